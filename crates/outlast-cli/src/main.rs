@@ -1,0 +1,2 @@
+//! The `outlast` command.
+fn main() {}

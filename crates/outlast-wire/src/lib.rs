@@ -1,0 +1,9 @@
+//! The words of MCP tasks on the wire: envelope, shapes of both generations, codes, keys, headers.
+//!
+//! No clock, no I/O, no async runtime, no randomness. What a task *is* lives in `outlast-engine`.
+
+mod raw;
+mod time;
+
+pub use raw::Raw;
+pub use time::{BadTimestamp, Timestamp};
