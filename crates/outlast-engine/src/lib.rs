@@ -1,1 +1,28 @@
-//! outlast-engine
+//! The neutral core of Outlast: what a task is, how it changes, and who is told.
+//!
+//! No sockets, no SQL, no era and no generation. Time and ids come in through [`Clock`] and [`Ids`];
+//! durability is the business of a [`Store`], and a reply that promises anything takes a
+//! [`Committed`] value, which only stores make.
+
+mod ask;
+mod id;
+mod origin;
+mod outcome;
+mod policy;
+mod world;
+
+pub mod index;
+pub mod memory;
+pub mod store;
+pub mod task;
+pub mod transition;
+
+pub use ask::{Accepts, Answer, AskKind, Outstanding, Question, Timing};
+pub use id::{AskKey, Attempt, BadTaskId, IdText, NodeId, Owner, Revision, Scope, TaskId};
+pub use memory::MemoryStore;
+pub use origin::{Origin, Retry};
+pub use outcome::{Ending, ErrorCode, Message, Outcome};
+pub use policy::{Policy, Quota, Sizes};
+pub use store::{Committed, Store, StoreError};
+pub use task::Task;
+pub use world::{Clock, Ids, RandomIds, SystemClock};

@@ -1,0 +1,285 @@
+//! The indexes of a store that lives in one process: by id, by owner, by deadline, and the counts.
+//!
+//! What a store keeps elsewhere (a row on disk, a body) hangs on each task as `C`, its cold part. Every
+//! lock guards a few synchronous lines of one shard; no two are held at once. No operation walks
+//! over retained tasks.
+
+mod nodes;
+mod owners;
+mod shard;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use outlast_wire::Timestamp;
+
+use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
+use crate::policy::Quota;
+use crate::store::{Brief, Committed, Due, Feed, Page, Position, Snapshot, StoreError, Usage};
+use crate::task::Task;
+
+use nodes::Nodes;
+use owners::Owners;
+use shard::{Shard, Slot};
+
+/// Indexes over committed tasks. What is not admitted is not visible.
+#[derive(Debug)]
+pub struct Index<C> {
+    shards: Box<[Mutex<Shard<C>>]>,
+    owners: Owners,
+    nodes: Nodes,
+    open: AtomicU64,
+    retained: AtomicU64,
+    next_position: AtomicU64,
+}
+
+/// Whether there is room for a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// There is, and it is held until the task is admitted or released.
+    Held(Position),
+    /// The owner used the request key before, for this task.
+    Known(TaskId),
+}
+
+/// What a replaced or removed task had hanging on it.
+#[derive(Debug)]
+pub struct Replaced<C> {
+    /// The task as it is now.
+    pub now: Committed<Task>,
+    /// The cold part it had.
+    pub before: C,
+}
+
+impl<C: Clone> Index<C> {
+    /// An empty index whose first position is `first`.
+    pub fn new(first: Position) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
+            owners: Owners::default(),
+            nodes: Nodes::default(),
+            open: AtomicU64::new(0),
+            retained: AtomicU64::new(0),
+            next_position: AtomicU64::new(first.0),
+        }
+    }
+
+    /// Holds room for `task` within `quota`.
+    pub fn reserve(&self, task: &Task, quota: &Quota) -> Result<Room, StoreError> {
+        if self.shard(task.id).contains(task.id) {
+            return Err(StoreError::Exists(task.id));
+        }
+        // Counted first and taken back if there is no room, so that two callers never share the last place.
+        if self.retained.fetch_add(1, Ordering::Relaxed) >= quota.retained {
+            self.retained.fetch_sub(1, Ordering::Relaxed);
+            return Err(StoreError::Full {
+                limit: quota.retained,
+            });
+        }
+        match self.owners.reserve(task, quota) {
+            Ok(None) => {
+                self.open.fetch_add(1, Ordering::Relaxed);
+                Ok(Room::Held(Position(
+                    self.next_position.fetch_add(1, Ordering::Relaxed),
+                )))
+            }
+            Ok(Some(known)) => {
+                self.retained.fetch_sub(1, Ordering::Relaxed);
+                Ok(Room::Known(known))
+            }
+            Err(refused) => {
+                self.retained.fetch_sub(1, Ordering::Relaxed);
+                Err(refused)
+            }
+        }
+    }
+
+    /// Gives up the room held for `task`.
+    pub fn release(&self, task: &Task) {
+        self.owners
+            .release(&task.owner, task.request_key.as_deref(), true);
+        self.open.fetch_sub(1, Ordering::Relaxed);
+        self.retained.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Makes a task visible for which room is held.
+    pub fn admit(&self, task: Task, position: Position, cold: C) -> Committed<Task> {
+        let task = Arc::new(task);
+        self.owners.list(&task.owner, position, task.id);
+        self.shard(task.id)
+            .put(Slot::of(task.clone(), position, cold));
+        Committed::confirmed_by_backend(task)
+    }
+
+    /// Makes a task visible that a store found in its files.
+    pub fn restore(&self, found: Found, position: Position, cold: C) {
+        let (id, owner, key, ended) = match &found {
+            Found::Open(task) => (task.id, &task.owner, &task.request_key, false),
+            Found::Ended(brief) => (brief.id, &brief.owner, &brief.request_key, true),
+        };
+        let owner = self
+            .owners
+            .restore(owner, key.as_deref(), position, id, ended);
+        self.retained.fetch_add(1, Ordering::Relaxed);
+        self.open.fetch_add(u64::from(!ended), Ordering::Relaxed);
+        self.next_position
+            .fetch_max(position.0 + 1, Ordering::Relaxed);
+        let slot = match found {
+            Found::Open(task) => Slot::of(Arc::new(*task), position, cold),
+            Found::Ended(mut brief) => {
+                brief.owner = owner;
+                Slot::Ended {
+                    brief: Arc::new(brief),
+                    position,
+                    cold,
+                }
+            }
+        };
+        self.shard(id).put(slot);
+    }
+
+    /// Puts `next` in the place of the task at revision `expected`, with the cold part that `cold`
+    /// makes from the one before.
+    pub fn replace(
+        &self,
+        node: NodeId,
+        expected: Revision,
+        next: Task,
+        cold: impl FnOnce(&Arc<Task>, &C) -> C,
+    ) -> Result<Replaced<C>, StoreError> {
+        let next = Arc::new(next);
+        let before =
+            self.shard(next.id)
+                .replace(expected, &next, cold)
+                .ok_or(StoreError::Conflict {
+                    id: next.id,
+                    expected,
+                })?;
+        if before.was_open && next.state.ending().is_some() {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+            self.owners.ended(&next.owner);
+        }
+        self.nodes.tell_others(node, next.id);
+        Ok(Replaced {
+            now: Committed::confirmed_by_backend(next),
+            before: before.cold,
+        })
+    }
+
+    /// Removes a task that is still at `expected`, and returns what hung on it.
+    pub fn remove(&self, node: NodeId, id: TaskId, expected: Revision) -> Option<C> {
+        let slot = self.shard(id).remove(id, expected)?;
+        let (owner, key, open) = match &slot {
+            Slot::Open { task, .. } => (&task.owner, &task.request_key, true),
+            Slot::Ended { brief, .. } => (&brief.owner, &brief.request_key, false),
+        };
+        self.owners.unlist(owner, slot.position());
+        self.owners.release(owner, key.as_deref(), open);
+        self.open.fetch_sub(u64::from(open), Ordering::Relaxed);
+        self.retained.fetch_sub(1, Ordering::Relaxed);
+        self.nodes.tell_others(node, id);
+        Some(slot.into_cold())
+    }
+
+    /// The revision of a task and what hangs on it.
+    pub fn current(&self, id: TaskId) -> Option<(Revision, Position, C)> {
+        let shard = self.shard(id);
+        let slot = shard.find(id)?;
+        Some((slot.revision(), slot.position(), slot.cold().clone()))
+    }
+
+    /// What is known of a task.
+    pub fn get(&self, scope: &Scope, id: TaskId) -> Option<Snapshot> {
+        let shard = self.shard(id);
+        shard
+            .find(id)
+            .filter(|slot| scope.reaches(slot.owner()))
+            .map(Slot::snapshot)
+    }
+
+    /// What is known of a task, and what hangs on it.
+    pub fn find(&self, scope: &Scope, id: TaskId) -> Option<(Snapshot, C)> {
+        let shard = self.shard(id);
+        let slot = shard.find(id).filter(|slot| scope.reaches(slot.owner()))?;
+        Some((slot.snapshot(), slot.cold().clone()))
+    }
+
+    /// Part of an owner's list.
+    pub fn page(&self, owner: &Owner, after: Option<Position>, limit: usize) -> Page {
+        let (ids, next) = self.owners.page(owner, after, limit);
+        let tasks = ids
+            .into_iter()
+            .filter_map(|id| self.get(&Scope::Anyone, id))
+            .collect();
+        Page { tasks, next }
+    }
+
+    /// Tasks whose moment has come, and the moment after those.
+    pub fn due(&self, now: Timestamp, limit: usize) -> Due {
+        let mut due = Due::default();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            let left = limit.saturating_sub(due.tasks.len());
+            let next = shard.due(now, left, &mut due.tasks);
+            due.next = [due.next, next].into_iter().flatten().min();
+        }
+        due
+    }
+
+    /// Open tasks whose executor is gone, each offered to one living node at a time.
+    pub fn claim(&self, node: NodeId, limit: usize) -> Vec<Committed<Task>> {
+        let living = self.nodes.living();
+        let mut claimed = Vec::new();
+        for shard in &self.shards {
+            let left = limit - claimed.len();
+            if left == 0 {
+                break;
+            }
+            lock(shard).claim(node, &living, left, &mut claimed);
+        }
+        claimed
+    }
+
+    /// How much of the quota is used.
+    pub fn usage(&self, owner: &Owner) -> Usage {
+        let (owner_open, owner_retained) = self.owners.usage(owner);
+        Usage {
+            owner_open,
+            owner_retained,
+            open: self.open.load(Ordering::Relaxed),
+            retained: self.retained.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Says that `node` lives and wants to hear of others.
+    pub fn join(&self, node: NodeId) -> Feed {
+        self.nodes.join(node)
+    }
+
+    /// Says that `node` is gone.
+    pub fn leave(&self, node: NodeId) {
+        self.nodes.leave(node);
+    }
+
+    fn shard(&self, id: TaskId) -> MutexGuard<'_, Shard<C>> {
+        // The table inside a shard uses the other half of the bits.
+        let [_, low] = id.halves();
+        lock(&self.shards[low as usize % SHARDS])
+    }
+}
+
+/// A task that a store found in its files.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// It has not ended.
+    Open(Box<Task>),
+    /// It has.
+    Ended(Brief),
+}
+
+const SHARDS: usize = 64;
+
+/// No critical section here leaves a shard half-written: each is a few map operations that do not panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,183 @@
+//! What each owner has: its list, its counts, its request keys. An owner without tasks costs nothing.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Mutex;
+
+use super::lock;
+use crate::id::{Owner, TaskId};
+use crate::policy::Quota;
+use crate::store::{Position, StoreError};
+use crate::task::Task;
+
+#[derive(Debug)]
+pub(super) struct Owners {
+    shards: Box<[Mutex<HashMap<Owner, Holdings>>]>,
+}
+
+#[derive(Debug, Default)]
+struct Holdings {
+    open: u32,
+    /// Tasks that are visible or for which room is held.
+    retained: u32,
+    /// Visible tasks in the order they were created.
+    list: BTreeMap<Position, TaskId>,
+    keys: HashMap<Box<str>, TaskId>,
+}
+
+impl Default for Owners {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
+    }
+}
+
+impl Owners {
+    /// Holds room, or names the task that has the request key already.
+    pub(super) fn reserve(&self, task: &Task, quota: &Quota) -> Result<Option<TaskId>, StoreError> {
+        let owner = &task.owner;
+        let mut shard = lock(self.shard(owner));
+        if let Some(held) = shard.get(owner) {
+            let known = task
+                .request_key
+                .as_deref()
+                .and_then(|key| held.keys.get(key));
+            if let Some(known) = known {
+                return Ok(Some(*known));
+            }
+            if held.open >= quota.owner_open {
+                return Err(StoreError::OwnerBusy {
+                    owner: owner.clone(),
+                    limit: quota.owner_open,
+                });
+            }
+            if held.retained >= quota.owner_retained {
+                let limit = quota.owner_retained;
+                return Err(StoreError::OwnerFull {
+                    owner: owner.clone(),
+                    limit,
+                });
+            }
+        } else if quota.owner_open == 0 {
+            return Err(StoreError::OwnerBusy {
+                owner: owner.clone(),
+                limit: 0,
+            });
+        }
+        let held = shard.entry(owner.clone()).or_default();
+        held.hold(task.request_key.as_deref(), task.id, true);
+        Ok(None)
+    }
+
+    /// Gives up the room of one task.
+    pub(super) fn release(&self, owner: &Owner, key: Option<&str>, open: bool) {
+        let mut shard = lock(self.shard(owner));
+        let Some(held) = shard.get_mut(owner) else {
+            return;
+        };
+        held.open -= u32::from(open);
+        held.retained -= 1;
+        if let Some(key) = key {
+            held.keys.remove(key);
+        }
+        if held.is_nothing() {
+            shard.remove(owner);
+        }
+    }
+
+    pub(super) fn list(&self, owner: &Owner, position: Position, id: TaskId) {
+        if let Some(held) = lock(self.shard(owner)).get_mut(owner) {
+            held.list.insert(position, id);
+        }
+    }
+
+    pub(super) fn unlist(&self, owner: &Owner, position: Position) {
+        if let Some(held) = lock(self.shard(owner)).get_mut(owner) {
+            held.list.remove(&position);
+        }
+    }
+
+    pub(super) fn ended(&self, owner: &Owner) {
+        let mut shard = lock(self.shard(owner));
+        let Some(held) = shard.get_mut(owner) else {
+            return;
+        };
+        held.open -= 1;
+        if held.is_nothing() {
+            shard.remove(owner);
+        }
+    }
+
+    /// Adds a task found in a file; returns the owner as it is known here, so that its name is kept once.
+    pub(super) fn restore(
+        &self,
+        owner: &Owner,
+        key: Option<&str>,
+        position: Position,
+        id: TaskId,
+        ended: bool,
+    ) -> Owner {
+        let mut shard = lock(self.shard(owner));
+        let mut entry = match shard.entry(owner.clone()) {
+            Entry::Occupied(entry) => entry,
+            Entry::Vacant(entry) => entry.insert_entry(Holdings::default()),
+        };
+        let held = entry.get_mut();
+        held.hold(key, id, !ended);
+        held.list.insert(position, id);
+        entry.key().clone()
+    }
+
+    /// Up to `limit` tasks before `after`, newest first, and where to go on.
+    pub(super) fn page(
+        &self,
+        owner: &Owner,
+        after: Option<Position>,
+        limit: usize,
+    ) -> (Vec<TaskId>, Option<Position>) {
+        let shard = lock(self.shard(owner));
+        let Some(held) = shard.get(owner) else {
+            return (Vec::new(), None);
+        };
+        let before = after.unwrap_or(Position(u64::MAX));
+        let mut rest = held.list.range(..before).rev();
+        let mut last = None;
+        let ids = rest.by_ref().take(limit).map(|(position, id)| {
+            last = Some(*position);
+            *id
+        });
+        let ids = ids.collect();
+        (ids, rest.next().and(last))
+    }
+
+    pub(super) fn usage(&self, owner: &Owner) -> (u32, u32) {
+        let shard = lock(self.shard(owner));
+        shard
+            .get(owner)
+            .map_or((0, 0), |held| (held.open, held.retained))
+    }
+
+    fn shard(&self, owner: &Owner) -> &Mutex<HashMap<Owner, Holdings>> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(owner);
+        &self.shards[hash as usize % SHARDS]
+    }
+}
+
+impl Holdings {
+    /// Both counts: a task may be removed before its end is counted.
+    fn is_nothing(&self) -> bool {
+        self.retained == 0 && self.open == 0
+    }
+
+    fn hold(&mut self, key: Option<&str>, id: TaskId, open: bool) {
+        self.open += u32::from(open);
+        self.retained += 1;
+        if let Some(key) = key {
+            self.keys.insert(key.into(), id);
+        }
+    }
+}
+
+const SHARDS: usize = 16;

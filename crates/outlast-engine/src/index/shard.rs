@@ -1,0 +1,208 @@
+//! One part of the tasks, with its deadlines.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use outlast_wire::Timestamp;
+
+use crate::id::{IdMap, NodeId, Owner, Revision, TaskId};
+use crate::store::{Brief, Committed, Position, Snapshot};
+use crate::task::Task;
+
+/// A part of the tasks: open ones in full, ended ones in brief.
+#[derive(Debug)]
+pub(super) struct Shard<C> {
+    open: IdMap<Slot<C>>,
+    ended: IdMap<Slot<C>>,
+    due: BTreeSet<(Timestamp, TaskId)>,
+}
+
+/// One task in the index.
+#[derive(Debug)]
+pub(super) enum Slot<C> {
+    /// It has not ended.
+    Open {
+        task: Arc<Task>,
+        position: Position,
+        cold: C,
+        /// To whom it was offered after its executor was gone.
+        offered: Option<NodeId>,
+    },
+    /// It has.
+    Ended {
+        brief: Arc<Brief>,
+        position: Position,
+        cold: C,
+    },
+}
+
+pub(super) struct Before<C> {
+    pub(super) was_open: bool,
+    pub(super) cold: C,
+}
+
+impl<C> Default for Shard<C> {
+    fn default() -> Self {
+        Self {
+            open: IdMap::default(),
+            ended: IdMap::default(),
+            due: BTreeSet::new(),
+        }
+    }
+}
+
+impl<C> Shard<C> {
+    pub(super) fn contains(&self, id: TaskId) -> bool {
+        self.find(id).is_some()
+    }
+
+    pub(super) fn find(&self, id: TaskId) -> Option<&Slot<C>> {
+        self.open.get(&id).or_else(|| self.ended.get(&id))
+    }
+
+    pub(super) fn put(&mut self, slot: Slot<C>) {
+        let id = slot.id();
+        self.due.insert((slot.due(), id));
+        match slot {
+            Slot::Open { .. } => self.open.insert(id, slot),
+            Slot::Ended { .. } => self.ended.insert(id, slot),
+        };
+    }
+
+    pub(super) fn replace(
+        &mut self,
+        expected: Revision,
+        next: &Arc<Task>,
+        cold: impl FnOnce(&Arc<Task>, &C) -> C,
+    ) -> Option<Before<C>> {
+        let slot = self.remove(next.id, expected)?;
+        let was_open = matches!(slot, Slot::Open { .. });
+        let position = slot.position();
+        let before = slot.into_cold();
+        let cold = cold(next, &before);
+        self.put(Slot::of(next.clone(), position, cold));
+        Some(Before {
+            was_open,
+            cold: before,
+        })
+    }
+
+    pub(super) fn remove(&mut self, id: TaskId, expected: Revision) -> Option<Slot<C>> {
+        let slot = self.find(id).filter(|slot| slot.revision() == expected)?;
+        self.due.remove(&(slot.due(), id));
+        self.open.remove(&id).or_else(|| self.ended.remove(&id))
+    }
+
+    /// Adds up to `limit` tasks that are due to `found`; says when the next one is.
+    pub(super) fn due(
+        &self,
+        now: Timestamp,
+        limit: usize,
+        found: &mut Vec<(TaskId, Revision)>,
+    ) -> Option<Timestamp> {
+        let mut left = limit;
+        for (at, id) in &self.due {
+            if *at > now || left == 0 {
+                return Some(*at);
+            }
+            found.extend(self.find(*id).map(|slot| (*id, slot.revision())));
+            left -= 1;
+        }
+        None
+    }
+
+    pub(super) fn claim(
+        &mut self,
+        node: NodeId,
+        living: &BTreeSet<NodeId>,
+        limit: usize,
+        claimed: &mut Vec<Committed<Task>>,
+    ) {
+        let orphans = self.open.values_mut().filter_map(|slot| match slot {
+            Slot::Open { task, offered, .. } if !living.contains(&task.executor) => {
+                let free = offered.is_none_or(|to| !living.contains(&to));
+                free.then(|| {
+                    *offered = Some(node);
+                    Committed::confirmed_by_backend(task.clone())
+                })
+            }
+            Slot::Open { .. } | Slot::Ended { .. } => None,
+        });
+        claimed.extend(orphans.take(limit));
+    }
+}
+
+impl<C> Slot<C> {
+    pub(super) fn of(task: Arc<Task>, position: Position, cold: C) -> Self {
+        match Brief::of(&task) {
+            Some(brief) => Self::Ended {
+                brief: Arc::new(brief),
+                position,
+                cold,
+            },
+            None => Self::Open {
+                task,
+                position,
+                cold,
+                offered: None,
+            },
+        }
+    }
+
+    pub(super) fn owner(&self) -> &Owner {
+        match self {
+            Self::Open { task, .. } => &task.owner,
+            Self::Ended { brief, .. } => &brief.owner,
+        }
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        match self {
+            Self::Open { task, .. } => task.revision,
+            Self::Ended { brief, .. } => brief.revision,
+        }
+    }
+
+    pub(super) fn position(&self) -> Position {
+        match self {
+            Self::Open { position, .. } | Self::Ended { position, .. } => *position,
+        }
+    }
+
+    pub(super) fn cold(&self) -> &C {
+        match self {
+            Self::Open { cold, .. } | Self::Ended { cold, .. } => cold,
+        }
+    }
+
+    pub(super) fn into_cold(self) -> C {
+        match self {
+            Self::Open { cold, .. } | Self::Ended { cold, .. } => cold,
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        match self {
+            Self::Open { task, .. } => {
+                Snapshot::Open(Committed::confirmed_by_backend(task.clone()))
+            }
+            Self::Ended { brief, .. } => {
+                Snapshot::Ended(Committed::confirmed_by_backend(brief.clone()))
+            }
+        }
+    }
+
+    fn id(&self) -> TaskId {
+        match self {
+            Self::Open { task, .. } => task.id,
+            Self::Ended { brief, .. } => brief.id,
+        }
+    }
+
+    fn due(&self) -> Timestamp {
+        match self {
+            Self::Open { task, .. } => task.due(),
+            Self::Ended { brief, .. } => brief.expires(),
+        }
+    }
+}

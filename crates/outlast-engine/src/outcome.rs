@@ -1,0 +1,72 @@
+//! How a call ends: the outcome with its unopened body, and the summary that a task keeps of it.
+
+use outlast_wire::Raw;
+
+/// What the underlying request would have answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A result.
+    Result(Raw),
+    /// A result that the tool flagged with `isError`.
+    ToolError(Raw, Message),
+    /// A JSON-RPC error object with its code.
+    Error(Raw, ErrorCode, Message),
+    /// The work stopped because it was asked to.
+    Cancelled,
+}
+
+/// A sentence about an ending that stands alone, for status displays.
+pub type Message = Option<std::sync::Arc<str>>;
+
+/// A JSON-RPC error code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorCode(pub i64);
+
+/// How a task ended, without the body. Enough for every status word of every generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// A result.
+    Result,
+    /// A result flagged `isError`.
+    ToolError,
+    /// A JSON-RPC error.
+    Error(ErrorCode),
+    /// Cancelled; there is no body.
+    Cancelled,
+}
+
+impl Outcome {
+    /// The error that this library makes itself.
+    pub fn error(code: ErrorCode, message: impl Into<std::sync::Arc<str>>) -> Self {
+        let message = message.into();
+        let object = serde_json::json!({ "code": code.0, "message": &*message });
+        let body = Raw::encode(&object).expect("a number and a string are JSON");
+        Self::Error(body, code, Some(message))
+    }
+
+    /// The summary.
+    pub fn ending(&self) -> Ending {
+        match self {
+            Self::Result(_) => Ending::Result,
+            Self::ToolError(..) => Ending::ToolError,
+            Self::Error(_, code, _) => Ending::Error(*code),
+            Self::Cancelled => Ending::Cancelled,
+        }
+    }
+
+    /// The body, unless cancelled.
+    pub fn body(&self) -> Option<&Raw> {
+        match self {
+            Self::Result(body) | Self::ToolError(body, _) | Self::Error(body, ..) => Some(body),
+            Self::Cancelled => None,
+        }
+    }
+
+    /// The sentence to show, where the outcome brings one.
+    pub fn message(&self) -> Message {
+        match self {
+            Self::ToolError(_, message) | Self::Error(_, _, message) => message.clone(),
+            Self::Result(_) | Self::Cancelled => None,
+        }
+    }
+}

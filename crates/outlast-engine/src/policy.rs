@@ -1,0 +1,115 @@
+//! The limits of an engine: how long, how many, how large.
+
+use crate::outcome::Outcome;
+use crate::task::{Keep, Lifetime};
+
+/// What an engine grants. Lengths of time in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The TTL of a task whose caller wants none in particular.
+    pub ttl_default: u64,
+    /// The longest TTL that is granted.
+    pub ttl_cap: u64,
+    /// What happens to a task whose TTL runs out while it works.
+    pub keep: Keep,
+    /// How long a call may run, time spent awaiting input not counted.
+    pub run_limit: Option<u64>,
+    /// How often callers are told to look.
+    pub poll_interval: u32,
+    /// How many tasks there may be.
+    pub quota: Quota,
+    /// How large things may be.
+    pub sizes: Sizes,
+    /// How often a call may be started, the first start included.
+    pub max_attempts: u32,
+    /// How long a runner may take to obey a cancellation before the task ends as cancelled anyway.
+    pub cancel_patience: u64,
+    /// How long a status text may wait for company before it is stored.
+    pub status_delay: u64,
+}
+
+/// How many tasks there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Tasks of one owner that have not ended.
+    pub owner_open: u32,
+    /// Tasks of one owner.
+    pub owner_retained: u32,
+    /// All tasks.
+    pub retained: u64,
+}
+
+/// How large things may be, in bytes, and how many a task may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Parameters, results, errors, questions and answers.
+    pub payload: usize,
+    /// Status texts; longer ones are cut.
+    pub status: usize,
+    /// The opaque handle of a runner.
+    pub handle: usize,
+    /// The questions a task may ask in its life.
+    pub questions: usize,
+    /// A request key, an owner's name, an ask key.
+    pub name: usize,
+}
+
+impl Default for Policy {
+    /// The seeds' values: one hour, 32 running tasks per owner, 16 MiB.
+    fn default() -> Self {
+        Self {
+            ttl_default: HOUR,
+            ttl_cap: HOUR,
+            keep: Keep::Strict,
+            run_limit: None,
+            poll_interval: 1_000,
+            quota: Quota {
+                owner_open: 32,
+                owner_retained: 10_000,
+                retained: 2_000_000,
+            },
+            sizes: Sizes {
+                payload: 16 << 20,
+                status: 1 << 10,
+                handle: 64 << 10,
+                questions: 256,
+                name: 512,
+            },
+            max_attempts: 3,
+            cancel_patience: 5_000,
+            status_delay: 5,
+        }
+    }
+}
+
+impl Policy {
+    /// The lifetime granted to a task whose caller asked for `ttl`.
+    pub(crate) fn lifetime(&self, ttl: Option<u64>) -> Lifetime {
+        let ttl = ttl.unwrap_or(self.ttl_default).min(self.ttl_cap).max(1);
+        Lifetime::new(ttl, self.keep, self.run_limit)
+    }
+}
+
+impl Sizes {
+    /// The outcome, or the error that takes its place if it is too large to keep.
+    pub(crate) fn admit(&self, outcome: Outcome) -> Outcome {
+        let size = outcome.body().map_or(0, outlast_wire::Raw::size);
+        if size <= self.payload {
+            return outcome;
+        }
+        let limit = self.payload;
+        Outcome::error(
+            crate::outcome::ErrorCode(-32603),
+            format!(
+                "the result has {size} bytes, more than the limit of {limit} (setting `sizes.payload`)"
+            ),
+        )
+    }
+
+    /// `text`, cut to the length of a status.
+    pub(crate) fn cut_status<'a>(&self, text: &'a str) -> &'a str {
+        &text[..text.floor_char_boundary(self.status)]
+    }
+}
+
+const HOUR: u64 = 3_600_000;

@@ -1,0 +1,74 @@
+//! Questions and answers: a key is used once, an answer is kept until the runner confirms it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outlast_wire::Timestamp;
+
+use super::{Effect, Refused, Step, questions, stored, wait_for};
+use crate::ask::{Answer, Question};
+use crate::id::AskKey;
+use crate::task::{Fields, Happening};
+
+pub(super) fn ask(
+    mut fields: Fields,
+    key: AskKey,
+    question: Question,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Step, Refused> {
+    if fields.asked.keys.len() >= limit {
+        return Err(Refused::TooManyQuestions { limit });
+    }
+    if !Arc::make_mut(&mut fields.asked.keys).insert(key.clone()) {
+        return Err(Refused::KeyReused(key));
+    }
+    let mut open = questions(&fields);
+    open.push((key.clone(), question));
+    wait_for(&mut fields, open, now);
+    fields.timeline.note(now, Happening::Asked(key));
+    Ok(stored(fields, None, vec![Effect::Publish], now))
+}
+
+pub(super) fn withdraw(mut fields: Fields, key: AskKey, now: Timestamp) -> Result<Step, Refused> {
+    let mut open = questions(&fields);
+    let before = open.len();
+    open.retain(|(found, _)| *found != key);
+    if open.len() == before {
+        return Err(Refused::NotOutstanding);
+    }
+    wait_for(&mut fields, open, now);
+    fields.timeline.note(now, Happening::Withdrawn(key));
+    Ok(stored(fields, None, vec![Effect::Publish], now))
+}
+
+pub(super) fn answer(
+    mut fields: Fields,
+    mut given: BTreeMap<AskKey, Answer>,
+    now: Timestamp,
+) -> Result<Step, Refused> {
+    let mut effects = vec![Effect::Publish];
+    let mut open = questions(&fields);
+    open.retain(|(key, _)| match given.remove(key) {
+        None => true,
+        Some(answer) => {
+            Arc::make_mut(&mut fields.asked.answers).insert(key.clone(), answer);
+            fields.timeline.note(now, Happening::Answered(key.clone()));
+            effects.push(Effect::Deliver(key.clone()));
+            false
+        }
+    });
+    if effects.len() == 1 {
+        return Err(Refused::NotOutstanding);
+    }
+    wait_for(&mut fields, open, now);
+    Ok(stored(fields, None, effects, now))
+}
+
+pub(super) fn confirm(mut fields: Fields, key: &AskKey, now: Timestamp) -> Result<Step, Refused> {
+    if !fields.asked.answers.contains_key(key) {
+        return Err(Refused::NotOutstanding);
+    }
+    Arc::make_mut(&mut fields.asked.answers).remove(key);
+    Ok(stored(fields, None, Vec::new(), now))
+}

@@ -1,0 +1,32 @@
+//! A takeover after the executor died: a new attempt, so that whatever the old one still says is refused.
+
+use std::sync::Arc;
+
+use outlast_wire::Timestamp;
+
+use super::{Effect, Refused, Step, Takeover, questions, stored, wait_for};
+use crate::id::NodeId;
+use crate::task::{Fields, Happening};
+
+pub(super) fn claim(
+    mut fields: Fields,
+    executor: NodeId,
+    how: Takeover,
+    now: Timestamp,
+) -> Result<Step, Refused> {
+    fields.executor = executor;
+    fields.attempt = fields.attempt.next();
+    fields
+        .timeline
+        .note(now, Happening::Claimed(fields.attempt));
+    if how == Takeover::Rerun {
+        for (key, _) in questions(&fields) {
+            fields.timeline.note(now, Happening::Withdrawn(key));
+        }
+        Arc::make_mut(&mut fields.asked.answers).clear();
+        wait_for(&mut fields, Vec::new(), now);
+        fields.handle = None;
+        fields.message = None;
+    }
+    Ok(stored(fields, None, vec![Effect::Publish], now))
+}

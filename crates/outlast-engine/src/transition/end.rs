@@ -1,0 +1,32 @@
+//! The end of a task: the outcome is summed up once, and everything that was open is closed.
+
+use std::sync::Arc;
+
+use outlast_wire::Timestamp;
+
+use super::{Effect, Step, stored, wait_for};
+use crate::outcome::Outcome;
+use crate::task::{Fields, Happening, Keep, State};
+
+pub(super) fn end(mut fields: Fields, outcome: Outcome, now: Timestamp) -> Step {
+    wait_for(&mut fields, Vec::new(), now);
+    fields.state = State::Ended(outcome.ending());
+    fields.asked.answers = Arc::default();
+    fields.handle = None;
+    // The last word of the work is no description of its end.
+    fields.message = outcome.message();
+    if fields.lifetime.keep == Keep::WhileLive {
+        let kept_after_the_end = now
+            .since(fields.created)
+            .saturating_add(fields.lifetime.granted);
+        fields.lifetime.ttl = fields.lifetime.ttl.max(kept_after_the_end);
+    }
+    fields.timeline.note(now, Happening::Ended);
+    let body = outcome.body().cloned();
+    stored(
+        fields,
+        body,
+        vec![Effect::Publish, Effect::Wake, Effect::Stop],
+        now,
+    )
+}
