@@ -2,8 +2,12 @@
 //!
 //! No clock, no I/O, no async runtime, no randomness. What a task *is* lives in `outlast-engine`.
 
+pub mod codes;
+pub mod envelope;
+mod json;
+pub mod object;
 mod raw;
 mod time;
 
-pub use raw::Raw;
+pub use raw::{Raw, RawRef};
 pub use time::{BadTimestamp, Timestamp};

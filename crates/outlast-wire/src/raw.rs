@@ -1,8 +1,10 @@
 //! JSON that is carried, not opened: parameters, results and errors on their way through.
 //!
-//! A [`Raw`] is known to be one valid JSON value. What it says is nobody's business here, so unknown
-//! members survive byte for byte and a large payload costs a pointer, not a tree.
+//! A [`Raw`] (shared) or [`RawRef`] (borrowed) is known to be one valid JSON value. What it says is
+//! nobody's business here, so unknown members survive byte for byte and a large payload costs a
+//! pointer, not a tree. Looking inside and changing single members lives in [`crate::object`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,9 +12,11 @@ use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::json::scan;
+
 /// One valid JSON value, shared and unopened.
 #[derive(Clone)]
-pub struct Raw(Arc<RawValue>);
+pub struct Raw(Arc<str>);
 
 impl Raw {
     /// Checks that `text` is one JSON value and keeps it as it stands.
@@ -27,23 +31,129 @@ impl Raw {
 
     /// The JSON text.
     pub fn as_str(&self) -> &str {
-        self.0.get()
+        &self.0
+    }
+
+    /// The same value, borrowed.
+    pub fn borrow(&self) -> RawRef<'_> {
+        RawRef(&self.0)
     }
 
     /// How many bytes the text has.
     pub fn size(&self) -> usize {
-        self.0.get().len()
+        self.0.len()
     }
 
     /// Opens the value as a `T`.
     pub fn open<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.as_str())
     }
+
+    /// What `write` appends to an empty text, which this crate's writers keep to one valid value.
+    pub(crate) fn written(write: impl FnOnce(&mut String)) -> Self {
+        let mut text = String::with_capacity(256);
+        write(&mut text);
+        debug_assert!(scan::is_value(&text), "a writer made invalid JSON: {text}");
+        Self(text.into())
+    }
+}
+
+/// One valid JSON value, borrowed and unopened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct RawRef<'a>(&'a str);
+
+impl<'a> RawRef<'a> {
+    /// Checks that `text` is one JSON value and keeps it without the space around it.
+    pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str::<&RawValue>(text).map(|value| Self(value.get()))
+    }
+
+    /// A value that the scanner has just accepted.
+    pub(crate) fn scanned(text: &'a str) -> Self {
+        Self(text)
+    }
+
+    /// The JSON text.
+    pub fn as_str(self) -> &'a str {
+        self.0
+    }
+
+    /// The same value, shared: one copy of the text.
+    pub fn to_raw(self) -> Raw {
+        Raw(self.0.into())
+    }
+
+    /// Opens the value as a `T`.
+    pub fn open<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0)
+    }
+
+    /// Whether this is an object.
+    pub fn is_object(self) -> bool {
+        self.first() == b'{'
+    }
+
+    /// Whether this is a string.
+    pub fn is_text(self) -> bool {
+        self.first() == b'"'
+    }
+
+    /// Whether this is `null`.
+    pub fn is_null(self) -> bool {
+        self.first() == b'n'
+    }
+
+    /// The string, if this is one that is valid Unicode.
+    pub fn text(self) -> Option<Cow<'a, str>> {
+        let inner = self.inner()?.strip_prefix('"')?.strip_suffix('"')?;
+        if inner.contains('\\') {
+            self.open().ok().map(Cow::Owned)
+        } else {
+            Some(Cow::Borrowed(inner))
+        }
+    }
+
+    /// The string this is, or the JSON text itself if it is none or not Unicode (a lone surrogate).
+    pub(crate) fn spelling(self) -> Cow<'a, str> {
+        self.text().unwrap_or(Cow::Borrowed(self.0))
+    }
+
+    /// The truth value, if this is one.
+    pub fn truth(self) -> Option<bool> {
+        match self.first() {
+            b't' => Some(true),
+            b'f' => Some(false),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one written without fraction or exponent and in range.
+    pub fn integer(self) -> Option<i64> {
+        self.inner()?.parse().ok()
+    }
+
+    /// The number, if this is one.
+    pub fn number(self) -> Option<f64> {
+        matches!(self.first(), b'-' | b'0'..=b'9')
+            .then(|| self.inner()?.parse().ok())
+            .flatten()
+    }
+
+    fn inner(self) -> Option<&'a str> {
+        Some(self.0.trim_matches([' ', '\t', '\n', '\r']))
+    }
+
+    fn first(self) -> u8 {
+        self.0
+            .bytes()
+            .find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+            .unwrap_or_default()
+    }
 }
 
 impl From<Box<RawValue>> for Raw {
     fn from(value: Box<RawValue>) -> Self {
-        Self(Arc::from(value))
+        Self(Arc::from(Box::<str>::from(value)))
     }
 }
 
@@ -61,9 +171,24 @@ impl fmt::Debug for Raw {
     }
 }
 
+impl fmt::Debug for RawRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RawRef({})", self.as_str())
+    }
+}
+
 impl Serialize for Raw {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        self.borrow().serialize(serializer)
+    }
+}
+
+impl Serialize for RawRef<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Only `RawValue` makes serde_json splice text, and it is only made by looking at the text.
+        serde_json::from_str::<&RawValue>(self.0)
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
     }
 }
 

@@ -1,0 +1,105 @@
+//! Error codes of both generations, and the errors that always read the same.
+
+use crate::envelope::ErrorObject;
+use crate::json::write::{Fields, quoted};
+use crate::raw::{Raw, RawRef};
+
+/// The text is not JSON.
+pub const PARSE_ERROR: i64 = -32700;
+/// The JSON is not a request, or not one for now.
+pub const INVALID_REQUEST: i64 = -32600;
+/// The method does not exist here.
+pub const METHOD_NOT_FOUND: i64 = -32601;
+/// The parameters do not fit; also an unknown, foreign or expired task (V1-ERR-1, V2-ERR-1).
+pub const INVALID_PARAMS: i64 = -32602;
+/// We failed.
+pub const INTERNAL_ERROR: i64 = -32603;
+/// V2: a header and the body disagree (V2-CODE-1).
+pub const HEADER_MISMATCH: i64 = -32020;
+/// V2: the request declares too few capabilities (V2-CODE-1).
+pub const MISSING_CAPABILITY: i64 = -32021;
+/// V2: the protocol version is not served (V2-CODE-1).
+pub const UNSUPPORTED_VERSION: i64 = -32022;
+/// V1: a resource is unknown. Not sent under V2 (V2-CODE-2).
+pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// V1: a url elicitation has to come first (V1-ELIC-15). Not sent under V2 (V2-CODE-2).
+pub const URL_ELICITATION_REQUIRED: i64 = -32042;
+/// The person refused (V1-SAMP-4).
+pub const REFUSED_BY_PERSON: i64 = -1;
+
+/// -32600, with the reason.
+pub fn invalid_request(reason: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(INVALID_REQUEST, reason)
+}
+
+/// -32601 for `method`.
+pub fn method_not_found(method: &str) -> ErrorObject {
+    ErrorObject::new(METHOD_NOT_FOUND, format!("method `{method}` not found"))
+}
+
+/// -32602, with the reason.
+pub fn invalid_params(reason: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(INVALID_PARAMS, reason)
+}
+
+/// -32602 for a task that is unknown, somebody else's, or gone: all three read the same, so that
+/// nobody learns which ids exist (V1-SEC-2, V2-SEC-2).
+pub fn task_not_found() -> ErrorObject {
+    ErrorObject::new(INVALID_PARAMS, "task not found")
+}
+
+/// -32602 for a task that expired while somebody waited for it (V1-ERR-8, A1-23).
+pub fn task_expired() -> ErrorObject {
+    ErrorObject::new(INVALID_PARAMS, "task expired")
+}
+
+/// -32603, with the reason.
+pub fn internal(reason: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(INTERNAL_ERROR, reason)
+}
+
+/// -32603 for the result of a task that was cancelled (A1-1).
+pub fn task_cancelled(task: &str) -> ErrorObject {
+    ErrorObject::new(INTERNAL_ERROR, "Task was cancelled").with_data(Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        fields.text("taskId", task);
+        fields.text("status", "cancelled");
+        fields.end();
+    }))
+}
+
+/// -32020: what a header says is not what the body says (V2-HDR-2, V2-HH-2).
+pub fn header_mismatch(reason: impl Into<String>) -> ErrorObject {
+    ErrorObject::new(HEADER_MISMATCH, reason)
+}
+
+/// -32021 with the capabilities that `required` lists, an object shaped like client capabilities
+/// (V2-META-5).
+pub fn missing_capability(reason: impl Into<String>, required: RawRef<'_>) -> ErrorObject {
+    ErrorObject::new(MISSING_CAPABILITY, reason).with_data(Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        fields.json("requiredCapabilities", required.as_str());
+        fields.end();
+    }))
+}
+
+/// -32022 with what is supported and what was asked for (V2-VER-1).
+pub fn unsupported_version(requested: &str, supported: &[&str]) -> ErrorObject {
+    let message = format!("protocol version {} is not supported", quoted(requested));
+    ErrorObject::new(UNSUPPORTED_VERSION, message).with_data(Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        fields.texts("supported", supported);
+        fields.text("requested", requested);
+        fields.end();
+    }))
+}
+
+/// The code that may stand for `code` under V2, where two older codes must not appear (V2-CODE-2,
+/// BR-IN-11).
+pub fn for_modern(code: i64) -> i64 {
+    match code {
+        RESOURCE_NOT_FOUND => INVALID_PARAMS,
+        URL_ELICITATION_REQUIRED => INTERNAL_ERROR,
+        other => other,
+    }
+}

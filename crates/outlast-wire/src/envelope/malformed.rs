@@ -1,0 +1,111 @@
+//! Why a message is not one, as a vocabulary with JSON-RPC codes.
+
+use crate::codes;
+use crate::envelope::{ErrorObject, Id};
+
+/// A message that cannot be taken, with its id where that was readable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct Malformed {
+    /// What is wrong.
+    pub fault: Fault,
+    /// The id, if exactly one valid id was read.
+    pub id: Option<Id>,
+    /// What the message set out to be, which decides whose id that is.
+    pub sort: Sort,
+}
+
+/// What a malformed message set out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// It has a method, or nothing of it could be told: an error goes back, under its id if any.
+    Call,
+    /// It answers: the id is one of ours and nothing goes back.
+    Answer,
+}
+
+/// What is wrong with a message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// It is longer than the limit; nothing of it was read.
+    #[error("message has {size} bytes, more than the limit of {limit}")]
+    TooLarge {
+        /// Its length.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// It nests deeper than the limit.
+    #[error("message nests deeper than {limit} levels")]
+    TooDeep {
+        /// The limit.
+        limit: usize,
+    },
+    /// It is not UTF-8.
+    #[error("message is not UTF-8")]
+    NotUtf8,
+    /// It is not JSON.
+    #[error("message is not JSON from byte {at} on")]
+    NotJson {
+        /// The first byte that does not fit.
+        at: usize,
+    },
+    /// It is an array: neither generation has batches (V1-BASE-6).
+    #[error("message is a batch, which is not supported")]
+    Batch,
+    /// It is a value other than an object.
+    #[error("message is not an object")]
+    NotAnObject,
+    /// A member of the envelope occurs twice.
+    #[error("duplicate member `{0}`")]
+    Duplicate(String),
+    /// `jsonrpc` is missing or not `"2.0"`.
+    #[error("member `jsonrpc` is not \"2.0\"")]
+    Version,
+    /// `id` is neither a string nor an integer.
+    #[error("member `id` is neither a string nor an integer")]
+    Id,
+    /// `method` is not a string.
+    #[error("member `method` is not a string")]
+    Method,
+    /// `params` is not an object.
+    #[error("member `params` is not an object")]
+    Params,
+    /// There is neither a method nor an outcome.
+    #[error("neither a request nor a response")]
+    Neither,
+    /// There is a method and an outcome.
+    #[error("both a request and a response")]
+    Both,
+    /// A response has both `result` and `error`.
+    #[error("both `result` and `error`")]
+    TwoOutcomes,
+    /// A result carries no id.
+    #[error("response without `id`")]
+    NoId,
+    /// `result` is not an object.
+    #[error("member `result` is not an object")]
+    Result,
+    /// `error` lacks an integer code or a string message (V1-BASE-5).
+    #[error("member `error` lacks an integer `code` or a string `message`")]
+    Error,
+}
+
+impl Malformed {
+    /// The JSON-RPC code to answer with.
+    ///
+    /// A text that is no JSON is a parse error, everything else an invalid request. That includes
+    /// parameters that are not an object: both schemas make `params` an object in the envelope
+    /// itself, so such a message is not a request to a method that could find its parameters invalid.
+    pub fn code(&self) -> i64 {
+        match self.fault {
+            Fault::NotUtf8 | Fault::NotJson { .. } => codes::PARSE_ERROR,
+            _ => codes::INVALID_REQUEST,
+        }
+    }
+
+    /// The error to answer with.
+    pub fn to_error(&self) -> ErrorObject {
+        ErrorObject::new(self.code(), self.fault.to_string())
+    }
+}

@@ -1,0 +1,247 @@
+//! One message, read in one pass: what it is, its id, its method, its payload unopened.
+//!
+//! The size is checked before anything is looked at, depth and grammar while looking. Only the
+//! envelope itself is opened; what is inside `params`, `result` and `error.data` stays text.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use crate::envelope::{ErrorView, Fault, Id, Malformed, Sort};
+use crate::json::scan::{Broken, Scanner};
+use crate::raw::RawRef;
+
+/// How much a message may ask of us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of one message.
+    pub bytes: usize,
+    /// The most containers open at once, the envelope included.
+    pub depth: usize,
+}
+
+/// 16 MiB of payload with room for its envelope, and fewer levels than serde_json opens (128).
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: (16 << 20) + (64 << 10),
+            depth: 100,
+        }
+    }
+}
+
+/// One JSON-RPC message, borrowed from its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// Wants an answer.
+    Request(Request<'a>),
+    /// Wants none.
+    Notification(Notification<'a>),
+    /// Is an answer.
+    Response(Response<'a>),
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// What its answer must repeat.
+    pub id: Id,
+    /// What is asked for.
+    pub method: Cow<'a, str>,
+    /// An object, unopened.
+    pub params: Option<RawRef<'a>>,
+}
+
+/// A notification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification<'a> {
+    /// What is told.
+    pub method: Cow<'a, str>,
+    /// An object, unopened.
+    pub params: Option<RawRef<'a>>,
+}
+
+/// A response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response<'a> {
+    /// The id of the request; absent (or null) only on an error whose cause had no readable id
+    /// (V1-BASE-3).
+    pub id: Option<Id>,
+    /// What came of the request.
+    pub outcome: Outcome<'a>,
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// An object, unopened.
+    Result(RawRef<'a>),
+    /// An error.
+    Error(ErrorView<'a>),
+}
+
+impl<'a> Message<'a> {
+    /// Reads one message.
+    pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Malformed> {
+        let nothing_known = |fault| Malformed {
+            fault,
+            id: None,
+            sort: Sort::Call,
+        };
+        if bytes.len() > limits.bytes {
+            return Err(nothing_known(Fault::TooLarge {
+                size: bytes.len(),
+                limit: limits.bytes,
+            }));
+        }
+        let text = str::from_utf8(bytes).map_err(|_| nothing_known(Fault::NotUtf8))?;
+        let mut draft = Draft::default();
+        let message = draft
+            .scan(text, limits)
+            .and_then(|()| draft.duplicate.take().map_or(Ok(()), Err))
+            .and_then(|()| draft.judge());
+        message.map_err(|fault| draft.malformed(fault))
+    }
+}
+
+/// The members of an envelope as they are found.
+#[derive(Default)]
+struct Draft<'a> {
+    jsonrpc: Option<RawRef<'a>>,
+    id: Option<RawRef<'a>>,
+    method: Option<RawRef<'a>>,
+    params: Option<RawRef<'a>>,
+    result: Option<RawRef<'a>>,
+    error: Option<RawRef<'a>>,
+    unknown: BTreeSet<Cow<'a, str>>,
+    duplicate: Option<Fault>,
+    two_ids: bool,
+}
+
+impl<'a> Draft<'a> {
+    /// Walks the whole text, so that a fault in one member does not hide the id in a later one.
+    fn scan(&mut self, text: &'a str, limits: &Limits) -> Result<(), Fault> {
+        let mut scanner = Scanner::new(text);
+        let broken = |Broken { at }| Fault::NotJson { at };
+        match scanner.peek().map_err(broken)? {
+            b'{' => self.scan_members(text, &mut scanner).map_err(broken)?,
+            first => {
+                scanner
+                    .value()
+                    .and_then(|_| scanner.end())
+                    .map_err(broken)?;
+                return Err(if first == b'[' {
+                    Fault::Batch
+                } else {
+                    Fault::NotAnObject
+                });
+            }
+        }
+        // The envelope is the one container that the scanner did not count.
+        if scanner.deepest() >= limits.depth {
+            return Err(Fault::TooDeep {
+                limit: limits.depth,
+            });
+        }
+        Ok(())
+    }
+
+    fn scan_members(&mut self, text: &'a str, scanner: &mut Scanner<'a>) -> Result<(), Broken> {
+        scanner.expect(b'{')?;
+        if scanner.peek()? == b'}' {
+            scanner.expect(b'}')?;
+            return scanner.end();
+        }
+        loop {
+            let key = RawRef::scanned(&text[scanner.string()?]);
+            scanner.expect(b':')?;
+            let value = RawRef::scanned(&text[scanner.value()?]);
+            self.take(key.spelling(), value);
+            if scanner.peek()? == b'}' {
+                scanner.expect(b'}')?;
+                return scanner.end();
+            }
+            scanner.expect(b',')?;
+        }
+    }
+
+    fn take(&mut self, name: Cow<'a, str>, value: RawRef<'a>) {
+        let slot = match &*name {
+            "jsonrpc" => &mut self.jsonrpc,
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "params" => &mut self.params,
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => {
+                if let Some(twice) = self.unknown.replace(name) {
+                    self.duplicate = Some(Fault::Duplicate(twice.into_owned()));
+                }
+                return;
+            }
+        };
+        if slot.replace(value).is_some() {
+            self.two_ids |= name == "id";
+            self.duplicate = Some(Fault::Duplicate(name.into_owned()));
+        }
+    }
+
+    fn judge(&self) -> Result<Message<'a>, Fault> {
+        let version = self.jsonrpc.and_then(RawRef::text);
+        if version.as_deref() != Some("2.0") {
+            return Err(Fault::Version);
+        }
+        match (self.method, self.result, self.error) {
+            (Some(method), None, None) => self.call(method),
+            (Some(_), _, _) => Err(Fault::Both),
+            (None, Some(result), None) => {
+                let id = self.read_id()?.ok_or(Fault::NoId)?;
+                if !result.is_object() {
+                    return Err(Fault::Result);
+                }
+                Ok(Message::Response(Response {
+                    id: Some(id),
+                    outcome: Outcome::Result(result),
+                }))
+            }
+            (None, None, Some(error)) => {
+                let unreadable = self.id.is_none_or(RawRef::is_null);
+                Ok(Message::Response(Response {
+                    id: if unreadable { None } else { self.read_id()? },
+                    outcome: Outcome::Error(ErrorView::read(error).ok_or(Fault::Error)?),
+                }))
+            }
+            (None, Some(_), Some(_)) => Err(Fault::TwoOutcomes),
+            (None, None, None) => Err(Fault::Neither),
+        }
+    }
+
+    fn call(&self, method: RawRef<'a>) -> Result<Message<'a>, Fault> {
+        let id = self.read_id()?;
+        let method = method.text().ok_or(Fault::Method)?;
+        if self.params.is_some_and(|params| !params.is_object()) {
+            return Err(Fault::Params);
+        }
+        let params = self.params;
+        Ok(match id {
+            Some(id) => Message::Request(Request { id, method, params }),
+            None => Message::Notification(Notification { method, params }),
+        })
+    }
+
+    fn read_id(&self) -> Result<Option<Id>, Fault> {
+        self.id.map(Id::read).transpose().map_err(|_| Fault::Id)
+    }
+
+    fn malformed(&self, fault: Fault) -> Malformed {
+        let answers = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+        Malformed {
+            fault,
+            id: if self.two_ids {
+                None
+            } else {
+                self.read_id().ok().flatten()
+            },
+            sort: if answers { Sort::Answer } else { Sort::Call },
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The JSON-RPC 2.0 envelope: read in one pass, written without opening what it carries.
+
+mod error;
+mod id;
+mod malformed;
+mod message;
+pub mod write;
+
+pub use error::{ErrorObject, ErrorView};
+pub use id::{BadId, Id};
+pub use malformed::{Fault, Malformed, Sort};
+pub use message::{Limits, Message, Notification, Outcome, Request, Response};

@@ -1,0 +1,77 @@
+//! Writes messages, with ids and payloads spliced in as they are.
+//!
+//! Every function returns one message without a line break, ready for a line transport: a payload
+//! that was pretty-printed loses its breaks and nothing else (V1-STDIO-1, V2-STDIO-1).
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use crate::envelope::Id;
+use crate::json::write::quote;
+use crate::raw::RawRef;
+
+/// A request.
+pub fn request(id: &Id, method: &str, params: Option<RawRef<'_>>) -> String {
+    let mut out = begin(params);
+    let _ = write!(out, ",\"id\":{id}");
+    call(out, method, params)
+}
+
+/// A notification.
+pub fn notification(method: &str, params: Option<RawRef<'_>>) -> String {
+    call(begin(params), method, params)
+}
+
+/// A response that carries a result.
+pub fn result(id: &Id, result: RawRef<'_>) -> String {
+    let mut out = begin(Some(result));
+    let _ = write!(out, ",\"id\":{id},\"result\":");
+    end(out, result)
+}
+
+/// A response that carries an error. Without a readable id the member is left out: both schemas
+/// make it optional there and allow no null (V1-BASE-3).
+pub fn error(id: Option<&Id>, error: RawRef<'_>) -> String {
+    let mut out = begin(Some(error));
+    if let Some(id) = id {
+        let _ = write!(out, ",\"id\":{id}");
+    }
+    out.push_str(",\"error\":");
+    end(out, error)
+}
+
+/// `json` on one line. A line break in valid JSON is only ever space between tokens, so a blank in
+/// its place means the same.
+pub fn to_line(json: RawRef<'_>) -> Cow<'_, str> {
+    let text = json.as_str();
+    if text.contains(BREAKS) {
+        Cow::Owned(text.replace(BREAKS, " "))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+const BREAKS: [char; 2] = ['\n', '\r'];
+
+fn begin(payload: Option<RawRef<'_>>) -> String {
+    let mut out = String::with_capacity(payload.map_or(0, |payload| payload.as_str().len()) + 96);
+    out.push_str("{\"jsonrpc\":\"2.0\"");
+    out
+}
+
+fn call(mut out: String, method: &str, params: Option<RawRef<'_>>) -> String {
+    out.push_str(",\"method\":");
+    quote(&mut out, method);
+    let Some(params) = params else {
+        out.push('}');
+        return out;
+    };
+    out.push_str(",\"params\":");
+    end(out, params)
+}
+
+fn end(mut out: String, payload: RawRef<'_>) -> String {
+    out.push_str(&to_line(payload));
+    out.push('}');
+    out
+}

@@ -1,0 +1,349 @@
+//! Walks JSON text once, without recursion and without building anything.
+//!
+//! The scanner accepts exactly what RFC 8259 calls a JSON text and remembers how deep it went. It
+//! never refuses depth itself: a caller who wants a limit compares [`Scanner::deepest`].
+
+use std::ops::Range;
+
+/// A position in one JSON text.
+pub(crate) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    deepest: usize,
+}
+
+/// The text stops being JSON at this byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) at: usize,
+}
+
+/// Whether `text` is one JSON value with nothing but space around it.
+pub(crate) fn is_value(text: &str) -> bool {
+    let mut scanner = Scanner::new(text);
+    scanner.value().is_ok() && scanner.end().is_ok()
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            deepest: 0,
+        }
+    }
+
+    /// The most containers that were open at once so far, inside one call of [`Self::value`].
+    pub(crate) fn deepest(&self) -> usize {
+        self.deepest
+    }
+
+    /// The next byte that is not space, not consumed.
+    pub(crate) fn peek(&mut self) -> Result<u8, Broken> {
+        let bytes = self.text.as_bytes();
+        while let Some(&byte) = bytes.get(self.at) {
+            if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+                return Ok(byte);
+            }
+            self.at += 1;
+        }
+        Err(self.broken())
+    }
+
+    /// Consumes `byte`, after any space.
+    pub(crate) fn expect(&mut self, byte: u8) -> Result<(), Broken> {
+        if self.peek()? != byte {
+            return Err(self.broken());
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Checks that only space is left.
+    pub(crate) fn end(&mut self) -> Result<(), Broken> {
+        match self.peek() {
+            Err(_) => Ok(()),
+            Ok(_) => Err(self.broken()),
+        }
+    }
+
+    /// Consumes one string and returns where it stands, quotes included.
+    pub(crate) fn string(&mut self) -> Result<Range<usize>, Broken> {
+        if self.peek()? != b'"' {
+            return Err(self.broken());
+        }
+        let start = self.at;
+        self.skip_string()?;
+        Ok(start..self.at)
+    }
+
+    /// Consumes one value of any kind and returns where it stands.
+    pub(crate) fn value(&mut self) -> Result<Range<usize>, Broken> {
+        self.peek()?;
+        let start = self.at;
+        let mut open = Nesting::default();
+        loop {
+            match self.peek()? {
+                b'{' => {
+                    self.at += 1;
+                    self.deepest = self.deepest.max(open.depth + 1);
+                    if self.peek()? != b'}' {
+                        open.push(Container::Object);
+                        self.skip_name()?;
+                        continue;
+                    }
+                    self.at += 1;
+                }
+                b'[' => {
+                    self.at += 1;
+                    self.deepest = self.deepest.max(open.depth + 1);
+                    if self.peek()? != b']' {
+                        open.push(Container::Array);
+                        continue;
+                    }
+                    self.at += 1;
+                }
+                b'"' => self.skip_string()?,
+                b'-' | b'0'..=b'9' => self.skip_number()?,
+                b't' => self.skip_word("true")?,
+                b'f' => self.skip_word("false")?,
+                b'n' => self.skip_word("null")?,
+                _ => return Err(self.broken()),
+            }
+            loop {
+                let Some(container) = open.innermost() else {
+                    return Ok(start..self.at);
+                };
+                match (self.peek()?, container) {
+                    (b',', Container::Array) => {
+                        self.at += 1;
+                        break;
+                    }
+                    (b',', Container::Object) => {
+                        self.at += 1;
+                        self.skip_name()?;
+                        break;
+                    }
+                    (b']', Container::Array) | (b'}', Container::Object) => {
+                        self.at += 1;
+                        open.pop();
+                    }
+                    _ => return Err(self.broken()),
+                }
+            }
+        }
+    }
+
+    fn skip_name(&mut self) -> Result<(), Broken> {
+        if self.peek()? != b'"' {
+            return Err(self.broken());
+        }
+        self.skip_string()?;
+        self.expect(b':')
+    }
+
+    /// Skips a string whose opening quote is the next byte.
+    fn skip_string(&mut self) -> Result<(), Broken> {
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        loop {
+            match bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.skip_escape()?,
+                Some(byte) if *byte >= 0x20 => self.at += 1,
+                _ => return Err(self.broken()),
+            }
+        }
+    }
+
+    fn skip_escape(&mut self) -> Result<(), Broken> {
+        let bytes = self.text.as_bytes();
+        let length = match bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
+            Some(b'u') => {
+                let digits = bytes.get(self.at + 2..self.at + 6);
+                if !digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit)) {
+                    return Err(self.broken());
+                }
+                6
+            }
+            _ => return Err(self.broken()),
+        };
+        self.at += length;
+        Ok(())
+    }
+
+    fn skip_number(&mut self) -> Result<(), Broken> {
+        let bytes = self.text.as_bytes();
+        if bytes.get(self.at) == Some(&b'-') {
+            self.at += 1;
+        }
+        match bytes.get(self.at) {
+            Some(b'0') => self.at += 1,
+            _ => self.skip_digits()?,
+        }
+        if bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.skip_digits()?;
+        }
+        if matches!(bytes.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(bytes.get(self.at), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.skip_digits()?;
+        }
+        Ok(())
+    }
+
+    fn skip_digits(&mut self) -> Result<(), Broken> {
+        let start = self.at;
+        while self
+            .text
+            .as_bytes()
+            .get(self.at)
+            .is_some_and(u8::is_ascii_digit)
+        {
+            self.at += 1;
+        }
+        if self.at == start {
+            return Err(self.broken());
+        }
+        Ok(())
+    }
+
+    fn skip_word(&mut self, word: &str) -> Result<(), Broken> {
+        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
+            return Err(self.broken());
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn broken(&self) -> Broken {
+        Broken { at: self.at }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Container {
+    Object,
+    Array,
+}
+
+/// The containers around a position: one bit each, so that depth costs no stack and hardly memory.
+#[derive(Default)]
+struct Nesting {
+    depth: usize,
+    /// The innermost levels; the lowest bit is the innermost, set for an object.
+    near: u64,
+    /// Older levels, 64 to a word.
+    far: Vec<u64>,
+}
+
+impl Nesting {
+    fn push(&mut self, container: Container) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.far.push(self.near);
+        }
+        self.near = self.near << 1 | u64::from(container == Container::Object);
+        self.depth += 1;
+    }
+
+    fn pop(&mut self) {
+        self.near >>= 1;
+        self.depth -= 1;
+        if self.depth.is_multiple_of(64)
+            && let Some(word) = self.far.pop()
+        {
+            self.near = word;
+        }
+    }
+
+    fn innermost(&self) -> Option<Container> {
+        match (self.depth, self.near & 1) {
+            (0, _) => None,
+            (_, 1) => Some(Container::Object),
+            _ => Some(Container::Array),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::value::RawValue;
+
+    #[test]
+    fn depth_is_counted_and_never_overflows_the_stack() {
+        for depth in [1, 63, 64, 65, 128, 129, 200_000] {
+            let text = format!("{}0{}", "[{\"a\":".repeat(depth), "}]".repeat(depth));
+            let mut scanner = Scanner::new(&text);
+            assert_eq!(scanner.value(), Ok(0..text.len()), "{depth}");
+            assert_eq!(scanner.deepest(), 2 * depth);
+            let crossed = format!("{}{}", "[".repeat(depth), "}".repeat(depth));
+            assert!(Scanner::new(&crossed).value().is_err());
+        }
+    }
+
+    #[test]
+    fn hard_cases_agree_with_serde_json() {
+        for text in [
+            "",
+            " ",
+            "0",
+            "-0",
+            "-",
+            "01",
+            "1.",
+            ".5",
+            "1e",
+            "1e+9",
+            "1E-9",
+            "tru",
+            "truex",
+            "nul",
+            "\"\\u12\"",
+            "\"\\ud800\"",
+            "\"\\x\"",
+            "\"\n\"",
+            "\"\u{7f}\"",
+            "[,]",
+            "[1,]",
+            "{\"a\"}",
+            "{\"a\":1,}",
+            "{a:1}",
+            "[]]",
+            "[[]",
+            "{}{}",
+            " [ { } , [ ] ] ",
+            "\u{feff}1",
+            "\u{a0}1",
+        ] {
+            assert_eq!(is_value(text), by_serde(text), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_judged_as_by_serde_json(text in "[\\[\\]{}\",:\\\\ \n0-9eE.+\\-truefalsn\\u{e9}]{0,24}") {
+            prop_assert_eq!(is_value(&text), by_serde(&text));
+        }
+
+        #[test]
+        fn any_json_is_accepted(value in crate::json::tests::any_json()) {
+            let text = value.to_string();
+            prop_assert!(is_value(&text));
+            let pretty = serde_json::to_string_pretty(&value).unwrap();
+            prop_assert!(is_value(&pretty));
+        }
+    }
+
+    fn by_serde(text: &str) -> bool {
+        serde_json::from_str::<&RawValue>(text).is_ok()
+    }
+}

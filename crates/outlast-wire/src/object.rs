@@ -1,0 +1,333 @@
+//! Members of an unopened object: looked up, set and removed by splicing text.
+//!
+//! Everything that is not the named member keeps its bytes: order, spelling of numbers, space,
+//! members nobody here knows. Names are compared by meaning (`"_m\u0065ta"` is `_meta`); of
+//! duplicates the last one counts, as in every common parser, and an edit leaves one.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::json::scan::{Broken, Scanner};
+use crate::json::write::quote;
+use crate::raw::{Raw, RawRef};
+
+/// The value is not a JSON object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a JSON object")]
+pub struct NotAnObject;
+
+/// One member of an unopened object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member<'a> {
+    /// The name, escapes resolved.
+    pub name: Cow<'a, str>,
+    /// The value, unopened.
+    pub value: RawRef<'a>,
+}
+
+/// Every member of `object` in the order of the text, duplicates included.
+pub fn members(object: RawRef<'_>) -> Result<Vec<Member<'_>>, NotAnObject> {
+    let text = object.as_str();
+    let mut found = Vec::new();
+    walk(text, |name, _, value| {
+        let value = RawRef::scanned(&text[value]);
+        found.push(Member { name, value });
+    })?;
+    Ok(found)
+}
+
+/// The values of the named members, in the order of `names`.
+pub fn pick<'a, const N: usize>(
+    object: RawRef<'a>,
+    names: [&str; N],
+) -> Result<[Option<RawRef<'a>>; N], NotAnObject> {
+    let text = object.as_str();
+    let mut found = [None; N];
+    walk(text, |name, _, value| {
+        if let Some(at) = names.iter().position(|wanted| *wanted == name) {
+            found[at] = Some(RawRef::scanned(&text[value]));
+        }
+    })?;
+    Ok(found)
+}
+
+/// The value of the member at the end of `path`, if every step of it is an object.
+pub fn find<'a>(object: RawRef<'a>, path: &[&str]) -> Option<RawRef<'a>> {
+    path.iter().try_fold(object, |inside, name| {
+        let [value] = pick(inside, [*name]).ok()?;
+        value
+    })
+}
+
+/// `object` with the member at the end of `path` set to `value`.
+///
+/// A step that is absent or not an object becomes one.
+pub fn set(object: RawRef<'_>, path: &[&str], value: RawRef<'_>) -> Result<Raw, NotAnObject> {
+    let text = set_text(object.as_str(), path, value.as_str())?;
+    Ok(RawRef::scanned(&text).to_raw())
+}
+
+/// `object` without the member at the end of `path`, and without steps that this leaves empty.
+pub fn remove(object: RawRef<'_>, path: &[&str]) -> Result<Raw, NotAnObject> {
+    let text = remove_text(object.as_str(), path)?;
+    Ok(RawRef::scanned(&text).to_raw())
+}
+
+/// The elements of an unopened array, or `None` if the value is not an array.
+pub fn elements(array: RawRef<'_>) -> Option<Vec<RawRef<'_>>> {
+    let text = array.as_str();
+    let mut scanner = Scanner::new(text);
+    let mut found = Vec::new();
+    let mut step = || -> Result<(), Broken> {
+        scanner.expect(b'[')?;
+        if scanner.peek()? == b']' {
+            return Ok(());
+        }
+        loop {
+            found.push(RawRef::scanned(&text[scanner.value()?]));
+            if scanner.peek()? == b']' {
+                return Ok(());
+            }
+            scanner.expect(b',')?;
+        }
+    };
+    step().ok()?;
+    Some(found)
+}
+
+fn set_text(object: &str, path: &[&str], value: &str) -> Result<String, NotAnObject> {
+    let [name, inner @ ..] = path else {
+        return Ok(value.to_owned());
+    };
+    let found = places(object)?;
+    let present = found.iter().rev().find(|place| place.name == *name);
+    let old = present.map(|place| &object[place.value.clone()]);
+    let new = match (old, inner) {
+        (_, []) => value.to_owned(),
+        (Some(old), _) if old.starts_with('{') => set_text(old, inner, value)?,
+        _ => set_text("{}", inner, value)?,
+    };
+    Ok(splice(object, &found, name, Some(&new)))
+}
+
+fn remove_text<'a>(object: &'a str, path: &[&str]) -> Result<Cow<'a, str>, NotAnObject> {
+    let [name, inner @ ..] = path else {
+        return Ok(Cow::Borrowed(object));
+    };
+    let found = places(object)?;
+    let Some(present) = found.iter().rev().find(|place| place.name == *name) else {
+        return Ok(Cow::Borrowed(object));
+    };
+    if inner.is_empty() {
+        return Ok(Cow::Owned(splice(object, &found, name, None)));
+    }
+    let old = &object[present.value.clone()];
+    let once = found.iter().filter(|place| place.name == *name).count() == 1;
+    let kept = match remove_text(old, inner) {
+        Ok(Cow::Owned(new)) => (!places(&new)?.is_empty()).then_some(new),
+        _ if once => return Ok(Cow::Borrowed(object)),
+        // An earlier duplicate may hold what has to go, and some parsers take the first.
+        _ => Some(old.to_owned()),
+    };
+    Ok(Cow::Owned(splice(object, &found, name, kept.as_deref())))
+}
+
+/// `object` in which `name` occurs once with the value `new`, or not at all.
+fn splice(object: &str, found: &[Place<'_>], name: &str, new: Option<&str>) -> String {
+    let last = found.iter().rposition(|place| place.name == name);
+    let mut out =
+        String::with_capacity(object.len() + new.map_or(0, |new| new.len() + name.len() + 4));
+    let mut empty = true;
+    // Everything up to the first member, or up to and including the brace of an empty object.
+    let brace = object.find('{').map_or(0, |at| at + 1);
+    out.push_str(&object[..found.first().map_or(brace, |place| place.key.start)]);
+    for (at, place) in found.iter().enumerate() {
+        let named = place.name == name;
+        if named && (new.is_none() || last != Some(at)) {
+            continue;
+        }
+        if !empty {
+            out.push_str(&object[found[at - 1].value.end..place.key.start]);
+        }
+        empty = false;
+        match new {
+            Some(new) if named => {
+                out.push_str(&object[place.key.start..place.value.start]);
+                out.push_str(new);
+            }
+            _ => out.push_str(&object[place.key.start..place.value.end]),
+        }
+    }
+    if let (None, Some(new)) = (last, new) {
+        if !empty {
+            out.push(',');
+        }
+        quote(&mut out, name);
+        out.push(':');
+        out.push_str(new);
+    }
+    out.push_str(&object[found.last().map_or(brace, |place| place.value.end)..]);
+    out
+}
+
+/// Where a member stands in the text of its object.
+struct Place<'a> {
+    name: Cow<'a, str>,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+fn places(object: &str) -> Result<Vec<Place<'_>>, NotAnObject> {
+    let mut found = Vec::new();
+    walk(object, |name, key, value| {
+        found.push(Place { name, key, value })
+    })?;
+    Ok(found)
+}
+
+/// Calls `visit` with name, key and value of every member.
+fn walk<'a>(
+    object: &'a str,
+    mut visit: impl FnMut(Cow<'a, str>, Range<usize>, Range<usize>),
+) -> Result<(), NotAnObject> {
+    let mut scanner = Scanner::new(object);
+    let mut step = || -> Result<(), Broken> {
+        scanner.expect(b'{')?;
+        if scanner.peek()? == b'}' {
+            return Ok(());
+        }
+        loop {
+            let key = scanner.string()?;
+            scanner.expect(b':')?;
+            let value = scanner.value()?;
+            let name = RawRef::scanned(&object[key.clone()]).spelling();
+            visit(name, key, value);
+            if scanner.peek()? == b'}' {
+                return Ok(());
+            }
+            scanner.expect(b',')?;
+        }
+    };
+    step().map_err(|_| NotAnObject)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::tests::any_json;
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    #[test]
+    fn an_edit_leaves_every_other_byte_alone() {
+        let object = r#"{ "b" : 1.0e2 , "x":{"k" :null},"a":"\u0041" }"#;
+        for (path, value, expected) in [
+            (&["x"][..], "7", r#"{ "b" : 1.0e2 , "x":7,"a":"\u0041" }"#),
+            (
+                &["x", "k"],
+                "7",
+                r#"{ "b" : 1.0e2 , "x":{"k" :7},"a":"\u0041" }"#,
+            ),
+            (
+                &["x", "y"],
+                "7",
+                r#"{ "b" : 1.0e2 , "x":{"k" :null,"y":7},"a":"\u0041" }"#,
+            ),
+            (
+                &["a", "y"],
+                "7",
+                r#"{ "b" : 1.0e2 , "x":{"k" :null},"a":{"y":7} }"#,
+            ),
+            (
+                &["c"],
+                "[]",
+                r#"{ "b" : 1.0e2 , "x":{"k" :null},"a":"\u0041","c":[] }"#,
+            ),
+        ] {
+            assert_eq!(
+                set(raw(object), path, raw(value)).unwrap().as_str(),
+                expected
+            );
+        }
+        for (path, expected) in [
+            (&["b"][..], r#"{ "x":{"k" :null},"a":"\u0041" }"#),
+            (&["x"], r#"{ "b" : 1.0e2,"a":"\u0041" }"#),
+            (&["a"], r#"{ "b" : 1.0e2 , "x":{"k" :null} }"#),
+            (&["x", "k"], r#"{ "b" : 1.0e2,"a":"\u0041" }"#),
+            (&["x", "z"], object),
+            (&["a", "z"], object),
+        ] {
+            assert_eq!(remove(raw(object), path).unwrap().as_str(), expected);
+        }
+    }
+
+    #[test]
+    fn names_are_compared_by_meaning_and_the_last_duplicate_counts() {
+        let object = r#"{"_m\u0065ta":{"k":1},"a":2,"_meta":{"k":3}}"#;
+        assert_eq!(find(raw(object), &["_meta", "k"]), Some(raw("3")));
+        let edited = set(raw(object), &["_meta", "k"], raw("4")).unwrap();
+        assert_eq!(edited.as_str(), r#"{"a":2,"_meta":{"k":4}}"#);
+        assert_eq!(
+            remove(raw(object), &["_meta", "k"]).unwrap().as_str(),
+            r#"{"a":2}"#
+        );
+        let hidden = r#"{"_meta":{"k":1},"_meta":{}}"#;
+        assert_eq!(
+            remove(raw(hidden), &["_meta", "k"]).unwrap().as_str(),
+            r#"{"_meta":{}}"#
+        );
+    }
+
+    #[test]
+    fn what_is_not_an_object_is_not_edited() {
+        for text in ["[]", "null", "1", "\"{}\""] {
+            assert_eq!(set(raw(text), &["a"], raw("1")), Err(NotAnObject));
+            assert_eq!(remove(raw(text), &["a"]), Err(NotAnObject));
+        }
+        assert_eq!(elements(raw("{}")), None);
+        assert_eq!(elements(raw(" [ ] ")), Some(vec![]));
+        assert_eq!(elements(raw("[1, [2] ]")), Some(vec![raw("1"), raw("[2]")]));
+    }
+
+    proptest! {
+        #[test]
+        fn setting_a_new_member_and_removing_it_gives_the_same_bytes(
+            mut object in prop::collection::btree_map(any::<String>(), any_json(), 0..5),
+            pretty: bool,
+        ) {
+            object.remove("new");
+            let object = Value::Object(object.into_iter().collect::<Map<_, _>>());
+            let text = if pretty { serde_json::to_string_pretty(&object) } else { serde_json::to_string(&object) }.unwrap();
+            let with = set(raw(&text), &["new", "deep"], raw("[1, 2]")).unwrap();
+            prop_assert_eq!(find(with.borrow(), &["new", "deep"]), Some(raw("[1, 2]")));
+            let without = remove(with.borrow(), &["new", "deep"]).unwrap();
+            prop_assert_eq!(without.as_str(), &text);
+        }
+
+        #[test]
+        fn setting_means_what_a_tree_would_mean(object in any_json(), name: String, value in any_json()) {
+            prop_assume!(object.is_object());
+            let text = object.to_string();
+            let edited = set(raw(&text), &[&name], raw(&value.to_string())).unwrap();
+            let mut expected = object.clone();
+            expected[&name] = value;
+            prop_assert_eq!(edited.open::<Value>().unwrap(), expected);
+            let removed = remove(raw(&text), &[&name]).unwrap();
+            let mut expected = object;
+            expected.as_object_mut().unwrap().remove(&name);
+            prop_assert_eq!(removed.open::<Value>().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn members_come_in_the_order_of_the_text() {
+        let found = members(raw(r#"{"b":1,"a":{"b":2}}"#)).unwrap();
+        let names: Vec<_> = found.iter().map(|member| &*member.name).collect();
+        assert_eq!(names, ["b", "a"]);
+        assert_eq!(found[1].value.open::<Value>().unwrap(), json!({"b": 2}));
+    }
+
+    fn raw(text: &str) -> RawRef<'_> {
+        RawRef::parse(text).unwrap()
+    }
+}
