@@ -2,7 +2,7 @@
 
 mod records;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use outlast_wire::{Raw, Timestamp};
@@ -23,6 +23,8 @@ use records::Records;
 pub struct MemoryStore {
     index: Index<Cold>,
     records: Records,
+    /// One insertion at a time: a task that is named as known, or that has taken its id, is visible.
+    inserting: Mutex<()>,
     health: watch::Sender<Health>,
 }
 
@@ -35,6 +37,7 @@ impl MemoryStore {
         Self {
             index: Index::new(Position(1)),
             records: Records::default(),
+            inserting: Mutex::default(),
             health: watch::Sender::new(Health::Ready),
         }
     }
@@ -57,6 +60,10 @@ impl Default for MemoryStore {
 impl Store for MemoryStore {
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         self.usable()?;
+        let _one_at_a_time = self
+            .inserting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         match self.index.reserve(&insert.task, &insert.quota)? {
             Room::Known(id) => Ok(Inserted::Known(id)),
             Room::Held(position) => {
