@@ -12,6 +12,8 @@ mod policy;
 mod world;
 
 pub mod index;
+#[cfg(any(test, doc, feature = "laws"))]
+pub mod laws;
 pub mod memory;
 pub mod store;
 pub mod task;

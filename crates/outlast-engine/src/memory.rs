@@ -197,5 +197,5 @@ impl Store for MemoryStore {
 
 #[cfg(test)]
 mod tests {
-    // crate::store_laws!(async { crate::memory::MemoryStore::new() });
+    crate::store_laws!(async { crate::memory::MemoryStore::new() });
 }

@@ -1,0 +1,410 @@
+//! What the laws start from: ids, tasks, questions, answers, records, and steps already taken.
+//!
+//! Every value is a function of its arguments, so that a failing law can be run again.
+
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Barrier};
+
+use outlast_wire::{Raw, Timestamp};
+use tokio::runtime::Handle as Runtime;
+use tokio::task::spawn_blocking;
+
+use crate::ask::{Accepts, Answer, AskKind, Question};
+use crate::id::{AskKey, NodeId, Owner, Revision, Scope, TaskId};
+use crate::origin::{Origin, Retry};
+use crate::outcome::Outcome;
+use crate::policy::Quota;
+use crate::store::{
+    Brief, Insert, Inserted, Position, Record, RecordKey, RecordWrite, Replace, Snapshot, Store,
+    StoreError,
+};
+use crate::task::{Keep, Lifetime, NewTask, Task};
+use crate::transition::{Command, Next, Takeover};
+
+/// The node that executes and writes where nothing else is said.
+pub const HERE: NodeId = NodeId(1);
+
+/// Another node.
+pub const THERE: NodeId = NodeId(2);
+
+/// A third node.
+pub const ELSEWHERE: NodeId = NodeId(3);
+
+/// When tasks are created where nothing else is said.
+pub const CREATED: Timestamp = Timestamp(1_785_000_000_000);
+
+/// How long tasks live where nothing else is said.
+pub const TTL: u64 = 3_600_000;
+
+/// Room for more than any law stores.
+pub const ROOM: Quota = Quota {
+    owner_open: 1_000_000,
+    owner_retained: 1_000_000,
+    retained: 1_000_000,
+};
+
+/// The id number `n`: different for every `n`, and as scattered as random ones.
+pub fn id(n: u64) -> TaskId {
+    TaskId::from_bits(u128::from(scatter(n)) << 64 | u128::from(scatter(!n)))
+}
+
+/// The owner whose tasks they are where nothing else is said.
+pub fn ada() -> Owner {
+    Owner::new("ada")
+}
+
+/// Another owner.
+pub fn bob() -> Owner {
+    Owner::new("bob")
+}
+
+/// The reach of an owner.
+pub fn of(owner: &Owner) -> Scope {
+    Scope::Of(owner.clone())
+}
+
+/// Unopened JSON.
+pub fn raw(text: &str) -> Raw {
+    Raw::parse(text.to_owned()).expect("laws write valid JSON")
+}
+
+/// An answer.
+pub fn answer(text: &str) -> Answer {
+    Answer::Result(raw(text))
+}
+
+/// A form to fill in.
+pub fn question() -> Question {
+    Question::new(AskKind::ElicitForm, Some(raw(r#"{"message":"who?"}"#)))
+}
+
+/// A result.
+pub fn result(text: &str) -> Outcome {
+    Outcome::Result(raw(text))
+}
+
+/// A call of a tool.
+pub fn origin() -> Origin {
+    Origin {
+        method: "tools/call".into(),
+        tool: Some("render".into()),
+        params: Some(raw(r#"{"name":"render","arguments":{"pages":3}}"#)),
+        runner: "local".into(),
+        progress_token: None,
+        retry: Retry::Never,
+        accepts: Accepts::all(),
+    }
+}
+
+/// What task number `n` is made from, to be varied.
+pub fn new_task(n: u64) -> NewTask {
+    NewTask {
+        id: id(n),
+        owner: ada(),
+        origin: Arc::new(origin()),
+        request_key: None,
+        executor: HERE,
+        lifetime: Lifetime::new(TTL, Keep::Strict, None),
+        poll_interval: 1_000,
+    }
+}
+
+/// Task number `n`.
+pub fn task(n: u64) -> Task {
+    Task::new(new_task(n), CREATED)
+}
+
+/// Task number `n`, of `owner`.
+pub fn task_of(n: u64, owner: &Owner) -> Task {
+    let owner = owner.clone();
+    Task::new(
+        NewTask {
+            owner,
+            ..new_task(n)
+        },
+        CREATED,
+    )
+}
+
+/// Task number `n`, created under a request key.
+pub fn task_with_key(n: u64, owner: &Owner, key: &str) -> Task {
+    let new = NewTask {
+        owner: owner.clone(),
+        request_key: Some(key.into()),
+        ..new_task(n)
+    };
+    Task::new(new, CREATED)
+}
+
+/// Task number `n`, executed by `node`.
+pub fn task_at(n: u64, node: NodeId) -> Task {
+    let new = NewTask {
+        executor: node,
+        ..new_task(n)
+    };
+    Task::new(new, CREATED)
+}
+
+/// Task number `n`, with this lifetime.
+pub fn task_living(n: u64, lifetime: Lifetime) -> Task {
+    let new = NewTask {
+        lifetime,
+        ..new_task(n)
+    };
+    Task::new(new, CREATED)
+}
+
+/// A record without owner that never expires.
+pub fn record(kind: &str, key: &str) -> Record {
+    Record {
+        key: RecordKey::new(kind, key),
+        owner: None,
+        expires: None,
+        bytes: Arc::from(format!("{kind} {key}").into_bytes()),
+    }
+}
+
+/// The record, to be written.
+pub fn put(record: &Record) -> RecordWrite {
+    RecordWrite::Put(record.clone())
+}
+
+/// An insertion into plenty of room.
+pub fn insertion(task: Task) -> Insert {
+    Insert {
+        task,
+        quota: ROOM,
+        records: Vec::new(),
+    }
+}
+
+/// The change that `command` makes to `task` at `now`, to be stored.
+pub fn change(task: &Task, command: Command, now: Timestamp) -> Replace {
+    let step = task
+        .clone()
+        .apply(command, now)
+        .expect("laws use commands that apply");
+    let Next::Stored(next, body) = step.next else {
+        panic!("laws remove tasks by name");
+    };
+    Replace {
+        node: HERE,
+        expected: task.revision,
+        next: *next,
+        body,
+        records: Vec::new(),
+    }
+}
+
+/// The runner of `task` asks under `key`.
+pub fn ask(task: &Task, key: &str) -> Command {
+    Command::Ask {
+        attempt: task.attempt,
+        key: AskKey::new(key),
+        question: question(),
+        limit: 256,
+    }
+}
+
+/// The caller answers under `key`.
+pub fn reply(key: &str) -> Command {
+    Command::Answer([(AskKey::new(key), answer(r#"{"action":"accept"}"#))].into())
+}
+
+/// The runner of `task` says where it stands.
+pub fn status(task: &Task, message: &str) -> Command {
+    Command::Status {
+        attempt: task.attempt,
+        message: message.into(),
+    }
+}
+
+/// The runner of `task` ends it.
+pub fn end(task: &Task, outcome: Outcome) -> Command {
+    Command::End {
+        attempt: task.attempt,
+        outcome,
+    }
+}
+
+/// `node` takes the task over, and its work goes on.
+pub fn take_over(node: NodeId) -> Command {
+    Command::Claim {
+        executor: node,
+        how: Takeover::Reattach,
+    }
+}
+
+/// Stores a new task.
+pub async fn stored(store: &Arc<dyn Store>, task: Task) -> Arc<Task> {
+    match store.insert(insertion(task)).await {
+        Ok(Inserted::New(task)) => task.shared(),
+        other => panic!("a new task is stored, not {other:?}"),
+    }
+}
+
+/// Stores tasks number `numbers`, one after the other.
+pub async fn stored_all(
+    store: &Arc<dyn Store>,
+    numbers: impl IntoIterator<Item = u64>,
+) -> Vec<Arc<Task>> {
+    let mut all = Vec::new();
+    for n in numbers {
+        all.push(stored(store, task(n)).await);
+    }
+    all
+}
+
+/// Stores the change that `command` makes to `task` a second after its last.
+pub async fn changed(store: &Arc<dyn Store>, task: &Task, command: Command) -> Arc<Task> {
+    store
+        .replace(change(task, command, task.updated.plus(1_000)))
+        .await
+        .expect("a change of the newest revision is stored")
+        .shared()
+}
+
+/// Stores the end of `task`.
+pub async fn ended(store: &Arc<dyn Store>, task: &Task, outcome: Outcome) -> Arc<Task> {
+    changed(store, task, end(task, outcome)).await
+}
+
+/// Removes `task` and checks that it was there.
+pub async fn removed(store: &Arc<dyn Store>, task: &Task) {
+    let gone = removal(store, [(task.id, task.revision)]).await;
+    assert_eq!(gone, [task.id], "the newest revision is removed");
+}
+
+/// Removes tasks, and names those that were.
+pub async fn removal(
+    store: &Arc<dyn Store>,
+    tasks: impl IntoIterator<Item = (TaskId, Revision)>,
+) -> Vec<TaskId> {
+    store
+        .remove(HERE, tasks.into_iter().collect())
+        .await
+        .expect("the store is open")
+}
+
+/// What is known of a task.
+pub async fn shown(store: &Arc<dyn Store>, id: TaskId) -> Option<Snapshot> {
+    store
+        .get(&Scope::Anyone, id)
+        .await
+        .expect("the store is open")
+}
+
+/// What is shown of a task that has not ended.
+pub async fn shown_open(store: &Arc<dyn Store>, id: TaskId) -> Arc<Task> {
+    match shown(store, id).await {
+        Some(Snapshot::Open(task)) => task.shared(),
+        other => panic!("an open task is shown in full, not {other:?}"),
+    }
+}
+
+/// What is shown of a task that has ended.
+pub async fn shown_ended(store: &Arc<dyn Store>, id: TaskId) -> Arc<Brief> {
+    match shown(store, id).await {
+        Some(Snapshot::Ended(brief)) => brief.shared(),
+        other => panic!("an ended task is shown in brief, not {other:?}"),
+    }
+}
+
+/// The whole task.
+pub async fn loaded(store: &Arc<dyn Store>, id: TaskId) -> Option<Arc<Task>> {
+    let found = store.load(&Scope::Anyone, id).await;
+    found.expect("the store is open").map(|task| task.shared())
+}
+
+/// The body of a task.
+pub async fn body(store: &Arc<dyn Store>, id: TaskId) -> Option<Raw> {
+    store
+        .body(&Scope::Anyone, id)
+        .await
+        .expect("the store is open")
+}
+
+/// An owner's list, walked to its end in pages of `limit`.
+pub async fn listed(store: &Arc<dyn Store>, owner: &Owner, limit: usize) -> Vec<TaskId> {
+    let mut walk = Walk::default();
+    let mut all = Vec::new();
+    while let Some(page) = walk.next(store, owner, limit).await {
+        all.extend(page);
+    }
+    all
+}
+
+/// A walk over an owner's list.
+#[derive(Debug, Default)]
+pub struct Walk {
+    after: Option<Position>,
+    over: bool,
+}
+
+impl Walk {
+    /// The tasks of the next page, or `None` behind the last.
+    pub async fn next(
+        &mut self,
+        store: &Arc<dyn Store>,
+        owner: &Owner,
+        limit: usize,
+    ) -> Option<Vec<TaskId>> {
+        if self.over {
+            return None;
+        }
+        let page = store
+            .page(owner, self.after, limit)
+            .await
+            .expect("the store is open");
+        assert!(
+            page.tasks.len() <= limit,
+            "a page has at most {limit} tasks"
+        );
+        self.over = page.next.is_none();
+        self.after = page.next;
+        Some(page.tasks.iter().map(Snapshot::id).collect())
+    }
+}
+
+/// Whether the write came too late.
+pub fn is_conflict<T>(written: &Result<T, StoreError>) -> bool {
+    matches!(written, Err(StoreError::Conflict { .. }))
+}
+
+/// Does all of `work` at the same time, each on a thread of its own.
+pub async fn at_once<F>(work: impl IntoIterator<Item = F>) -> Vec<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let work: Vec<_> = work.into_iter().collect();
+    let start = Arc::new(Barrier::new(work.len()));
+    let threads: Vec<_> = work
+        .into_iter()
+        .map(|work| {
+            let (start, runtime) = (start.clone(), Runtime::current());
+            spawn_blocking(move || {
+                start.wait();
+                runtime.block_on(work)
+            })
+        })
+        .collect();
+    let mut done = Vec::with_capacity(threads.len());
+    for thread in threads {
+        // A law that is broken on a thread is broken.
+        done.push(
+            thread
+                .await
+                .unwrap_or_else(|died| resume_unwind(died.into_panic())),
+        );
+    }
+    done
+}
+
+/// A mix of all the bits of `n` (SplitMix64).
+pub fn scatter(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}

@@ -1,0 +1,157 @@
+//! What was written is seen: at once, in order, and as it was written.
+
+use std::sync::Arc;
+
+use crate::ask::{Accepts, AskKind};
+use crate::id::{AskKey, Owner};
+use crate::laws::given::*;
+use crate::origin::{Origin, Retry};
+use crate::outcome::{ErrorCode, Outcome};
+use crate::store::{Brief, Store, Usage};
+use crate::task::{Handle, Keep, Lifetime, NewTask, Task};
+use crate::transition::Command;
+
+/// A task is found, loaded, listed and counted as soon as `insert` has returned (P1).
+pub async fn created_task_is_visible_at_once(store: &Arc<dyn Store>) {
+    let given = task(1);
+    let told = stored(store, given.clone()).await;
+    assert_eq!(*told, given);
+    assert_eq!(shown_open(store, given.id).await, told);
+    assert_eq!(loaded(store, given.id).await, Some(told));
+    assert_eq!(listed(store, &ada(), 10).await, [given.id]);
+    let used = store.usage(&ada()).await.expect("the store is open");
+    let one = Usage {
+        owner_open: 1,
+        owner_retained: 1,
+        open: 1,
+        retained: 1,
+    };
+    assert_eq!(used, one);
+}
+
+/// A task that was never stored is not found.
+pub async fn unknown_task_is_not_found(store: &Arc<dyn Store>) {
+    stored(store, task(1)).await;
+    assert_eq!(shown(store, id(2)).await, None);
+    assert_eq!(loaded(store, id(2)).await, None);
+    assert_eq!(body(store, id(2)).await, None);
+}
+
+/// Each of a caller's writes is visible before the next begins.
+pub async fn writes_in_sequence_are_all_visible(store: &Arc<dyn Store>) {
+    let mut task = stored(store, task(1)).await;
+    for n in 0..100 {
+        task = changed(store, &task, status(&task, &format!("page {n}"))).await;
+        assert_eq!(shown_open(store, task.id).await, task);
+    }
+    assert_eq!(task.revision.0, 101);
+}
+
+/// An open task is shown in full, whatever it holds.
+pub async fn open_task_is_shown_in_full(store: &Arc<dyn Store>) {
+    let task = everything(store).await;
+    assert_eq!(shown_open(store, task.id).await, task);
+    assert_eq!(loaded(store, task.id).await, Some(task));
+}
+
+/// An ended task is shown as [`Brief::of`] sums it up, and can still be loaded in full.
+pub async fn ended_task_is_shown_in_brief(store: &Arc<dyn Store>) {
+    let outcomes = [
+        result(r#"{"content":[]}"#),
+        Outcome::ToolError(raw(r#"{"isError":true}"#), Some("no paper".into())),
+        Outcome::error(ErrorCode(-32_603), "no ink"),
+        Outcome::error(ErrorCode(i64::MIN), "a code from the edge"),
+        Outcome::Cancelled,
+    ];
+    for (n, outcome) in outcomes.into_iter().enumerate() {
+        let task = stored(store, task(n as u64)).await;
+        let told = ended(store, &task, outcome).await;
+        let brief = Brief::of(&told).expect("it has ended");
+        assert_eq!(*shown_ended(store, task.id).await, brief);
+        assert_eq!(loaded(store, task.id).await, Some(told));
+    }
+}
+
+/// All that a task went through can be loaded after its end.
+pub async fn history_survives_the_end(store: &Arc<dyn Store>) {
+    let task = everything(store).await;
+    let told = ended(store, &task, result("1")).await;
+    assert_eq!(loaded(store, task.id).await, Some(told.clone()));
+    assert!(told.timeline.moments.len() > 5);
+    assert_eq!(told.asked.keys.len(), 2);
+}
+
+/// Texts are kept as they are: quotes, line breaks, other scripts, characters outside the first plane.
+pub async fn odd_texts_survive(store: &Arc<dyn Store>) {
+    for (n, text) in ODD.iter().enumerate() {
+        let owner = Owner::new(*text);
+        let new = NewTask {
+            owner: owner.clone(),
+            origin: Arc::new(Origin {
+                tool: Some((*text).into()),
+                runner: (*text).into(),
+                ..origin()
+            }),
+            request_key: Some((*text).into()),
+            ..new_task(n as u64)
+        };
+        let task = stored(store, Task::new(new, CREATED)).await;
+        let task = changed(store, &task, ask(&task, text)).await;
+        let task = changed(store, &task, status(&task, &format!("said {text}"))).await;
+        assert_eq!(loaded(store, task.id).await, Some(task.clone()));
+        assert_eq!(listed(store, &owner, 10).await, [task.id], "{text:?}");
+
+        let outcome = Outcome::ToolError(raw(r#""\u0000 \" 🦀""#), Some((*text).into()));
+        let task = ended(store, &task, outcome).await;
+        let found = shown(store, task.id).await.expect("it is found");
+        assert_eq!(found.message(), Some(*text));
+        assert_eq!(loaded(store, task.id).await, Some(task.clone()));
+        assert_eq!(body(store, task.id).await, Some(raw(r#""\u0000 \" 🦀""#)));
+    }
+}
+
+/// A task in which no part is empty.
+async fn everything(store: &Arc<dyn Store>) -> Arc<Task> {
+    let new = NewTask {
+        origin: Arc::new(Origin {
+            progress_token: Some(raw(r#""p-1""#)),
+            retry: Retry::Rerun,
+            accepts: [AskKind::Sample, AskKind::Roots].into_iter().collect(),
+            ..origin()
+        }),
+        request_key: Some("r-1".into()),
+        lifetime: Lifetime::new(TTL, Keep::WhileLive, Some(30_000)),
+        poll_interval: 250,
+        ..new_task(1)
+    };
+    assert_ne!(new.origin.accepts, Accepts::all());
+    let task = stored(store, Task::new(new, CREATED)).await;
+    let task = changed(store, &task, ask(&task, "first")).await;
+    let task = changed(store, &task, reply("first")).await;
+    let task = changed(store, &task, take_over(THERE)).await;
+    let task = changed(store, &task, ask(&task, "second")).await;
+    let attach = Command::Attach {
+        attempt: task.attempt,
+        handle: Handle(Arc::from([0, 159, 146, 150, 255])),
+    };
+    let task = changed(store, &task, attach).await;
+    let task = changed(store, &task, status(&task, "drawing")).await;
+    let deadline = task.updated.plus(5_000);
+    let task = changed(store, &task, Command::RequestCancel { deadline }).await;
+    let task = changed(store, &task, Command::Extend { ttl: 2 * TTL }).await;
+    assert!(task.outstanding().is_some() && !task.asked.answers.is_empty());
+    assert!(task.asked.answers.contains_key(&AskKey::new("first")));
+    assert!(task.lifetime.waited > 0 && task.lifetime.waiting_since.is_some());
+    task
+}
+
+const ODD: [&str; 8] = [
+    "a\nb\r\nc\td",
+    r#"it's "quoted" \ and -- commented; DROP TABLE task"#,
+    "%_*?[a]",
+    "Grüße aus Zürich",
+    "日本語のテキスト",
+    "👩‍👩‍👧‍👦 🦀",
+    " leading and trailing ",
+    "\u{feff}\u{202e}gnp.exe",
+];
