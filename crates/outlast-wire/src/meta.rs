@@ -1,0 +1,223 @@
+//! The `_meta` keys, and edits of the `_meta` of an unopened object.
+//!
+//! Edits splice text: every other key of `_meta` and every other member keeps its bytes
+//! (V1-RES-6). `_meta` that is absent, null or not an object counts as empty.
+
+use crate::envelope::Id;
+use crate::json::write::{Fields, quoted};
+use crate::object::{self, NotAnObject};
+use crate::raw::{Raw, RawRef};
+
+/// V1: the task a message belongs to, `{"taskId": …}` (V1-META-1).
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// V1: text a host may hand to the model while the task runs (V1-CREATE-11).
+pub const MODEL_IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
+/// Both: where progress is to be reported under.
+pub const PROGRESS_TOKEN: &str = "progressToken";
+/// V2: the protocol version of the request (V2-META-1).
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// V2: who sends the request (V2-META-2).
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// V2: what the client can do during this request (V2-META-1).
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// V2: who answers (V2-META-6).
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// V2: opts into log notifications for this request (V2-META-8).
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// V2: the listen request a notification belongs to (V2-SUB-3).
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// W3C trace context (V2-META-9).
+pub const TRACEPARENT: &str = "traceparent";
+/// W3C trace context (V2-META-9).
+pub const TRACESTATE: &str = "tracestate";
+/// W3C baggage (V2-META-9).
+pub const BAGGAGE: &str = "baggage";
+
+/// The member all of these live in.
+pub const META: &str = "_meta";
+
+/// The value of one key.
+pub fn value<'a>(object: RawRef<'a>, key: &str) -> Option<RawRef<'a>> {
+    object::find(object, &[META, key])
+}
+
+/// `object` with one key set.
+pub fn set(object: RawRef<'_>, key: &str, value: RawRef<'_>) -> Result<Raw, NotAnObject> {
+    object::set(object, &[META, key], value)
+}
+
+/// `object` without one key, and without `_meta` if nothing else was in it.
+pub fn remove(object: RawRef<'_>, key: &str) -> Result<Raw, NotAnObject> {
+    object::remove(object, &[META, key])
+}
+
+/// The task that params or a result say they belong to. The old draft's bare string is not read.
+pub fn related_task(object: RawRef<'_>) -> Option<String> {
+    let id = object::find(object, &[META, RELATED_TASK, "taskId"])?;
+    Some(id.text()?.into_owned())
+}
+
+/// `object` marked as belonging to `task`; a mark it had is replaced (V1-META-1, BR-RES-2).
+pub fn relate(object: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject> {
+    let mut mark = String::new();
+    let mut fields = Fields::begin(&mut mark);
+    fields.text("taskId", task);
+    fields.end();
+    set(object, RELATED_TASK, RawRef::scanned(&mark))
+}
+
+/// `object` without the mark (BR-RES-2, V2-GET-7).
+pub fn unrelate(object: RawRef<'_>) -> Result<Raw, NotAnObject> {
+    remove(object, RELATED_TASK)
+}
+
+/// The token under which the sender of `params` wants progress (V1-PRG-1).
+pub fn progress_token(params: RawRef<'_>) -> Option<Id> {
+    value(params, PROGRESS_TOKEN).and_then(|token| Id::read(token).ok())
+}
+
+/// The text a host may hand to the model while the task runs (V1-CREATE-11).
+pub fn model_immediate_response(result: RawRef<'_>) -> Option<String> {
+    Some(
+        value(result, MODEL_IMMEDIATE_RESPONSE)?
+            .text()?
+            .into_owned(),
+    )
+}
+
+/// `object` with one key set to a string.
+pub fn set_text(object: RawRef<'_>, key: &str, text: &str) -> Result<Raw, NotAnObject> {
+    set(object, key, RawRef::scanned(&quoted(text)))
+}
+
+/// Whether `key` is spelled as a `_meta` key or extension identifier must be (V1-BASE-7): an
+/// optional prefix of dotted labels and `/`, then a name that may be empty.
+pub fn is_valid_key(key: &str) -> bool {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    let alphanumeric = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let inner = |text: &str, also: &[u8]| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || also.contains(&byte))
+    };
+    let label = |label: &str| {
+        let bytes = label.as_bytes();
+        bytes.first().is_some_and(u8::is_ascii_alphabetic)
+            && alphanumeric(bytes.last())
+            && inner(label, b"-")
+    };
+    let bytes = name.as_bytes();
+    prefix.is_none_or(|prefix| prefix.split('.').all(label))
+        && (name.is_empty()
+            || alphanumeric(bytes.first()) && alphanumeric(bytes.last()) && inner(name, b"-_."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::tests::any_json;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    const MARK: &str = r#""io.modelcontextprotocol/related-task":{"taskId":"t"}"#;
+
+    /// V1-RES-6.
+    #[test]
+    fn the_mark_is_merged_and_other_keys_keep_their_bytes() {
+        for (before, after) in [
+            ("{}", format!("{{\"_meta\":{{{MARK}}}}}")),
+            (
+                r#"{"a":1.50}"#,
+                format!("{{\"a\":1.50,\"_meta\":{{{MARK}}}}}"),
+            ),
+            (
+                r#"{"_meta":null,"a":1}"#,
+                format!("{{\"_meta\":{{{MARK}}},\"a\":1}}"),
+            ),
+            (
+                r#"{"_meta": { },"a":1}"#,
+                format!("{{\"_meta\": {{{MARK} }},\"a\":1}}"),
+            ),
+            (
+                r#"{"_meta":{"k": 1e1}}"#,
+                format!("{{\"_meta\":{{\"k\": 1e1,{MARK}}}}}"),
+            ),
+            (
+                r#"{"_m\u0065ta":{"k":1}}"#,
+                format!("{{\"_m\\u0065ta\":{{\"k\":1,{MARK}}}}}"),
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol\/related-task":{"taskId":"old"},"k":1}}"#,
+                r#"{"_meta":{"io.modelcontextprotocol\/related-task":{"taskId":"t"},"k":1}}"#
+                    .to_owned(),
+            ),
+        ] {
+            let before = RawRef::parse(before).unwrap();
+            let marked = relate(before, "t").unwrap();
+            assert_eq!(marked.as_str(), after);
+            assert_eq!(related_task(marked.borrow()).as_deref(), Some("t"));
+            assert_eq!(
+                related_task(unrelate(marked.borrow()).unwrap().borrow()),
+                None
+            );
+        }
+        assert_eq!(relate(RawRef::parse("[]").unwrap(), "t"), Err(NotAnObject));
+    }
+
+    #[test]
+    fn tokens_keep_their_type() {
+        let params = |token: &str| {
+            Raw::parse(format!("{{\"_meta\":{{\"progressToken\":{token}}}}}")).unwrap()
+        };
+        assert_eq!(progress_token(params("0").borrow()), Some(Id::from(0)));
+        assert_eq!(
+            progress_token(params("\"0\"").borrow()),
+            Some(Id::text("0"))
+        );
+        assert_eq!(progress_token(params("1.5").borrow()), None);
+    }
+
+    /// V1-BASE-7.
+    #[test]
+    fn keys_are_spelled_by_the_rule() {
+        for good in [
+            "a",
+            "a.b-c_d",
+            "io.modelcontextprotocol/tasks",
+            "a.b-2/",
+            "",
+            "x/1",
+        ] {
+            assert!(is_valid_key(good), "{good}");
+        }
+        for bad in [
+            "-a", "a-", "1a/x", "a./x", "a-/x", "a b", "/x", "a/b/c", "ü",
+        ] {
+            assert!(!is_valid_key(bad), "{bad}");
+        }
+    }
+
+    proptest! {
+        /// BR-RES-2.
+        #[test]
+        fn marking_and_unmarking_keeps_the_meaning(object in any_json(), meta in any_json(), with_meta: bool, task: String) {
+            prop_assume!(object.is_object());
+            let mut object = object;
+            object.as_object_mut().unwrap().remove(META);
+            if with_meta && meta.is_object() {
+                object[META] = meta;
+            }
+            let text = object.to_string();
+            let marked = relate(RawRef::parse(&text).unwrap(), &task).unwrap();
+            prop_assert_eq!(related_task(marked.borrow()), Some(task));
+            let unmarked = unrelate(marked.borrow()).unwrap();
+            let mut expected = object;
+            if expected.get(META) == Some(&json!({})) {
+                expected.as_object_mut().unwrap().remove(META);
+            }
+            prop_assert_eq!(unmarked.open::<Value>().unwrap(), expected);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Parameters that read the same in both generations: a task id, a cursor.
+
+use crate::codes::invalid_params;
+use crate::envelope::ErrorObject;
+use crate::json::write::Fields;
+use crate::object::pick;
+use crate::raw::{Raw, RawRef};
+
+/// The `taskId` of a task method; everything else in the params is tolerated (A1-29, V1-META-5).
+pub fn task_id(params: Option<RawRef<'_>>) -> Result<String, ErrorObject> {
+    member(params, "taskId")?
+        .and_then(RawRef::text)
+        .filter(|id| !id.is_empty())
+        .map(std::borrow::Cow::into_owned)
+        .ok_or_else(|| invalid_params("`taskId` must be a non-empty string"))
+}
+
+/// The `cursor` of a list method. An empty cursor is a cursor (V2-PAGE-1).
+pub fn cursor(params: Option<RawRef<'_>>) -> Result<Option<String>, ErrorObject> {
+    match member(params, "cursor")? {
+        None => Ok(None),
+        Some(null) if null.is_null() => Ok(None),
+        Some(cursor) => match cursor.text() {
+            Some(cursor) => Ok(Some(cursor.into_owned())),
+            None => Err(invalid_params("`cursor` must be a string")),
+        },
+    }
+}
+
+/// Params that name a task.
+pub fn naming(task: &str) -> Raw {
+    Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        fields.text("taskId", task);
+        fields.end();
+    })
+}
+
+/// Params that continue a list.
+pub fn continuing(cursor: Option<&str>) -> Raw {
+    Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        if let Some(cursor) = cursor {
+            fields.text("cursor", cursor);
+        }
+        fields.end();
+    })
+}
+
+fn member<'a>(params: Option<RawRef<'a>>, name: &str) -> Result<Option<RawRef<'a>>, ErrorObject> {
+    let Some(params) = params else {
+        return Ok(None);
+    };
+    let [value] = pick(params, [name]).map_err(|error| invalid_params(error.to_string()))?;
+    Ok(value)
+}

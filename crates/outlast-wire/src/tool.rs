@@ -1,0 +1,102 @@
+//! Tools and their results, as far as both generations agree: looked at, never opened.
+
+use std::borrow::Cow;
+
+use crate::object::{self, NotAnObject, pick};
+use crate::raw::{Raw, RawRef};
+
+/// The method that calls a tool.
+pub const CALL: &str = "tools/call";
+/// The method that lists tools.
+pub const LIST: &str = "tools/list";
+
+/// The name of the tool that `tools/call` params call.
+pub fn called(params: RawRef<'_>) -> Option<Cow<'_, str>> {
+    object::find(params, &["name"])?.text()
+}
+
+/// Whether a result is flagged `isError`.
+pub fn is_error(result: RawRef<'_>) -> bool {
+    object::find(result, &["isError"]).and_then(RawRef::truth) == Some(true)
+}
+
+/// The first text block of a tool result, which serves as a status message that stands alone (A1-2).
+pub fn first_text(result: RawRef<'_>) -> Option<String> {
+    let content = object::elements(object::find(result, &["content"])?)?;
+    content.into_iter().find_map(|block| {
+        let [kind, text] = pick(block, ["type", "text"]).ok()?;
+        (kind?.text()? == "text").then_some(())?;
+        Some(text?.text()?.into_owned())
+    })
+}
+
+/// What becomes of one tool of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// It stays as it is.
+    Keep,
+    /// It goes.
+    Drop,
+    /// This takes its place.
+    Replace(Raw),
+}
+
+/// A `tools/list` result in which `edit` has judged every tool; all else keeps its bytes.
+pub fn edit_list(
+    result: RawRef<'_>,
+    mut edit: impl FnMut(RawRef<'_>) -> Edit,
+) -> Result<Raw, NotAnObject> {
+    let [tools] = pick(result, ["tools"])?;
+    let Some(tools) = tools.and_then(object::elements) else {
+        return Ok(result.to_raw());
+    };
+    let mut list = String::from("[");
+    for tool in tools {
+        let kept = match edit(tool) {
+            Edit::Drop => continue,
+            Edit::Keep => Cow::Borrowed(tool.as_str()),
+            Edit::Replace(new) => Cow::Owned(new.as_str().to_owned()),
+        };
+        if list.len() > 1 {
+            list.push(',');
+        }
+        list.push_str(&kept);
+    }
+    list.push(']');
+    object::set(result, &["tools"], RawRef::scanned(&list))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_and_first_text_are_seen() {
+        let result = raw(
+            r#"{"content":[{"type":"image"},{"type":"text","text":"no\u0021"}],"isError":true}"#,
+        );
+        assert!(is_error(result));
+        assert_eq!(first_text(result).as_deref(), Some("no!"));
+        assert!(!is_error(raw(r#"{"isError":"true"}"#)));
+        assert_eq!(first_text(raw(r#"{"content":"x"}"#)), None);
+    }
+
+    #[test]
+    fn a_list_is_edited_tool_by_tool() {
+        let list =
+            raw(r#"{"tools":[{"name":"a", "x":1.0},{"name":"b"},{"name":"c"}],"nextCursor":"n"}"#);
+        let edited = edit_list(list, |tool| match called(tool).as_deref() {
+            Some("b") => Edit::Drop,
+            Some("c") => Edit::Replace(Raw::parse(r#"{"name":"d"}"#.into()).unwrap()),
+            _ => Edit::Keep,
+        });
+        assert_eq!(
+            edited.unwrap().as_str(),
+            r#"{"tools":[{"name":"a", "x":1.0},{"name":"d"}],"nextCursor":"n"}"#
+        );
+    }
+
+    fn raw(text: &str) -> RawRef<'_> {
+        RawRef::parse(text).unwrap()
+    }
+}

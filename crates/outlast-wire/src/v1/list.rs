@@ -1,0 +1,51 @@
+//! Pages of `tasks/list`.
+
+use crate::json::write::Fields;
+use crate::neutral::TaskView;
+use crate::object::{self, pick};
+use crate::peer::{NotATask, PeerTask};
+use crate::raw::{Raw, RawRef};
+use crate::v1::task::{read_task, write_task};
+
+/// A page: tasks, and the cursor that leads on if there are more (V1-LIST-2).
+pub fn list_result<'a>(
+    tasks: impl IntoIterator<Item = TaskView<'a>>,
+    next_cursor: Option<&str>,
+) -> Raw {
+    Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        fields.nested("tasks", |out| {
+            out.push('[');
+            for (at, view) in tasks.into_iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                write_task(out, &view);
+            }
+            out.push(']');
+        });
+        if let Some(cursor) = next_cursor {
+            fields.text("nextCursor", cursor);
+        }
+        fields.end();
+    })
+}
+
+/// A page as a peer tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskPage {
+    /// Its tasks.
+    pub tasks: Vec<PeerTask>,
+    /// What leads to the next page; only its absence ends the list.
+    pub next_cursor: Option<String>,
+}
+
+/// Reads a page. One task that is not one spoils the page.
+pub fn read_list(result: RawRef<'_>) -> Result<TaskPage, NotATask> {
+    let [tasks, next] = pick(result, ["tasks", "nextCursor"]).map_err(|_| NotATask::Shape)?;
+    let tasks = tasks.and_then(object::elements).ok_or(NotATask::Shape)?;
+    Ok(TaskPage {
+        tasks: tasks.into_iter().map(read_task).collect::<Result<_, _>>()?,
+        next_cursor: next.and_then(RawRef::text).map(Into::into),
+    })
+}

@@ -1,0 +1,20 @@
+//! Tasks of MCP 2025-11-25: the `tasks` utility, its shapes and its capabilities.
+//!
+//! What we write is exactly the published schema; what we read is tolerant.
+
+mod capability;
+mod initialize;
+mod list;
+pub mod method;
+mod request;
+mod result;
+mod task;
+mod tool;
+
+pub use capability::{ClientTasks, ServerTasks};
+pub use initialize::{Initialize, initialize_params, initialize_result};
+pub use list::{TaskPage, list_result, read_list};
+pub use request::{TaskRequest, augment};
+pub use result::{payload_result, plain_result};
+pub use task::{create_result, read_created, read_task, status, task, write_task};
+pub use tool::{TaskSupport, set_task_support, strip_execution, task_support};

@@ -1,0 +1,102 @@
+//! The `task` member that asks for a task (V1-CREATE-1).
+
+use crate::codes::invalid_params;
+use crate::envelope::ErrorObject;
+use crate::json::write::Fields;
+use crate::neutral::MAX_SAFE_INTEGER;
+use crate::object::{self, NotAnObject, pick};
+use crate::peer::millis;
+use crate::raw::{Raw, RawRef};
+
+/// A wish for a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskRequest {
+    /// The lifetime wished for, in milliseconds from creation. Zero is a wish for the shortest.
+    pub ttl_ms: Option<u64>,
+}
+
+impl TaskRequest {
+    /// Reads `params.task`: absent and null are no wish, an object is one, anything else is invalid.
+    ///
+    /// Of the lifetime, null counts as absent, a fraction is rounded up, and what is negative or not
+    /// a number is invalid (A1-11).
+    pub fn read(params: Option<RawRef<'_>>) -> Result<Option<Self>, ErrorObject> {
+        let Some(params) = params else {
+            return Ok(None);
+        };
+        let [task] = pick(params, ["task"]).map_err(|error| invalid_params(error.to_string()))?;
+        let Some(task) = task.filter(|task| !task.is_null()) else {
+            return Ok(None);
+        };
+        let [ttl] = pick(task, ["ttl"]).map_err(|_| invalid_params("`task` must be an object"))?;
+        let ttl_ms = match ttl.filter(|ttl| !ttl.is_null()) {
+            None => None,
+            Some(ttl) => Some(millis(ttl).ok_or_else(|| {
+                invalid_params("`task.ttl` must be a number of milliseconds, not negative")
+            })?),
+        };
+        Ok(Some(Self { ttl_ms }))
+    }
+}
+
+/// `params` with a wish for a task.
+pub fn augment(params: RawRef<'_>, wish: TaskRequest) -> Result<Raw, NotAnObject> {
+    let mut task = String::new();
+    let mut fields = Fields::begin(&mut task);
+    if let Some(ttl) = wish.ttl_ms {
+        fields.plain("ttl", ttl.min(MAX_SAFE_INTEGER));
+    }
+    fields.end();
+    object::set(params, &["task"], RawRef::scanned(&task))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::INVALID_PARAMS;
+
+    #[test]
+    fn an_object_is_a_wish_and_null_is_none() {
+        assert_eq!(TaskRequest::read(None), Ok(None));
+        for (params, expected) in [
+            ("{}", None),
+            (r#"{"task":null}"#, None),
+            (r#"{"task":{}}"#, Some(None)),
+            (r#"{"task":{"ttl":null,"x":1}}"#, Some(None)),
+            (r#"{"task":{"ttl":60000}}"#, Some(Some(60_000))),
+            (r#"{"task":{"ttl":0}}"#, Some(Some(0))),
+            (r#"{"task":{"ttl":0.2}}"#, Some(Some(1))),
+            (r#"{"task":{"ttl":1e300}}"#, Some(Some(MAX_SAFE_INTEGER))),
+        ] {
+            let wish = TaskRequest::read(Some(RawRef::parse(params).unwrap()));
+            assert_eq!(
+                wish,
+                Ok(expected.map(|ttl_ms| TaskRequest { ttl_ms })),
+                "{params}"
+            );
+        }
+    }
+
+    /// A1-11.
+    #[test]
+    fn a_lifetime_that_makes_no_sense_is_refused() {
+        for params in [
+            r#"{"task":[]}"#,
+            r#"{"task":true}"#,
+            r#"{"task":{"ttl":-1}}"#,
+            r#"{"task":{"ttl":"60"}}"#,
+        ] {
+            let refused = TaskRequest::read(Some(RawRef::parse(params).unwrap())).unwrap_err();
+            assert_eq!(refused.code, INVALID_PARAMS, "{params}");
+        }
+    }
+
+    #[test]
+    fn a_wish_reads_back() {
+        let params = RawRef::parse(r#"{"name":"x"}"#).unwrap();
+        for wish in [TaskRequest::default(), TaskRequest { ttl_ms: Some(7) }] {
+            let with = augment(params, wish).unwrap();
+            assert_eq!(TaskRequest::read(Some(with.borrow())), Ok(Some(wish)));
+        }
+    }
+}
