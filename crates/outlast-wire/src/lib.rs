@@ -26,6 +26,7 @@ mod status;
 mod time;
 pub mod tool;
 pub mod v1;
+pub mod v2;
 pub mod version;
 
 pub use peer::{NotATask, PeerTask};

@@ -1,0 +1,140 @@
+//! `inputRequests` and `inputResponses`: questions and answers by key.
+
+use crate::json::write::Fields;
+use crate::neutral::AskView;
+use crate::object::{members, pick};
+use crate::raw::{Raw, RawRef};
+
+/// A question as a server puts it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// Names it within its task or request.
+    pub key: String,
+    /// The request that is asked, such as `elicitation/create`.
+    pub method: String,
+    /// Its parameters, unopened.
+    pub params: Option<Raw>,
+}
+
+/// An answer as a client gives it: a bare result (V2-UPD-7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The key of the question.
+    pub key: String,
+    /// The result, unopened.
+    pub result: Raw,
+}
+
+/// Reads `inputRequests`; `None` if it is not a map of requests.
+pub fn read_asks(requests: RawRef<'_>) -> Option<Vec<Ask>> {
+    let ask = |key: String, request: RawRef<'_>| {
+        let [method, params] = pick(request, ["method", "params"]).ok()?;
+        Some(Ask {
+            key,
+            method: method?.text()?.into_owned(),
+            params: params
+                .filter(|params| !params.is_null())
+                .map(RawRef::to_raw),
+        })
+    };
+    by_key(requests)?
+        .into_iter()
+        .map(|(key, request)| ask(key, request))
+        .collect()
+}
+
+/// Reads `inputResponses`; `None` if it is not an object. Values are not looked at: keys that are
+/// not outstanding are dropped unvalidated (V2-UPD-12).
+pub fn read_answers(responses: RawRef<'_>) -> Option<Vec<Answer>> {
+    let answer = |(key, result): (String, RawRef<'_>)| Answer {
+        key,
+        result: result.to_raw(),
+    };
+    Some(by_key(responses)?.into_iter().map(answer).collect())
+}
+
+/// Appends `inputRequests`.
+pub(super) fn write_asks(out: &mut String, asks: &[AskView<'_>]) {
+    let mut fields = Fields::begin(out);
+    for ask in asks {
+        fields.nested(ask.key, |out| {
+            let mut fields = Fields::begin(out);
+            fields.text("method", ask.method);
+            if let Some(params) = ask.params {
+                fields.json("params", params.as_str());
+            }
+            fields.end();
+        });
+    }
+    fields.end();
+}
+
+/// Appends `inputResponses`.
+pub(super) fn write_answers(out: &mut String, answers: &[Answer]) {
+    let mut fields = Fields::begin(out);
+    for answer in answers {
+        fields.json(&answer.key, answer.result.as_str());
+    }
+    fields.end();
+}
+
+/// The members of a map, each key once; of duplicates the last counts.
+fn by_key(map: RawRef<'_>) -> Option<Vec<(String, RawRef<'_>)>> {
+    let all = members(map).ok()?;
+    let mut seen = std::collections::BTreeSet::new();
+    let mut kept: Vec<_> = all
+        .into_iter()
+        .rev()
+        .filter(|member| seen.insert(member.name.clone()))
+        .map(|member| (member.name.into_owned(), member.value))
+        .collect();
+    kept.reverse();
+    Some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_read_back() {
+        let params = Raw::parse(r#"{"message":"?"}"#.into()).unwrap();
+        let asks = [
+            AskView {
+                key: "a",
+                method: "elicitation/create",
+                params: Some(&params),
+            },
+            AskView {
+                key: "b\"",
+                method: "roots/list",
+                params: None,
+            },
+        ];
+        let mut text = String::new();
+        write_asks(&mut text, &asks);
+        let read = read_asks(RawRef::parse(&text).unwrap()).unwrap();
+        let views: Vec<_> = read
+            .iter()
+            .map(|ask| AskView {
+                key: &ask.key,
+                method: &ask.method,
+                params: ask.params.as_ref(),
+            })
+            .collect();
+        assert_eq!(views, asks);
+    }
+
+    #[test]
+    fn an_answer_is_carried_whatever_it_is() {
+        let text = r#"{"a":1,"b":{"action":"accept"},"a":null}"#;
+        let answers = read_answers(RawRef::parse(text).unwrap()).unwrap();
+        let pairs: Vec<_> = answers
+            .iter()
+            .map(|a| (&*a.key, a.result.as_str()))
+            .collect();
+        assert_eq!(pairs, [("b", r#"{"action":"accept"}"#), ("a", "null")]);
+        assert_eq!(read_answers(RawRef::parse("[]").unwrap()), None);
+        assert_eq!(read_asks(RawRef::parse(r#"{"a":{}}"#).unwrap()), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! Caching hints on list and read results (V2-CACHE-1). Not the lifetime of a task, which only
+//! shares the name `ttlMs` (V2-GET-14).
+
+use crate::json::write::quoted;
+use crate::neutral::MAX_SAFE_INTEGER;
+use crate::object::{self, NotAnObject, pick};
+use crate::raw::{Raw, RawRef};
+use crate::v2::result::complete;
+
+/// How long and for whom a result may be cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheHint {
+    /// Milliseconds it stays fresh.
+    pub ttl_ms: u64,
+    /// Who may share it.
+    pub scope: CacheScope,
+}
+
+/// Who may share a cached result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheScope {
+    /// Anybody.
+    Public,
+    /// Only the same authorization context.
+    Private,
+}
+
+impl CacheHint {
+    /// A result with this hint and the discriminator of a complete result.
+    pub fn apply(self, result: RawRef<'_>) -> Result<Raw, NotAnObject> {
+        let ttl = self.ttl_ms.min(MAX_SAFE_INTEGER).to_string();
+        let timed = object::set(
+            complete(result)?.borrow(),
+            &["ttlMs"],
+            RawRef::scanned(&ttl),
+        )?;
+        let scope = quoted(self.scope.as_str());
+        object::set(timed.borrow(), &["cacheScope"], RawRef::scanned(&scope))
+    }
+
+    /// The hint of a result; what is absent or odd means not fresh and not shared (V2-CACHE-4).
+    pub fn read(result: RawRef<'_>) -> Self {
+        let [ttl, scope] = pick(result, ["ttlMs", "cacheScope"]).unwrap_or_default();
+        let public = scope.and_then(RawRef::text).as_deref() == Some("public");
+        Self {
+            ttl_ms: ttl.and_then(crate::peer::millis).unwrap_or_default(),
+            scope: if public {
+                CacheScope::Public
+            } else {
+                CacheScope::Private
+            },
+        }
+    }
+}
+
+impl CacheScope {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Private => "private",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_reads_back_and_nonsense_is_stale_and_private() {
+        let hint = CacheHint {
+            ttl_ms: 5,
+            scope: CacheScope::Public,
+        };
+        let result = hint
+            .apply(RawRef::parse(r#"{"tools":[]}"#).unwrap())
+            .unwrap();
+        assert_eq!(CacheHint::read(result.borrow()), hint);
+        let odd = RawRef::parse(r#"{"ttlMs":-5,"cacheScope":"mine"}"#).unwrap();
+        let stale = CacheHint {
+            ttl_ms: 0,
+            scope: CacheScope::Private,
+        };
+        assert_eq!(CacheHint::read(odd), stale);
+    }
+}

@@ -1,0 +1,64 @@
+//! The declaration of the tasks extension, per request by clients and in discovery by servers.
+
+use crate::object::{self, NotAnObject};
+use crate::raw::{Raw, RawRef};
+
+/// The label of the tasks extension.
+pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// Whether capabilities of either side declare the extension. Any object does, null and `true` do
+/// not (A2-10), and neither does the V1 declaration (V2-CAP-14).
+pub fn declares_tasks(capabilities: RawRef<'_>) -> bool {
+    object::find(capabilities, &["extensions", EXTENSION]).is_some_and(RawRef::is_object)
+}
+
+/// Capabilities with the extension declared (V2-CAP-1, V2-CAP-2).
+pub fn declare_tasks(capabilities: RawRef<'_>) -> Result<Raw, NotAnObject> {
+    object::set(
+        capabilities,
+        &["extensions", EXTENSION],
+        RawRef::scanned("{}"),
+    )
+}
+
+/// Capabilities without the V1 declaration, which has no place here (V2-CAP-15).
+pub fn strip_legacy_tasks(capabilities: RawRef<'_>) -> Result<Raw, NotAnObject> {
+    object::remove(capabilities, &["tasks"])
+}
+
+/// What a request had to declare to be given a task, as data of -32021 wants it (V2-CAP-9).
+pub fn required_capability() -> Raw {
+    Raw::written(|out| {
+        out.push_str("{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}");
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_object_declares() {
+        let declares = |text: &str| declares_tasks(RawRef::parse(text).unwrap());
+        assert!(declares(
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#
+        ));
+        assert!(declares(
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":{"x":1}}}"#
+        ));
+        assert!(!declares(
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":true}}"#
+        ));
+        assert!(!declares(
+            r#"{"extensions":{"io.modelcontextprotocol/tasks":null}}"#
+        ));
+        assert!(!declares(r#"{"tasks":{"requests":{}}}"#));
+        assert!(declares_tasks(required_capability().borrow()));
+        let others = RawRef::parse(r#"{"tools":{},"extensions":{"a/b":{"c":1}}}"#).unwrap();
+        let declared = declare_tasks(others).unwrap();
+        assert_eq!(
+            declared.as_str(),
+            r#"{"tools":{},"extensions":{"a/b":{"c":1},"io.modelcontextprotocol/tasks":{}}}"#
+        );
+    }
+}

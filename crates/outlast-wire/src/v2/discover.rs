@@ -1,0 +1,75 @@
+//! `server/discover`: what a server is and can do (V2-DISC-1).
+
+use crate::json::write::Fields;
+use crate::meta;
+use crate::neutral::MAX_SAFE_INTEGER;
+use crate::object::{self, pick};
+use crate::raw::{Raw, RawRef};
+use crate::v2::cache::CacheHint;
+
+/// What a server says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discover<'a> {
+    /// The versions it serves.
+    pub versions: Vec<String>,
+    /// What it can do, unopened.
+    pub capabilities: RawRef<'a>,
+    /// What it wants the model to know.
+    pub instructions: Option<String>,
+    /// Who it is, unopened, wherever it says so (A2-39).
+    pub info: Option<RawRef<'a>>,
+    /// How long this may be remembered.
+    pub cache: CacheHint,
+}
+
+impl<'a> Discover<'a> {
+    /// Reads a result; `None` if it lacks the versions or the capabilities, as one of an older
+    /// server does.
+    pub fn read(result: RawRef<'a>) -> Option<Self> {
+        let names = [
+            "supportedVersions",
+            "capabilities",
+            "instructions",
+            "serverInfo",
+        ];
+        let [versions, capabilities, instructions, info] = pick(result, names).ok()?;
+        let text = |version: RawRef<'_>| Some(version.text()?.into_owned());
+        Some(Self {
+            versions: object::elements(versions?)?
+                .into_iter()
+                .map(text)
+                .collect::<Option<_>>()?,
+            capabilities: capabilities.filter(|capabilities| capabilities.is_object())?,
+            instructions: instructions.and_then(text),
+            info: meta::value(result, meta::SERVER_INFO).or(info),
+            cache: CacheHint::read(result),
+        })
+    }
+}
+
+/// The result a server answers with; who it is goes into `_meta` (A2-39).
+pub fn discover_result(
+    versions: &[&str],
+    capabilities: RawRef<'_>,
+    instructions: Option<&str>,
+    server_info: RawRef<'_>,
+    cache: CacheHint,
+) -> Raw {
+    Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        fields.text("resultType", "complete");
+        fields.texts("supportedVersions", versions);
+        fields.json("capabilities", capabilities.as_str());
+        if let Some(instructions) = instructions {
+            fields.text("instructions", instructions);
+        }
+        fields.plain("ttlMs", cache.ttl_ms.min(MAX_SAFE_INTEGER));
+        fields.text("cacheScope", cache.scope.as_str());
+        fields.nested(meta::META, |out| {
+            let mut fields = Fields::begin(out);
+            fields.json(meta::SERVER_INFO, server_info.as_str());
+            fields.end();
+        });
+        fields.end();
+    })
+}

@@ -1,0 +1,176 @@
+//! `tasks/get` results and task notifications: the task with its outcome or its questions inlined.
+
+use crate::envelope::Id;
+use crate::json::write::Fields;
+use crate::meta;
+use crate::neutral::{AskView, Ending, Phase, TaskView};
+use crate::raw::{Raw, RawRef};
+use crate::v2::ask::write_asks;
+use crate::v2::result::{inlined, modern_error};
+use crate::v2::task::write_fields;
+
+/// The view cannot be said in V2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unwritable {
+    /// The task has ended with an outcome, but the outcome is not there.
+    #[error("ended task without its outcome")]
+    NoOutcome,
+    /// The result is not an object.
+    #[error("result is not an object")]
+    NotAnObject,
+}
+
+/// The answer to `tasks/get`: `complete` whatever the status (V2-RT-3), with the questions while
+/// the task asks (V2-GET-2) and the outcome once it has one (V2-GET-3, V2-GET-5).
+///
+/// `outcome` is the unopened result or error; `asks` are all outstanding questions. Either is only
+/// looked at in the phase it belongs to.
+pub fn get_result(
+    view: &TaskView<'_>,
+    outcome: Option<&Raw>,
+    asks: &[AskView<'_>],
+) -> Result<Raw, Unwritable> {
+    write_detailed(view, outcome, asks, |fields| {
+        fields.text("resultType", "complete");
+    })
+}
+
+/// The params of a task notification on the stream that the listen request `subscription` opened:
+/// what `tasks/get` would say, without a result type (V2-NOTIF-5, V2-NOTIF-6).
+pub fn notification_params(
+    view: &TaskView<'_>,
+    outcome: Option<&Raw>,
+    asks: &[AskView<'_>],
+    subscription: &Id,
+) -> Result<Raw, Unwritable> {
+    write_detailed(view, outcome, asks, |fields| {
+        fields.nested(meta::META, |out| {
+            let mut fields = Fields::begin(out);
+            fields.plain(meta::SUBSCRIPTION_ID, subscription);
+            fields.end();
+        });
+    })
+}
+
+fn write_detailed(
+    view: &TaskView<'_>,
+    outcome: Option<&Raw>,
+    asks: &[AskView<'_>],
+    head: impl FnOnce(&mut Fields<'_>),
+) -> Result<Raw, Unwritable> {
+    let outcome = || outcome.map(Raw::borrow).ok_or(Unwritable::NoOutcome);
+    let result;
+    let error;
+    let payload = match view.phase {
+        Phase::Ended(Ending::Result | Ending::ToolError) => {
+            result = inlined(outcome()?).map_err(|_| Unwritable::NotAnObject)?;
+            Some(("result", RawRef::scanned(&result)))
+        }
+        Phase::Ended(Ending::Error) => {
+            error = modern_error(outcome()?);
+            Some(("error", error.borrow()))
+        }
+        Phase::Working | Phase::AwaitingInput | Phase::Ended(Ending::Cancelled) => None,
+    };
+    Ok(Raw::written(|out| {
+        out.reserve(payload.map_or(0, |(_, body)| body.as_str().len()));
+        let mut fields = Fields::begin(out);
+        head(&mut fields);
+        write_fields(&mut fields, view);
+        if view.phase == Phase::AwaitingInput {
+            fields.nested("inputRequests", |out| write_asks(out, asks));
+        }
+        if let Some((name, body)) = payload {
+            fields.json(name, body.as_str());
+        }
+        fields.end();
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::find;
+    use crate::time::Timestamp;
+
+    #[test]
+    fn each_phase_inlines_its_own_payload_and_no_other() {
+        let result = raw(r#"{"content":[],"isError":true}"#);
+        let error = raw(r#"{"code":-32603,"message":"no","x":[1.0]}"#);
+        let asks = [AskView {
+            key: "k",
+            method: "roots/list",
+            params: None,
+        }];
+        for (phase, outcome, expected) in [
+            (Phase::Working, &result, None),
+            (
+                Phase::AwaitingInput,
+                &result,
+                Some(("inputRequests", r#"{"k":{"method":"roots/list"}}"#)),
+            ),
+            (
+                Phase::Ended(Ending::ToolError),
+                &result,
+                Some((
+                    "result",
+                    r#"{"content":[],"isError":true,"resultType":"complete"}"#,
+                )),
+            ),
+            (
+                Phase::Ended(Ending::Error),
+                &error,
+                Some(("error", error.as_str())),
+            ),
+            (Phase::Ended(Ending::Cancelled), &result, None),
+        ] {
+            let got = get_result(&view(phase), Some(outcome), &asks).unwrap();
+            assert_eq!(
+                find(got.borrow(), &["resultType"]).unwrap().as_str(),
+                "\"complete\""
+            );
+            for name in ["inputRequests", "result", "error"] {
+                let expected = expected.filter(|(payload, _)| *payload == name);
+                let found = find(got.borrow(), &[name]).map(RawRef::as_str);
+                assert_eq!(found, expected.map(|(_, text)| text), "{phase:?}");
+            }
+        }
+    }
+
+    /// V2-NOTIF-5, V2-SUB-3.
+    #[test]
+    fn a_notification_names_its_subscription_with_the_same_type() {
+        for id in [Id::from(0), Id::text("0")] {
+            let params = notification_params(&view(Phase::Working), None, &[], &id).unwrap();
+            assert_eq!(find(params.borrow(), &["resultType"]), None);
+            let said = meta::value(params.borrow(), meta::SUBSCRIPTION_ID).unwrap();
+            assert_eq!(said.as_str(), id.to_string());
+        }
+    }
+
+    #[test]
+    fn an_outcome_is_never_made_up() {
+        let ended = view(Phase::Ended(Ending::Result));
+        assert_eq!(get_result(&ended, None, &[]), Err(Unwritable::NoOutcome));
+        assert_eq!(
+            get_result(&ended, Some(&raw("[]")), &[]),
+            Err(Unwritable::NotAnObject)
+        );
+    }
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.to_owned()).unwrap()
+    }
+
+    fn view(phase: Phase) -> TaskView<'static> {
+        TaskView {
+            id: "t",
+            phase,
+            message: None,
+            created: Timestamp(0),
+            updated: Timestamp(0),
+            ttl_ms: Some(1),
+            poll_interval_ms: None,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Tasks of MCP 2026-07-28: the extension `io.modelcontextprotocol/tasks`, and what it stands on.
+//!
+//! What we write is exactly the published schemas; what we read is tolerant.
+
+mod ask;
+mod cache;
+mod capability;
+mod discover;
+mod get;
+mod listen;
+pub mod method;
+mod mrtr;
+mod read;
+mod request;
+mod result;
+mod task;
+mod update;
+
+pub use ask::{Answer, Ask, read_answers, read_asks};
+pub use cache::{CacheHint, CacheScope};
+pub use capability::{
+    EXTENSION, declare_tasks, declares_tasks, required_capability, strip_legacy_tasks,
+};
+pub use discover::{Discover, discover_result};
+pub use get::{Unwritable, get_result, notification_params};
+pub use listen::{Filter, acknowledged_params, listen_params, listen_result};
+pub use mrtr::{InputRequired, Retry, input_required_result, retry_params};
+pub use read::{DetailedTask, Payload, read_created, read_detailed, subscription};
+pub use request::{RequestMeta, request_params};
+pub use result::{ResultType, ack, complete, inlined, modern_error};
+pub use task::{create_result, status};
+pub use update::{Update, update_params};

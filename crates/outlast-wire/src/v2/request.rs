@@ -1,0 +1,144 @@
+//! What every V2 request says about itself in `_meta` (V2-META).
+
+use std::borrow::Cow;
+
+use crate::codes::invalid_params;
+use crate::envelope::ErrorObject;
+use crate::meta;
+use crate::object::{NotAnObject, find, pick};
+use crate::raw::{Raw, RawRef};
+
+/// The per-request metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestMeta<'a> {
+    /// The protocol version.
+    pub version: Cow<'a, str>,
+    /// What the client can do during this request, unopened.
+    pub capabilities: RawRef<'a>,
+    /// Who the client says it is, unopened.
+    pub client: Option<RawRef<'a>>,
+    /// From which level on it wants log messages for this request.
+    pub log_level: Option<&'static str>,
+}
+
+impl<'a> RequestMeta<'a> {
+    /// Reads the metadata of a request.
+    ///
+    /// A request with none of the keys is not a modern one and gives `None` (V2-ERA-8); one that
+    /// has some but lacks a required one, or asks for a level that does not exist, is invalid
+    /// (V2-META-3, V2-META-8). Who the client is need not be said (V2-META-4).
+    pub fn read(params: Option<RawRef<'a>>) -> Result<Option<Self>, ErrorObject> {
+        let keys = [
+            meta::PROTOCOL_VERSION,
+            meta::CLIENT_CAPABILITIES,
+            meta::CLIENT_INFO,
+            meta::LOG_LEVEL,
+        ];
+        let Some([version, capabilities, client, level]) = params
+            .and_then(|params| find(params, &[meta::META]))
+            .and_then(|meta| pick(meta, keys).ok())
+        else {
+            return Ok(None);
+        };
+        if version.or(capabilities).or(client).is_none() {
+            return Ok(None);
+        }
+        let missing = |key| invalid_params(format!("`_meta` lacks a valid `{key}`"));
+        Ok(Some(Self {
+            version: version
+                .and_then(RawRef::text)
+                .ok_or_else(|| missing(meta::PROTOCOL_VERSION))?,
+            capabilities: capabilities
+                .filter(|capabilities| capabilities.is_object())
+                .ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?,
+            client,
+            log_level: match level {
+                Some(level) => Some(log_level(level).ok_or_else(|| missing(meta::LOG_LEVEL))?),
+                None => None,
+            },
+        }))
+    }
+}
+
+/// `params` with the metadata every request of a client needs (V2-META-1, V2-META-2).
+pub fn request_params(
+    params: Option<RawRef<'_>>,
+    version: &str,
+    capabilities: RawRef<'_>,
+    client_info: Option<RawRef<'_>>,
+) -> Result<Raw, NotAnObject> {
+    let params = params.unwrap_or(RawRef::scanned("{}"));
+    let said = meta::set_text(params, meta::PROTOCOL_VERSION, version)?;
+    let said = meta::set(said.borrow(), meta::CLIENT_CAPABILITIES, capabilities)?;
+    match client_info {
+        Some(info) => meta::set(said.borrow(), meta::CLIENT_INFO, info),
+        None => Ok(said),
+    }
+}
+
+fn log_level(level: RawRef<'_>) -> Option<&'static str> {
+    let word = level.text()?;
+    LOG_LEVELS.into_iter().find(|known| *known == word)
+}
+
+const LOG_LEVELS: [&str; 8] = [
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::INVALID_PARAMS;
+    use crate::version::MODERN;
+
+    #[test]
+    fn what_is_said_is_read() {
+        let info = RawRef::parse(r#"{"name":"n","version":"1"}"#).unwrap();
+        let capabilities = RawRef::parse(r#"{"sampling":{}}"#).unwrap();
+        let params = RawRef::parse(r#"{"name":"x","_meta":{"progressToken":1}}"#).unwrap();
+        let said = request_params(Some(params), MODERN, capabilities, Some(info)).unwrap();
+        let read = RequestMeta::read(Some(said.borrow())).unwrap().unwrap();
+        assert_eq!(read.version, MODERN);
+        assert_eq!((read.capabilities, read.client), (capabilities, Some(info)));
+        assert_eq!(meta::progress_token(said.borrow()), Some(1.into()));
+    }
+
+    /// V2-ERA-8, V2-META-3, V2-META-8.
+    #[test]
+    fn half_said_is_invalid_and_unsaid_is_legacy() {
+        let read = |meta: &str| {
+            let params = Raw::parse(format!("{{\"_meta\":{meta}}}")).unwrap();
+            RequestMeta::read(Some(params.borrow()))
+                .map(|meta| meta.is_some())
+                .map_err(|e| e.code)
+        };
+        let prefix = "io.modelcontextprotocol";
+        assert_eq!(read(r#"{"progressToken":1}"#), Ok(false));
+        assert_eq!(read("null"), Ok(false));
+        assert_eq!(
+            read(&format!(r#"{{"{prefix}/protocolVersion":"v"}}"#)),
+            Err(INVALID_PARAMS)
+        );
+        assert_eq!(
+            read(&format!(r#"{{"{prefix}/clientCapabilities":{{}}}}"#)),
+            Err(INVALID_PARAMS)
+        );
+        let both = format!(r#""{prefix}/protocolVersion":"v","{prefix}/clientCapabilities":{{}}"#);
+        assert_eq!(read(&format!("{{{both}}}")), Ok(true));
+        assert_eq!(
+            read(&format!(r#"{{{both},"{prefix}/logLevel":"debug"}}"#)),
+            Ok(true)
+        );
+        assert_eq!(
+            read(&format!(r#"{{{both},"{prefix}/logLevel":"loud"}}"#)),
+            Err(INVALID_PARAMS)
+        );
+    }
+}

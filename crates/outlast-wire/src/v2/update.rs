@@ -1,0 +1,78 @@
+//! `tasks/update`: answers for a task.
+
+use crate::codes::invalid_params;
+use crate::envelope::ErrorObject;
+use crate::json::write::Fields;
+use crate::object::pick;
+use crate::params::task_id;
+use crate::raw::{Raw, RawRef};
+use crate::v2::ask::{Answer, read_answers, write_answers};
+
+/// The params of `tasks/update`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The task.
+    pub task: String,
+    /// The answers, unopened and unvalidated.
+    pub answers: Vec<Answer>,
+}
+
+impl Update {
+    /// Reads the params; both members must be there (V2-UPD-7, V2-UPD-18).
+    pub fn read(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
+        let task = task_id(params)?;
+        let answers = params
+            .and_then(|params| pick(params, ["inputResponses"]).ok()?[0])
+            .and_then(read_answers)
+            .ok_or_else(|| invalid_params("`inputResponses` must be an object"))?;
+        Ok(Self { task, answers })
+    }
+}
+
+/// The params that give `answers` to `task`.
+pub fn update_params(task: &str, answers: &[Answer]) -> Raw {
+    Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        fields.text("taskId", task);
+        fields.nested("inputResponses", |out| write_answers(out, answers));
+        fields.end();
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::INVALID_PARAMS;
+
+    #[test]
+    fn an_update_reads_back() {
+        let result = Raw::parse(r#"{"action":"decline"}"#.into()).unwrap();
+        let answers = vec![Answer {
+            key: "k".into(),
+            result,
+        }];
+        let params = update_params("t", &answers);
+        let read = Update::read(Some(params.borrow())).unwrap();
+        assert_eq!(
+            read,
+            Update {
+                task: "t".into(),
+                answers
+            }
+        );
+    }
+
+    /// V2-UPD-18.
+    #[test]
+    fn an_update_without_a_map_of_answers_is_invalid() {
+        for params in [
+            "{}",
+            r#"{"taskId":"t"}"#,
+            r#"{"taskId":"t","inputResponses":[]}"#,
+            r#"{"inputResponses":{}}"#,
+        ] {
+            let refused = Update::read(Some(RawRef::parse(params).unwrap())).unwrap_err();
+            assert_eq!(refused.code, INVALID_PARAMS, "{params}");
+        }
+    }
+}
