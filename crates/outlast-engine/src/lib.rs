@@ -11,6 +11,7 @@ mod outcome;
 mod policy;
 mod world;
 
+pub mod engine;
 pub mod index;
 #[cfg(any(test, doc, feature = "laws"))]
 pub mod laws;
@@ -20,6 +21,7 @@ pub mod task;
 pub mod transition;
 
 pub use ask::{Accepts, Answer, AskKind, Outstanding, Question, Timing};
+pub use engine::{Engine, EngineError};
 pub use id::{AskKey, Attempt, BadTaskId, IdText, NodeId, Owner, Revision, Scope, TaskId};
 pub use memory::MemoryStore;
 pub use origin::{Origin, Retry};

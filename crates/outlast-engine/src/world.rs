@@ -1,5 +1,7 @@
 //! The outer world as the engine sees it: a clock and a source of ids. The only file that touches either.
 
+use std::cell::RefCell;
+
 use outlast_wire::Timestamp;
 
 use crate::id::{NodeId, TaskId};
@@ -47,9 +49,34 @@ impl Ids for RandomIds {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is where ids come from")]
+/// Draws from a block that each thread fills anew: one call to the system for many ids.
 fn random<const N: usize>() -> [u8; N] {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).expect("the operating system has a random source");
-    bytes
+    thread_local! {
+        static BLOCK: RefCell<Block> = const { RefCell::new(Block { bytes: [0; SIZE], used: SIZE }) };
+    }
+    BLOCK.with_borrow_mut(Block::draw)
 }
+
+struct Block {
+    bytes: [u8; SIZE],
+    used: usize,
+}
+
+impl Block {
+    #[expect(clippy::disallowed_methods, reason = "this is where ids come from")]
+    fn draw<const N: usize>(&mut self) -> [u8; N] {
+        if self.used + N > SIZE {
+            getrandom::fill(&mut self.bytes).expect("the operating system has a random source");
+            self.used = 0;
+        }
+        let mut drawn = [0; N];
+        let part = &mut self.bytes[self.used..self.used + N];
+        drawn.copy_from_slice(part);
+        // What was drawn must not be found here again.
+        part.fill(0);
+        self.used += N;
+        drawn
+    }
+}
+
+const SIZE: usize = 512;

@@ -15,6 +15,11 @@ impl<T: ?Sized> Committed<T> {
         Self(value.into())
     }
 
+    /// What follows from a committed value alone is as certain as it.
+    pub(crate) fn derive<U>(&self, derive: impl FnOnce(&T) -> Option<U>) -> Option<Committed<U>> {
+        derive(&self.0).map(|value| Committed(Arc::new(value)))
+    }
+
     /// The stored value, shared.
     pub fn shared(&self) -> Arc<T> {
         self.0.clone()

@@ -1,0 +1,102 @@
+//! How an engine comes to life: it joins its store and settles what an earlier life left behind before
+//! anybody can reach it (P4).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, watch};
+
+use super::expiry::Alarm;
+use super::recovery::Patience;
+use super::topics::Topics;
+use super::{Engine, EngineError, Inner, Phase, Recovered, Runner};
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::world::{Clock, Ids, RandomIds, SystemClock};
+
+/// Collects what an engine needs.
+pub struct EngineBuilder {
+    store: Arc<dyn Store>,
+    policy: Policy,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    runners: HashMap<Arc<str>, Arc<dyn Runner>>,
+}
+
+impl Engine {
+    /// An engine on `store`, with the default policy and the machine's clock.
+    pub fn builder(store: Arc<dyn Store>) -> EngineBuilder {
+        EngineBuilder {
+            store,
+            policy: Policy::default(),
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+            runners: HashMap::new(),
+        }
+    }
+}
+
+impl EngineBuilder {
+    /// Grants by `policy`.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Reads the time from `clock`.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Draws ids from `ids`.
+    pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// Runs the calls whose origin names `name` by `runner`. The name must stay the same over restarts.
+    pub fn runner(mut self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) -> Self {
+        self.runners.insert(name.into(), runner);
+        self
+    }
+
+    /// Joins the store, settles every task whose executor is gone, and starts.
+    pub async fn open(self) -> Result<(Engine, Recovered), EngineError> {
+        let node = self.ids.node();
+        let feed = self.store.join(node).await?;
+        let (phase, phase_seen) = watch::channel(Phase::Open);
+        let (statuses, statuses_seen) = mpsc::unbounded_channel();
+        let inner = Arc::new(Inner {
+            store: self.store,
+            policy: self.policy,
+            clock: self.clock,
+            ids: self.ids,
+            node,
+            runners: self.runners,
+            calls: super::calls::Calls::default(),
+            topics: Arc::new(Topics::default()),
+            alarm: Alarm::default(),
+            statuses,
+            phase: phase_seen,
+        });
+        let recovered = match inner.recover(Patience::Short).await {
+            Ok(recovered) => recovered,
+            Err(error) => {
+                // What was offered to this engine must be offered to the next.
+                inner.store.leave(node).await?;
+                return Err(error.into());
+            }
+        };
+        tokio::spawn(inner.clone().watch_deadlines());
+        tokio::spawn(inner.clone().store_statuses(statuses_seen));
+        tokio::spawn(inner.clone().hear_news(feed));
+        Ok((
+            Engine {
+                inner,
+                phase: Arc::new(phase),
+            },
+            recovered,
+        ))
+    }
+}

@@ -1,0 +1,96 @@
+//! A call to be run, as fronts hand it over.
+
+use std::sync::Arc;
+
+use super::{EngineError, Inner, Phase, Runner};
+use crate::id::Owner;
+use crate::origin::Origin;
+use crate::policy::Sizes;
+use crate::store::RecordWrite;
+use crate::task::{NewTask, Task};
+
+/// A call to be run.
+#[derive(Clone, Debug)]
+pub struct NewCall {
+    /// Whose call it is.
+    pub owner: Owner,
+    /// The request.
+    pub origin: Origin,
+    /// How long its task shall live, in milliseconds, if the caller wants something in particular.
+    pub ttl: Option<u64>,
+    /// Names this request among those of its owner: the same key and the same request find the same task.
+    pub request_key: Option<Arc<str>>,
+    /// Stored in the same transaction as the task.
+    pub records: Vec<RecordWrite>,
+}
+
+impl NewCall {
+    /// A call with nothing special about it.
+    pub fn new(owner: Owner, origin: Origin) -> Self {
+        Self {
+            owner,
+            origin,
+            ttl: None,
+            request_key: None,
+            records: Vec::new(),
+        }
+    }
+
+    fn check(&self, sizes: &Sizes) -> Result<(), EngineError> {
+        let named = |what, text: &str| sizes.check(what, text.len(), sizes.name, "name");
+        named("the owner's name", self.owner.as_str())?;
+        named(
+            "the request key",
+            self.request_key.as_deref().unwrap_or_default(),
+        )?;
+        sizes.check("the request", self.origin.size(), sizes.payload, "payload")
+    }
+}
+
+impl Inner {
+    /// Checks that `call` may be run here, and makes the task it would be.
+    pub(crate) fn admit(&self, call: NewCall) -> Result<(Task, Arc<dyn Runner>), EngineError> {
+        if self.phase() != Phase::Open {
+            return Err(EngineError::Closing);
+        }
+        call.check(&self.policy.sizes)?;
+        let runner = self.runner(&call.origin.runner)?;
+        let new = NewTask {
+            id: self.ids.task(),
+            owner: call.owner,
+            origin: Arc::new(call.origin),
+            request_key: call.request_key,
+            executor: self.node,
+            lifetime: self.policy.lifetime(call.ttl),
+            poll_interval: self.policy.poll_interval,
+        };
+        Ok((Task::new(new, self.now()), runner))
+    }
+
+    pub(crate) fn runner(&self, name: &Arc<str>) -> Result<Arc<dyn Runner>, EngineError> {
+        self.runners
+            .get(name)
+            .cloned()
+            .ok_or_else(|| EngineError::NoRunner(name.clone()))
+    }
+}
+
+impl Sizes {
+    pub(crate) fn check(
+        &self,
+        what: &'static str,
+        size: usize,
+        limit: usize,
+        setting: &'static str,
+    ) -> Result<(), EngineError> {
+        match size <= limit {
+            true => Ok(()),
+            false => Err(EngineError::TooLarge {
+                what,
+                size,
+                limit,
+                setting,
+            }),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The calls that run in this process, by id.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::cell::Cell;
+use crate::id::{Attempt, IdMap, TaskId};
+
+#[derive(Debug)]
+pub(crate) struct Calls {
+    shards: Box<[Mutex<IdMap<Arc<Cell>>>]>,
+    running: AtomicUsize,
+    idle: Notify,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            running: AtomicUsize::new(0),
+            idle: Notify::new(),
+        }
+    }
+}
+
+impl Calls {
+    /// Registers a call. An earlier attempt of the same task is superseded and told to stop.
+    pub(crate) fn add(&self, cell: Arc<Cell>) {
+        self.running.fetch_add(1, Ordering::AcqRel);
+        if let Some(earlier) = self.shard(cell.id).insert(cell.id, cell) {
+            earlier.stop.order();
+            earlier.withdraw_all();
+            self.left();
+        }
+    }
+
+    pub(crate) fn find(&self, id: TaskId) -> Option<Arc<Cell>> {
+        self.shard(id).get(&id).cloned()
+    }
+
+    /// Takes a call out, if it is still the given attempt.
+    pub(crate) fn take(&self, id: TaskId, attempt: Attempt) -> Option<Arc<Cell>> {
+        let mut shard = self.shard(id);
+        shard.get(&id).filter(|cell| cell.attempt == attempt)?;
+        let cell = shard.remove(&id);
+        drop(shard);
+        self.left();
+        cell
+    }
+
+    pub(crate) fn running(&self) -> usize {
+        self.running.load(Ordering::Acquire)
+    }
+
+    /// Resolves when nothing runs.
+    pub(crate) async fn all_done(&self) {
+        loop {
+            let mut idle = std::pin::pin!(self.idle.notified());
+            idle.as_mut().enable();
+            if self.running() == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Takes every call out.
+    pub(crate) fn take_all(&self) -> Vec<Arc<Cell>> {
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            all.extend(shard.drain().map(|(_, cell)| cell));
+        }
+        for _ in &all {
+            self.left();
+        }
+        all
+    }
+
+    fn left(&self) {
+        if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.idle.notify_waiters();
+        }
+    }
+
+    fn shard(&self, id: TaskId) -> MutexGuard<'_, IdMap<Arc<Cell>>> {
+        let [_, low] = id.halves();
+        let shard = &self.shards[low as usize % SHARDS];
+        // Every critical section is a map operation that does not panic.
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+const SHARDS: usize = 64;

@@ -1,0 +1,77 @@
+//! What a caller can do to a task: cancel it, answer it, extend it.
+
+use std::collections::BTreeMap;
+
+use super::{Engine, EngineError, to_the_end};
+use crate::ask::Answer;
+use crate::id::{AskKey, Scope, TaskId};
+use crate::store::Committed;
+use crate::task::Task;
+use crate::transition::{Command, Refused};
+
+impl Engine {
+    /// Ends a task as cancelled, whatever its work does (V1-CANCEL-3).
+    pub async fn cancel_now(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+    ) -> Result<Committed<Task>, EngineError> {
+        self.change(scope, id, Command::CancelNow).await
+    }
+
+    /// Asks the work of a task to stop; the wish is durable when this resolves (V2-CANCEL-5).
+    ///
+    /// A task that has ended, or that was asked before, is left as it is.
+    pub async fn request_cancel(&self, scope: &Scope, id: TaskId) -> Result<(), EngineError> {
+        let deadline = self.inner.now().plus(self.inner.policy.cancel_patience);
+        match self
+            .change(scope, id, Command::RequestCancel { deadline })
+            .await
+        {
+            Ok(_) => Ok(()),
+            Err(EngineError::Refused(Refused::AlreadyEnded | Refused::Unchanged)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Answers questions of a task; the answers are durable when this resolves (V2-UPD-11).
+    ///
+    /// Answers to questions that are not outstanding are ignored (V2-UPD-12).
+    pub async fn answer(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        answers: BTreeMap<AskKey, Answer>,
+    ) -> Result<(), EngineError> {
+        let sizes = &self.inner.policy.sizes;
+        for answer in answers.values() {
+            sizes.check("the answer", answer.size(), sizes.payload, "payload")?;
+        }
+        match self.change(scope, id, Command::Answer(answers)).await {
+            Ok(_) => Ok(()),
+            Err(EngineError::Refused(Refused::AlreadyEnded | Refused::NotOutstanding)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets a task live until `ttl` milliseconds after its creation, within the policy's cap.
+    pub async fn extend(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        ttl: u64,
+    ) -> Result<Committed<Task>, EngineError> {
+        let ttl = ttl.min(self.inner.policy.ttl_cap);
+        self.change(scope, id, Command::Extend { ttl }).await
+    }
+
+    async fn change(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        command: Command,
+    ) -> Result<Committed<Task>, EngineError> {
+        let (inner, scope) = (self.inner.clone(), scope.clone());
+        to_the_end(async move { inner.change(&scope, id, command).await }).await
+    }
+}

@@ -1,0 +1,131 @@
+//! A call that runs in this process: what the engine knows of it beyond the store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, oneshot};
+
+use super::Progress;
+use super::stop::Stop;
+use crate::ask::Answer;
+use crate::id::{AskKey, Attempt, TaskId};
+use crate::origin::Origin;
+use crate::outcome::Outcome;
+use crate::store::Committed;
+use crate::task::Task;
+
+/// One attempt at one call, in this process.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    pub(crate) id: TaskId,
+    pub(crate) attempt: Attempt,
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) stop: Stop,
+    /// Rung when a promotion has been decided.
+    pub(crate) decided: Notify,
+    local: Mutex<Local>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) stage: Stage,
+    /// The last status text, not yet stored.
+    pub(crate) status: Option<Arc<str>>,
+    /// Answers the runner has used, not yet stored as confirmed.
+    pub(crate) confirmed: Vec<AskKey>,
+    /// Whether the status loop knows that there is something to store.
+    pub(crate) queued: bool,
+    pub(crate) progress: Option<Progress>,
+    /// Numbers the questions of this attempt.
+    pub(crate) asked: u32,
+    waiting: HashMap<AskKey, oneshot::Sender<Answer>>,
+}
+
+/// How far a call has come on its way to being a task.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Nobody holds a handle; the state lives here only.
+    Plain(Box<Task>, Option<oneshot::Sender<Outcome>>),
+    /// The store has been asked to keep it. If it ends meanwhile, the outcome waits here.
+    Promoting(Box<Task>, Option<oneshot::Sender<Outcome>>, Option<Outcome>),
+    /// It is a task; this is the newest revision seen here.
+    Stored(Committed<Task>),
+    /// It has ended.
+    Over,
+}
+
+impl Cell {
+    pub(crate) fn new(task: &Task, stage: Stage) -> Self {
+        Self {
+            id: task.id,
+            attempt: task.attempt,
+            origin: task.origin.clone(),
+            stop: Stop::default(),
+            decided: Notify::new(),
+            local: Mutex::new(Local {
+                stage,
+                status: None,
+                confirmed: Vec::new(),
+                queued: false,
+                progress: None,
+                asked: 0,
+                waiting: HashMap::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn local(&self) -> MutexGuard<'_, Local> {
+        // Every critical section is a few assignments that do not panic.
+        self.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of a newer revision.
+    pub(crate) fn saw(&self, task: &Committed<Task>) {
+        let mut local = self.local();
+        if let Stage::Stored(known) = &local.stage
+            && known.revision < task.revision
+            && task.attempt == self.attempt
+        {
+            local.stage = Stage::Stored(task.clone());
+        }
+    }
+
+    /// The newest revision seen here, if the call is a task.
+    pub(crate) fn known(&self) -> Option<Committed<Task>> {
+        match &self.local().stage {
+            Stage::Stored(task) => Some(task.clone()),
+            Stage::Plain(..) | Stage::Promoting(..) | Stage::Over => None,
+        }
+    }
+
+    /// A key that no question of this task has had.
+    pub(crate) fn fresh_key(&self) -> AskKey {
+        let mut local = self.local();
+        local.asked += 1;
+        AskKey::new(format!("ask-{}-{}", self.attempt.0, local.asked))
+    }
+
+    /// Where the answer to `key` will arrive.
+    pub(crate) fn expect_answer(&self, key: AskKey) -> oneshot::Receiver<Answer> {
+        let (tell, told) = oneshot::channel();
+        self.local().waiting.insert(key, tell);
+        told
+    }
+
+    pub(crate) fn forget_answer(&self, key: &AskKey) {
+        self.local().waiting.remove(key);
+    }
+
+    pub(crate) fn deliver(&self, key: &AskKey, answer: &Answer) {
+        let waiting = self.local().waiting.remove(key);
+        if let Some(tell) = waiting {
+            let _ = tell.send(answer.clone());
+        }
+    }
+
+    /// Lets every question go unanswered.
+    pub(crate) fn withdraw_all(&self) {
+        let waiting = std::mem::take(&mut self.local().waiting);
+        drop(waiting);
+    }
+}

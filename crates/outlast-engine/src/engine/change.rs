@@ -1,0 +1,199 @@
+//! The one way a stored task changes: read, apply, commit if nobody was faster, carry out the effects.
+
+use std::sync::Arc;
+
+use outlast_wire::Raw;
+
+use super::cell::{Cell, Stage};
+use super::{EngineError, Event, Inner, Settled};
+use crate::id::{Scope, TaskId};
+use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError};
+use crate::task::Task;
+use crate::transition::{Command, Effect, Next, Refused};
+
+/// Why a change did not happen.
+pub(crate) enum Failed {
+    Refused(Refused),
+    Store(StoreError),
+}
+
+impl Inner {
+    /// Does `command` to a task in `scope`.
+    pub(crate) async fn change(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        command: Command,
+    ) -> Result<Committed<Task>, EngineError> {
+        for _ in 0..MAX_ROUNDS {
+            let task = self.open_task(scope, id).await?;
+            match self.commit(&task, vec![command.clone()]).await {
+                Ok(task) => return Ok(task),
+                Err(Failed::Store(StoreError::Conflict { .. })) => {}
+                Err(Failed::Store(error)) => return Err(error.into()),
+                Err(Failed::Refused(Refused::Expired)) => return Err(EngineError::Expired),
+                Err(Failed::Refused(refused)) => return Err(refused.into()),
+            }
+        }
+        let reason = Reason::new("too many changes to one task at once");
+        Err(StoreError::Unavailable(reason).into())
+    }
+
+    /// Does `command` to the call in `cell`, stored or not.
+    pub(crate) async fn command(
+        &self,
+        cell: &Arc<Cell>,
+        command: Command,
+    ) -> Result<(), EngineError> {
+        loop {
+            let mut decided = std::pin::pin!(cell.decided.notified());
+            decided.as_mut().enable();
+            {
+                let mut local = cell.local();
+                match &mut local.stage {
+                    Stage::Stored(_) => break,
+                    Stage::Over => return Err(Refused::AlreadyEnded.into()),
+                    Stage::Promoting(..) => {}
+                    Stage::Plain(task, _) => {
+                        let step = Task::clone(task).apply(command, self.now())?;
+                        let Next::Stored(next, _) = step.next else {
+                            return Ok(());
+                        };
+                        **task = *next.clone();
+                        drop(local);
+                        self.perform_plain(cell, *next, &step.effects);
+                        return Ok(());
+                    }
+                }
+            }
+            decided.await;
+        }
+        self.change(&Scope::Anyone, cell.id, command)
+            .await
+            .map(drop)
+    }
+
+    /// Applies `commands` to `task`, commits the sum, and carries out the effects.
+    pub(crate) async fn commit(
+        &self,
+        task: &Committed<Task>,
+        commands: Vec<Command>,
+    ) -> Result<Committed<Task>, Failed> {
+        let now = self.now();
+        let mut next = Task::clone(task);
+        let (mut effects, mut body) = (Vec::with_capacity(3), None);
+        for command in commands {
+            let skippable = matches!(command, Command::Status { .. } | Command::Confirm { .. });
+            let before = skippable.then(|| next.clone());
+            match next.apply(command, now) {
+                Ok(step) => {
+                    let Next::Stored(stored, its_body) = step.next else {
+                        return Err(Failed::Refused(Refused::Expired));
+                    };
+                    next = *stored;
+                    body = its_body;
+                    effects.extend(step.effects);
+                }
+                Err(refused) => match before {
+                    // A remark that changes nothing does not keep the rest from happening.
+                    Some(before) => next = before,
+                    None => return Err(Failed::Refused(refused)),
+                },
+            }
+        }
+        if next.revision == task.revision {
+            return Err(Failed::Refused(Refused::Unchanged));
+        }
+        effects.dedup();
+        let replace = Replace {
+            node: self.node,
+            expected: task.revision,
+            next,
+            body: body.clone(),
+            records: Vec::new(),
+        };
+        let stored = self.store.replace(replace).await.map_err(Failed::Store)?;
+        self.perform(&stored, body, &effects);
+        Ok(stored)
+    }
+
+    /// Carries out the effects of a committed change.
+    pub(crate) fn perform(&self, task: &Committed<Task>, body: Option<Raw>, effects: &[Effect]) {
+        let id = task.id;
+        self.alarm.at(task.due());
+        let cell = self.calls.find(id);
+        if let Some(cell) = &cell {
+            cell.saw(task);
+        }
+        for effect in effects {
+            match effect {
+                Effect::Publish => self.topics.publish(id, Event::Stored(task.clone())),
+                Effect::Wake => {
+                    let brief = task.derive(Brief::of);
+                    let settled = brief.map(|brief| Settled {
+                        brief,
+                        body: body.clone(),
+                    });
+                    self.topics.settle(id, settled.as_ref());
+                }
+                Effect::Deliver(key) => {
+                    if let (Some(cell), Some(answer)) = (&cell, task.asked.answers.get(key)) {
+                        cell.deliver(key, answer);
+                    }
+                }
+                Effect::TellCancel => {
+                    if let Some(cell) = &cell {
+                        cell.stop.ask();
+                    }
+                }
+                Effect::Stop => self.stop(id),
+            }
+        }
+    }
+
+    /// Stops the work of a task that is over, if it runs here.
+    pub(crate) fn stop(&self, id: TaskId) {
+        let Some(cell) = self.calls.find(id) else {
+            return;
+        };
+        if let Some(cell) = self.calls.take(id, cell.attempt) {
+            cell.local().stage = Stage::Over;
+            cell.stop.order();
+            cell.withdraw_all();
+        }
+    }
+
+    /// A task that has not ended.
+    async fn open_task(&self, scope: &Scope, id: TaskId) -> Result<Committed<Task>, EngineError> {
+        let found = self
+            .store
+            .get(scope, id)
+            .await?
+            .ok_or(EngineError::NotFound)?;
+        match found {
+            found if found.is_gone(self.now()) => Err(EngineError::Expired),
+            Snapshot::Open(task) => Ok(task),
+            Snapshot::Ended(_) => Err(Refused::AlreadyEnded.into()),
+        }
+    }
+
+    fn perform_plain(&self, cell: &Cell, task: Task, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Deliver(key) => {
+                    if let Some(answer) = task.asked.answers.get(key) {
+                        cell.deliver(key, answer);
+                    }
+                }
+                Effect::TellCancel => cell.stop.ask(),
+                Effect::Publish | Effect::Wake | Effect::Stop => {}
+            }
+        }
+        if self.topics.contains(cell.id) {
+            self.topics.publish(cell.id, Event::Plain(Arc::new(task)));
+        }
+    }
+}
+
+/// How often a change is tried again because somebody else was faster.
+const MAX_ROUNDS: usize = 200;

@@ -1,0 +1,273 @@
+//! What a running call can do: say where it stands, ask its caller, hear that it should stop.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::cell::{Cell, Stage};
+use super::{AskError, EngineError, Event, Inner, Progress, to_the_end};
+use crate::ask::{Answer, Question, Timing};
+use crate::id::{AskKey, Attempt, Owner, TaskId};
+use crate::task::Handle;
+use crate::transition::Command;
+
+/// A running call's way to the world. Cheap to clone.
+#[derive(Clone)]
+pub struct CallContext {
+    inner: Arc<Inner>,
+    cell: Arc<Cell>,
+}
+
+/// An answer that is kept until it is confirmed.
+pub struct Answered {
+    /// The question.
+    pub key: AskKey,
+    /// What the caller said.
+    pub answer: Answer,
+    cx: CallContext,
+}
+
+impl CallContext {
+    pub(crate) fn new(inner: Arc<Inner>, cell: Arc<Cell>) -> Self {
+        Self { inner, cell }
+    }
+
+    /// The call's id: that of its task, if it is one or becomes one.
+    pub fn id(&self) -> TaskId {
+        self.cell.id
+    }
+
+    /// Which start of the call this is.
+    pub fn attempt(&self) -> Attempt {
+        self.cell.attempt
+    }
+
+    /// Whose call it is, unless it is over.
+    pub fn owner(&self) -> Option<Owner> {
+        match &self.cell.local().stage {
+            Stage::Plain(task, _) | Stage::Promoting(task, ..) => Some(task.owner.clone()),
+            Stage::Stored(task) => Some(task.owner.clone()),
+            Stage::Over => None,
+        }
+    }
+
+    /// Says where the work stands. Returns at once; of texts that follow each other quickly, the last
+    /// is stored.
+    pub fn status(&self, message: &str) {
+        let message: Arc<str> = self.inner.policy.sizes.cut_status(message).into();
+        self.remark(|local| local.status = Some(message));
+    }
+
+    /// Says how far the work has come. Not stored; a value that does not grow is dropped (V1-PRG-3).
+    pub fn progress(&self, progress: Progress) {
+        {
+            let mut local = self.cell.local();
+            let grows = local
+                .progress
+                .as_ref()
+                .is_none_or(|last| progress.done > last.done);
+            if !grows || matches!(local.stage, Stage::Over) {
+                return;
+            }
+            local.progress = Some(progress.clone());
+        }
+        self.inner
+            .topics
+            .publish(self.cell.id, Event::Progress(progress));
+    }
+
+    /// Asks the caller and waits for the answer. Dropping the future takes the question back.
+    pub async fn ask(&self, question: Question) -> Result<Answer, AskError> {
+        let answered = self.put(self.cell.fresh_key(), question).await?;
+        let Answered { key, answer, .. } = answered;
+        self.remark(|local| local.confirmed.push(key));
+        Ok(answer)
+    }
+
+    /// Asks before any work is done: the caller may as well be told to repeat its call with the answer.
+    pub async fn ask_first(&self, question: Question) -> Result<Answer, AskError> {
+        self.ask(Question {
+            timing: Timing::BeforeWork,
+            ..question
+        })
+        .await
+    }
+
+    /// Asks under a key of the runner's own and keeps the answer until the runner confirms that it has
+    /// passed it on.
+    pub async fn put(&self, key: AskKey, question: Question) -> Result<Answered, AskError> {
+        if !self.cell.origin.accepts.contains(question.kind) {
+            return Err(AskError::Unsupported(question.kind.word()));
+        }
+        let sizes = &self.inner.policy.sizes;
+        sizes.check("the question's key", key.as_str().len(), sizes.name, "name")?;
+        sizes.check("the question", question.size(), sizes.payload, "payload")?;
+        let limit = sizes.questions;
+        let told = self.cell.expect_answer(key.clone());
+        let mut asked = Asked {
+            cx: self.clone(),
+            key: key.clone(),
+            withdraw: true,
+        };
+        let attempt = self.cell.attempt;
+        let command = Command::Ask {
+            attempt,
+            key: key.clone(),
+            question,
+            limit,
+        };
+        if let Err(refused) = self.command(command).await {
+            asked.withdraw = false;
+            return Err(refused.into());
+        }
+        asked.answer(told).await
+    }
+
+    /// Waits for the answer to a question that an earlier attempt asked and that is still open or
+    /// answered but not confirmed.
+    pub async fn answer_to(&self, key: AskKey) -> Result<Answered, AskError> {
+        let told = self.cell.expect_answer(key.clone());
+        let asked = Asked {
+            cx: self.clone(),
+            key: key.clone(),
+            withdraw: true,
+        };
+        let (answered, open) = self.cell.known().map_or((None, false), |task| {
+            let open = task
+                .outstanding()
+                .is_some_and(|all| all.get(&key).is_some());
+            (task.asked.answers.get(&key).cloned(), open)
+        });
+        match answered {
+            Some(answer) => Ok(asked.done(answer)),
+            None if open => asked.answer(told).await,
+            None => {
+                asked.drop_quietly();
+                Err(AskError::Withdrawn)
+            }
+        }
+    }
+
+    /// Questions that an earlier attempt left open or answered, to go on with after a re-attachment.
+    pub fn left_open(&self) -> Vec<AskKey> {
+        let Some(task) = self.cell.known() else {
+            return Vec::new();
+        };
+        let open = task
+            .outstanding()
+            .into_iter()
+            .flat_map(|all| all.iter().map(|(key, _)| key));
+        open.chain(task.asked.answers.keys()).cloned().collect()
+    }
+
+    /// Takes a question back.
+    pub async fn withdraw(&self, key: AskKey) -> Result<(), EngineError> {
+        self.cell.forget_answer(&key);
+        self.command(Command::Withdraw {
+            attempt: self.cell.attempt,
+            key,
+        })
+        .await
+    }
+
+    /// Stores what the runner needs to find the work again after a restart.
+    pub async fn attach(&self, handle: Handle) -> Result<(), EngineError> {
+        let sizes = &self.inner.policy.sizes;
+        sizes.check("the handle", handle.0.len(), sizes.handle, "handle")?;
+        self.command(Command::Attach {
+            attempt: self.cell.attempt,
+            handle,
+        })
+        .await
+    }
+
+    /// Whether the caller wants the work to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.cell.stop.is_asked()
+    }
+
+    /// Resolves when the caller wants the work to stop.
+    pub async fn cancelled(&self) {
+        self.cell.stop.asked().await;
+    }
+
+    async fn command(&self, command: Command) -> Result<(), EngineError> {
+        let (inner, cell) = (self.inner.clone(), self.cell.clone());
+        to_the_end(async move { inner.command(&cell, command).await }).await
+    }
+
+    /// Notes something that is stored soon, together with whatever else is to be stored.
+    fn remark(&self, note: impl FnOnce(&mut super::cell::Local)) {
+        let queued = {
+            let mut local = self.cell.local();
+            if matches!(local.stage, Stage::Over) {
+                return;
+            }
+            note(&mut local);
+            std::mem::replace(&mut local.queued, true)
+        };
+        if !queued {
+            // The loop is gone only when the engine is; then nothing is stored any more.
+            let _ = self.inner.statuses.send(self.cell.clone());
+        }
+    }
+}
+
+impl Answered {
+    /// Says that the answer has been passed on and need not be kept.
+    pub async fn confirm(self) -> Result<(), EngineError> {
+        let attempt = self.cx.cell.attempt;
+        self.cx
+            .command(Command::Confirm {
+                attempt,
+                key: self.key,
+            })
+            .await
+    }
+}
+
+/// A question on its way. Taken back if nobody waits for it any more.
+struct Asked {
+    cx: CallContext,
+    key: AskKey,
+    withdraw: bool,
+}
+
+impl Asked {
+    async fn answer(self, told: oneshot::Receiver<Answer>) -> Result<Answered, AskError> {
+        match told.await {
+            Ok(answer) => Ok(self.done(answer)),
+            Err(_) => {
+                self.drop_quietly();
+                Err(AskError::Withdrawn)
+            }
+        }
+    }
+
+    fn done(mut self, answer: Answer) -> Answered {
+        self.withdraw = false;
+        Answered {
+            key: self.key.clone(),
+            answer,
+            cx: self.cx.clone(),
+        }
+    }
+
+    fn drop_quietly(mut self) {
+        self.withdraw = false;
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.cx.cell.forget_answer(&self.key);
+        let over = matches!(self.cx.cell.local().stage, Stage::Over);
+        if self.withdraw && !over && tokio::runtime::Handle::try_current().is_ok() {
+            let (cx, key) = (self.cx.clone(), self.key.clone());
+            tokio::spawn(async move {
+                // Answered or ended meanwhile: then there is nothing to take back.
+                let _ = cx.withdraw(key).await;
+            });
+        }
+    }
+}

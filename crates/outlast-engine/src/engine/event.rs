@@ -1,0 +1,39 @@
+//! What watchers hear.
+
+use std::sync::Arc;
+
+use outlast_wire::Raw;
+
+use crate::store::{Brief, Committed};
+use crate::task::Task;
+
+/// News of a call.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A task changed, and the change is stored.
+    Stored(Committed<Task>),
+    /// A call that is no task changed.
+    Plain(Arc<Task>),
+    /// The work moved on. Not stored.
+    Progress(Progress),
+}
+
+/// How far the work has come.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// How much is done. Grows.
+    pub done: f64,
+    /// How much there is to do, if known.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<Arc<str>>,
+}
+
+/// A task that has ended, with its outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settled {
+    /// How it ended.
+    pub brief: Committed<Brief>,
+    /// The result or the error, unopened; none if cancelled.
+    pub body: Option<Raw>,
+}

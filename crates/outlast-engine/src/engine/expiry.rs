@@ -1,0 +1,125 @@
+//! Deadlines: one loop sleeps until the next one, whatever the number of tasks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use outlast_wire::Timestamp;
+use tokio::sync::Notify;
+
+use super::change::Failed;
+use super::{Inner, Phase};
+use crate::id::{Revision, Scope, TaskId};
+use crate::store::{Snapshot, StoreError};
+use crate::task::Task;
+use crate::transition::{Command, Next};
+
+/// Wakes the loop when something is due earlier than it thinks.
+#[derive(Debug)]
+pub(crate) struct Alarm {
+    next: AtomicU64,
+    ring: Notify,
+}
+
+impl Default for Alarm {
+    fn default() -> Self {
+        Self {
+            next: AtomicU64::new(u64::MAX),
+            ring: Notify::new(),
+        }
+    }
+}
+
+impl Alarm {
+    /// Something is due at `moment`.
+    pub(crate) fn at(&self, moment: Timestamp) {
+        if moment.0 < self.next.load(Ordering::Acquire) {
+            self.ring.notify_one();
+        }
+    }
+}
+
+impl Inner {
+    /// Does what is due, when it is due, until the engine closes.
+    pub(crate) async fn watch_deadlines(self: Arc<Self>) {
+        loop {
+            // Whatever is committed from here on rings, so that the look below misses nothing.
+            self.alarm.next.store(u64::MAX, Ordering::Release);
+            let nap = match self.do_what_is_due().await {
+                Ok(None) => continue,
+                Ok(Some(next)) => {
+                    self.alarm.next.store(next.0, Ordering::Release);
+                    Duration::from_millis(next.since(self.now())).min(LONGEST_NAP)
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "expiry waits for the store");
+                    RETRY
+                }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(nap.max(SHORTEST_NAP)) => {}
+                () = self.alarm.ring.notified() => {}
+                () = self.reached(Phase::Closed) => return,
+            }
+        }
+    }
+
+    /// Handles one portion; says when to come back, or `None` for at once.
+    async fn do_what_is_due(&self) -> Result<Option<Timestamp>, StoreError> {
+        let now = self.now();
+        let due = self.store.due(now, PORTION).await?;
+        if due.tasks.is_empty() {
+            return Ok(Some(due.next.unwrap_or(Timestamp(u64::MAX))));
+        }
+        let mut over = Vec::new();
+        let mut handled = 0;
+        for (id, _) in due.tasks {
+            match self.store.get(&Scope::Anyone, id).await? {
+                None => {}
+                Some(Snapshot::Ended(brief)) if now >= brief.expires() => {
+                    over.push((id, brief.revision));
+                }
+                Some(Snapshot::Ended(_)) => {}
+                Some(Snapshot::Open(task)) => match Task::clone(&task).apply(Command::Due, now) {
+                    Ok(step) if step.next == Next::Removed => {
+                        // A1-23: waiters first, then the work, then the task itself.
+                        self.topics.settle(id, None);
+                        self.stop(id);
+                        over.push((id, task.revision));
+                    }
+                    Ok(_) => match self.commit(&task, vec![Command::Due]).await {
+                        Ok(_) => handled += 1,
+                        Err(Failed::Store(StoreError::Conflict { .. }) | Failed::Refused(_)) => {}
+                        Err(Failed::Store(error)) => return Err(error),
+                    },
+                    Err(_) => {}
+                },
+            }
+        }
+        handled += self.remove(over).await?;
+        // Where nothing could be done, somebody else is at it: look again in a moment.
+        Ok((handled == 0).then(|| now.plus(SHORTEST_NAP.as_millis() as u64)))
+    }
+
+    async fn remove(&self, over: Vec<(TaskId, Revision)>) -> Result<usize, StoreError> {
+        if over.is_empty() {
+            return Ok(0);
+        }
+        let removed = self.store.remove(self.node, over).await?;
+        for id in &removed {
+            // Whoever began to wait between the first wake and the removal.
+            self.topics.settle(*id, None);
+        }
+        Ok(removed.len())
+    }
+}
+
+/// How many tasks are handled at a time.
+const PORTION: usize = 256;
+
+/// A clock may jump and another node may add a deadline: the loop looks this often anyway.
+const LONGEST_NAP: Duration = Duration::from_secs(5);
+
+const SHORTEST_NAP: Duration = Duration::from_millis(1);
+
+const RETRY: Duration = Duration::from_secs(1);

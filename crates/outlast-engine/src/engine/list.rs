@@ -1,0 +1,88 @@
+//! Looking at tasks: one, its outcome, a page of them, how many there are.
+
+use super::{Engine, EngineError, Settled, cursor};
+use crate::id::{Owner, Scope, TaskId};
+use crate::store::{Committed, Snapshot, Usage};
+use crate::task::Task;
+
+/// Part of an owner's tasks, newest first.
+#[derive(Clone, Debug)]
+pub struct TaskPage {
+    /// The tasks.
+    pub tasks: Vec<Snapshot>,
+    /// Names the next page, if there is one. Opaque.
+    pub next: Option<String>,
+}
+
+impl Engine {
+    /// The task as it stands. Never waits for the task.
+    pub async fn get(&self, scope: &Scope, id: TaskId) -> Result<Snapshot, EngineError> {
+        let found = self
+            .inner
+            .store
+            .get(scope, id)
+            .await?
+            .ok_or(EngineError::NotFound)?;
+        match found.is_gone(self.inner.now()) {
+            true => Err(EngineError::Expired),
+            false => Ok(found),
+        }
+    }
+
+    /// The whole task, with its origin and its timeline.
+    pub async fn load(&self, scope: &Scope, id: TaskId) -> Result<Committed<Task>, EngineError> {
+        let found = self
+            .inner
+            .store
+            .load(scope, id)
+            .await?
+            .ok_or(EngineError::NotFound)?;
+        match found.is_gone(self.inner.now()) {
+            true => Err(EngineError::Expired),
+            false => Ok(found),
+        }
+    }
+
+    /// The outcome of a task, or `None` while it has not ended.
+    pub async fn outcome(&self, scope: &Scope, id: TaskId) -> Result<Option<Settled>, EngineError> {
+        match self.get(scope, id).await? {
+            Snapshot::Open(_) => Ok(None),
+            Snapshot::Ended(brief) => {
+                let body = self.inner.store.body(scope, id).await?;
+                Ok(Some(Settled { brief, body }))
+            }
+        }
+    }
+
+    /// A page of an owner's tasks. A task that is there all the time is on exactly one page (P9).
+    pub async fn page(
+        &self,
+        owner: &Owner,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<TaskPage, EngineError> {
+        let after = cursor
+            .map(|cursor| cursor::read(owner, cursor))
+            .transpose()?;
+        let mut page = self
+            .inner
+            .store
+            .page(owner, after, limit.clamp(1, MAX_PAGE))
+            .await?;
+        let now = self.inner.now();
+        page.tasks.retain(|task| !task.is_gone(now));
+        let next = page.next.map(|position| cursor::write(owner, position));
+        Ok(TaskPage {
+            tasks: page.tasks,
+            next,
+        })
+    }
+
+    /// How many tasks there are.
+    pub async fn usage(&self, owner: &Owner) -> Result<Usage, EngineError> {
+        Ok(self.inner.store.usage(owner).await?)
+    }
+}
+
+/// The most tasks on a page.
+const MAX_PAGE: usize = 1_000;

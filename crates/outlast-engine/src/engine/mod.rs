@@ -1,0 +1,138 @@
+//! The engine: it runs calls, keeps those that are tasks in its store, and tells whoever wants to know.
+//!
+//! It holds only the calls that run in this process and those who wait here. Everything else is in the
+//! store, so that several engines can share one. Every change goes the same way: read, apply, commit
+//! if nobody was faster, then carry out the effects.
+
+mod builder;
+mod call;
+mod calls;
+mod cancel;
+mod cell;
+mod change;
+mod context;
+mod create;
+mod cursor;
+mod drive;
+mod error;
+mod event;
+mod expiry;
+mod list;
+mod news;
+mod promote;
+mod recovery;
+mod runner;
+mod shutdown;
+mod status;
+mod stop;
+mod topics;
+mod wait;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use outlast_wire::Timestamp;
+use tokio::sync::{mpsc, watch};
+
+use crate::id::NodeId;
+use crate::policy::Policy;
+use crate::store::Store;
+use crate::world::{Clock, Ids};
+
+pub use builder::EngineBuilder;
+pub use call::NewCall;
+pub use context::{Answered, CallContext};
+pub use create::Created;
+pub use error::{AskError, EngineError};
+pub use event::{Event, Progress, Settled};
+pub use list::TaskPage;
+pub use promote::{Promotion, RunningCall};
+pub use recovery::Recovered;
+pub use runner::{FnRunner, Runner};
+pub use shutdown::Shutdown;
+pub use wait::Watch;
+
+/// Runs calls and keeps tasks. Cheap to clone; all clones are one engine.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+    /// Ends the background loops when the last clone is gone.
+    phase: Arc<watch::Sender<Phase>>,
+}
+
+pub(crate) struct Inner {
+    store: Arc<dyn Store>,
+    policy: Policy,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    node: NodeId,
+    runners: HashMap<Arc<str>, Arc<dyn Runner>>,
+    calls: calls::Calls,
+    topics: Arc<topics::Topics>,
+    alarm: expiry::Alarm,
+    statuses: mpsc::UnboundedSender<Arc<cell::Cell>>,
+    phase: watch::Receiver<Phase>,
+}
+
+/// How an engine stands towards new work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Phase {
+    Open,
+    /// No new work; what runs may finish.
+    Draining,
+    Closed,
+}
+
+impl Engine {
+    /// What this engine grants.
+    pub fn policy(&self) -> &Policy {
+        &self.inner.policy
+    }
+
+    /// The store behind it.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store
+    }
+
+    /// The name of this engine among those that share its store.
+    pub fn node(&self) -> NodeId {
+        self.inner.node
+    }
+
+    /// How many calls run in this process.
+    pub fn running(&self) -> usize {
+        self.inner.calls.running()
+    }
+}
+
+impl Inner {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// Resolves when the engine has reached `phase`, or is gone.
+    pub(crate) async fn reached(&self, phase: Phase) {
+        let mut watched = self.phase.clone();
+        // An error means that the last handle is gone, which closes the engine as well.
+        let _ = watched.wait_for(|now| *now >= phase).await;
+    }
+}
+
+/// Runs `work` to its end even if the caller loses interest: what was given to the store must be
+/// followed by its effects.
+pub(crate) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    match tokio::spawn(work).await {
+        Ok(done) => done,
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Only a runtime that shuts down cancels it, and then nobody polls this again.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}

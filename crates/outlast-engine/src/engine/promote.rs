@@ -1,0 +1,221 @@
+//! Calls that are no tasks yet: run at once, kept only if somebody needs a handle.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::cell::{Cell, Stage};
+use super::drive::Begin;
+use super::topics::Place;
+use super::{Engine, EngineError, Event, Inner, NewCall, Progress};
+use crate::ask::Answer;
+use crate::id::{AskKey, TaskId};
+use crate::outcome::Outcome;
+use crate::store::{Committed, Insert, Inserted, RecordWrite};
+use crate::task::Task;
+use crate::transition::Command;
+
+/// A call that runs and is no task. Dropping it stops the work.
+pub struct RunningCall {
+    inner: Arc<Inner>,
+    cell: Arc<Cell>,
+    outcome: oneshot::Receiver<Outcome>,
+    events: tokio::sync::mpsc::Receiver<Event>,
+    records: Vec<RecordWrite>,
+    _place: Place,
+}
+
+/// What a call became that was to become a task.
+#[derive(Debug)]
+pub enum Promotion {
+    /// A task.
+    Stored(Committed<Task>),
+    /// Nothing: it ended before it was stored, and nothing is kept.
+    Finished(Outcome),
+}
+
+impl Engine {
+    /// Runs a call without storing anything.
+    pub fn start(&self, call: NewCall) -> Result<RunningCall, EngineError> {
+        let mut call = call;
+        let records = std::mem::take(&mut call.records);
+        let (task, runner) = self.inner.admit(call)?;
+        let (tell, outcome) = oneshot::channel();
+        let id = task.id;
+        let (place, events) = self.inner.topics.everything_of(id);
+        let stage = Stage::Plain(Box::new(task.clone()), Some(tell));
+        let cell = Arc::new(Cell::new(&task, stage));
+        self.inner.calls.add(cell.clone());
+        tokio::spawn(self.inner.clone().drive(cell.clone(), runner, Begin::Run));
+        let inner = self.inner.clone();
+        Ok(RunningCall {
+            inner,
+            cell,
+            outcome,
+            events,
+            records,
+            _place: place,
+        })
+    }
+}
+
+impl RunningCall {
+    /// The id that the call would have as a task.
+    pub fn id(&self) -> TaskId {
+        self.cell.id
+    }
+
+    /// Waits for the end.
+    pub async fn outcome(&mut self) -> Outcome {
+        // The sender goes away unused only when the call is stopped.
+        (&mut self.outcome).await.unwrap_or(Outcome::Cancelled)
+    }
+
+    /// The next thing that happens; `None` when the call is over.
+    pub async fn event(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+
+    /// The newest progress.
+    pub fn progress(&self) -> Option<Progress> {
+        self.cell.local().progress.clone()
+    }
+
+    /// The call as it stands, unless it is over.
+    pub fn state(&self) -> Option<Task> {
+        match &self.cell.local().stage {
+            Stage::Plain(task, _) | Stage::Promoting(task, ..) => Some(Task::clone(task)),
+            Stage::Stored(task) => Some(Task::clone(task)),
+            Stage::Over => None,
+        }
+    }
+
+    /// Answers questions of the call. Answers to questions that are not outstanding are ignored.
+    pub async fn answer(&self, answers: BTreeMap<AskKey, Answer>) -> Result<(), EngineError> {
+        use crate::transition::Refused;
+        match self
+            .inner
+            .command(&self.cell, Command::Answer(answers))
+            .await
+        {
+            Err(EngineError::Refused(Refused::NotOutstanding | Refused::AlreadyEnded)) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Asks the work to stop.
+    pub fn request_cancel(&self) {
+        self.cell.stop.ask();
+    }
+
+    /// Makes the call a task: stored when this resolves, unless it ended first.
+    ///
+    /// If the store refuses, the call goes on as it was and is handed back.
+    pub async fn promote(self) -> Result<Promotion, (Box<Self>, EngineError)> {
+        let (tell, told) = oneshot::channel();
+        tokio::spawn(async move {
+            if tell.is_closed() {
+                // The caller is gone before anything was stored: dropping the call stops it.
+                return;
+            }
+            if tell.send(self.promote_now().await).is_err() {
+                // Stored already: the task is kept, its owner may find it.
+                tracing::info!("a caller went away while its call became a task");
+            }
+        });
+        match told.await {
+            Ok(result) => result,
+            // The runtime shuts down, and nobody polls this again.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    async fn promote_now(mut self) -> Result<Promotion, (Box<Self>, EngineError)> {
+        let task = {
+            let mut local = self.cell.local();
+            match std::mem::replace(&mut local.stage, Stage::Over) {
+                Stage::Plain(task, tell) => {
+                    let copy = Task::clone(&task);
+                    local.stage = Stage::Promoting(task, tell, None);
+                    Some(copy)
+                }
+                other => {
+                    local.stage = other;
+                    None
+                }
+            }
+        };
+        let Some(task) = task else {
+            return Ok(Promotion::Finished(self.outcome().await));
+        };
+        let quota = self.inner.policy.quota;
+        let records = std::mem::take(&mut self.records);
+        let insert = Insert {
+            task,
+            quota,
+            records: records.clone(),
+        };
+        let inserted = self.inner.store.insert(insert).await;
+        let kept = match inserted {
+            Ok(Inserted::New(task)) => Ok(task),
+            Ok(Inserted::Known(_)) => Err(EngineError::KeyConflict(Arc::from(""))),
+            Err(error) => Err(error.into()),
+        };
+        self.decide(kept, records).await
+    }
+
+    /// Settles how the call goes on after the store has spoken.
+    async fn decide(
+        mut self,
+        kept: Result<Committed<Task>, EngineError>,
+        records: Vec<RecordWrite>,
+    ) -> Result<Promotion, (Box<Self>, EngineError)> {
+        let finished = {
+            let mut local = self.cell.local();
+            let stage = std::mem::replace(&mut local.stage, Stage::Over);
+            match (stage, &kept) {
+                (Stage::Promoting(_, _, Some(outcome)), _) => Some(outcome),
+                (Stage::Promoting(task, tell, None), Err(_)) => {
+                    local.stage = Stage::Plain(task, tell);
+                    None
+                }
+                (Stage::Promoting(_, _, None), Ok(task)) => {
+                    local.stage = Stage::Stored(task.clone());
+                    None
+                }
+                // Stopped meanwhile.
+                (_, _) => Some(Outcome::Cancelled),
+            }
+        };
+        self.cell.decided.notify_waiters();
+        match (finished, kept) {
+            (Some(outcome), kept) => {
+                self.inner.calls.take(self.cell.id, self.cell.attempt);
+                if let Ok(task) = kept {
+                    // If this fails, the next start or expiry tidies up; nobody holds the handle.
+                    let gone = vec![(task.id, task.revision)];
+                    let _ = self.inner.store.remove(self.inner.node, gone).await;
+                }
+                Ok(Promotion::Finished(outcome))
+            }
+            (None, Ok(task)) => {
+                self.inner.alarm.at(task.due());
+                Ok(Promotion::Stored(task))
+            }
+            (None, Err(error)) => {
+                self.records = records;
+                Err((Box::new(self), error))
+            }
+        }
+    }
+}
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        let plain = matches!(self.cell.local().stage, Stage::Plain(..));
+        if plain {
+            self.inner.stop(self.cell.id);
+        }
+    }
+}

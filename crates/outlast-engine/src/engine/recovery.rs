@@ -1,0 +1,180 @@
+//! What becomes of tasks whose executor died: found again, run again, or ended with a plain word (P4, P5).
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::cell::{Cell, Stage};
+use super::change::Failed;
+use super::drive::{Begin, Pause, outcome_unknown};
+use super::{Inner, Phase, Runner};
+use crate::id::Scope;
+use crate::origin::Retry;
+use crate::outcome::Outcome;
+use crate::store::{Committed, Snapshot, StoreError};
+use crate::task::Task;
+use crate::transition::{Command, Refused, Takeover};
+
+/// What became of tasks whose executor was gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Their runners found the work again.
+    pub reattached: usize,
+    /// They run again from the beginning.
+    pub rerun: usize,
+    /// They were to be cancelled, and are.
+    pub cancelled: usize,
+    /// They ended with the error that says that the outcome is unknown.
+    pub unknown: usize,
+}
+
+/// How long recovery waits for a store that cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// A few seconds: somebody waits for the engine to open.
+    Short,
+    /// As long as the engine lives.
+    Long,
+}
+
+enum Fate {
+    Takeover(Arc<dyn Runner>, Takeover),
+    Cancelled,
+    Unknown,
+}
+
+impl Inner {
+    /// Settles every task whose executor is gone. When this resolves, each has a living executor or
+    /// has ended.
+    pub(crate) async fn recover(
+        self: &Arc<Self>,
+        patience: Patience,
+    ) -> Result<Recovered, StoreError> {
+        let mut recovered = Recovered::default();
+        let mut unsettled = Vec::new();
+        let mut pause = Pause::default();
+        let mut failures = 0;
+        loop {
+            let claimed = self.store.claim(self.node, PORTION).await;
+            let (mut orphans, mut failure) = match claimed {
+                Ok(orphans) => (orphans, None),
+                Err(error) => (Vec::new(), Some(error)),
+            };
+            orphans.append(&mut unsettled);
+            if orphans.is_empty() && failure.is_none() {
+                return Ok(recovered);
+            }
+            // All at once, so that they share their commits; and all to the end, so that none is left
+            // claimed and idle.
+            let mut settling = JoinSet::new();
+            for task in orphans {
+                let inner = self.clone();
+                settling.spawn(async move { (inner.settle(task.clone()).await, task) });
+            }
+            while let Some(settled) = settling.join_next().await {
+                match settled {
+                    Ok((Ok(fate), _)) => recovered.count(fate.as_ref()),
+                    Ok((Err(error), task)) => {
+                        unsettled.push(task);
+                        failure = Some(error);
+                    }
+                    Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+                }
+            }
+            if let Some(error) = failure {
+                failures += 1;
+                let enough = patience == Patience::Short && failures > SHORT;
+                if enough || !error.is_passing() || self.phase() == Phase::Closed {
+                    return Err(error);
+                }
+                tracing::warn!(%error, "recovery waits for the store");
+                pause.rest().await;
+            }
+        }
+    }
+
+    async fn settle(self: Arc<Self>, task: Committed<Task>) -> Result<Option<Fate>, StoreError> {
+        let mut task = task;
+        loop {
+            let fate = self.fate(&task);
+            let attempt = task.attempt;
+            let command = match &fate {
+                Fate::Takeover(_, how) => Command::Claim {
+                    executor: self.node,
+                    how: *how,
+                },
+                Fate::Cancelled => Command::End {
+                    attempt,
+                    outcome: Outcome::Cancelled,
+                },
+                Fate::Unknown => Command::End {
+                    attempt,
+                    outcome: outcome_unknown(),
+                },
+            };
+            match self.commit(&task, vec![command]).await {
+                Ok(claimed) => {
+                    if let Fate::Takeover(runner, how) = &fate {
+                        self.take_over(claimed, runner.clone(), *how);
+                    }
+                    return Ok(Some(fate));
+                }
+                // Its time is over: expiry removes it. Or it ended after it was offered.
+                Err(Failed::Refused(Refused::Expired | Refused::AlreadyEnded)) => return Ok(None),
+                Err(Failed::Refused(_) | Failed::Store(StoreError::Conflict { .. })) => {}
+                Err(Failed::Store(error)) => return Err(error),
+            }
+            match self.store.get(&Scope::Anyone, task.id).await? {
+                Some(Snapshot::Open(changed)) if changed.executor == task.executor => {
+                    task = changed;
+                }
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    fn fate(&self, task: &Task) -> Fate {
+        if task.cancel.is_some() {
+            return Fate::Cancelled;
+        }
+        let Ok(runner) = self.runner(&task.origin.runner) else {
+            return Fate::Unknown;
+        };
+        if task.handle.is_some() && runner.reattaches() {
+            return Fate::Takeover(runner, Takeover::Reattach);
+        }
+        let again = task.origin.retry == Retry::Rerun && task.attempt.0 < self.policy.max_attempts;
+        match again {
+            true => Fate::Takeover(runner, Takeover::Rerun),
+            false => Fate::Unknown,
+        }
+    }
+
+    fn take_over(self: &Arc<Self>, task: Committed<Task>, runner: Arc<dyn Runner>, how: Takeover) {
+        let begin = match (how, &task.handle) {
+            (Takeover::Reattach, Some(handle)) => Begin::Reattach(handle.clone()),
+            _ => Begin::Run,
+        };
+        let cell = Arc::new(Cell::new(&task, Stage::Stored(task.clone())));
+        self.calls.add(cell.clone());
+        tokio::spawn(self.clone().drive(cell, runner, begin));
+    }
+}
+
+impl Recovered {
+    fn count(&mut self, fate: Option<&Fate>) {
+        match fate {
+            Some(Fate::Takeover(_, Takeover::Reattach)) => self.reattached += 1,
+            Some(Fate::Takeover(_, Takeover::Rerun)) => self.rerun += 1,
+            Some(Fate::Cancelled) => self.cancelled += 1,
+            Some(Fate::Unknown) => self.unknown += 1,
+            None => {}
+        }
+    }
+}
+
+/// How many tasks are taken over at a time.
+const PORTION: usize = 1_024;
+
+/// How many failures a short patience bears.
+const SHORT: u32 = 6;

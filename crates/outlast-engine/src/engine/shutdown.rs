@@ -1,0 +1,32 @@
+//! The end of an engine: no new work, time for what runs, the rest left to the next start.
+
+use std::time::Duration;
+
+use super::cell::Stage;
+use super::{Engine, EngineError, Phase};
+
+/// How a shutdown went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shutdown {
+    /// Calls that still ran when time was up. Those that are tasks are recovered at the next start.
+    pub left: usize,
+}
+
+impl Engine {
+    /// Refuses new work, lets running calls finish for at most `drain`, stops the rest without ending
+    /// their tasks, and leaves the store. The store itself stays open.
+    pub async fn shutdown(self, drain: Duration) -> Result<Shutdown, EngineError> {
+        self.phase.send_replace(Phase::Draining);
+        // Calls that finish in time store their outcomes as ever.
+        let _ = tokio::time::timeout(drain, self.inner.calls.all_done()).await;
+        self.phase.send_replace(Phase::Closed);
+        let left = self.inner.calls.take_all();
+        for cell in &left {
+            cell.local().stage = Stage::Over;
+            cell.stop.order();
+            cell.withdraw_all();
+        }
+        self.inner.store.leave(self.inner.node).await?;
+        Ok(Shutdown { left: left.len() })
+    }
+}

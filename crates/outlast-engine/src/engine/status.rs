@@ -1,0 +1,100 @@
+//! Remarks of running calls: stored together, a moment later, the last of each call only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::cell::Cell;
+use super::change::Failed;
+use super::{Inner, Phase};
+use crate::store::StoreError;
+use crate::transition::Command;
+
+impl Inner {
+    /// Stores remarks until the engine closes.
+    pub(crate) async fn store_statuses(
+        self: Arc<Self>,
+        mut queue: mpsc::UnboundedReceiver<Arc<Cell>>,
+    ) {
+        let mut batch = Vec::new();
+        loop {
+            tokio::select! {
+                _ = queue.recv_many(&mut batch, PORTION) => {}
+                () = self.reached(Phase::Closed) => return,
+            }
+            // Company arrives meanwhile, and a call that ends takes its last remark along.
+            tokio::time::sleep(Duration::from_millis(self.policy.status_delay)).await;
+            for cell in batch.drain(..) {
+                tokio::spawn(self.clone().store_remarks(cell));
+            }
+        }
+    }
+
+    async fn store_remarks(self: Arc<Self>, cell: Arc<Cell>) {
+        let attempt = cell.attempt;
+        loop {
+            let (status, confirmed) = {
+                let mut local = cell.local();
+                local.queued = false;
+                (local.status.take(), std::mem::take(&mut local.confirmed))
+            };
+            let status = status.map(|message| Command::Status { attempt, message });
+            let confirmed = confirmed
+                .into_iter()
+                .map(|key| Command::Confirm { attempt, key });
+            let commands: Vec<_> = confirmed.chain(status).collect();
+            if commands.is_empty() {
+                return;
+            }
+            let Some(known) = cell.known() else {
+                // No task yet, or no longer: a plain call keeps its remarks to itself.
+                for command in commands {
+                    let _ = self.command(&cell, command).await;
+                }
+                return;
+            };
+            let again = commands.clone();
+            match self.commit(&known, commands).await {
+                Ok(_) | Err(Failed::Refused(_)) => return,
+                Err(Failed::Store(StoreError::Conflict { .. })) => {
+                    self.refresh(&cell).await;
+                    cell.put_back(again);
+                }
+                Err(Failed::Store(error)) => {
+                    // A remark is not worth waiting for; the next one tries again.
+                    tracing::warn!(task = %cell.id, %error, "a status text was not stored");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Looks at the store for the newest revision.
+    async fn refresh(&self, cell: &Cell) {
+        use crate::id::Scope;
+        use crate::store::Snapshot;
+        if let Ok(Some(Snapshot::Open(task))) = self.store.get(&Scope::Anyone, cell.id).await {
+            cell.saw(&task);
+        }
+    }
+}
+
+impl Cell {
+    /// Keeps remarks that were not stored, unless newer ones came.
+    fn put_back(&self, commands: Vec<Command>) {
+        let mut local = self.local();
+        for command in commands {
+            match command {
+                Command::Status { message, .. } => {
+                    local.status.get_or_insert(message);
+                }
+                Command::Confirm { key, .. } => local.confirmed.push(key),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// How many calls are handled at a time.
+const PORTION: usize = 1_024;

@@ -1,0 +1,130 @@
+//! Who wants to hear of a task in this process: those who wait for its end and those who watch it.
+//!
+//! Registration comes before the look at the store, so that no change falls between the two (P6).
+
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Event, Settled};
+use crate::id::{IdMap, TaskId};
+
+#[derive(Debug)]
+pub(crate) struct Topics {
+    shards: Box<[Mutex<IdMap<Vec<Subscriber>>>]>,
+    next: AtomicU64,
+}
+
+/// A place among those who want to hear. Given up when dropped.
+pub(crate) struct Place {
+    topics: Arc<Topics>,
+    id: TaskId,
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Subscriber {
+    number: u64,
+    wants: Wants,
+}
+
+#[derive(Debug)]
+enum Wants {
+    End(Option<oneshot::Sender<Option<Settled>>>),
+    Everything(mpsc::Sender<Event>),
+}
+
+impl Default for Topics {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            next: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Topics {
+    /// Tells the receiver when the task has ended or is gone, with its outcome where that is at hand.
+    pub(crate) fn end_of(
+        self: &Arc<Self>,
+        id: TaskId,
+    ) -> (Place, oneshot::Receiver<Option<Settled>>) {
+        let (tell, told) = oneshot::channel();
+        (self.enter(id, Wants::End(Some(tell))), told)
+    }
+
+    /// Tells the receiver everything, as long as it keeps up.
+    pub(crate) fn everything_of(self: &Arc<Self>, id: TaskId) -> (Place, mpsc::Receiver<Event>) {
+        let (tell, told) = mpsc::channel(BACKLOG);
+        (self.enter(id, Wants::Everything(tell)), told)
+    }
+
+    pub(crate) fn publish(&self, id: TaskId, event: Event) {
+        let mut shard = self.shard(id);
+        let Some(subscribers) = shard.get_mut(&id) else {
+            return;
+        };
+        for subscriber in subscribers {
+            if let Wants::Everything(tell) = &subscriber.wants {
+                // One who does not keep up misses steps and sees the next one.
+                let _ = tell.try_send(event.clone());
+            }
+        }
+    }
+
+    /// Answers those who wait for the end, and closes the streams of those who watch.
+    pub(crate) fn settle(&self, id: TaskId, settled: Option<&Settled>) {
+        let Some(subscribers) = self.shard(id).remove(&id) else {
+            return;
+        };
+        for subscriber in subscribers {
+            if let Wants::End(Some(tell)) = subscriber.wants {
+                let _ = tell.send(settled.cloned());
+            }
+        }
+    }
+
+    pub(crate) fn contains(&self, id: TaskId) -> bool {
+        self.shard(id).contains_key(&id)
+    }
+
+    fn enter(self: &Arc<Self>, id: TaskId, wants: Wants) -> Place {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.shard(id)
+            .entry(id)
+            .or_default()
+            .push(Subscriber { number, wants });
+        Place {
+            topics: self.clone(),
+            id,
+            number,
+        }
+    }
+
+    fn shard(&self, id: TaskId) -> MutexGuard<'_, IdMap<Vec<Subscriber>>> {
+        let [_, low] = id.halves();
+        let shard = &self.shards[low as usize % SHARDS];
+        // Every critical section is a few map operations that do not panic.
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut entry) = self.topics.shard(self.id).entry(self.id) {
+            entry
+                .get_mut()
+                .retain(|subscriber| subscriber.number != self.number);
+            if entry.get().is_empty() {
+                entry.remove();
+            }
+        }
+    }
+}
+
+const SHARDS: usize = 64;
+
+/// How many events a slow watcher may be behind.
+const BACKLOG: usize = 64;

@@ -1,0 +1,58 @@
+//! Waiting for the end of a task and watching it, by event. Nothing here polls.
+
+use tokio::sync::mpsc;
+
+use super::topics::Place;
+use super::{Engine, EngineError, Event, Phase, Settled};
+use crate::id::{Scope, TaskId};
+use crate::store::Snapshot;
+
+/// News of one task, as long as it lives.
+pub struct Watch {
+    /// How the task stood when the watch began.
+    pub first: Snapshot,
+    events: mpsc::Receiver<Event>,
+    _place: Place,
+}
+
+impl Watch {
+    /// The next event; `None` when the task has ended, is gone, or its engine is.
+    ///
+    /// One who is slow misses steps in between: look at the task once after the last event.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.events.recv().await
+    }
+}
+
+impl Engine {
+    /// Waits until the task has ended, however long that takes, and returns its outcome.
+    pub async fn wait(&self, scope: &Scope, id: TaskId) -> Result<Settled, EngineError> {
+        loop {
+            // In this order, so that no end falls between the look and the wait (P6).
+            let (place, told) = self.inner.topics.end_of(id);
+            if let Some(settled) = self.outcome(scope, id).await? {
+                return Ok(settled);
+            }
+            tokio::select! {
+                told = told => {
+                    if let Ok(Some(settled)) = told {
+                        return Ok(settled);
+                    }
+                }
+                () = self.inner.reached(Phase::Closed) => return Err(EngineError::Closing),
+            }
+            drop(place);
+        }
+    }
+
+    /// Watches a task from now on.
+    pub async fn watch(&self, scope: &Scope, id: TaskId) -> Result<Watch, EngineError> {
+        let (place, events) = self.inner.topics.everything_of(id);
+        let first = self.get(scope, id).await?;
+        Ok(Watch {
+            first,
+            events,
+            _place: place,
+        })
+    }
+}
