@@ -23,8 +23,8 @@ use records::Records;
 pub struct MemoryStore {
     index: Index<Cold>,
     records: Records,
-    /// One insertion at a time: a task that is named as known, or that has taken its id, is visible.
-    inserting: Mutex<()>,
+    /// One insertion at a time under one request key or id: whoever finds it taken finds the task.
+    inserting: [Mutex<()>; 16],
     health: watch::Sender<Health>,
 }
 
@@ -37,7 +37,7 @@ impl MemoryStore {
         Self {
             index: Index::new(Position(1)),
             records: Records::default(),
-            inserting: Mutex::default(),
+            inserting: Default::default(),
             health: watch::Sender::new(Health::Ready),
         }
     }
@@ -60,10 +60,12 @@ impl Default for MemoryStore {
 impl Store for MemoryStore {
     async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
         self.usable()?;
-        let _one_at_a_time = self
-            .inserting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let place = match &insert.task.request_key {
+            Some(key) => key.bytes().fold(0, |sum, byte| sum ^ usize::from(byte)),
+            None => insert.task.id.bits() as usize,
+        };
+        let lock = &self.inserting[place % self.inserting.len()];
+        let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
         match self.index.reserve(&insert.task, &insert.quota)? {
             Room::Known(id) => Ok(Inserted::Known(id)),
             Room::Held(position) => {
