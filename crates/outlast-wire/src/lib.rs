@@ -14,6 +14,7 @@
 
 pub mod codes;
 pub mod envelope;
+pub mod headers;
 mod json;
 pub mod meta;
 pub mod neutral;

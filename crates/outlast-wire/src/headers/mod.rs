@@ -1,0 +1,27 @@
+//! HTTP headers of both eras: names, the values mirrored from bodies, and how they are encoded.
+//!
+//! Header names compare without case, values with it (V2-HH-4).
+
+mod base64;
+mod mirror;
+mod param;
+mod sentinel;
+
+pub use mirror::{OnMissingName, check_method, check_name, check_version, mirrored_name};
+pub use param::{
+    BadAnnotation, HeaderParam, ParamKind, annotations, check_params, mirrored_params,
+};
+pub use sentinel::{BadEncoding, decode, encode};
+
+/// The legacy session of a request (V1-SESS-1).
+pub const SESSION_ID: &str = "Mcp-Session-Id";
+/// The protocol version of a request (V1-HTTP-10, V2-HH-1).
+pub const PROTOCOL_VERSION: &str = "MCP-Protocol-Version";
+/// The method of a request (V2-HH-3).
+pub const METHOD: &str = "Mcp-Method";
+/// What the request is about: a tool, a prompt, a resource, a task (V2-HH-3).
+pub const NAME: &str = "Mcp-Name";
+/// What the names of mirrored tool parameters begin with (V2-PARAM-1).
+pub const PARAM_PREFIX: &str = "Mcp-Param-";
+/// The last event of a stream that is to be resumed (V1-SSE-3).
+pub const LAST_EVENT_ID: &str = "Last-Event-ID";

@@ -1,0 +1,99 @@
+//! Header values that HTTP cannot carry as they are travel as `=?base64?…?=` (V2-HH-5).
+
+use std::borrow::Cow;
+
+use crate::headers::base64;
+
+/// The value says it is Base64 and is not, or not of UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("header value is not valid Base64 of UTF-8")]
+pub struct BadEncoding;
+
+/// `value` as a header carries it: as it is if it is printable ASCII without space at its edges and
+/// does not look encoded itself, else encoded.
+pub fn encode(value: &str) -> Cow<'_, str> {
+    let printable = value.bytes().all(|byte| matches!(byte, 0x20..=0x7e));
+    if printable && value.trim_ascii() == value && inside(value).is_none() {
+        return Cow::Borrowed(value);
+    }
+    let mut out = String::with_capacity(PREFIX.len() + value.len() * 4 / 3 + 4 + SUFFIX.len());
+    out.push_str(PREFIX);
+    base64::encode(&mut out, value.as_bytes());
+    out.push_str(SUFFIX);
+    Cow::Owned(out)
+}
+
+/// What a header value means, the space around it stripped (V2-HH-4). A value that lacks either
+/// marker means itself.
+pub fn decode(header: &str) -> Result<Cow<'_, str>, BadEncoding> {
+    let value = header.trim_matches([' ', '\t']);
+    let Some(encoded) = inside(value) else {
+        return Ok(Cow::Borrowed(value));
+    };
+    let bytes = base64::decode(encoded).ok_or(BadEncoding)?;
+    String::from_utf8(bytes)
+        .map(Cow::Owned)
+        .map_err(|_| BadEncoding)
+}
+
+fn inside(value: &str) -> Option<&str> {
+    value.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)
+}
+
+const PREFIX: &str = "=?base64?";
+const SUFFIX: &str = "?=";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn only_what_http_cannot_carry_is_encoded() {
+        for plain in [
+            "",
+            "render_map",
+            "a b",
+            "=?base64?SGVsbG8=",
+            "SGVsbG8=",
+            "=?BASE64?x?=",
+        ] {
+            assert_eq!(encode(plain), plain);
+            assert_eq!(decode(plain).unwrap(), plain);
+        }
+        for (value, header) in [
+            ("Grüße", "=?base64?R3LDvMOfZQ==?="),
+            (" a", "=?base64?IGE=?="),
+            ("a\tb", "=?base64?YQli?="),
+            ("=?base64?x?=", "=?base64?PT9iYXNlNjQ/eD89?="),
+        ] {
+            assert_eq!(encode(value), header);
+            assert_eq!(decode(header).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn a_broken_encoding_is_not_taken_literally() {
+        for header in [
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVs!!!bG8=?=",
+            "=?base64?/w==?=",
+        ] {
+            assert_eq!(decode(header), Err(BadEncoding), "{header}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_survives_a_header(value: String) {
+            let header = format!(" {}\t", encode(&value));
+            prop_assert!(header.trim_ascii().bytes().all(|byte| matches!(byte, 0x20..=0x7e)));
+            prop_assert_eq!(decode(&header).unwrap(), value);
+        }
+
+        #[test]
+        fn any_header_is_read_or_refused(header: String) {
+            let _ = decode(&header);
+        }
+    }
+}
