@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
@@ -10,11 +10,13 @@ use super::lock;
 use crate::id::{NodeId, TaskId};
 use crate::store::{Feed, News};
 
+type Joined = Vec<(NodeId, mpsc::UnboundedSender<News>)>;
+
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    joined: Mutex<Vec<(NodeId, mpsc::UnboundedSender<News>)>>,
-    /// How many have joined: the usual one has nobody to tell and takes no lock.
-    count: AtomicUsize,
+    joined: Mutex<Joined>,
+    /// The node that has joined if it is the only one: it has nobody to tell and takes no lock.
+    alone: Alone,
 }
 
 impl Nodes {
@@ -23,14 +25,14 @@ impl Nodes {
         let mut joined = lock(&self.joined);
         joined.retain(|(known, _)| *known != node);
         joined.push((node, tell));
-        self.count.store(joined.len(), Ordering::Release);
+        self.alone.note(&joined);
         feed
     }
 
     pub(super) fn leave(&self, node: NodeId) {
         let mut joined = lock(&self.joined);
         joined.retain(|(known, _)| *known != node);
-        self.count.store(joined.len(), Ordering::Release);
+        self.alone.note(&joined);
         for (_, tell) in joined.iter() {
             // A node that stopped listening is about to leave.
             let _ = tell.send(News::Orphans);
@@ -48,7 +50,7 @@ impl Nodes {
     }
 
     pub(super) fn tell_others(&self, node: NodeId, id: TaskId) {
-        if self.count.load(Ordering::Acquire) < 2 {
+        if self.alone.is(node) {
             return;
         }
         for (_, tell) in lock(&self.joined)
@@ -57,5 +59,24 @@ impl Nodes {
         {
             let _ = tell.send(News::Changed(id));
         }
+    }
+}
+
+/// One more than the number of the only node, or zero. Stores keep node ids in 63 bits, so it fits.
+#[derive(Debug, Default)]
+struct Alone(AtomicU64);
+
+impl Alone {
+    fn note(&self, joined: &Joined) {
+        let alone = match &joined[..] {
+            [(node, _)] => node.0.wrapping_add(1),
+            _ => 0,
+        };
+        self.0.store(alone, Ordering::Release);
+    }
+
+    fn is(&self, node: NodeId) -> bool {
+        let alone = self.0.load(Ordering::Acquire);
+        alone != 0 && alone == node.0.wrapping_add(1)
     }
 }
