@@ -72,9 +72,13 @@ impl<C: Clone> Index<C> {
         // Counted first and taken back if there is no room, so that two callers never share the last place.
         if self.retained.fetch_add(1, Ordering::Relaxed) >= quota.retained {
             self.retained.fetch_sub(1, Ordering::Relaxed);
-            return Err(StoreError::Full {
-                limit: quota.retained,
-            });
+            // A repeated request needs no room.
+            return match self.owners.known(task) {
+                Some(known) => Ok(Room::Known(known)),
+                None => Err(StoreError::Full {
+                    limit: quota.retained,
+                }),
+            };
         }
         match self.owners.reserve(task, quota) {
             Ok(None) => {

@@ -39,36 +39,31 @@ impl Owners {
     pub(super) fn reserve(&self, task: &Task, quota: &Quota) -> Result<Option<TaskId>, StoreError> {
         let owner = &task.owner;
         let mut shard = lock(self.shard(owner));
-        if let Some(held) = shard.get(owner) {
-            let known = task
-                .request_key
-                .as_deref()
-                .and_then(|key| held.keys.get(key));
-            if let Some(known) = known {
-                return Ok(Some(*known));
-            }
-            if held.open >= quota.owner_open {
-                return Err(StoreError::OwnerBusy {
-                    owner: owner.clone(),
-                    limit: quota.owner_open,
-                });
-            }
-            if held.retained >= quota.owner_retained {
-                let limit = quota.owner_retained;
-                return Err(StoreError::OwnerFull {
-                    owner: owner.clone(),
-                    limit,
-                });
-            }
-        } else if quota.owner_open == 0 {
+        let held = shard.get(owner);
+        if let Some(known) = held.and_then(|held| held.known(task)) {
+            return Ok(Some(known));
+        }
+        let (open, retained) = held.map_or((0, 0), |held| (held.open, held.retained));
+        if open >= quota.owner_open {
             return Err(StoreError::OwnerBusy {
                 owner: owner.clone(),
-                limit: 0,
+                limit: quota.owner_open,
+            });
+        }
+        if retained >= quota.owner_retained {
+            return Err(StoreError::OwnerFull {
+                owner: owner.clone(),
+                limit: quota.owner_retained,
             });
         }
         let held = shard.entry(owner.clone()).or_default();
         held.hold(task.request_key.as_deref(), task.id, true);
         Ok(None)
+    }
+
+    /// The task that has the request key of `task` already.
+    pub(super) fn known(&self, task: &Task) -> Option<TaskId> {
+        lock(self.shard(&task.owner)).get(&task.owner)?.known(task)
     }
 
     /// Gives up the room of one task.
@@ -169,6 +164,10 @@ impl Holdings {
     /// Both counts: a task may be removed before its end is counted.
     fn is_nothing(&self) -> bool {
         self.retained == 0 && self.open == 0
+    }
+
+    fn known(&self, task: &Task) -> Option<TaskId> {
+        self.keys.get(task.request_key.as_deref()?).copied()
     }
 
     fn hold(&mut self, key: Option<&str>, id: TaskId, open: bool) {
