@@ -78,9 +78,14 @@ impl<C> Shard<C> {
         let slot = self.remove(next.id, expected)?;
         let was_open = matches!(slot, Slot::Open { .. });
         let position = slot.position();
+        let standing = slot.offer_standing_after(next);
         let before = slot.into_cold();
         let cold = cold(next, &before);
-        self.put(Slot::of(next.clone(), position, cold));
+        let mut slot = Slot::of(next.clone(), position, cold);
+        if let Slot::Open { offered, .. } = &mut slot {
+            *offered = standing;
+        }
+        self.put(slot);
         Some(Before {
             was_open,
             cold: before,
@@ -178,6 +183,14 @@ impl<C> Slot<C> {
     pub(super) fn into_cold(self) -> C {
         match self {
             Self::Open { cold, .. } | Self::Ended { cold, .. } => cold,
+        }
+    }
+
+    /// To whom the task stays offered when it becomes `next`: an offer ends when somebody takes it over.
+    fn offer_standing_after(&self, next: &Task) -> Option<NodeId> {
+        match self {
+            Self::Open { task, offered, .. } if task.executor == next.executor => *offered,
+            Self::Open { .. } | Self::Ended { .. } => None,
         }
     }
 
