@@ -5,10 +5,19 @@
 //! promises to users that a law guards. What a *task* may do is checked beside its transitions.
 
 pub mod body;
+pub mod burst;
+pub mod closing;
 pub mod conflict;
+pub mod deadlines;
 pub mod given;
 pub mod listing;
+pub mod news;
+pub mod nodes;
 pub mod ownership;
+pub mod quota;
+pub mod records;
+pub mod removal;
+pub mod request_keys;
 pub mod visibility;
 
 use std::sync::Arc;
@@ -71,6 +80,90 @@ macro_rules! store_laws {
                 walk_goes_on_behind_a_removed_task
                 walk_sees_every_staying_task_once
                 walk_beside_writers_sees_every_staying_task_once
+            }
+            removal {
+                remove_is_compare_and_set
+                remove_names_what_it_removed
+                removed_task_is_nowhere
+                of_many_removals_one_is_told
+                of_a_change_and_a_removal_one_wins
+            }
+            deadlines {
+                nothing_is_due_in_an_empty_store
+                task_is_due_at_its_moment
+                due_task_stays_due
+                due_names_the_newest_revision
+                next_moment_is_that_of_the_first_task_left
+                due_is_limited
+                removed_task_is_never_due
+                extension_moves_the_moment
+                cancel_deadline_is_due
+                run_limit_is_due_while_the_task_works
+            }
+            quota {
+                running_tasks_of_an_owner_are_limited
+                retained_tasks_of_an_owner_are_limited
+                retained_tasks_are_limited
+                a_quota_of_nothing_admits_nothing
+                refused_insert_changes_nothing
+                end_frees_a_running_place
+                removal_frees_every_place
+                running_limit_holds_under_concurrency
+                owner_limit_holds_under_concurrency
+                total_limit_holds_under_concurrency
+            }
+            request_keys {
+                repeated_create_names_the_first_task
+                other_keys_and_other_owners_are_free
+                key_is_known_after_the_end
+                key_is_free_after_removal
+                refused_insert_leaves_its_key_free
+                repeated_create_needs_no_room
+                of_many_creates_under_one_key_one_is_new
+            }
+            records {
+                record_is_read_back
+                put_replaces
+                deleted_record_is_gone
+                record_writes_count_in_order
+                records_are_listed_by_kind_and_owner
+                record_expires_exactly
+                sweep_spares_living_records
+                record_is_written_with_an_insert
+                refused_insert_writes_no_record
+                record_is_written_with_a_change
+                conflicting_change_writes_no_record
+                record_outlives_its_task
+            }
+            nodes {
+                tasks_of_a_living_node_are_not_offered
+                orphans_are_offered_once
+                offer_shows_the_task_as_it_stands
+                tasks_of_an_unknown_node_are_offered
+                ended_tasks_are_not_offered
+                offers_are_limited
+                offer_returns_when_its_node_leaves
+                offer_survives_the_write_of_another
+                task_taken_over_belongs_to_its_new_executor
+                removed_task_is_not_offered
+                of_many_nodes_one_is_offered_an_orphan
+            }
+            news {
+                others_hear_of_a_change
+                others_hear_of_an_end
+                others_hear_of_a_removal
+                change_by_a_stranger_is_heard
+                news_comes_after_the_change
+                others_hear_that_a_node_left
+            }
+            closing {
+                open_store_is_ready
+                closed_store_says_so
+                closed_store_refuses
+            }
+            burst {
+                counts_add_up_after_a_burst
+                counts_add_up_after_a_burst_of_many
             }
         }
     };

@@ -1,0 +1,91 @@
+//! Many operations of all sorts: afterwards everything still adds up.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::id::{Owner, TaskId};
+use crate::laws::given::*;
+use crate::store::{Inserted, Store};
+use crate::task::Task;
+
+/// After a thousand mixed operations the counts, the lists and the tasks agree.
+pub async fn counts_add_up_after_a_burst(store: &Arc<dyn Store>) {
+    let kept = work(store.clone(), 0, 1_000).await;
+    adds_up(store, &[kept]).await;
+}
+
+/// The same with four callers at once.
+pub async fn counts_add_up_after_a_burst_of_many(store: &Arc<dyn Store>) {
+    let callers = (0..4).map(|caller| work(store.clone(), caller, 250));
+    let kept = at_once(callers).await;
+    adds_up(store, &kept).await;
+}
+
+/// A caller's tasks, as it knows them.
+type Kept = BTreeMap<TaskId, Arc<Task>>;
+
+/// Does `count` operations that look random and are not, on tasks of its own.
+async fn work(store: Arc<dyn Store>, caller: u64, count: u64) -> Kept {
+    let mut kept = Kept::new();
+    for step in 0..count {
+        let dice = scatter(caller << 32 | step);
+        let pick = kept
+            .values()
+            .nth(dice as usize % kept.len().max(1))
+            .cloned();
+        match (dice >> 32) % 8 {
+            0..=2 => {
+                let owner = Owner::new(format!("owner {}", dice % 3));
+                let key = format!("key {}", dice % 500);
+                let task = task_with_key(caller << 32 | step, &owner, &key);
+                let told = store.insert(insertion(task)).await.expect("there is room");
+                if let Inserted::New(task) = told {
+                    kept.insert(task.id, task.shared());
+                }
+            }
+            3 | 4 => {
+                let Some(task) = pick.filter(|task| task.state.ending().is_none()) else {
+                    continue;
+                };
+                let message = format!("step {step}");
+                let task = changed(&store, &task, status(&task, &message)).await;
+                kept.insert(task.id, task);
+            }
+            5 | 6 => {
+                let Some(task) = pick.filter(|task| task.state.ending().is_none()) else {
+                    continue;
+                };
+                let task = ended(&store, &task, result("1")).await;
+                kept.insert(task.id, task);
+            }
+            _ => {
+                let Some(task) = pick else { continue };
+                removed(&store, &task).await;
+                kept.remove(&task.id);
+            }
+        }
+    }
+    kept
+}
+
+async fn adds_up(store: &Arc<dyn Store>, kept: &[Kept]) {
+    let tasks: Vec<_> = kept.iter().flat_map(BTreeMap::values).collect();
+    let open = |task: &&&Arc<Task>| task.state.ending().is_none();
+    for owner in (0..3).map(|n| Owner::new(format!("owner {n}"))) {
+        let own = || tasks.iter().filter(|task| task.owner == owner);
+        let used = store.usage(&owner).await.expect("the store is open");
+        assert_eq!(used.owner_retained as usize, own().count());
+        assert_eq!(used.owner_open as usize, own().filter(open).count());
+        assert_eq!(used.retained as usize, tasks.len());
+        assert_eq!(used.open as usize, tasks.iter().filter(open).count());
+
+        let mut listed = listed(store, &owner, 17).await;
+        let mut expected: Vec<_> = own().map(|task| task.id).collect();
+        listed.sort();
+        expected.sort();
+        assert_eq!(listed, expected);
+    }
+    for task in tasks {
+        assert_eq!(loaded(store, task.id).await.as_ref(), Some(task));
+    }
+}

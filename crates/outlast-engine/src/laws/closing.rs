@@ -1,0 +1,51 @@
+//! The beginning and the end of a store's own life.
+
+use std::sync::Arc;
+
+use crate::laws::given::*;
+use crate::store::{Health, Store, StoreError};
+
+/// A store that was just opened can be written.
+pub async fn open_store_is_ready(store: &Arc<dyn Store>) {
+    assert_eq!(*store.health().borrow(), Health::Ready);
+}
+
+/// A closed store says so, also to those who listened before.
+pub async fn closed_store_says_so(store: &Arc<dyn Store>) {
+    let mut before = store.health();
+    store.close().await.expect("an open store can be closed");
+    let told = before.wait_for(|health| *health == Health::Closed).await;
+    assert!(told.is_ok());
+    assert_eq!(*store.health().borrow(), Health::Closed);
+}
+
+/// A closed store refuses whatever is asked of it, and says that it is unavailable.
+pub async fn closed_store_refuses(store: &Arc<dyn Store>) {
+    let given = stored(store, task(1)).await;
+    let change = change(&given, status(&given, "drawing"), CREATED.plus(1));
+    let record = record("session", "s");
+    store.close().await.expect("an open store can be closed");
+
+    let scope = of(&ada());
+    refused(store.insert(insertion(task(2))).await);
+    refused(store.replace(change).await);
+    refused(store.remove(HERE, vec![(given.id, given.revision)]).await);
+    refused(store.get(&scope, given.id).await);
+    refused(store.load(&scope, given.id).await);
+    refused(store.body(&scope, given.id).await);
+    refused(store.page(&ada(), None, 10).await);
+    refused(store.due(CREATED, 10).await);
+    refused(store.claim(HERE, 10).await);
+    refused(store.usage(&ada()).await);
+    refused(store.write_records(vec![put(&record)]).await);
+    refused(store.record(&record.key, CREATED).await);
+    refused(store.records("session", None, CREATED).await);
+    refused(store.join(HERE).await);
+}
+
+fn refused<T: std::fmt::Debug>(told: Result<T, StoreError>) {
+    assert!(
+        matches!(told, Err(StoreError::Unavailable(_))),
+        "a closed store refuses, and does not say {told:?}"
+    );
+}

@@ -1,0 +1,111 @@
+//! News: what one node does, the others hear of (P6).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use crate::id::NodeId;
+use crate::laws::given::*;
+use crate::store::{Feed, News, Replace, Store};
+
+/// Every other node hears of a change, the one that made it does not.
+pub async fn others_hear_of_a_change(store: &Arc<dyn Store>) {
+    let task = stored(store, task(1)).await;
+    let (mut here, mut there, mut elsewhere) = feeds(store).await;
+    changed(store, &task, status(&task, "drawing")).await;
+    heard(&mut there, News::Changed(task.id)).await;
+    heard(&mut elsewhere, News::Changed(task.id)).await;
+    not_heard(&mut here, News::Changed(task.id));
+}
+
+/// Every other node hears of an end.
+pub async fn others_hear_of_an_end(store: &Arc<dyn Store>) {
+    let task = stored(store, task(1)).await;
+    let (mut here, mut there, _elsewhere) = feeds(store).await;
+    let end = change(&task, end(&task, result("1")), CREATED.plus(1));
+    let told = store.replace(Replace { node: THERE, ..end }).await;
+    assert!(told.is_ok());
+    heard(&mut here, News::Changed(task.id)).await;
+    not_heard(&mut there, News::Changed(task.id));
+}
+
+/// Every other node hears of a removal.
+pub async fn others_hear_of_a_removal(store: &Arc<dyn Store>) {
+    let task = stored(store, task(1)).await;
+    let (mut here, mut there, _elsewhere) = feeds(store).await;
+    removed(store, &task).await;
+    heard(&mut there, News::Changed(task.id)).await;
+    not_heard(&mut here, News::Changed(task.id));
+}
+
+/// A node hears of what somebody does who never joined.
+pub async fn change_by_a_stranger_is_heard(store: &Arc<dyn Store>) {
+    let task = stored(store, task(1)).await;
+    let mut here = store.join(HERE).await.expect("the store is open");
+    let change = change(&task, status(&task, "drawing"), CREATED.plus(1));
+    let node = NodeId(77);
+    let told = store.replace(Replace { node, ..change }).await;
+    assert!(told.is_ok());
+    heard(&mut here, News::Changed(task.id)).await;
+}
+
+/// The news of a change comes after the change can be seen (P1, P6).
+pub async fn news_comes_after_the_change(store: &Arc<dyn Store>) {
+    let mut task = stored(store, task(1)).await;
+    let mut there = store.join(THERE).await.expect("the store is open");
+    let _here = store.join(HERE).await.expect("the store is open");
+    let writer = store.clone();
+    let last = task.revision.0 + 50;
+    let writes = tokio::spawn(async move {
+        while task.revision.0 < last {
+            let message = format!("page {}", task.revision);
+            task = changed(&writer, &task, status(&task, &message)).await;
+        }
+    });
+    // Whoever looks after each news sees the last change at the latest after the last of them.
+    let mut seen = 0;
+    while seen < last {
+        heard(&mut there, News::Changed(id(1))).await;
+        seen = shown_open(store, id(1)).await.revision.0;
+    }
+    writes.await.expect("the writes succeed");
+}
+
+/// Those who stay hear that a node left.
+pub async fn others_hear_that_a_node_left(store: &Arc<dyn Store>) {
+    let (_here, mut there, mut elsewhere) = feeds(store).await;
+    store.leave(HERE).await.expect("the store is open");
+    heard(&mut there, News::Orphans).await;
+    heard(&mut elsewhere, News::Orphans).await;
+}
+
+async fn feeds(store: &Arc<dyn Store>) -> (Feed, Feed, Feed) {
+    let here = store.join(HERE).await.expect("the store is open");
+    let there = store.join(THERE).await.expect("the store is open");
+    let elsewhere = store.join(ELSEWHERE).await.expect("the store is open");
+    (here, there, elsewhere)
+}
+
+/// Waits for this news; others may come before it.
+async fn heard(feed: &mut Feed, news: News) {
+    let wait = async {
+        while let Some(heard) = feed.recv().await {
+            if heard == news {
+                return;
+            }
+        }
+        panic!("the feed ended before {news:?} came");
+    };
+    let soon = timeout(PATIENCE, wait).await;
+    assert!(soon.is_ok(), "{news:?} never came");
+}
+
+/// Checks that this news is not waiting. Called when others have heard it.
+fn not_heard(feed: &mut Feed, news: News) {
+    while let Ok(heard) = feed.try_recv() {
+        assert_ne!(heard, news, "a node is not told what it did itself");
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,157 @@
+//! Several engines on one store: who may take over what (P4).
+
+use std::sync::Arc;
+
+use crate::id::{NodeId, TaskId};
+use crate::laws::given::*;
+use crate::store::{Feed, Store};
+
+/// What a living node executes is offered to nobody, not even to itself.
+pub async fn tasks_of_a_living_node_are_not_offered(store: &Arc<dyn Store>) {
+    let _feeds = joined(store, [HERE, THERE]).await;
+    stored(store, task_at(1, HERE)).await;
+    stored(store, task_at(2, THERE)).await;
+    assert_eq!(offered(store, HERE).await, []);
+    assert_eq!(offered(store, THERE).await, []);
+}
+
+/// What a node executed that left is offered to one node, once.
+pub async fn orphans_are_offered_once(store: &Arc<dyn Store>) {
+    let _feeds = joined(store, [HERE, THERE, ELSEWHERE]).await;
+    let orphan = stored(store, task_at(1, HERE)).await;
+    stored(store, task_at(2, THERE)).await;
+    left(store, HERE).await;
+    assert_eq!(offered(store, THERE).await, [orphan.id]);
+    assert_eq!(offered(store, THERE).await, []);
+    assert_eq!(offered(store, ELSEWHERE).await, []);
+}
+
+/// An offer is the task as it stands.
+pub async fn offer_shows_the_task_as_it_stands(store: &Arc<dyn Store>) {
+    let orphan = stored(store, task_at(1, HERE)).await;
+    let orphan = changed(store, &orphan, ask(&orphan, "name")).await;
+    let _feeds = joined(store, [THERE]).await;
+    let offers = store.claim(THERE, 10).await.expect("the store is open");
+    assert_eq!(offers.len(), 1);
+    assert_eq!(*offers[0], *orphan);
+}
+
+/// A task whose executor never joined, such as one of an earlier process, is an orphan.
+pub async fn tasks_of_an_unknown_node_are_offered(store: &Arc<dyn Store>) {
+    let orphan = stored(store, task_at(1, NodeId(77))).await;
+    let _feeds = joined(store, [HERE]).await;
+    assert_eq!(offered(store, HERE).await, [orphan.id]);
+}
+
+/// An ended task needs no executor.
+pub async fn ended_tasks_are_not_offered(store: &Arc<dyn Store>) {
+    let task = stored(store, task_at(1, NodeId(77))).await;
+    ended(store, &task, result("1")).await;
+    let _feeds = joined(store, [HERE]).await;
+    assert_eq!(offered(store, HERE).await, []);
+}
+
+/// At most `limit` tasks are offered; the others are offered later.
+pub async fn offers_are_limited(store: &Arc<dyn Store>) {
+    let mut orphans = Vec::new();
+    for n in 0..5 {
+        orphans.push(stored(store, task_at(n, NodeId(77))).await.id);
+    }
+    let _feeds = joined(store, [HERE]).await;
+    let mut all = Vec::new();
+    for expected in [2, 2, 1, 0] {
+        let some = store.claim(HERE, 2).await.expect("the store is open");
+        assert_eq!(some.len(), expected);
+        all.extend(some.iter().map(|task| task.id));
+    }
+    all.sort();
+    orphans.sort();
+    assert_eq!(all, orphans);
+}
+
+/// What was offered to a node that left before it took over is offered again.
+pub async fn offer_returns_when_its_node_leaves(store: &Arc<dyn Store>) {
+    let orphan = stored(store, task_at(1, NodeId(77))).await;
+    let _feeds = joined(store, [HERE, THERE]).await;
+    assert_eq!(offered(store, HERE).await, [orphan.id]);
+    assert_eq!(offered(store, THERE).await, []);
+    left(store, HERE).await;
+    assert_eq!(offered(store, THERE).await, [orphan.id]);
+}
+
+/// An offer stands although somebody else changes the task meanwhile.
+pub async fn offer_survives_the_write_of_another(store: &Arc<dyn Store>) {
+    let orphan = stored(store, task_at(1, NodeId(77))).await;
+    let orphan = changed(store, &orphan, ask(&orphan, "name")).await;
+    let _feeds = joined(store, [HERE, THERE]).await;
+    assert_eq!(offered(store, HERE).await, [orphan.id]);
+    changed(store, &orphan, reply("name")).await;
+    assert_eq!(offered(store, THERE).await, []);
+}
+
+/// A task that was taken over belongs to its new executor, until that leaves.
+pub async fn task_taken_over_belongs_to_its_new_executor(store: &Arc<dyn Store>) {
+    let orphan = stored(store, task_at(1, NodeId(77))).await;
+    let _feeds = joined(store, [HERE, THERE]).await;
+    assert_eq!(offered(store, HERE).await, [orphan.id]);
+    changed(store, &orphan, take_over(HERE)).await;
+    assert_eq!(offered(store, THERE).await, []);
+    left(store, HERE).await;
+    assert_eq!(offered(store, THERE).await, [orphan.id]);
+}
+
+/// A removed task is not offered.
+pub async fn removed_task_is_not_offered(store: &Arc<dyn Store>) {
+    let orphan = stored(store, task_at(1, NodeId(77))).await;
+    removed(store, &orphan).await;
+    let _feeds = joined(store, [HERE]).await;
+    assert_eq!(offered(store, HERE).await, []);
+}
+
+/// When several nodes ask at once each orphan goes to exactly one of them (P5).
+pub async fn of_many_nodes_one_is_offered_an_orphan(store: &Arc<dyn Store>) {
+    let mut orphans = Vec::new();
+    for n in 0..40 {
+        orphans.push(stored(store, task_at(n, NodeId(77))).await.id);
+    }
+    let nodes = [11, 12, 13, 14].map(NodeId);
+    let _feeds = joined(store, nodes).await;
+    let claims = nodes.map(|node| {
+        let store = store.clone();
+        async move {
+            let mut all = Vec::new();
+            while let [first, rest @ ..] = &claimed(&store, node, 3).await[..] {
+                all.push(*first);
+                all.extend(rest);
+            }
+            all
+        }
+    });
+    let mut all = at_once(claims).await.concat();
+    all.sort();
+    orphans.sort();
+    assert_eq!(all, orphans);
+}
+
+/// Lets nodes join. A node whose feed is dropped may count as gone.
+async fn joined(store: &Arc<dyn Store>, nodes: impl IntoIterator<Item = NodeId>) -> Vec<Feed> {
+    let mut feeds = Vec::new();
+    for node in nodes {
+        feeds.push(store.join(node).await.expect("the store is open"));
+    }
+    feeds
+}
+
+async fn left(store: &Arc<dyn Store>, node: NodeId) {
+    store.leave(node).await.expect("the store is open");
+}
+
+async fn offered(store: &Arc<dyn Store>, node: NodeId) -> Vec<TaskId> {
+    claimed(store, node, 100).await
+}
+
+async fn claimed(store: &Arc<dyn Store>, node: NodeId, limit: usize) -> Vec<TaskId> {
+    let offers = store.claim(node, limit).await;
+    let offers = offers.expect("the store is open");
+    offers.iter().map(|task| task.id).collect()
+}

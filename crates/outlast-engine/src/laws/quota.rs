@@ -1,0 +1,192 @@
+//! How many tasks there may be: never more, not even for a moment (P8).
+
+use std::sync::Arc;
+
+use crate::id::Owner;
+use crate::laws::given::*;
+use crate::policy::Quota;
+use crate::store::{Insert, Inserted, Store, StoreError};
+use crate::task::Task;
+
+/// An owner with as many running tasks as it may have gets no other, and is told the limit.
+pub async fn running_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
+    let quota = Quota {
+        owner_open: 2,
+        ..ROOM
+    };
+    assert!(accepted(store, task(1), quota).await);
+    assert!(accepted(store, task(2), quota).await);
+    let refused = insert(store, task(3), quota).await;
+    let expected = StoreError::OwnerBusy {
+        owner: ada(),
+        limit: 2,
+    };
+    assert_eq!(refused, Err(expected));
+    assert!(accepted(store, task_of(4, &bob()), quota).await);
+}
+
+/// An owner with as many tasks as are kept for it gets no other, also when they have ended.
+pub async fn retained_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
+    let quota = Quota {
+        owner_retained: 2,
+        ..ROOM
+    };
+    for n in 1..=2 {
+        assert!(accepted(store, task(n), quota).await);
+        let task = loaded(store, id(n)).await.expect("it is there");
+        ended(store, &task, result("1")).await;
+    }
+    let refused = insert(store, task(3), quota).await;
+    let expected = StoreError::OwnerFull {
+        owner: ada(),
+        limit: 2,
+    };
+    assert_eq!(refused, Err(expected));
+    assert!(accepted(store, task_of(4, &bob()), quota).await);
+}
+
+/// A store with as many tasks as it may keep takes no other, whoever asks.
+pub async fn retained_tasks_are_limited(store: &Arc<dyn Store>) {
+    let quota = Quota {
+        retained: 2,
+        ..ROOM
+    };
+    assert!(accepted(store, task(1), quota).await);
+    assert!(accepted(store, task_of(2, &bob()), quota).await);
+    let refused = insert(store, task_of(3, &Owner::new("eve")), quota).await;
+    assert_eq!(refused, Err(StoreError::Full { limit: 2 }));
+}
+
+/// No room is no room, also for the first task.
+pub async fn a_quota_of_nothing_admits_nothing(store: &Arc<dyn Store>) {
+    let none = [
+        Quota {
+            owner_open: 0,
+            ..ROOM
+        },
+        Quota {
+            owner_retained: 0,
+            ..ROOM
+        },
+        Quota {
+            retained: 0,
+            ..ROOM
+        },
+    ];
+    for quota in none {
+        assert!(!accepted(store, task(1), quota).await, "{quota:?}");
+    }
+}
+
+/// A refused task leaves nothing behind.
+pub async fn refused_insert_changes_nothing(store: &Arc<dyn Store>) {
+    let full = Quota {
+        owner_open: 1,
+        ..ROOM
+    };
+    assert!(accepted(store, task(1), full).await);
+    let before = store.usage(&ada()).await;
+    assert!(!accepted(store, task(2), full).await);
+    assert_eq!(shown(store, id(2)).await, None);
+    assert_eq!(listed(store, &ada(), 10).await, [id(1)]);
+    assert_eq!(store.usage(&ada()).await, before);
+    // It may come again when there is room.
+    assert!(accepted(store, task(2), ROOM).await);
+}
+
+/// The end of a task frees its place among the running ones, and only that.
+pub async fn end_frees_a_running_place(store: &Arc<dyn Store>) {
+    let quota = Quota {
+        owner_open: 1,
+        owner_retained: 2,
+        ..ROOM
+    };
+    assert!(accepted(store, task(1), quota).await);
+    let first = loaded(store, id(1)).await.expect("it is there");
+    ended(store, &first, result("1")).await;
+    assert!(accepted(store, task(2), quota).await);
+    let second = loaded(store, id(2)).await.expect("it is there");
+    ended(store, &second, result("1")).await;
+    assert!(!accepted(store, task(3), quota).await);
+}
+
+/// The removal of a task frees its place everywhere, whether it had ended or not.
+pub async fn removal_frees_every_place(store: &Arc<dyn Store>) {
+    let quota = Quota {
+        owner_open: 1,
+        owner_retained: 1,
+        retained: 1,
+    };
+    for n in 0..6 {
+        assert!(accepted(store, task(n), quota).await);
+        assert!(!accepted(store, task(100 + n), quota).await);
+        let mut task = loaded(store, id(n)).await.expect("it is there");
+        if n % 2 == 0 {
+            task = ended(store, &task, result("1")).await;
+        }
+        removed(store, &task).await;
+    }
+}
+
+/// However many ask at once, an owner never gets more running tasks than it may have (P8).
+pub async fn running_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
+    let quota = Quota {
+        owner_open: 5,
+        ..ROOM
+    };
+    assert_eq!(admitted_at_once(store, quota).await, 5);
+}
+
+/// However many ask at once, no more tasks of an owner are kept than may be (P8).
+pub async fn owner_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
+    let quota = Quota {
+        owner_retained: 5,
+        ..ROOM
+    };
+    assert_eq!(admitted_at_once(store, quota).await, 5);
+}
+
+/// However many ask at once, the store never keeps more tasks than it may (P8).
+pub async fn total_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
+    let quota = Quota {
+        retained: 5,
+        ..ROOM
+    };
+    assert_eq!(admitted_at_once(store, quota).await, 5);
+}
+
+/// Lets eight callers ask for eight tasks each, and counts what they got.
+async fn admitted_at_once(store: &Arc<dyn Store>, quota: Quota) -> u32 {
+    let callers = (0..8).map(|caller| {
+        let store = store.clone();
+        async move {
+            let mut count = 0;
+            for n in 0..8 {
+                count += u32::from(accepted(&store, task(caller * 100 + n), quota).await);
+            }
+            count
+        }
+    });
+    let admitted = at_once(callers).await.into_iter().sum();
+    let used = store.usage(&ada()).await.expect("the store is open");
+    assert_eq!(used.owner_open, admitted);
+    assert_eq!(used.owner_retained, admitted);
+    assert_eq!(listed(store, &ada(), 100).await.len(), admitted as usize);
+    admitted
+}
+
+async fn accepted(store: &Arc<dyn Store>, task: Task, quota: Quota) -> bool {
+    insert(store, task, quota).await.is_ok()
+}
+
+async fn insert(store: &Arc<dyn Store>, task: Task, quota: Quota) -> Result<(), StoreError> {
+    let insert = Insert {
+        task,
+        quota,
+        records: Vec::new(),
+    };
+    match store.insert(insert).await? {
+        Inserted::New(_) => Ok(()),
+        Inserted::Known(id) => panic!("nobody gave a request key, yet {id} is known"),
+    }
+}

@@ -1,0 +1,258 @@
+//! Records: small things beside the tasks, written with them or alone.
+
+use std::sync::Arc;
+
+use outlast_wire::Timestamp;
+
+use crate::id::Owner;
+use crate::laws::given::*;
+use crate::policy::Quota;
+use crate::store::{Insert, Record, RecordKey, RecordWrite, Store};
+
+/// A record is read back as it was written.
+pub async fn record_is_read_back(store: &Arc<dyn Store>) {
+    let every_byte: Vec<u8> = (0..=255).collect();
+    let odd = [
+        record("session", "s-1"),
+        Record {
+            owner: Some(ada()),
+            expires: Some(CREATED.plus(1)),
+            ..record("session", "it's \"odd\"\n🦀")
+        },
+        Record {
+            bytes: every_byte.into(),
+            ..record("key", "all bytes")
+        },
+        Record {
+            bytes: Arc::from([]),
+            ..record("key", "")
+        },
+        Record {
+            owner: Some(Owner::new("")),
+            expires: Some(Timestamp(i64::MAX as u64)),
+            ..record("", "k")
+        },
+    ];
+    write(store, odd.iter().map(put)).await;
+    for record in odd {
+        assert_eq!(read(store, &record.key).await, Some(record));
+    }
+    assert_eq!(read(store, &RecordKey::new("session", "s-2")).await, None);
+    assert_eq!(read(store, &RecordKey::new("key", "s-1")).await, None);
+}
+
+/// A record takes the place of the one with the same key, in every part.
+pub async fn put_replaces(store: &Arc<dyn Store>) {
+    let first = Record {
+        owner: Some(ada()),
+        expires: Some(CREATED.plus(10)),
+        ..record("session", "s")
+    };
+    let second = Record {
+        owner: Some(bob()),
+        expires: None,
+        bytes: Arc::from(*b"second"),
+        ..first.clone()
+    };
+    write(store, [put(&first)]).await;
+    write(store, [put(&second)]).await;
+    assert_eq!(read(store, &first.key).await, Some(second.clone()));
+    assert_eq!(of_kind(store, "session", Some(&ada())).await, []);
+    assert_eq!(of_kind(store, "session", Some(&bob())).await, [second]);
+}
+
+/// A deleted record is gone; deleting what is not there is no error.
+pub async fn deleted_record_is_gone(store: &Arc<dyn Store>) {
+    let (gone, stays) = (record("session", "gone"), record("session", "stays"));
+    write(store, [put(&gone), put(&stays)]).await;
+    let delete = RecordWrite::Delete(gone.key.clone());
+    write(store, [delete.clone(), delete]).await;
+    assert_eq!(read(store, &gone.key).await, None);
+    assert_eq!(of_kind(store, "session", None).await, [stays]);
+}
+
+/// Writes of one transaction count in their order.
+pub async fn record_writes_count_in_order(store: &Arc<dyn Store>) {
+    let record = record("session", "s");
+    let later = Record {
+        bytes: Arc::from(*b"later"),
+        ..record.clone()
+    };
+    let delete = || RecordWrite::Delete(record.key.clone());
+    write(store, [put(&record), put(&later)]).await;
+    assert_eq!(read(store, &record.key).await, Some(later.clone()));
+    write(store, [delete(), put(&record)]).await;
+    assert_eq!(read(store, &record.key).await, Some(record.clone()));
+    write(store, [put(&later), delete()]).await;
+    assert_eq!(read(store, &record.key).await, None);
+}
+
+/// Records are listed by kind, all of them or those of one owner, and a kind is matched whole.
+pub async fn records_are_listed_by_kind_and_owner(store: &Arc<dyn Store>) {
+    let owned = |kind, key, owner: Option<Owner>| Record {
+        owner,
+        ..record(kind, key)
+    };
+    let all = [
+        owned("session", "1", Some(ada())),
+        owned("session", "2", Some(bob())),
+        owned("session", "3", None),
+        owned("session", "4", Some(ada())),
+        owned("sessions", "1", Some(ada())),
+        owned("sess", "1", Some(ada())),
+        owned("Session", "1", Some(ada())),
+    ];
+    write(store, all.iter().map(put)).await;
+    assert_eq!(of_kind(store, "session", None).await, all[..4]);
+    let of_ada = of_kind(store, "session", Some(&ada())).await;
+    assert_eq!(of_ada, [all[0].clone(), all[3].clone()]);
+    assert_eq!(
+        of_kind(store, "session", Some(&Owner::new("eve"))).await,
+        []
+    );
+    assert_eq!(of_kind(store, "sess%", None).await, []);
+    assert_eq!(of_kind(store, "", None).await, []);
+}
+
+/// A record exists until its expiry and not at it (P3).
+pub async fn record_expires_exactly(store: &Arc<dyn Store>) {
+    let record = Record {
+        expires: Some(CREATED.plus(10)),
+        ..record("session", "s")
+    };
+    write(store, [put(&record)]).await;
+    for (after, lives) in [(0, true), (9, true), (10, false), (11, false)] {
+        let now = CREATED.plus(after);
+        let found = store.record(&record.key, now).await;
+        let found = found.expect("the store is open");
+        assert_eq!(found, lives.then(|| record.clone()), "after {after} ms");
+        let listed = store.records("session", None, now).await;
+        let listed = listed.expect("the store is open");
+        assert_eq!(listed.len(), usize::from(lives), "after {after} ms");
+    }
+}
+
+/// Sweeping takes no record that lives: not one that was renewed, nor one that never expires.
+pub async fn sweep_spares_living_records(store: &Arc<dyn Store>) {
+    let brief = Record {
+        expires: Some(CREATED.plus(10)),
+        ..record("session", "brief")
+    };
+    let renewed = Record {
+        expires: Some(CREATED.plus(10)),
+        ..record("session", "renewed")
+    };
+    let eternal = record("session", "eternal");
+    write(store, [put(&brief), put(&renewed), put(&eternal)]).await;
+    let renewed = Record {
+        expires: Some(CREATED.plus(30)),
+        ..renewed
+    };
+    write(store, [put(&renewed)]).await;
+    let now = CREATED.plus(20);
+    for _ in 0..3 {
+        store.due(now, 100).await.expect("the store is open");
+    }
+    let left = store.records("session", None, now).await;
+    let left = left.expect("the store is open");
+    assert_eq!(left, [eternal, renewed]);
+}
+
+/// A record that comes with a new task is there with it.
+pub async fn record_is_written_with_an_insert(store: &Arc<dyn Store>) {
+    let (old, new) = (record("session", "old"), record("session", "new"));
+    write(store, [put(&old)]).await;
+    let insert = Insert {
+        records: vec![put(&new), RecordWrite::Delete(old.key.clone())],
+        ..insertion(task(1))
+    };
+    store.insert(insert).await.expect("there is room");
+    assert_eq!(of_kind(store, "session", None).await, [new]);
+}
+
+/// A record that comes with a task that is refused, or known already, is not written.
+pub async fn refused_insert_writes_no_record(store: &Arc<dyn Store>) {
+    let kept = record("session", "kept");
+    write(store, [put(&kept)]).await;
+    stored(store, task_with_key(1, &ada(), "k")).await;
+    let none = Quota {
+        owner_open: 0,
+        ..ROOM
+    };
+    let refusals = [
+        insertion(task(1)),
+        insertion(task_with_key(2, &ada(), "k")),
+        Insert {
+            quota: none,
+            ..insertion(task(3))
+        },
+    ];
+    for refused in refusals {
+        let records = vec![
+            put(&record("session", "new")),
+            RecordWrite::Delete(kept.key.clone()),
+        ];
+        let told = store.insert(Insert { records, ..refused }).await;
+        assert!(!matches!(told, Ok(crate::store::Inserted::New(_))));
+        let found = of_kind(store, "session", None).await;
+        assert_eq!(found, std::slice::from_ref(&kept), "{told:?}");
+    }
+}
+
+/// A record that comes with a change is there with it.
+pub async fn record_is_written_with_a_change(store: &Arc<dyn Store>) {
+    let task = stored(store, task(1)).await;
+    let record = record("session", "s");
+    let mut change = change(&task, ask(&task, "name"), CREATED.plus(1));
+    change.records = vec![put(&record)];
+    let told = store.replace(change).await;
+    assert!(told.is_ok());
+    assert_eq!(read(store, &record.key).await, Some(record));
+}
+
+/// A record that comes with a change that is too late is not written.
+pub async fn conflicting_change_writes_no_record(store: &Arc<dyn Store>) {
+    let kept = record("session", "kept");
+    write(store, [put(&kept)]).await;
+    let task = stored(store, task(1)).await;
+    let mut late = change(&task, ask(&task, "name"), CREATED.plus(1));
+    late.records = vec![
+        put(&record("session", "new")),
+        RecordWrite::Delete(kept.key.clone()),
+    ];
+    changed(store, &task, status(&task, "drawing")).await;
+    assert!(is_conflict(&store.replace(late).await));
+    assert_eq!(of_kind(store, "session", None).await, [kept]);
+}
+
+/// Records do not go with tasks.
+pub async fn record_outlives_its_task(store: &Arc<dyn Store>) {
+    let record = record("session", "s");
+    let insert = Insert {
+        records: vec![put(&record)],
+        ..insertion(task(1))
+    };
+    store.insert(insert).await.expect("there is room");
+    let task = loaded(store, id(1)).await.expect("it is there");
+    removed(store, &task).await;
+    assert_eq!(read(store, &record.key).await, Some(record));
+}
+
+async fn write(store: &Arc<dyn Store>, records: impl IntoIterator<Item = RecordWrite>) {
+    let records = records.into_iter().collect();
+    let written = store.write_records(records).await;
+    written.expect("the store is open");
+}
+
+async fn read(store: &Arc<dyn Store>, key: &RecordKey) -> Option<Record> {
+    let found = store.record(key, CREATED).await;
+    found.expect("the store is open")
+}
+
+/// The records of a kind, by key.
+async fn of_kind(store: &Arc<dyn Store>, kind: &str, owner: Option<&Owner>) -> Vec<Record> {
+    let found = store.records(kind, owner, CREATED).await;
+    let mut found = found.expect("the store is open");
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    found
+}

@@ -1,0 +1,100 @@
+//! Removal: compare and set for each task, and an exact account of what was removed (P3).
+
+use std::sync::Arc;
+
+use crate::id::Revision;
+use crate::laws::given::*;
+use crate::store::Store;
+use crate::transition::Command;
+
+/// A task that has changed since is not removed.
+pub async fn remove_is_compare_and_set(store: &Arc<dyn Store>) {
+    let first = stored(store, task(1)).await;
+    let second = changed(store, &first, Command::Extend { ttl: 2 * TTL }).await;
+    let future = Revision(second.revision.0 + 1);
+    for stale in [first.revision, future] {
+        assert_eq!(removal(store, [(first.id, stale)]).await, []);
+        assert_eq!(loaded(store, first.id).await, Some(second.clone()));
+    }
+    let over = ended(store, &second, result("1")).await;
+    assert_eq!(removal(store, [(first.id, second.revision)]).await, []);
+    assert_eq!(body(store, first.id).await, Some(raw("1")));
+    removed(store, &over).await;
+}
+
+/// Those tasks are named that were there at the given revision, each once.
+pub async fn remove_names_what_it_removed(store: &Arc<dyn Store>) {
+    let tasks = stored_all(store, 0..4).await;
+    let over = ended(store, &tasks[2], result("1")).await;
+    let wanted = [
+        (tasks[0].id, tasks[0].revision),
+        (id(99), Revision(1)),
+        (tasks[1].id, Revision(7)),
+        (over.id, over.revision),
+        (tasks[0].id, tasks[0].revision),
+    ];
+    let gone = removal(store, wanted).await;
+    assert_eq!(gone, [tasks[0].id, over.id]);
+    assert_eq!(
+        listed(store, &ada(), 10).await,
+        [tasks[3].id, tasks[1].id],
+        "the others stay"
+    );
+    assert_eq!(removal(store, wanted).await, []);
+    assert_eq!(removal(store, []).await, []);
+}
+
+/// A removed task is found nowhere.
+pub async fn removed_task_is_nowhere(store: &Arc<dyn Store>) {
+    let open = stored(store, task(1)).await;
+    let over = stored(store, task(2)).await;
+    let over = ended(store, &over, result("1")).await;
+    for task in [open, over] {
+        removed(store, &task).await;
+        assert_eq!(shown(store, task.id).await, None);
+        assert_eq!(loaded(store, task.id).await, None);
+        assert_eq!(body(store, task.id).await, None);
+        assert!(!listed(store, &ada(), 10).await.contains(&task.id));
+    }
+    let used = store.usage(&ada()).await.expect("the store is open");
+    assert_eq!(used, Default::default());
+}
+
+/// Of many who remove a task one is told that it did.
+pub async fn of_many_removals_one_is_told(store: &Arc<dyn Store>) {
+    for n in 0..20 {
+        let task = stored(store, task(n)).await;
+        let racers = (0..4).map(|_| {
+            let (store, task) = (store.clone(), task.clone());
+            async move { removal(&store, [(task.id, task.revision)]).await }
+        });
+        let told = at_once(racers).await.concat();
+        assert_eq!(told, [task.id]);
+    }
+    let used = store.usage(&ada()).await.expect("the store is open");
+    assert_eq!(used, Default::default());
+}
+
+/// A task that is changed and removed at the same time is one or the other, and counted so.
+pub async fn of_a_change_and_a_removal_one_wins(store: &Arc<dyn Store>) {
+    let mut kept = 0;
+    for n in 0..20 {
+        let task = stored(store, task(n)).await;
+        let change = change(&task, end(&task, result("1")), CREATED.plus(9));
+        let (writer, remover) = (store.clone(), store.clone());
+        let (wanted, change) = ((task.id, task.revision), Some(change));
+        let racers = [(writer, change), (remover, None)].map(|(store, change)| async move {
+            match change {
+                Some(change) => store.replace(change).await.is_ok(),
+                None => removal(&store, [wanted]).await.len() == 1,
+            }
+        });
+        let told = at_once(racers).await;
+        assert_ne!(told[0], told[1], "exactly one wins");
+        assert_eq!(loaded(store, task.id).await.is_some(), told[0]);
+        kept += u32::from(told[0]);
+    }
+    let used = store.usage(&ada()).await.expect("the store is open");
+    assert_eq!((used.owner_retained, used.owner_open), (kept, 0));
+    assert_eq!((used.retained, used.open), (u64::from(kept), 0));
+}

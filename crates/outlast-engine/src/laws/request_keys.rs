@@ -1,0 +1,151 @@
+//! Request keys: a create that is repeated finds the task it made (P10).
+
+use std::sync::Arc;
+
+use crate::id::TaskId;
+use crate::laws::given::*;
+use crate::policy::Quota;
+use crate::store::{Insert, Inserted, Store};
+use crate::task::Task;
+
+/// A second create under the same key by the same owner names the first task and writes nothing.
+pub async fn repeated_create_names_the_first_task(store: &Arc<dyn Store>) {
+    let first = stored(store, task_with_key(1, &ada(), "k")).await;
+    assert_eq!(
+        known(store, task_with_key(2, &ada(), "k")).await,
+        Some(first.id)
+    );
+    assert_eq!(shown(store, id(2)).await, None);
+    assert_eq!(listed(store, &ada(), 10).await, [first.id]);
+    let used = store.usage(&ada()).await.expect("the store is open");
+    assert_eq!((used.owner_open, used.owner_retained), (1, 1));
+    assert_eq!((used.open, used.retained), (1, 1));
+    assert_eq!(loaded(store, first.id).await, Some(first));
+}
+
+/// Keys belong to their owner, are told apart exactly, and a create without one is always new.
+pub async fn other_keys_and_other_owners_are_free(store: &Arc<dyn Store>) {
+    let others = [
+        task_with_key(1, &ada(), "k"),
+        task_with_key(2, &bob(), "k"),
+        task_with_key(3, &ada(), "K"),
+        task_with_key(4, &ada(), "k "),
+        task_with_key(5, &ada(), ""),
+        task(6),
+        task(7),
+    ];
+    for task in others {
+        let id = task.id;
+        assert_eq!(known(store, task).await, None, "{id}");
+    }
+    assert_eq!(
+        known(store, task_with_key(9, &ada(), "")).await,
+        Some(id(5))
+    );
+    assert_eq!(
+        known(store, task_with_key(9, &bob(), "k")).await,
+        Some(id(2))
+    );
+}
+
+/// A key is known as long as its task is kept, also after the end.
+pub async fn key_is_known_after_the_end(store: &Arc<dyn Store>) {
+    let first = stored(store, task_with_key(1, &ada(), "k")).await;
+    let first = ended(store, &first, result("1")).await;
+    assert_eq!(
+        known(store, task_with_key(2, &ada(), "k")).await,
+        Some(first.id)
+    );
+    assert_eq!(body(store, first.id).await, Some(raw("1")));
+}
+
+/// A key is free again when its task was removed.
+pub async fn key_is_free_after_removal(store: &Arc<dyn Store>) {
+    for n in 0..4 {
+        assert_eq!(known(store, task_with_key(n, &ada(), "k")).await, None);
+        let mut task = loaded(store, id(n)).await.expect("it is there");
+        if n % 2 == 0 {
+            task = ended(store, &task, result("1")).await;
+        }
+        removed(store, &task).await;
+    }
+}
+
+/// A task that was refused does not take its key.
+pub async fn refused_insert_leaves_its_key_free(store: &Arc<dyn Store>) {
+    for quota in full() {
+        let refused = store.insert(Insert {
+            quota,
+            ..insertion(task_with_key(1, &ada(), "k"))
+        });
+        assert!(refused.await.is_err());
+    }
+    assert_eq!(known(store, task_with_key(2, &ada(), "k")).await, None);
+}
+
+/// A repeated create finds its task also where there is no room for another.
+pub async fn repeated_create_needs_no_room(store: &Arc<dyn Store>) {
+    let first = stored(store, task_with_key(1, &ada(), "k")).await;
+    for quota in full() {
+        let again = store.insert(Insert {
+            quota,
+            ..insertion(task_with_key(2, &ada(), "k"))
+        });
+        let again = again.await;
+        assert!(
+            matches!(again, Ok(Inserted::Known(id)) if id == first.id),
+            "{again:?}"
+        );
+    }
+}
+
+/// Of many creates under one key one makes a task, and all the others can see it (P1, P10).
+pub async fn of_many_creates_under_one_key_one_is_new(store: &Arc<dyn Store>) {
+    for round in 0..20 {
+        let racers = (0..8).map(|racer| {
+            let store = store.clone();
+            let task = task_with_key(round * 100 + racer, &ada(), &format!("k{round}"));
+            async move {
+                let new = task.id;
+                match known(&store, task).await {
+                    None => (new, true),
+                    Some(id) => {
+                        assert!(shown(&store, id).await.is_some(), "a known task is visible");
+                        (id, false)
+                    }
+                }
+            }
+        });
+        let told = at_once(racers).await;
+        assert_eq!(told.iter().filter(|(_, new)| *new).count(), 1, "{told:?}");
+        assert!(told.iter().all(|(id, _)| *id == told[0].0), "{told:?}");
+    }
+    assert_eq!(listed(store, &ada(), 100).await.len(), 20);
+}
+
+/// Inserts a task; names the one that has its key already.
+async fn known(store: &Arc<dyn Store>, task: Task) -> Option<TaskId> {
+    match store.insert(insertion(task)).await {
+        Ok(Inserted::New(_)) => None,
+        Ok(Inserted::Known(id)) => Some(id),
+        Err(refused) => panic!("there is plenty of room, yet {refused}"),
+    }
+}
+
+/// The ways to have no room.
+fn full() -> [Quota; 3] {
+    [
+        Quota {
+            owner_open: 0,
+            ..ROOM
+        },
+        Quota {
+            owner_retained: 0,
+            ..ROOM
+        },
+        Quota {
+            retained: 0,
+            ..ROOM
+        },
+    ]
+}
