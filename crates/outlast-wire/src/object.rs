@@ -180,7 +180,7 @@ struct Place<'a> {
 fn places(object: &str) -> Result<Vec<Place<'_>>, NotAnObject> {
     let mut found = Vec::new();
     walk(object, |name, key, value| {
-        found.push(Place { name, key, value })
+        found.push(Place { name, key, value });
     })?;
     Ok(found)
 }

@@ -1,0 +1,62 @@
+//! V2 task shapes, against the schema of the tasks extension.
+
+use outlast_wire::envelope::{Id, write};
+use outlast_wire::{Raw, params, v2};
+use serde_json::Value;
+
+use crate::official::Schemas;
+use crate::samples::{
+    answers, asks, filters, modern, outcome, questions, raw, request, tool_result, views,
+};
+
+#[test]
+fn every_v2_shape_fits_the_schema_of_the_extension() {
+    let schemas = Schemas::read(include_str!("../schemas/ext-tasks.json"));
+    let mut shapes = Vec::new();
+    for view in views() {
+        shapes.push(("CreateTaskResult", v2::create_result(&view)));
+        let (outcome, questions) = (outcome(&view), questions());
+        let asks = asks(&questions);
+        shapes.push((
+            "GetTaskResult",
+            v2::get_result(&view, Some(&outcome), &asks).unwrap(),
+        ));
+        for id in [Id::from(0), Id::text("listen")] {
+            let params = v2::notification_params(&view, Some(&outcome), &asks, &id).unwrap();
+            shapes.push(("TaskStatusNotificationParams", params.clone()));
+            let message = write::notification(v2::method::TASKS, Some(params.borrow()));
+            shapes.push(("TaskStatusNotification", raw(&message)));
+        }
+    }
+    shapes.push(("UpdateTaskResult", v2::ack()));
+    shapes.push(("CancelTaskResult", v2::ack()));
+    let update = modern(&v2::update_params("t", &answers()));
+    shapes.push(("UpdateTaskRequest", request(v2::method::UPDATE, &update)));
+    let naming = modern(&params::naming("t"));
+    shapes.push(("GetTaskRequest", request(v2::method::GET, &naming)));
+    shapes.push(("CancelTaskRequest", request(v2::method::CANCEL, &naming)));
+    let declared = v2::declare_tasks(raw("{}").borrow()).unwrap();
+    shapes.push(("ClientTaskCapabilityEnvelope", declared.clone()));
+    shapes.push(("ServerTaskCapabilityEnvelope", declared));
+    shapes.push(("ClientTaskCapabilityEnvelope", v2::required_capability()));
+    shapes.push((
+        "CallToolResult",
+        v2::complete(tool_result().borrow()).unwrap(),
+    ));
+    for filter in filters() {
+        let notifications: Value = v2::listen_params(&filter).open().unwrap();
+        let notifications = Raw::encode(&notifications["notifications"]).unwrap();
+        shapes.push(("TaskSubscriptionNotifications", notifications.clone()));
+        shapes.push(("TaskSubscriptionAcknowledgedNotifications", notifications));
+    }
+    let questions = questions();
+    for (asks, state) in [
+        (asks(&questions), None),
+        (asks(&questions), Some("s")),
+        (vec![], Some("s")),
+    ] {
+        let result = v2::input_required_result(&asks, state).unwrap();
+        shapes.push(("InputRequiredCallToolResult", result));
+    }
+    schemas.accept(&shapes);
+}
