@@ -1,0 +1,148 @@
+//! Questions, answers and what becomes of them.
+
+use outlast_engine::task::State;
+use outlast_engine::{Accepts, AskKey, Ending};
+
+use crate::stage::{Stage, accept, ada, call, open_keys, pass, raw};
+
+#[tokio::test(start_paused = true)]
+async fn a_question_waits_and_its_answer_lets_the_work_go_on() {
+    let stage = Stage::new().await;
+    let task = stage.create("ask").await;
+    pass(10).await;
+    let task = stage.engine.load(&ada(), task.id).await.unwrap();
+    let keys = open_keys(&task);
+    assert_eq!(keys.len(), 1);
+    stage
+        .engine
+        .answer(&ada(), task.id, accept(&keys[0]))
+        .await
+        .unwrap();
+    // V2-UPD-11: the answered key is gone when the answer is acknowledged.
+    let state = stage
+        .engine
+        .load(&ada(), task.id)
+        .await
+        .unwrap()
+        .state
+        .clone();
+    assert!(!matches!(state, State::AwaitingInput(_)));
+    assert_eq!(
+        stage.wait(task.id).await.body,
+        Some(raw(r#"{"action":"accept"}"#))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_two_questions_open_one_answer_is_not_enough() {
+    let stage = Stage::new().await;
+    let id = stage.create("ask-twice").await.id;
+    pass(10).await;
+    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    assert_eq!(keys.len(), 2);
+    stage
+        .engine
+        .answer(&ada(), id, accept(&keys[1]))
+        .await
+        .unwrap();
+    pass(10).await;
+    // V1-INPUT-8, V2-UPD-13.
+    assert_eq!(
+        open_keys(&*stage.engine.load(&ada(), id).await.unwrap()),
+        [keys[0].clone()]
+    );
+    stage
+        .engine
+        .answer(&ada(), id, accept(&keys[0]))
+        .await
+        .unwrap();
+    assert_eq!(stage.wait(id).await.body, Some(raw("\"both\"")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_nobody_asked_for_are_ignored() {
+    let stage = Stage::new().await;
+    let id = stage.create("ask").await.id;
+    pass(10).await;
+    stage
+        .engine
+        .answer(&ada(), id, accept(&AskKey::new("never")))
+        .await
+        .unwrap();
+    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    assert_eq!(keys.len(), 1);
+    stage
+        .engine
+        .answer(&ada(), id, accept(&keys[0]))
+        .await
+        .unwrap();
+    stage.wait(id).await;
+    // V2-UPD-12, A2-4: also after the end.
+    stage
+        .engine
+        .answer(&ada(), id, accept(&keys[0]))
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_used_answer_is_not_kept() {
+    let stage = Stage::new().await;
+    let id = stage.create("ask-twice").await.id;
+    pass(10).await;
+    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    stage
+        .engine
+        .answer(&ada(), id, accept(&keys[0]))
+        .await
+        .unwrap();
+    assert!(
+        stage
+            .engine
+            .load(&ada(), id)
+            .await
+            .unwrap()
+            .asked
+            .answers
+            .contains_key(&keys[0])
+    );
+    pass(100).await;
+    let task = stage.engine.load(&ada(), id).await.unwrap();
+    assert_eq!((open_keys(&task).len(), task.asked.answers.len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_nobody_waits_for_is_taken_back() {
+    let stage = Stage::new().await;
+    let id = stage.create("ask-briefly").await.id;
+    pass(100).await;
+    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    assert_eq!(keys.len(), 1);
+    pass(500).await;
+    let task = stage.engine.load(&ada(), id).await.unwrap();
+    assert_eq!(task.state, State::Working);
+    stage
+        .engine
+        .answer(&ada(), id, accept(&keys[0]))
+        .await
+        .unwrap();
+    assert_eq!(stage.wait(id).await.body, Some(raw("false")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_cannot_answer_is_not_asked() {
+    let stage = Stage::new().await;
+    let mut deaf = call("ask");
+    deaf.origin.accepts = Accepts::NONE;
+    let id = stage.engine.create(deaf).await.unwrap().task().id;
+    let settled = stage.wait(id).await;
+    assert!(matches!(settled.brief.ending, Ending::Error(_)));
+    assert!(
+        settled
+            .brief
+            .message
+            .as_deref()
+            .unwrap()
+            .contains("Unsupported")
+    );
+}

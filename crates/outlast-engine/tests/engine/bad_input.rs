@@ -1,0 +1,191 @@
+//! Bad input gets a typed error and costs nothing.
+
+use outlast_engine::engine::EngineError;
+use outlast_engine::store::Usage;
+use outlast_engine::{Ending, ErrorCode, Owner, Policy, Scope, Sizes, TaskId};
+
+use crate::stage::{Stage, accept, ada, call, open_keys, owner, pass, raw};
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_id_is_not_found() {
+    let stage = Stage::new().await;
+    let id = TaskId::from_bits(7);
+    assert_eq!(
+        stage.engine.get(&ada(), id).await.map(drop),
+        Err(EngineError::NotFound)
+    );
+    assert_eq!(
+        stage.engine.load(&ada(), id).await.map(drop),
+        Err(EngineError::NotFound)
+    );
+    assert_eq!(
+        stage.engine.wait(&ada(), id).await,
+        Err(EngineError::NotFound)
+    );
+    assert_eq!(
+        stage.engine.cancel_now(&ada(), id).await.map(drop),
+        Err(EngineError::NotFound)
+    );
+    assert_eq!(
+        stage.engine.request_cancel(&ada(), id).await,
+        Err(EngineError::NotFound)
+    );
+    assert_eq!(
+        stage.engine.answer(&ada(), id, Default::default()).await,
+        Err(EngineError::NotFound)
+    );
+    assert!(stage.engine.watch(&ada(), id).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
+    let stage = Stage::new().await;
+    let id = stage.create("ask").await.id;
+    pass(10).await;
+    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let eve = Scope::Of(Owner::new("eve"));
+    // V1-SEC-2.
+    assert_eq!(
+        stage.engine.get(&eve, id).await.map(drop),
+        Err(EngineError::NotFound)
+    );
+    assert_eq!(
+        stage.engine.wait(&eve, id).await,
+        Err(EngineError::NotFound)
+    );
+    assert_eq!(
+        stage.engine.cancel_now(&eve, id).await.map(drop),
+        Err(EngineError::NotFound)
+    );
+    assert_eq!(
+        stage.engine.answer(&eve, id, accept(&keys[0])).await,
+        Err(EngineError::NotFound)
+    );
+    assert!(
+        stage
+            .engine
+            .page(&Owner::new("eve"), None, 10)
+            .await
+            .unwrap()
+            .tasks
+            .is_empty()
+    );
+    assert_eq!(
+        open_keys(&*stage.engine.load(&ada(), id).await.unwrap()),
+        keys
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_cursors_are_refused() {
+    let stage = Stage::new().await;
+    for cursor in [
+        "",
+        "x",
+        "0123456789abcdef01234567",
+        "é",
+        "00000000000000010000000g",
+    ] {
+        let refused = stage
+            .engine
+            .page(&owner(), Some(cursor), 10)
+            .await
+            .map(drop);
+        assert_eq!(refused, Err(EngineError::BadCursor), "{cursor}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn oversize_requests_are_refused_and_nothing_is_kept() {
+    let stage = Stage::with(small()).await;
+    let mut large = call("echo");
+    large.origin.params = Some(raw(&format!("\"{}\"", "x".repeat(2_000))));
+    let refused = stage.engine.create(large).await.map(drop);
+    assert!(
+        matches!(refused, Err(EngineError::TooLarge { limit: 1_000, .. })),
+        "{refused:?}"
+    );
+    let mut large = call("echo");
+    large.request_key = Some("k".repeat(100_000).into());
+    assert!(matches!(
+        stage.engine.create(large).await,
+        Err(EngineError::TooLarge { .. })
+    ));
+    let mut large = call("echo");
+    large.owner = Owner::new("o".repeat(100_000));
+    assert!(matches!(
+        stage.engine.create(large).await,
+        Err(EngineError::TooLarge { .. })
+    ));
+    assert_eq!(stage.engine.usage(&owner()).await, Ok(Usage::default()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_oversize_answer_is_refused_and_the_question_stays_open() {
+    let stage = Stage::with(small()).await;
+    let id = stage.create("ask").await.id;
+    pass(10).await;
+    let key = open_keys(&*stage.engine.load(&ada(), id).await.unwrap()).remove(0);
+    let large = outlast_engine::Answer::Result(raw(&format!("\"{}\"", "x".repeat(2_000))));
+    let refused = stage
+        .engine
+        .answer(&ada(), id, [(key.clone(), large)].into())
+        .await;
+    assert!(matches!(refused, Err(EngineError::TooLarge { .. })));
+    assert_eq!(
+        open_keys(&*stage.engine.load(&ada(), id).await.unwrap()),
+        [key]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_oversize_result_fails_the_task_and_names_the_setting() {
+    let stage = Stage::new().await;
+    let id = stage.create("large").await.id;
+    let settled = stage.wait(id).await;
+    assert_eq!(settled.brief.ending, Ending::Error(ErrorCode(-32603)));
+    let message = settled.brief.message.as_deref().unwrap();
+    assert!(
+        message.contains("20971522") && message.contains("sizes.payload"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_nobody_can_run_is_refused() {
+    let stage = Stage::new().await;
+    let mut lost = call("echo");
+    lost.origin.runner = "elsewhere".into();
+    let refused = stage.engine.create(lost).await.map(drop);
+    assert_eq!(refused, Err(EngineError::NoRunner("elsewhere".into())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_goes_back_takes_no_task_with_it() {
+    let stage = Stage::new().await;
+    pass(100_000).await;
+    let task = stage.create("ask").await;
+    stage.clock.shift(-50_000);
+    pass(10).await;
+    let asked = stage.engine.load(&ada(), task.id).await.unwrap();
+    assert!(asked.updated >= task.updated);
+    let keys = open_keys(&asked);
+    stage
+        .engine
+        .answer(&ada(), task.id, accept(&keys[0]))
+        .await
+        .unwrap();
+    let settled = stage.wait(task.id).await;
+    assert!(settled.brief.updated >= asked.updated);
+}
+
+fn small() -> Policy {
+    let sizes = Sizes {
+        payload: 1_000,
+        ..Policy::default().sizes
+    };
+    Policy {
+        sizes,
+        ..Policy::default()
+    }
+}

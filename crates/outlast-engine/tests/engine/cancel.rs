@@ -1,0 +1,102 @@
+//! Two ways to cancel, and the races around them.
+
+use std::sync::atomic::Ordering;
+
+use outlast_engine::Ending;
+use outlast_engine::engine::EngineError;
+use outlast_engine::transition::Refused;
+
+use crate::stage::{Stage, ada, pass};
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_now_ends_the_task_and_stops_the_work() {
+    let stage = Stage::new().await;
+    let id = stage.create("stubborn").await.id;
+    pass(10).await;
+    let task = stage.engine.cancel_now(&ada(), id).await.unwrap();
+    // V1-CANCEL-3: cancelled before the answer.
+    assert_eq!(task.state.ending(), Some(Ending::Cancelled));
+    pass(7_200_000).await;
+    assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
+    assert_eq!(stage.engine.running(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_cancel_is_refused() {
+    let stage = Stage::new().await;
+    let id = stage.create("stubborn").await.id;
+    let _ = stage.engine.cancel_now(&ada(), id).await.unwrap();
+    // V1-CANCEL-1.
+    let again = stage.engine.cancel_now(&ada(), id).await.map(drop);
+    assert_eq!(again, Err(EngineError::Refused(Refused::AlreadyEnded)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_are_answered_when_the_task_is_cancelled() {
+    let stage = Stage::new().await;
+    let id = stage.create("ask").await.id;
+    let engine = stage.engine.clone();
+    let waiter = tokio::spawn(async move { engine.wait(&ada(), id).await });
+    pass(10).await;
+    let _ = stage.engine.cancel_now(&ada(), id).await.unwrap();
+    let settled = waiter.await.unwrap().unwrap();
+    assert_eq!(
+        (settled.brief.ending, settled.body),
+        (Ending::Cancelled, None)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_listens_stops_when_asked() {
+    let stage = Stage::new().await;
+    let id = stage.create("obedient").await.id;
+    pass(10).await;
+    stage.engine.request_cancel(&ada(), id).await.unwrap();
+    let before = tokio::time::Instant::now();
+    assert_eq!(stage.wait(id).await.brief.ending, Ending::Cancelled);
+    assert!(before.elapsed().as_millis() < 100);
+    // V2-CANCEL-7: also on a terminal task.
+    stage.engine.request_cancel(&ada(), id).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_that_does_not_listen_is_cut_off_in_the_end() {
+    let stage = Stage::new().await;
+    let id = stage.create("stubborn").await.id;
+    pass(10).await;
+    stage.engine.request_cancel(&ada(), id).await.unwrap();
+    let before = tokio::time::Instant::now();
+    assert_eq!(stage.wait(id).await.brief.ending, Ending::Cancelled);
+    let patience = u128::from(stage.engine.policy().cancel_patience);
+    assert!((patience..patience + 100).contains(&before.elapsed().as_millis()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_ends_after_it_was_asked_to_stop_keeps_its_outcome() {
+    let stage = Stage::new().await;
+    let id = stage.create("second").await.id;
+    stage.engine.request_cancel(&ada(), id).await.unwrap();
+    // V2-CANCEL-4.
+    assert_eq!(stage.wait(id).await.brief.ending, Ending::Result);
+}
+
+#[tokio::test]
+async fn of_cancel_and_completion_exactly_one_wins() {
+    let stage = Stage::new().await;
+    for _ in 0..300 {
+        let id = stage.create("echo").await.id;
+        let engine = stage.engine.clone();
+        let cancel = tokio::spawn(async move { engine.cancel_now(&ada(), id).await });
+        let settled = stage.wait(id).await;
+        let cancelled = cancel.await.unwrap();
+        match settled.brief.ending {
+            Ending::Cancelled => assert!(cancelled.is_ok()),
+            Ending::Result => {
+                let refused = cancelled.map(drop);
+                assert_eq!(refused, Err(EngineError::Refused(Refused::AlreadyEnded)));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(stage.wait(id).await, settled);
+    }
+}

@@ -1,0 +1,141 @@
+//! The end of a task's time.
+
+use std::sync::atomic::Ordering;
+
+use outlast_engine::engine::EngineError;
+use outlast_engine::task::Keep;
+use outlast_engine::{Ending, Policy};
+
+use crate::stage::{Stage, ada, call, owner, pass};
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_there_until_its_time_is_over_and_not_after() {
+    let stage = Stage::new().await;
+    let mut short = call("echo");
+    short.ttl = Some(1_000);
+    let id = stage.engine.create(short).await.unwrap().task().id;
+    stage.wait(id).await;
+    pass(990).await;
+    assert!(stage.engine.get(&ada(), id).await.is_ok());
+    pass(10).await;
+    assert!(matches!(
+        stage.engine.get(&ada(), id).await,
+        Err(EngineError::Expired | EngineError::NotFound)
+    ));
+    pass(10).await;
+    assert_eq!(stage.engine.usage(&owner()).await.unwrap().retained, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn expiry_answers_waiters_and_stops_the_work() {
+    let stage = Stage::new().await;
+    let mut short = call("stubborn");
+    short.ttl = Some(1_000);
+    let id = stage.engine.create(short).await.unwrap().task().id;
+    // A1-23.
+    let waited = stage.engine.wait(&ada(), id).await;
+    assert!(
+        matches!(waited, Err(EngineError::Expired | EngineError::NotFound)),
+        "{waited:?}"
+    );
+    pass(7_200_000).await;
+    assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
+    assert_eq!(stage.engine.running(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_requested_ttl_is_capped_and_reported() {
+    let stage = Stage::new().await;
+    let mut long = call("echo");
+    long.ttl = Some(u64::MAX);
+    let task = stage.engine.create(long).await.unwrap().task().clone();
+    assert_eq!(task.lifetime.ttl, stage.engine.policy().ttl_cap);
+    assert_eq!(
+        stage.create("echo").await.lifetime.ttl,
+        stage.engine.policy().ttl_default
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_is_kept_while_it_lives_outlasts_its_ttl() {
+    let stage = Stage::with(Policy {
+        keep: Keep::WhileLive,
+        ..Policy::default()
+    })
+    .await;
+    let mut short = call("second");
+    short.ttl = Some(100);
+    let id = stage.engine.create(short).await.unwrap().task().id;
+    pass(550).await;
+    assert!(stage.engine.load(&ada(), id).await.unwrap().lifetime.ttl > 500);
+    assert_eq!(stage.wait(id).await.brief.ending, Ending::Result);
+    pass(90).await;
+    assert!(stage.engine.get(&ada(), id).await.is_ok());
+    pass(20).await;
+    assert!(stage.engine.get(&ada(), id).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runaway_is_stopped_at_its_run_limit() {
+    let policy = Policy {
+        keep: Keep::WhileLive,
+        run_limit: Some(5_000),
+        ..Policy::default()
+    };
+    let stage = Stage::with(policy).await;
+    let id = stage.create("stubborn").await.id;
+    let settled = stage.wait(id).await;
+    assert!(matches!(settled.brief.ending, Ending::Error(_)));
+    assert!(
+        settled
+            .brief
+            .message
+            .as_deref()
+            .unwrap()
+            .contains("run limit")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_extended_task_lives_longer() {
+    let stage = Stage::new().await;
+    let mut short = call("echo");
+    short.ttl = Some(1_000);
+    let id = stage.engine.create(short).await.unwrap().task().id;
+    let mut slow = call("stubborn");
+    slow.ttl = Some(1_000);
+    let open = stage.engine.create(slow).await.unwrap().task().id;
+    stage.wait(id).await;
+    let _ = stage.engine.extend(&ada(), open, 3_000).await.unwrap();
+    pass(2_000).await;
+    assert!(stage.engine.get(&ada(), id).await.is_err());
+    assert!(stage.engine.get(&ada(), open).await.is_ok());
+    pass(1_100).await;
+    assert!(stage.engine.get(&ada(), open).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_deadlines_pass_without_a_crowd() {
+    let stage = Stage::with(Policy {
+        quota: outlast_engine::Quota {
+            owner_open: 2_000,
+            owner_retained: 2_000,
+            retained: 2_000,
+        },
+        ..Policy::default()
+    })
+    .await;
+    for n in 0..1_000 {
+        let mut short = call("stubborn");
+        short.ttl = Some(1_000 + n);
+        let _ = stage.engine.create(short).await.unwrap();
+    }
+    pass(1_500).await;
+    let left = stage.engine.usage(&owner()).await.unwrap().retained;
+    assert!((490..=510).contains(&left), "{left}");
+    pass(600).await;
+    assert_eq!(
+        stage.engine.usage(&owner()).await.unwrap(),
+        outlast_engine::store::Usage::default()
+    );
+}

@@ -1,0 +1,201 @@
+//! From creation to outcome.
+
+use outlast_engine::engine::{Created, EngineError, Event};
+use outlast_engine::store::Snapshot;
+use outlast_engine::task::Happening;
+use outlast_engine::{Ending, ErrorCode, Scope, StoreError};
+
+use crate::stage::{Stage, ada, call, owner, pass, raw};
+
+#[tokio::test(start_paused = true)]
+async fn a_created_task_works_and_completes() {
+    let stage = Stage::new().await;
+    let task = stage.create("second").await;
+    let Snapshot::Open(found) = stage.engine.get(&ada(), task.id).await.unwrap() else {
+        panic!("it has not ended");
+    };
+    assert_eq!(found, task);
+    assert_eq!(stage.engine.outcome(&ada(), task.id).await, Ok(None));
+
+    let settled = stage.wait(task.id).await;
+    assert_eq!(settled.brief.ending, Ending::Result);
+    assert_eq!(settled.body, Some(raw("1")));
+    // V1-RES-10: retrieval does not consume the result.
+    assert_eq!(
+        stage.engine.outcome(&ada(), task.id).await,
+        Ok(Some(settled))
+    );
+    assert_eq!(stage.engine.running(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_ending_keeps_its_body_and_its_message() {
+    let stage = Stage::new().await;
+    for (tool, ending, message) in [
+        ("echo", Ending::Result, None),
+        ("fail", Ending::ToolError, Some("it broke")),
+        ("error", Ending::Error(ErrorCode(-32000)), Some("no luck")),
+    ] {
+        let task = stage.create(tool).await;
+        let settled = stage.wait(task.id).await;
+        assert_eq!(settled.brief.ending, ending, "{tool}");
+        assert_eq!(settled.brief.message.as_deref(), message, "{tool}");
+        assert!(settled.body.is_some(), "{tool}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_an_error_and_the_engine_goes_on() {
+    let stage = Stage::new().await;
+    let task = stage.create("panic").await;
+    let settled = stage.wait(task.id).await;
+    assert_eq!(settled.brief.ending, Ending::Error(ErrorCode(-32603)));
+    let task = stage.create("echo").await;
+    assert_eq!(stage.wait(task.id).await.brief.ending, Ending::Result);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_waiter_gets_the_same_outcome() {
+    let stage = Stage::new().await;
+    let id = stage.create("second").await.id;
+    let waiters: Vec<_> = (0..50)
+        .map(|_| {
+            let engine = stage.engine.clone();
+            tokio::spawn(async move { engine.wait(&ada(), id).await })
+        })
+        .collect();
+    let expected = stage.wait(id).await;
+    for waiter in waiters {
+        assert_eq!(waiter.await.unwrap(), Ok(expected.clone()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_wakes_by_event_and_not_by_polling() {
+    let stage = Stage::new().await;
+    let task = stage.create("second").await;
+    let before = tokio::time::Instant::now();
+    stage.wait(task.id).await;
+    assert_eq!(before.elapsed().as_millis(), 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_sees_every_step_and_then_the_end() {
+    let stage = Stage::new().await;
+    let task = stage.create("talk").await;
+    let mut watch = stage.engine.watch(&ada(), task.id).await.unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = watch.next().await {
+        if let Event::Stored(task) = event {
+            seen.push((task.message.clone(), task.state.ending()));
+        }
+    }
+    let messages: Vec<_> = seen
+        .iter()
+        .filter_map(|(message, _)| message.as_deref())
+        .collect();
+    assert_eq!(messages, ["step 1", "step 2", "step 3"]);
+    assert_eq!(seen.last().unwrap().1, Some(Ending::Result));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_status_texts_the_last_one_is_stored() {
+    let stage = Stage::new().await;
+    let task = stage.create("chatter").await;
+    stage.wait(task.id).await;
+    let task = stage.engine.load(&ada(), task.id).await.unwrap();
+    let texts: Vec<_> = task
+        .timeline
+        .moments
+        .iter()
+        .filter_map(|moment| match &moment.what {
+            Happening::Status(text) => Some(&**text),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(texts, ["step 9999"]);
+    // One write for the end and the text together.
+    assert!(task.revision.0 <= 3, "{:?}", task.revision);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_key_makes_one_task() {
+    let stage = Stage::new().await;
+    let mut keyed = call("second");
+    keyed.request_key = Some("k1".into());
+    let Created::New(first) = stage.engine.create(keyed.clone()).await.unwrap() else {
+        panic!("nobody used the key before");
+    };
+    let Created::Again(second) = stage.engine.create(keyed.clone()).await.unwrap() else {
+        panic!("the key was used before");
+    };
+    assert_eq!(first.id, second.id);
+
+    let mut other = keyed.clone();
+    other.origin.params = Some(raw("{}"));
+    let refused = stage.engine.create(other).await.map(drop);
+    assert_eq!(refused, Err(EngineError::KeyConflict("k1".into())));
+
+    pass(2_000).await;
+    assert!(
+        matches!(stage.engine.create(keyed).await, Ok(Created::Again(task)) if task.state.ending().is_some())
+    );
+    assert_eq!(
+        stage
+            .tools
+            .started
+            .load(std::sync::atomic::Ordering::SeqCst),
+        1
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_may_have_only_so_many_running_tasks() {
+    let stage = Stage::new().await;
+    for _ in 0..32 {
+        let _ = stage.create("second").await;
+    }
+    let refused = stage.engine.create(call("second")).await.map(drop);
+    let busy = StoreError::OwnerBusy {
+        owner: owner(),
+        limit: 32,
+    };
+    assert_eq!(refused, Err(EngineError::Store(busy)));
+    pass(1_001).await;
+    let _ = stage.create("echo").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_walk_shows_every_task_once() {
+    let stage = Stage::new().await;
+    let mut made = Vec::new();
+    for _ in 0..25 {
+        let id = stage.create("echo").await.id;
+        stage.wait(id).await;
+        made.push(id);
+    }
+    made.reverse();
+    let mut seen = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = stage
+            .engine
+            .page(&owner(), cursor.as_deref(), 10)
+            .await
+            .unwrap();
+        seen.extend(page.tasks.iter().map(Snapshot::id));
+        match page.next {
+            Some(next) => cursor = Some(next),
+            None => break,
+        }
+        let _ = stage.create("echo").await;
+    }
+    assert_eq!(seen, made);
+}
+
+#[tokio::test(start_paused = true)]
+async fn anyone_who_knows_the_id_is_a_scope_of_its_own() {
+    let stage = Stage::new().await;
+    let task = stage.create("echo").await;
+    assert!(stage.engine.get(&Scope::Anyone, task.id).await.is_ok());
+}

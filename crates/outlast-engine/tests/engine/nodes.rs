@@ -1,0 +1,107 @@
+//! Two engines on one store: either can do everything, and work survives the death of one.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use outlast_engine::engine::Event;
+use outlast_engine::{Ending, ErrorCode};
+
+use crate::stage::{Stage, accept, ada, open_keys, pass, raw, repeatable};
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_on_one_node_wakes_when_another_finishes() {
+    let one = Stage::new().await;
+    let two = one.another().await;
+    let id = one.create("second").await.id;
+    let before = tokio::time::Instant::now();
+    assert_eq!(two.wait(id).await.body, Some(raw("1")));
+    assert_eq!(before.elapsed().as_millis(), 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_the_node_that_runs_the_call() {
+    let one = Stage::new().await;
+    let two = one.another().await;
+    let now = one.create("stubborn").await.id;
+    let soon = one.create("obedient").await.id;
+    pass(10).await;
+    two.engine.cancel_now(&ada(), now).await.unwrap();
+    two.engine.request_cancel(&ada(), soon).await.unwrap();
+    assert_eq!(two.wait(soon).await.brief.ending, Ending::Cancelled);
+    pass(10).await;
+    assert_eq!(one.engine.running(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_on_one_node_reaches_the_call_on_the_other() {
+    let one = Stage::new().await;
+    let two = one.another().await;
+    let id = one.create("ask").await.id;
+    pass(10).await;
+    let keys = open_keys(&*two.engine.load(&ada(), id).await.unwrap());
+    two.engine
+        .answer(&ada(), id, accept(&keys[0]))
+        .await
+        .unwrap();
+    assert_eq!(one.wait(id).await.body, Some(raw(r#"{"action":"accept"}"#)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_on_one_node_sees_what_happens_on_the_other() {
+    let one = Stage::new().await;
+    let two = one.another().await;
+    let id = one.create("talk").await.id;
+    let mut watch = two.engine.watch(&ada(), id).await.unwrap();
+    let mut last = None;
+    let mut steps = 0;
+    while let Some(event) = watch.next().await {
+        if let Event::Stored(task) = event {
+            last = Some(task);
+            steps += 1;
+        }
+    }
+    assert_eq!(last.unwrap().state.ending(), Some(Ending::Result));
+    assert!(steps >= 4, "{steps}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_work_of_a_dead_node_is_recovered_by_the_living_one() {
+    let one = Stage::new().await;
+    let two = one.another().await;
+    let lost = one.create("stubborn").await.id;
+    let again = one
+        .engine
+        .create(repeatable("second"))
+        .await
+        .unwrap()
+        .task()
+        .id;
+    let mine = two.create("second").await.id;
+    pass(10).await;
+    one.engine.shutdown(Duration::ZERO).await.unwrap();
+    assert_eq!(
+        two.wait(lost).await.brief.ending,
+        Ending::Error(ErrorCode(-32603))
+    );
+    assert_eq!(two.wait(again).await.body, Some(raw("1")));
+    assert_eq!(two.wait(mine).await.body, Some(raw("1")));
+    assert_eq!(two.tools.started.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_survivors_one_takes_the_work_over() {
+    let one = Stage::new().await;
+    let two = one.another().await;
+    let three = one.another().await;
+    for _ in 0..20 {
+        let _ = one.engine.create(repeatable("second")).await.unwrap();
+    }
+    pass(10).await;
+    one.engine.shutdown(Duration::ZERO).await.unwrap();
+    pass(2_000).await;
+    let started =
+        two.tools.started.load(Ordering::SeqCst) + three.tools.started.load(Ordering::SeqCst);
+    assert_eq!(started, 20);
+    let usage = two.engine.usage(&crate::stage::owner()).await.unwrap();
+    assert_eq!((usage.open, usage.retained), (0, 20));
+}

@@ -1,0 +1,137 @@
+//! Calls that become tasks only if they must.
+
+use std::sync::atomic::Ordering;
+
+use outlast_engine::engine::{EngineError, Event, Promotion};
+use outlast_engine::store::Usage;
+use outlast_engine::{Outcome, Policy, Quota};
+
+use crate::stage::{Stage, accept, ada, call, open_keys, owner, pass, raw};
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_call_never_touches_the_store() {
+    let stage = Stage::new().await;
+    let mut running = stage.engine.start(call("second")).unwrap();
+    assert_eq!(running.outcome().await, Outcome::Result(raw("1")));
+    assert_eq!(stage.engine.usage(&owner()).await, Ok(Usage::default()));
+    assert_eq!(stage.engine.running(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_promoted_call_goes_on_as_a_task_under_the_same_id() {
+    let stage = Stage::new().await;
+    let running = stage.engine.start(call("second")).unwrap();
+    let id = running.id();
+    pass(700).await;
+    let Promotion::Stored(task) = running.promote().await.map_err(|(_, error)| error).unwrap()
+    else {
+        panic!("it still runs");
+    };
+    assert_eq!(task.id, id);
+    assert_eq!(stage.wait(id).await.body, Some(raw("1")));
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_has_ended_is_not_promoted() {
+    let stage = Stage::new().await;
+    let running = stage.engine.start(call("echo")).unwrap();
+    pass(10).await;
+    let promotion = running.promote().await.map_err(|(_, error)| error).unwrap();
+    assert!(matches!(promotion, Promotion::Finished(Outcome::Result(_))));
+    assert_eq!(stage.engine.usage(&owner()).await, Ok(Usage::default()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_cannot_be_stored_goes_on() {
+    let quota = Quota {
+        owner_open: 1,
+        owner_retained: 10,
+        retained: 10,
+    };
+    let stage = Stage::with(Policy {
+        quota,
+        ..Policy::default()
+    })
+    .await;
+    let _ = stage.create("stubborn").await;
+    let running = stage.engine.start(call("second")).unwrap();
+    let Err((mut running, error)) = running.promote().await else {
+        panic!("there is no room")
+    };
+    assert!(matches!(error, EngineError::Store(_)));
+    assert_eq!(running.outcome().await, Outcome::Result(raw("1")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_call_can_ask_and_be_promoted_while_it_waits() {
+    let stage = Stage::new().await;
+    let mut running = stage.engine.start(call("ask")).unwrap();
+    let Some(Event::Plain(state)) = running.event().await else {
+        panic!("it asks")
+    };
+    let keys = open_keys(&state);
+    assert_eq!(keys.len(), 1);
+    let promoted = running.promote().await.map_err(|(_, error)| error).unwrap();
+    let Promotion::Stored(task) = promoted else {
+        panic!("it waits")
+    };
+    assert_eq!(open_keys(&task), keys);
+    stage
+        .engine
+        .answer(&ada(), task.id, accept(&keys[0]))
+        .await
+        .unwrap();
+    assert_eq!(
+        stage.wait(task.id).await.body,
+        Some(raw(r#"{"action":"accept"}"#))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_call_can_be_answered() {
+    let stage = Stage::new().await;
+    let mut running = stage.engine.start(call("ask")).unwrap();
+    let Some(Event::Plain(state)) = running.event().await else {
+        panic!("it asks")
+    };
+    running.answer(accept(&open_keys(&state)[0])).await.unwrap();
+    assert_eq!(
+        running.outcome().await,
+        Outcome::Result(raw(r#"{"action":"accept"}"#))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_a_plain_call_stops_its_work() {
+    let stage = Stage::new().await;
+    let running = stage.engine.start(call("second")).unwrap();
+    pass(10).await;
+    drop(running);
+    pass(5_000).await;
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 1);
+    assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
+    assert_eq!(stage.engine.running(), 0);
+}
+
+#[tokio::test]
+async fn a_call_that_ends_while_it_is_stored_is_answered_once() {
+    let stage = Stage::new().await;
+    for _ in 0..300 {
+        let running = stage.engine.start(call("echo")).unwrap();
+        let id = running.id();
+        match running.promote().await.map_err(|(_, error)| error).unwrap() {
+            Promotion::Stored(_) => {
+                assert_eq!(stage.wait(id).await.body, Some(raw(r#"{"content":[]}"#)))
+            }
+            Promotion::Finished(outcome) => {
+                assert_eq!(outcome, Outcome::Result(raw(r#"{"content":[]}"#)));
+                assert_eq!(
+                    stage.engine.get(&ada(), id).await.map(drop),
+                    Err(EngineError::NotFound)
+                );
+            }
+        }
+    }
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 300);
+}

@@ -1,0 +1,195 @@
+//! What a restart does to tasks whose engine died in the middle of them.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use outlast_engine::task::State;
+use outlast_engine::{Attempt, Ending, ErrorCode};
+
+use crate::stage::{Stage, accept, ada, open_keys, pass, raw, repeatable};
+
+/// The engine is gone without a word, as in a crash; another one opens on the same store.
+async fn crash(stage: Stage) -> Stage {
+    let (store, policy) = (stage.store.clone(), stage.engine.policy().clone());
+    stage.engine.shutdown(Duration::ZERO).await.unwrap();
+    Stage::on(store, policy).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_may_not_run_again_ends_with_a_plain_word() {
+    let stage = Stage::new().await;
+    let id = stage.create("stubborn").await.id;
+    pass(10).await;
+    let stage = crash(stage).await;
+    // P4: settled before the engine is open.
+    let task = stage.engine.load(&ada(), id).await.unwrap();
+    assert_eq!(task.state.ending(), Some(Ending::Error(ErrorCode(-32603))));
+    assert!(
+        task.message
+            .as_deref()
+            .unwrap()
+            .contains("outcome is unknown")
+    );
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeatable_work_runs_again_as_a_new_attempt() {
+    let stage = Stage::new().await;
+    let id = stage
+        .engine
+        .create(repeatable("second"))
+        .await
+        .unwrap()
+        .task()
+        .id;
+    pass(10).await;
+    let stage = crash(stage).await;
+    assert_eq!(stage.wait(id).await.body, Some(raw("1")));
+    assert_eq!(
+        stage.engine.load(&ada(), id).await.unwrap().attempt,
+        Attempt(2)
+    );
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_of_attempts_is_bounded() {
+    let mut stage = Stage::new().await;
+    let id = stage
+        .engine
+        .create(repeatable("stubborn"))
+        .await
+        .unwrap()
+        .task()
+        .id;
+    let allowed = stage.engine.policy().max_attempts;
+    for attempt in 2..=allowed {
+        stage = crash(stage).await;
+        assert_eq!(
+            stage.engine.load(&ada(), id).await.unwrap().attempt,
+            Attempt(attempt)
+        );
+    }
+    stage = crash(stage).await;
+    assert_eq!(
+        stage.wait(id).await.brief.ending,
+        Ending::Error(ErrorCode(-32603))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rerun_takes_old_questions_back_and_asks_under_fresh_keys() {
+    let stage = Stage::new().await;
+    let id = stage
+        .engine
+        .create(repeatable("ask"))
+        .await
+        .unwrap()
+        .task()
+        .id;
+    pass(10).await;
+    let old = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let stage = crash(stage).await;
+    pass(10).await;
+    let new = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    assert_eq!(new.len(), 1);
+    assert_ne!(old, new);
+    stage
+        .engine
+        .answer(&ada(), id, accept(&old[0]))
+        .await
+        .unwrap();
+    assert!(matches!(
+        stage.engine.load(&ada(), id).await.unwrap().state,
+        State::AwaitingInput(_)
+    ));
+    stage
+        .engine
+        .answer(&ada(), id, accept(&new[0]))
+        .await
+        .unwrap();
+    assert_eq!(stage.wait(id).await.brief.ending, Ending::Result);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attached_work_is_found_again() {
+    let stage = Stage::new().await;
+    let id = stage.create("attach").await.id;
+    pass(10).await;
+    let stage = crash(stage).await;
+    assert_eq!(stage.wait(id).await.body, Some(raw("\"upstream-7\"")));
+    assert_eq!(stage.tools.reattached.load(Ordering::SeqCst), 1);
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_questions_survive_when_the_call_does() {
+    let stage = Stage::new().await;
+    let id = stage.create("attach-and-ask").await.id;
+    pass(10).await;
+    let stage = crash(stage).await;
+    pass(10).await;
+    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    assert_eq!(keys.len(), 1);
+    assert_eq!(keys[0].as_str(), "theirs");
+    stage
+        .engine
+        .answer(&ada(), id, accept(&keys[0]))
+        .await
+        .unwrap();
+    assert_eq!(stage.wait(id).await.body, Some(raw("\"upstream-8\"")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_to_be_cancelled_is_never_run_again() {
+    let stage = Stage::new().await;
+    let id = stage
+        .engine
+        .create(repeatable("stubborn"))
+        .await
+        .unwrap()
+        .task()
+        .id;
+    pass(10).await;
+    stage.engine.request_cancel(&ada(), id).await.unwrap();
+    let stage = crash(stage).await;
+    assert_eq!(stage.wait(id).await.brief.ending, Ending::Cancelled);
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_results_are_there_after_a_crash() {
+    let stage = Stage::new().await;
+    let id = stage.create("echo").await.id;
+    let before = stage.wait(id).await;
+    let stage = crash(stage).await;
+    assert_eq!(stage.wait(id).await, before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_interrupted_tasks_are_settled_before_anybody_looks() {
+    let quota = outlast_engine::Quota {
+        owner_open: 1_000,
+        owner_retained: 5_000,
+        retained: 5_000,
+    };
+    let policy = outlast_engine::Policy {
+        quota,
+        ..outlast_engine::Policy::default()
+    };
+    let stage = Stage::with(policy).await;
+    for _ in 0..1_000 {
+        let _ = stage.create("stubborn").await;
+    }
+    let stage = crash(stage).await;
+    assert_eq!(
+        stage
+            .engine
+            .usage(&crate::stage::owner())
+            .await
+            .unwrap()
+            .open,
+        0
+    );
+}

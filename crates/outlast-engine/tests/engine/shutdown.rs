@@ -1,0 +1,74 @@
+//! The end of an engine.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use outlast_engine::engine::{EngineError, Shutdown};
+use outlast_engine::{Ending, Scope};
+
+use crate::stage::{Stage, ada, call, pass};
+
+#[tokio::test(start_paused = true)]
+async fn what_can_finish_in_time_does() {
+    let stage = Stage::new().await;
+    let id = stage.create("second").await.id;
+    let store = stage.store.clone();
+    let done = stage
+        .engine
+        .shutdown(Duration::from_secs(10))
+        .await
+        .unwrap();
+    assert_eq!(done, Shutdown { left: 0 });
+    let found = store.get(&Scope::Anyone, id).await.unwrap().unwrap();
+    assert_eq!(found.ending(), Some(Ending::Result));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_new_work_is_taken_while_the_engine_drains() {
+    let stage = Stage::new().await;
+    let _ = stage.create("second").await;
+    let engine = stage.engine.clone();
+    let closing = tokio::spawn(stage.engine.clone().shutdown(Duration::from_secs(10)));
+    pass(10).await;
+    assert_eq!(
+        engine.create(call("echo")).await.map(drop),
+        Err(EngineError::Closing)
+    );
+    assert!(engine.start(call("echo")).is_err());
+    closing.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_finish_is_left_open_for_the_next_start() {
+    let stage = Stage::new().await;
+    let id = stage.create("stubborn").await.id;
+    let store = stage.store.clone();
+    let done = stage
+        .engine
+        .shutdown(Duration::from_secs(10))
+        .await
+        .unwrap();
+    assert_eq!(done, Shutdown { left: 1 });
+    assert_eq!(
+        store
+            .get(&Scope::Anyone, id)
+            .await
+            .unwrap()
+            .unwrap()
+            .ending(),
+        None
+    );
+    pass(7_200_000).await;
+    assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_are_answered_at_shutdown() {
+    let stage = Stage::new().await;
+    let id = stage.create("stubborn").await.id;
+    let engine = stage.engine.clone();
+    let waiter = tokio::spawn(async move { engine.wait(&ada(), id).await });
+    pass(10).await;
+    stage.engine.shutdown(Duration::from_secs(1)).await.unwrap();
+    assert_eq!(waiter.await.unwrap(), Err(EngineError::Closing));
+}

@@ -1,0 +1,256 @@
+//! A stage for the tests: an engine with tools that do what their name says.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, NewCall, Runner, Settled};
+use outlast_engine::task::Handle;
+use outlast_engine::{
+    Accepts, Answer, AskKey, AskKind, Committed, Engine, ErrorCode, MemoryStore, Origin, Outcome,
+    Owner, Policy, Question, Retry, Scope, Store, Task, TaskId,
+};
+use outlast_wire::Raw;
+
+pub(crate) struct Stage {
+    pub(crate) engine: Engine,
+    pub(crate) clock: Arc<SimClock>,
+    pub(crate) tools: Arc<Tools>,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+/// Counts what was really run.
+#[derive(Default)]
+pub(crate) struct Tools {
+    pub(crate) started: AtomicUsize,
+    pub(crate) finished: AtomicUsize,
+    pub(crate) reattached: AtomicUsize,
+}
+
+impl Stage {
+    pub(crate) async fn new() -> Self {
+        Self::with(Policy::default()).await
+    }
+
+    pub(crate) async fn with(policy: Policy) -> Self {
+        Self::on(Arc::new(MemoryStore::new()), policy).await
+    }
+
+    pub(crate) async fn on(store: Arc<dyn Store>, policy: Policy) -> Self {
+        let clock = Arc::new(SimClock::new());
+        let tools = Arc::new(Tools::default());
+        let engine = open(&store, policy, &clock, &tools).await;
+        Self {
+            engine,
+            clock,
+            tools,
+            store,
+        }
+    }
+
+    /// A second engine on the same store.
+    pub(crate) async fn another(&self) -> Self {
+        let (clock, tools, store) = (self.clock.clone(), Arc::default(), self.store.clone());
+        let engine = open(&store, self.engine.policy().clone(), &clock, &tools).await;
+        Self {
+            engine,
+            clock,
+            tools,
+            store,
+        }
+    }
+
+    pub(crate) async fn create(&self, tool: &str) -> Committed<Task> {
+        self.engine.create(call(tool)).await.unwrap().task().clone()
+    }
+
+    pub(crate) async fn wait(&self, id: TaskId) -> Settled {
+        self.engine.wait(&ada(), id).await.unwrap()
+    }
+}
+
+async fn open(
+    store: &Arc<dyn Store>,
+    policy: Policy,
+    clock: &Arc<SimClock>,
+    tools: &Arc<Tools>,
+) -> Engine {
+    let builder = Engine::builder(store.clone())
+        .policy(policy)
+        .clock(clock.clone());
+    builder
+        .runner("tools", tools.clone())
+        .open()
+        .await
+        .unwrap()
+        .0
+}
+
+pub(crate) fn owner() -> Owner {
+    Owner::new("ada")
+}
+
+pub(crate) fn ada() -> Scope {
+    Scope::Of(owner())
+}
+
+pub(crate) fn call(tool: &str) -> NewCall {
+    let origin = Origin {
+        method: "tools/call".into(),
+        tool: Some(tool.into()),
+        params: Some(raw(r#"{"name":"x","arguments":{}}"#)),
+        runner: "tools".into(),
+        progress_token: None,
+        retry: Retry::Never,
+        accepts: Accepts::all(),
+    };
+    NewCall::new(owner(), origin)
+}
+
+pub(crate) fn repeatable(tool: &str) -> NewCall {
+    let mut call = call(tool);
+    call.origin.retry = Retry::Rerun;
+    call
+}
+
+pub(crate) fn raw(text: &str) -> Raw {
+    Raw::parse(text.into()).unwrap()
+}
+
+pub(crate) fn form() -> Question {
+    Question::new(AskKind::ElicitForm, Some(raw(r#"{"message":"who?"}"#)))
+}
+
+pub(crate) fn accept(key: &AskKey) -> std::collections::BTreeMap<AskKey, Answer> {
+    [(key.clone(), Answer::Result(raw(r#"{"action":"accept"}"#)))].into()
+}
+
+/// The keys a task waits for.
+pub(crate) fn open_keys(task: &Task) -> Vec<AskKey> {
+    task.outstanding()
+        .into_iter()
+        .flat_map(|all| all.iter().map(|(key, _)| key.clone()))
+        .collect()
+}
+
+/// Lets everything happen that can happen in `millis` milliseconds.
+pub(crate) async fn pass(millis: u64) {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}
+
+#[async_trait]
+impl Runner for Tools {
+    async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        let outcome = match call.tool.as_deref().unwrap_or_default() {
+            "echo" => Outcome::Result(raw(r#"{"content":[]}"#)),
+            "fail" => Outcome::ToolError(raw(r#"{"isError":true}"#), Some("it broke".into())),
+            "error" => Outcome::error(ErrorCode(-32000), "no luck"),
+            "panic" => panic!("on purpose"),
+            "large" => Outcome::Result(raw(&format!("\"{}\"", "x".repeat(20 << 20)))),
+            "second" => {
+                pass(1_000).await;
+                Outcome::Result(raw("1"))
+            }
+            "talk" => {
+                for step in 1..=3 {
+                    cx.status(&format!("step {step}"));
+                    pass(100).await;
+                }
+                Outcome::Result(raw("2"))
+            }
+            "chatter" => {
+                for step in 0..10_000 {
+                    cx.status(&format!("step {step}"));
+                }
+                Outcome::Result(raw("3"))
+            }
+            "ask" => match cx.ask(form()).await {
+                Ok(Answer::Result(answer)) => Outcome::Result(answer),
+                other => Outcome::error(ErrorCode(-1), format!("{other:?}")),
+            },
+            "ask-twice" => {
+                let (one, two) = tokio::join!(cx.ask(form()), cx.ask(form()));
+                match (one, two) {
+                    (Ok(_), Ok(_)) => Outcome::Result(raw("\"both\"")),
+                    other => Outcome::error(ErrorCode(-1), format!("{other:?}")),
+                }
+            }
+            "ask-briefly" => {
+                let asked = tokio::time::timeout(Duration::from_millis(500), cx.ask(form())).await;
+                pass(500).await;
+                Outcome::Result(raw(if asked.is_ok() { "true" } else { "false" }))
+            }
+            "obedient" => {
+                cx.cancelled().await;
+                Outcome::Cancelled
+            }
+            "stubborn" => {
+                pass(3_600_000).await;
+                Outcome::Result(raw("4"))
+            }
+            "attach" => {
+                cx.attach(Handle(b"upstream-7".as_slice().into()))
+                    .await
+                    .unwrap();
+                pass(10_000).await;
+                Outcome::Result(raw("5"))
+            }
+            "attach-and-ask" => {
+                cx.attach(Handle(b"upstream-8".as_slice().into()))
+                    .await
+                    .unwrap();
+                match cx.put(AskKey::new("theirs"), form()).await {
+                    Ok(answered) => {
+                        answered.confirm().await.unwrap();
+                        Outcome::Result(raw("6"))
+                    }
+                    Err(error) => Outcome::error(ErrorCode(-1), error.to_string()),
+                }
+            }
+            other => Outcome::error(ErrorCode(-32602), format!("no tool {other}")),
+        };
+        self.finished.fetch_add(1, Ordering::SeqCst);
+        outcome
+    }
+
+    async fn reattach(&self, _: Arc<Origin>, handle: Handle, cx: CallContext) -> Option<Outcome> {
+        self.reattached.fetch_add(1, Ordering::SeqCst);
+        for key in cx.left_open() {
+            let answered = cx.answer_to(key).await.ok()?;
+            answered.confirm().await.ok()?;
+        }
+        let found = String::from_utf8(handle.0.to_vec()).ok()?;
+        Some(Outcome::Result(Raw::encode(&found).ok()?))
+    }
+
+    fn reattaches(&self) -> bool {
+        true
+    }
+}
+
+pub(crate) struct SimClock {
+    start: tokio::time::Instant,
+    offset: std::sync::atomic::AtomicI64,
+}
+impl SimClock {
+    pub(crate) fn new() -> Self {
+        Self {
+            start: tokio::time::Instant::now(),
+            offset: Default::default(),
+        }
+    }
+    pub(crate) fn shift(&self, millis: i64) {
+        self.offset.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+impl outlast_engine::Clock for SimClock {
+    fn now(&self) -> outlast_wire::Timestamp {
+        outlast_wire::Timestamp(
+            (1_700_000_000_000
+                + self.start.elapsed().as_millis() as i64
+                + self.offset.load(Ordering::SeqCst)) as u64,
+        )
+    }
+}
