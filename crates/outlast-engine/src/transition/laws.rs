@@ -1,1 +1,9 @@
+//! The laws of a task, checked over random lives: any commands, in any order, under a clock that jumps.
+//!
+//! What a store must do with tasks is in [`crate::laws`].
 
+mod asks;
+mod life;
+mod lives;
+mod table;
+mod time;

@@ -1,0 +1,115 @@
+//! Questions and answers, against a simple model of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::lives::{Event, QUESTIONS, life};
+use crate::ask::Answer;
+use crate::id::AskKey;
+use crate::task::{State, Task};
+use crate::transition::{Command, Effect, Takeover};
+
+/// What the questions and answers of a task should be.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Model {
+    open: Vec<AskKey>,
+    used: BTreeSet<AskKey>,
+    kept: BTreeMap<AskKey, Answer>,
+}
+
+impl Model {
+    fn of(task: &Task) -> Self {
+        let open = task.outstanding().into_iter().flat_map(|open| open.iter());
+        Self {
+            open: open.map(|(key, _)| key.clone()).collect(),
+            used: (*task.asked.keys).clone(),
+            kept: (*task.asked.answers).clone(),
+        }
+    }
+
+    /// What `command` does to them, if it is applied.
+    fn after(mut self, command: &Command) -> Self {
+        match command {
+            Command::Ask { key, .. } => {
+                self.used.insert(key.clone());
+                self.open.push(key.clone());
+            }
+            Command::Withdraw { key, .. } => self.open.retain(|open| open != key),
+            Command::Answer(answers) => {
+                let known = answers.iter().filter(|(key, _)| self.open.contains(key));
+                self.kept
+                    .extend(known.map(|(key, answer)| (key.clone(), answer.clone())));
+                self.open.retain(|key| !answers.contains_key(key));
+            }
+            Command::Confirm { key, .. } => drop(self.kept.remove(key)),
+            Command::Claim {
+                how: Takeover::Rerun,
+                ..
+            }
+            | Command::CancelNow
+            | Command::End { .. } => {
+                self.open.clear();
+                self.kept.clear();
+            }
+            _ => {}
+        }
+        self
+    }
+}
+
+proptest! {
+    // V1-INPUT-1, V1-INPUT-4, V1-INPUT-8, V1-INPUT-11, V2-UPD-12, V2-UPD-13. An answer is kept until it
+    // is confirmed and vanishes at the end; a re-run withdraws the questions and never frees their
+    // keys; a re-attachment keeps everything.
+    #[test]
+    fn questions_and_answers_are_those_of_the_model(life in life()) {
+        for event in &life {
+            let Some((before, next)) = event.stored() else { continue };
+            let mut expected = Model::of(before).after(&event.command);
+            if next.state.ending().is_some() {
+                expected.open.clear();
+                expected.kept.clear();
+            }
+            prop_assert_eq!(Model::of(next), expected, "after {:?}", event.command);
+        }
+    }
+
+    // V2-UPD-5, V2-UPD-6.
+    #[test]
+    fn a_key_is_asked_under_once_in_a_life(life in life()) {
+        let mut used = BTreeSet::new();
+        for event in life.iter().filter(|event| event.stored().is_some()) {
+            if let Command::Ask { key, .. } = &event.command {
+                prop_assert!(used.insert(key.clone()), "{} was used twice", key);
+            }
+        }
+        prop_assert!(used.len() <= QUESTIONS);
+    }
+
+    #[test]
+    fn a_task_awaits_input_exactly_while_a_question_is_open(life in life()) {
+        for (_, next) in life.iter().filter_map(Event::stored) {
+            match &next.state {
+                State::AwaitingInput(outstanding) => prop_assert!(outstanding.iter().len() > 0),
+                State::Working | State::Ended(_) => prop_assert_eq!(next.outstanding(), None),
+            }
+            let waits = next.outstanding().is_some();
+            prop_assert_eq!(next.lifetime.waiting_since.is_some(), waits);
+        }
+    }
+
+    // P6: whoever runs the work is told of every answer that was stored.
+    #[test]
+    fn every_answer_that_counts_is_delivered(life in life()) {
+        for event in &life {
+            let (Ok(step), Some((before, next))) = (&event.told, event.stored()) else { continue };
+            let new = next.asked.answers.keys().filter(|key| !before.asked.answers.contains_key(*key));
+            let told = step.effects.iter().filter_map(|effect| match effect {
+                Effect::Deliver(key) => Some(key),
+                _ => None,
+            });
+            prop_assert_eq!(new.collect::<BTreeSet<_>>(), told.collect::<BTreeSet<_>>());
+        }
+    }
+}

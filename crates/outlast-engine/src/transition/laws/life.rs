@@ -1,0 +1,238 @@
+//! What holds for every life: one way through the states, one outcome, a count and a clock that only go on.
+
+use proptest::prelude::*;
+use proptest::sample::subsequence;
+
+use super::lives::{life, outcome};
+use crate::laws::given;
+use crate::outcome::{Ending, Outcome};
+use crate::task::{Happening, State, Task, Timeline};
+use crate::transition::{Command, Effect, Next, Refused};
+
+proptest! {
+    // V1-LIFE-3, V2-LIFE-6, V2-CANCEL-8, P2.
+    #[test]
+    fn an_ended_task_is_only_extended_or_removed(life in life()) {
+        for event in life.iter().filter(|event| event.before.state.ending().is_some()) {
+            match (&event.command, &event.told) {
+                (_, Err(_)) => {}
+                (Command::Due, Ok(step)) => prop_assert_eq!(&step.next, &Next::Removed),
+                (Command::Extend { .. }, Ok(step)) => {
+                    let (before, next) = event.stored().expect("it stays");
+                    prop_assert_eq!(&next.state, &before.state);
+                    prop_assert_eq!(&next.message, &before.message);
+                    prop_assert_eq!(next.attempt, before.attempt);
+                    let Next::Stored(_, body) = &step.next else { unreachable!() };
+                    prop_assert_eq!(body, &None);
+                }
+                (command, Ok(_)) => prop_assert!(false, "{:?} moved an ended task", command),
+            }
+        }
+    }
+
+    // V1-LIFE-1, V1-LIFE-2, V2-LIFE-1.
+    #[test]
+    fn only_the_moves_of_the_table_occur(life in life()) {
+        for (before, next) in life.iter().filter_map(|event| event.stored()) {
+            let allowed = match (&before.state, &next.state) {
+                (State::Ended(before), State::Ended(next)) => before == next,
+                (State::Ended(_), _) => false,
+                _ => true,
+            };
+            prop_assert!(allowed, "{:?} to {:?}", before.state, next.state);
+        }
+    }
+
+    #[test]
+    fn revision_grows_by_one_with_every_stored_step(life in life()) {
+        for (before, next) in life.iter().filter_map(|event| event.stored()) {
+            prop_assert_eq!(next.revision.0, before.revision.0 + 1);
+        }
+    }
+
+    // V1-LIFE-9.
+    #[test]
+    fn updated_never_goes_back(life in life()) {
+        for event in &life {
+            let Some((before, next)) = event.stored() else { continue };
+            prop_assert!(next.updated >= next.created);
+            prop_assert_eq!(next.updated, before.updated.max(event.now));
+        }
+    }
+
+    #[test]
+    fn what_names_a_task_never_changes(life in life()) {
+        for (before, next) in life.iter().filter_map(|event| event.stored()) {
+            prop_assert_eq!(next.id, before.id);
+            prop_assert_eq!(&next.owner, &before.owner);
+            prop_assert_eq!(&next.origin, &before.origin);
+            prop_assert_eq!(&next.request_key, &before.request_key);
+            prop_assert_eq!(next.created, before.created);
+            prop_assert_eq!(next.lifetime.granted, before.lifetime.granted);
+        }
+    }
+
+    // P2, P5: the attempt is the fence between an old executor and the present one.
+    #[test]
+    fn another_attempt_is_refused(life in life()) {
+        for event in &life {
+            let (Some(given), before) = (event.command.attempt(), &event.before) else { continue };
+            if given == before.attempt {
+                continue;
+            }
+            let refused = match () {
+                () if before.is_gone(event.now) => Refused::Expired,
+                () if before.state.ending().is_some() => Refused::AlreadyEnded,
+                () => Refused::Superseded { given, current: before.attempt },
+            };
+            prop_assert_eq!(&event.told, &Err(refused));
+        }
+    }
+
+    #[test]
+    fn attempt_grows_with_every_takeover_and_else_never(life in life()) {
+        for event in &life {
+            let Some((before, next)) = event.stored() else { continue };
+            let taken_over = matches!(event.command, Command::Claim { .. });
+            prop_assert_eq!(next.attempt.0, before.attempt.0 + u32::from(taken_over));
+            prop_assert_eq!(next.executor == before.executor, !taken_over);
+        }
+    }
+
+    #[test]
+    fn a_body_comes_with_the_end_and_never_else(life in life()) {
+        for event in &life {
+            let Ok(step) = &event.told else { continue };
+            let Next::Stored(next, body) = &step.next else { continue };
+            let ends = event.before.state.ending().is_none() && next.state.ending().is_some();
+            let cancelled = next.state.ending() == Some(Ending::Cancelled);
+            prop_assert_eq!(body.is_some(), ends && !cancelled);
+        }
+    }
+
+    // P6: an engine that only sees the stored task does at least what the step called for.
+    #[test]
+    fn effects_follow_from_what_is_stored(life in life()) {
+        for event in &life {
+            let (Ok(step), Some((_, next))) = (&event.told, event.stored()) else { continue };
+            let implied = Effect::implied_by(next);
+            for effect in &step.effects {
+                prop_assert!(implied.contains(effect), "{:?} is not in {:?}", effect, implied);
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_at_the_end_and_the_work_stopped(life in life()) {
+        for event in &life {
+            let Ok(step) = &event.told else { continue };
+            let over = match &step.next {
+                Next::Removed => true,
+                Next::Stored(next, _) => {
+                    event.before.state.ending().is_none() && next.state.ending().is_some()
+                }
+            };
+            prop_assert_eq!(step.effects.contains(&Effect::Wake), over);
+            prop_assert_eq!(step.effects.contains(&Effect::Stop), over);
+        }
+    }
+
+    // P8.
+    #[test]
+    fn the_timeline_is_bounded_and_keeps_its_beginning(life in life()) {
+        for (before, next) in life.iter().filter_map(|event| event.stored()) {
+            let moments = &next.timeline.moments;
+            prop_assert!(moments.len() <= Timeline::LIMIT);
+            prop_assert_eq!(&moments[0].what, &Happening::Created);
+            prop_assert!(next.timeline.dropped >= before.timeline.dropped);
+        }
+    }
+
+    // P11: whatever a task goes through, a store can bring it back.
+    #[test]
+    fn every_stored_task_can_be_restored(life in life()) {
+        for (_, next) in life.iter().filter_map(|event| event.stored()) {
+            let restored = Task::restore((**next).clone());
+            prop_assert_eq!(restored.as_ref(), Ok(next));
+        }
+    }
+
+    // V1-CANCEL-1, V1-CANCEL-4, V1-LIFE-10, P2.
+    #[test]
+    fn one_outcome_wins_whatever_the_order(
+        outcomes in proptest::collection::vec(outcome(), 3),
+        order in subsequence((0..6).collect::<Vec<_>>(), 2..=6).prop_shuffle(),
+    ) {
+        let deadline = given::CREATED.plus(5);
+        let mut task = given::task(1);
+        let intent = task.clone().apply(Command::RequestCancel { deadline }, given::CREATED);
+        let Next::Stored(asked, _) = intent.expect("an open task can be cancelled").next else {
+            unreachable!()
+        };
+        task = *asked;
+        let racers = |n: usize| match n {
+            0..3 => (given::end(&given::task(1), outcomes[n].clone()), outcomes[n].ending()),
+            3 => (Command::CancelNow, Ending::Cancelled),
+            _ => (Command::Due, Ending::Cancelled),
+        };
+        let mut won = None;
+        for racer in order {
+            let (command, ending) = racers(racer);
+            match task.clone().apply(command, deadline) {
+                Ok(step) => {
+                    prop_assert_eq!(won, None, "a second outcome won");
+                    let Next::Stored(next, _) = step.next else { unreachable!() };
+                    task = *next;
+                    won = Some(ending);
+                }
+                Err(refused) => {
+                    prop_assert!(won.is_some());
+                    prop_assert!(matches!(refused, Refused::AlreadyEnded | Refused::NotDue));
+                }
+            }
+            prop_assert_eq!(task.state.ending(), won);
+        }
+    }
+}
+
+// V2-LIFE-5, and the work's last word does not describe its end.
+#[test]
+fn the_message_at_the_end_is_that_of_the_outcome() {
+    let task = given::task(1);
+    let said = task
+        .clone()
+        .apply(given::status(&task, "drawing"), given::CREATED);
+    let Next::Stored(task, _) = said.expect("it works").next else {
+        unreachable!()
+    };
+    for outcome in [
+        given::result("1"),
+        Outcome::ToolError(given::raw("1"), Some("no paper".into())),
+        Outcome::Cancelled,
+    ] {
+        let message = outcome.message();
+        let over = task
+            .clone()
+            .apply(given::end(&task, outcome), given::CREATED);
+        let Next::Stored(over, _) = over.expect("it works").next else {
+            unreachable!()
+        };
+        assert_eq!(over.message, message);
+    }
+}
+
+// P8: a talkative task stays small.
+#[test]
+fn a_long_life_has_a_bounded_timeline() {
+    let mut task = given::task(1);
+    for n in 0..1_000 {
+        let said = given::status(&task, &format!("page {n}"));
+        task = given::change(&task, said, given::CREATED.plus(n)).next;
+    }
+    assert_eq!(task.timeline.moments.len(), Timeline::LIMIT);
+    assert_eq!(
+        task.timeline.dropped as usize + Timeline::LIMIT,
+        1_001,
+        "nothing is lost without being counted"
+    );
+}

@@ -1,0 +1,243 @@
+//! Every command in every state, written down: what is legal, and how the rest is refused (V1-LIFE-2,
+//! V1-LIFE-3).
+
+use crate::id::{AskKey, Attempt};
+use crate::laws::given::{self, CREATED, TTL};
+use crate::outcome::{Ending, ErrorCode, Outcome};
+use crate::task::{Handle, Keep, Lifetime, State, Task};
+use crate::transition::{Command, Next, Refused, Takeover};
+
+/// What a row expects.
+enum Then {
+    Works,
+    Waits,
+    Ends(Ending),
+    No(Refused),
+}
+
+use Then::{Ends, No, Waits, Works};
+
+#[test]
+fn a_working_task() {
+    let no_question = || No(Refused::NotOutstanding);
+    let rows = [
+        (ask("new"), Waits),
+        (withdraw("new"), no_question()),
+        (given::reply("new"), no_question()),
+        (Command::Answer([].into()), no_question()),
+        (confirm("new"), no_question()),
+        (status("drawing"), Works),
+        (attach(), Works),
+        (Command::CancelNow, Ends(Ending::Cancelled)),
+        (request_cancel(), Works),
+        (end(given::result("1")), Ends(Ending::Result)),
+        (end(tool_error()), Ends(Ending::ToolError)),
+        (end(error()), Ends(Ending::Error(ErrorCode(-7)))),
+        (end(Outcome::Cancelled), Ends(Ending::Cancelled)),
+        (Command::Due, No(Refused::NotDue)),
+        (Command::Extend { ttl: TTL + 1 }, Works),
+        (Command::Extend { ttl: TTL }, No(Refused::Unchanged)),
+        (claim(Takeover::Reattach), Works),
+        (claim(Takeover::Rerun), Works),
+    ];
+    check(&given::task(1), rows);
+}
+
+#[test]
+fn a_task_that_awaits_input() {
+    let task = after(&given::task(1), ask("open"));
+    let reused = || No(Refused::KeyReused(AskKey::new("open")));
+    let rows = [
+        (ask("new"), Waits),
+        (ask("open"), reused()),
+        (withdraw("open"), Works),
+        (withdraw("new"), No(Refused::NotOutstanding)),
+        (given::reply("open"), Works),
+        (given::reply("new"), No(Refused::NotOutstanding)),
+        (confirm("open"), No(Refused::NotOutstanding)),
+        (status("drawing"), Waits),
+        (attach(), Waits),
+        (Command::CancelNow, Ends(Ending::Cancelled)),
+        (request_cancel(), Waits),
+        (end(given::result("1")), Ends(Ending::Result)),
+        (end(error()), Ends(Ending::Error(ErrorCode(-7)))),
+        (Command::Due, No(Refused::NotDue)),
+        (Command::Extend { ttl: TTL + 1 }, Waits),
+        (claim(Takeover::Reattach), Waits),
+        (claim(Takeover::Rerun), Works),
+    ];
+    check(&task, rows);
+    for gone in [withdraw("open"), given::reply("open")] {
+        check(&after(&task, gone), [(ask("open"), reused())]);
+    }
+    // Also across attempts.
+    let again = after(&task, claim(Takeover::Rerun));
+    let ask = Command::Ask {
+        attempt: again.attempt,
+        key: AskKey::new("open"),
+        question: given::question(),
+        limit: 256,
+    };
+    check(&again, [(ask, reused())]);
+}
+
+#[test]
+fn an_ended_task() {
+    let open = after(&given::task(1), ask("open"));
+    for outcome in [
+        given::result("1"),
+        tool_error(),
+        error(),
+        Outcome::Cancelled,
+    ] {
+        let ending = outcome.ending();
+        let over = || No(Refused::AlreadyEnded);
+        let rows = [
+            (ask("new"), over()),
+            (withdraw("open"), over()),
+            (given::reply("open"), over()),
+            (confirm("open"), over()),
+            (status("drawing"), over()),
+            (attach(), over()),
+            (Command::CancelNow, over()),
+            (request_cancel(), over()),
+            (end(given::result("2")), over()),
+            (end(Outcome::Cancelled), over()),
+            (Command::Due, No(Refused::NotDue)),
+            (Command::Extend { ttl: TTL + 1 }, Ends(ending)),
+            (Command::Extend { ttl: TTL }, No(Refused::Unchanged)),
+            (claim(Takeover::Reattach), over()),
+            (claim(Takeover::Rerun), over()),
+        ];
+        check(&after(&open, end(outcome)), rows);
+    }
+}
+
+#[test]
+fn a_stale_attempt() {
+    let task = after(&given::task(1), claim(Takeover::Reattach));
+    let refused = || {
+        No(Refused::Superseded {
+            given: Attempt(1),
+            current: Attempt(2),
+        })
+    };
+    let rows = [
+        ask("new"),
+        withdraw("open"),
+        confirm("open"),
+        status("drawing"),
+        attach(),
+        end(given::result("1")),
+    ];
+    check(&task, rows.map(|command| (command, refused())));
+    // The caller speaks for no attempt.
+    check(&task, [(Command::CancelNow, Ends(Ending::Cancelled))]);
+}
+
+#[test]
+fn too_many_questions() {
+    let ask = |key| Command::Ask {
+        attempt: Attempt(1),
+        key: AskKey::new(key),
+        question: given::question(),
+        limit: 2,
+    };
+    let two = after(&after(&given::task(1), ask("1")), ask("2"));
+    let refused = || No(Refused::TooManyQuestions { limit: 2 });
+    check(&two, [(ask("3"), refused())]);
+    // Those that were answered count.
+    check(&after(&two, given::reply("1")), [(ask("3"), refused())]);
+}
+
+#[test]
+fn a_task_whose_time_is_over() {
+    let kept = Lifetime::new(TTL, Keep::WhileLive, None);
+    let at = CREATED.plus(TTL);
+    for task in [given::task(1), after(&given::task(1), Command::CancelNow)] {
+        let told = task.clone().apply(Command::Extend { ttl: 2 * TTL }, at);
+        assert_eq!(told, Err(Refused::Expired), "too late to extend it");
+        let told = task.apply(Command::Due, at).expect("it is due");
+        assert_eq!(told.next, Next::Removed);
+    }
+    let told = given::task_living(1, kept).apply(Command::Due, at);
+    let Next::Stored(next, _) = told.expect("it is due").next else {
+        panic!("work that lives is kept")
+    };
+    assert_eq!(next.lifetime.ttl, 2 * TTL);
+}
+
+fn check<const N: usize>(task: &Task, rows: [(Command, Then); N]) {
+    for (command, then) in rows {
+        let told = task.clone().apply(command.clone(), CREATED.plus(1));
+        let state = told.map(|step| match step.next {
+            Next::Stored(next, _) => next.state.clone(),
+            Next::Removed => panic!("{command:?} removed a task before its time"),
+        });
+        let fits = match (&state, &then) {
+            (Ok(State::Working), Works) | (Ok(State::AwaitingInput(_)), Waits) => true,
+            (Ok(State::Ended(ending)), Ends(expected)) => ending == expected,
+            (Err(refused), No(expected)) => refused == expected,
+            _ => false,
+        };
+        assert!(fits, "{command:?} gave {state:?}");
+    }
+}
+
+fn after(task: &Task, command: Command) -> Task {
+    given::change(task, command, CREATED).next
+}
+
+fn ask(key: &str) -> Command {
+    given::ask(&given::task(1), key)
+}
+
+fn withdraw(key: &str) -> Command {
+    Command::Withdraw {
+        attempt: Attempt(1),
+        key: AskKey::new(key),
+    }
+}
+
+fn confirm(key: &str) -> Command {
+    Command::Confirm {
+        attempt: Attempt(1),
+        key: AskKey::new(key),
+    }
+}
+
+fn status(message: &str) -> Command {
+    given::status(&given::task(1), message)
+}
+
+fn attach() -> Command {
+    Command::Attach {
+        attempt: Attempt(1),
+        handle: Handle([1, 2].into()),
+    }
+}
+
+fn request_cancel() -> Command {
+    Command::RequestCancel {
+        deadline: CREATED.plus(5_000),
+    }
+}
+
+fn end(outcome: Outcome) -> Command {
+    given::end(&given::task(1), outcome)
+}
+
+fn claim(how: Takeover) -> Command {
+    Command::Claim {
+        executor: given::THERE,
+        how,
+    }
+}
+
+fn tool_error() -> Outcome {
+    Outcome::ToolError(given::raw("1"), Some("no paper".into()))
+}
+
+fn error() -> Outcome {
+    Outcome::error(ErrorCode(-7), "no ink")
+}

@@ -1,0 +1,160 @@
+//! Moments: expiry, run limit, the deadline of a cancellation.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::lives::{Event, life, lifetime};
+use crate::laws::given::{self, CREATED};
+use crate::outcome::{Ending, ErrorCode};
+use crate::task::{Keep, Lifetime, Task};
+use crate::transition::{Command, Next, Refused};
+
+proptest! {
+    // V1-TTL-7, V1-TTL-9, V2-TTL-5, P3.
+    #[test]
+    fn a_strict_task_is_gone_exactly_at_its_expiry_and_a_kept_one_is_not(life in life()) {
+        for (_, next) in life.iter().filter_map(Event::stored) {
+            let expiry = next.expires();
+            prop_assert_eq!(expiry, next.created.plus(next.lifetime.ttl));
+            let just_before = outlast_wire::Timestamp(expiry.0 - 1);
+            prop_assert!(!next.is_gone(just_before));
+            let kept = next.lifetime.keep == Keep::WhileLive && next.state.ending().is_none();
+            prop_assert_eq!(next.is_gone(expiry), !kept);
+        }
+    }
+
+    // V2-TTL-4, V2-TTL-7.
+    #[test]
+    fn nothing_but_removal_happens_to_a_task_that_is_gone(life in life()) {
+        for event in life.iter().filter(|event| event.before.is_gone(event.now)) {
+            match (&event.command, &event.told) {
+                (Command::Due, told) => {
+                    let removed = told.as_ref().is_ok_and(|step| step.next == Next::Removed);
+                    prop_assert!(removed, "{:?}", told);
+                }
+                (_, told) => prop_assert_eq!(told, &Err(Refused::Expired)),
+            }
+        }
+    }
+
+    // P3: a task that is not gone is never removed.
+    #[test]
+    fn nothing_else_removes_a_task(life in life()) {
+        for event in &life {
+            if let Ok(step) = &event.told && step.next == Next::Removed {
+                prop_assert!(event.before.is_gone(event.now));
+                prop_assert!(matches!(event.command, Command::Due));
+            }
+        }
+    }
+
+    #[test]
+    fn a_task_is_due_from_its_moment_on_and_not_before(life in life()) {
+        for event in life.iter().filter(|event| matches!(event.command, Command::Due)) {
+            let comes = event.now >= event.before.due();
+            prop_assert_eq!(event.told.is_ok(), comes, "{:?}", event);
+            if !comes {
+                prop_assert_eq!(&event.told, &Err(Refused::NotDue));
+            }
+        }
+    }
+
+    // A due task that was attended to is not due again at once: the engine would spin.
+    #[test]
+    fn attention_puts_the_moment_off(life in life()) {
+        for event in life.iter().filter(|event| matches!(event.command, Command::Due)) {
+            if let Some((_, next)) = event.stored() {
+                prop_assert!(next.due() > event.now, "{:?}", event);
+            }
+        }
+    }
+
+    // P3: an outcome of kept work is there for the granted TTL after the end.
+    #[test]
+    fn the_outcome_of_kept_work_stays_for_the_granted_ttl(life in life()) {
+        for event in &life {
+            let Some((before, next)) = event.stored() else { continue };
+            let ends = before.state.ending().is_none() && next.state.ending().is_some();
+            match next.lifetime.keep {
+                Keep::WhileLive if ends => {
+                    prop_assert!(next.expires() >= event.now.plus(next.lifetime.granted));
+                    prop_assert!(next.expires() >= before.expires());
+                }
+                // V1-TTL-10.
+                Keep::Strict if ends => prop_assert_eq!(next.expires(), before.expires()),
+                _ => {}
+            }
+        }
+    }
+
+    // V1-TTL-10: what is reported changes only when it really did.
+    #[test]
+    fn the_ttl_changes_by_extension_or_at_the_end_of_kept_work(life in life()) {
+        for event in &life {
+            let Some((before, next)) = event.stored() else { continue };
+            let kept = next.lifetime.keep == Keep::WhileLive;
+            let may = match event.command {
+                Command::Extend { .. } => true,
+                Command::Due => kept,
+                _ => kept && next.state.ending().is_some(),
+            };
+            prop_assert!(may || next.lifetime.ttl == before.lifetime.ttl);
+        }
+    }
+
+    // V2-CANCEL-4, V2-CANCEL-5: until the deadline the work decides, at it the task is cancelled.
+    #[test]
+    fn a_cancel_intent_ends_at_its_deadline(lifetime in lifetime(), patience in 1u64..30_000) {
+        let lifetime = Lifetime { run_limit: None, ..lifetime };
+        let deadline = CREATED.plus(patience);
+        let task = after(&given::task_living(1, lifetime), Command::RequestCancel { deadline }, 0);
+        let just_before = task.clone().apply(Command::Due, CREATED.plus(patience - 1));
+        if let Ok(step) = just_before && let Next::Stored(next, _) = step.next {
+            prop_assert_eq!(next.state.ending(), None);
+        }
+        match task.clone().apply(Command::Due, deadline).expect("it is due").next {
+            Next::Removed => prop_assert!(task.is_gone(deadline)),
+            Next::Stored(next, body) => {
+                prop_assert_eq!(next.state.ending(), Some(Ending::Cancelled));
+                prop_assert_eq!(body, None);
+            }
+        }
+    }
+
+    // V2-CANCEL-7: asking twice moves no deadline.
+    #[test]
+    fn a_cancel_intent_is_set_once(life in life()) {
+        for (before, next) in life.iter().filter_map(Event::stored) {
+            prop_assert!(before.cancel.is_none() || next.cancel == before.cancel);
+        }
+    }
+
+    // The run limit counts work, not waiting.
+    #[test]
+    fn the_run_limit_excludes_waiting(limit in 1u64..5_000, spans in vec((1u64..900, 1u64..900), 1..12)) {
+        let lifetime = Lifetime::new(u64::MAX >> 8, Keep::WhileLive, Some(limit));
+        let mut task = given::task_living(1, lifetime);
+        let (mut now, mut worked) = (0, 0);
+        for (n, (works, waits)) in spans.into_iter().enumerate() {
+            let left = limit - worked;
+            prop_assert_eq!(task.due(), CREATED.plus(now + left));
+            if works >= left {
+                let over = after(&task, Command::Due, now + left);
+                prop_assert_eq!(over.state.ending(), Some(Ending::Error(ErrorCode(-32_603))));
+                return Ok(());
+            }
+            worked += works;
+            now += works;
+            let key = n.to_string();
+            task = after(&task, given::ask(&task, &key), now);
+            now += waits;
+            let told = task.clone().apply(Command::Due, CREATED.plus(now));
+            prop_assert_eq!(told, Err(Refused::NotDue), "no limit while it waits");
+            task = after(&task, given::reply(&key), now);
+        }
+    }
+}
+
+fn after(task: &Task, command: Command, millis: u64) -> Task {
+    given::change(task, command, CREATED.plus(millis)).next
+}
