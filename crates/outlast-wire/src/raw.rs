@@ -1,6 +1,7 @@
 //! JSON that is carried, not opened: parameters, results and errors on their way through.
 //!
-//! A [`Raw`] (shared) or [`RawRef`] (borrowed) is known to be one valid JSON value. What it says is
+//! A [`Raw`] (shared) or [`RawRef`] (borrowed) is known to be one valid JSON value without space
+//! around it. What it says is
 //! nobody's business here, so unknown members survive byte for byte and a large payload costs a
 //! pointer, not a tree. Looking inside and changing single members lives in [`crate::object`].
 
@@ -105,7 +106,7 @@ impl<'a> RawRef<'a> {
 
     /// The string, if this is one that is valid Unicode.
     pub fn text(self) -> Option<Cow<'a, str>> {
-        let inner = self.inner()?.strip_prefix('"')?.strip_suffix('"')?;
+        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
         if inner.contains('\\') {
             self.open().ok().map(Cow::Owned)
         } else {
@@ -129,25 +130,19 @@ impl<'a> RawRef<'a> {
 
     /// The integer, if this is one written without fraction or exponent and in range.
     pub fn integer(self) -> Option<i64> {
-        self.inner()?.parse().ok()
+        self.0.parse().ok()
     }
 
     /// The number, if this is one.
     pub fn number(self) -> Option<f64> {
         matches!(self.first(), b'-' | b'0'..=b'9')
-            .then(|| self.inner()?.parse().ok())
+            .then(|| self.0.parse().ok())
             .flatten()
     }
 
-    fn inner(self) -> Option<&'a str> {
-        Some(self.0.trim_matches([' ', '\t', '\n', '\r']))
-    }
-
+    /// The first byte, which tells the kind: there is no space around a value.
     fn first(self) -> u8 {
-        self.0
-            .bytes()
-            .find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
-            .unwrap_or_default()
+        self.0.as_bytes().first().copied().unwrap_or_default()
     }
 }
 

@@ -1,5 +1,10 @@
 //! Laws of the envelope, over hand-made messages and over any bytes.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not see as tests"
+)]
+
 use outlast_wire::envelope::{Fault, Id, Limits, Malformed, Message, Outcome, Sort, write};
 use outlast_wire::{Raw, RawRef, codes};
 use proptest::prelude::*;

@@ -41,7 +41,7 @@ impl Id {
 
     /// Reads an id. A number written with a fraction or an exponent is not one.
     pub fn read(value: RawRef<'_>) -> Result<Self, BadId> {
-        let text = value.as_str().trim_ascii();
+        let text = value.as_str();
         match text.as_bytes() {
             [b'"', ..] => Ok(Self(Form::Quoted(text.into()))),
             [b'-' | b'0'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {

@@ -1,5 +1,10 @@
 //! Every shape this crate can emit, held against the official schemas in `tests/schemas`.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which clippy does not see as tests"
+)]
+
 mod broken;
 mod core;
 mod extension;
