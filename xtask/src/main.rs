@@ -1,2 +1,39 @@
-//! Project chores.
-fn main() {}
+//! Project chores: `cargo xtask help` lists them.
+
+mod npm;
+mod part;
+mod schemas;
+mod soak;
+mod test;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let chore = args.next().unwrap_or_else(|| "help".into());
+    let args: Vec<String> = args.collect();
+    let done = match chore.as_str() {
+        "test" => test::run(&args),
+        "soak" => soak::run(&args),
+        "schemas" => schemas::run(&args),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        other => Err(format!("no chore is named {other}\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+const HELP: &str = "\
+cargo xtask test              everything CI runs: format, lints, docs, tests, schemas
+cargo xtask test PART...      only these parts (format lints docs tests schemas)
+cargo xtask soak --minutes N  load with kills for N minutes, checks every promise (default 5)
+cargo xtask schemas           checks the held JSON Schemas against the published packages
+";

@@ -25,7 +25,7 @@ async fn a_cancel_reaches_the_node_that_runs_the_call() {
     let now = one.create("stubborn").await.id;
     let soon = one.create("obedient").await.id;
     pass(10).await;
-    two.engine.cancel_now(&ada(), now).await.unwrap();
+    let _ = two.engine.cancel_now(&ada(), now).await.unwrap();
     two.engine.request_cancel(&ada(), soon).await.unwrap();
     assert_eq!(two.wait(soon).await.brief.ending, Ending::Cancelled);
     pass(10).await;

@@ -1,0 +1,4 @@
+//! Soak.
+pub(crate) fn run(_: &[String]) -> Result<(), String> {
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! `cargo xtask test`: everything CI runs.
+
+use crate::part::{Part, run_all};
+use crate::schemas;
+
+pub(crate) fn run(only: &[String]) -> Result<(), String> {
+    let mut parts = parts();
+    if let Some(unknown) = only
+        .iter()
+        .find(|name| parts.iter().all(|part| part.name != *name))
+    {
+        let known: Vec<_> = parts.iter().map(|part| part.name).collect();
+        return Err(format!(
+            "no part is named {unknown}; there are: {}",
+            known.join(", ")
+        ));
+    }
+    parts.retain(|part| only.is_empty() || only.iter().any(|name| name == part.name));
+    run_all(parts)
+}
+
+fn parts() -> Vec<Part> {
+    vec![
+        Part::cargo("format", &["fmt", "--all", "--check"], &[]),
+        Part::cargo(
+            "lints",
+            &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--all-features",
+                "--",
+                "-D",
+                "warnings",
+            ],
+            &[],
+        ),
+        Part::cargo(
+            "docs",
+            &["doc", "--workspace", "--no-deps", "--all-features"],
+            &[("RUSTDOCFLAGS", "-D warnings")],
+        ),
+        Part::cargo("tests", &["test", "--workspace"], &[]),
+        Part {
+            name: "schemas",
+            work: Box::new(|| schemas::run(&[])),
+        },
+    ]
+}
