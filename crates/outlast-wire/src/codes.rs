@@ -94,6 +94,18 @@ pub fn unsupported_version(requested: &str, supported: &[&str]) -> ErrorObject {
     }))
 }
 
+/// -32042 with the url elicitations that have to come first, an array (V1-ELIC-15, A1-34).
+pub fn url_elicitation_required(
+    reason: impl Into<String>,
+    elicitations: RawRef<'_>,
+) -> ErrorObject {
+    ErrorObject::new(URL_ELICITATION_REQUIRED, reason).with_data(Raw::written(|out| {
+        let mut fields = Fields::begin(out);
+        fields.json("elicitations", elicitations.as_str());
+        fields.end();
+    }))
+}
+
 /// The code that may stand for `code` under V2, where two older codes must not appear (V2-CODE-2,
 /// BR-IN-11).
 pub fn for_modern(code: i64) -> i64 {

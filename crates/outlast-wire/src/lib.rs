@@ -11,6 +11,22 @@
 //! | [`PeerTask`], [`Status`] | a task as a peer tells it |
 //! | [`params`], [`notice`], [`tool`] | what both generations share |
 //! | [`meta`], [`headers`], [`codes`], [`version`] | keys, HTTP headers, error codes, versions |
+//!
+//! ```
+//! use outlast_wire::envelope::{Limits, Message, write};
+//! use outlast_wire::{params, v1};
+//!
+//! let line = br#"{"jsonrpc":"2.0","id":"a","method":"tasks/get","params":{"taskId":"7f3a"}}"#;
+//! let Ok(Message::Request(request)) = Message::parse(line, &Limits::default()) else {
+//!     panic!("not a request");
+//! };
+//! assert_eq!(request.method, v1::method::GET);
+//! let reply = match params::task_id(request.params) {
+//!     Ok(_) => write::error(Some(&request.id), outlast_wire::codes::task_not_found().to_raw().borrow()),
+//!     Err(refused) => write::error(Some(&request.id), refused.to_raw().borrow()),
+//! };
+//! assert_eq!(reply, r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"task not found"}}"#);
+//! ```
 
 pub mod codes;
 pub mod envelope;

@@ -192,3 +192,58 @@ impl<'de> Deserialize<'de> for Raw {
         Box::<RawValue>::deserialize(deserializer).map(Self::from)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    struct Record {
+        before: u8,
+        body: Raw,
+    }
+
+    #[test]
+    fn a_record_carries_its_body_byte_for_byte() {
+        let text = r#"{"before":1,"body":{ "n" : 1.0e2,"s":"\u0041","n":-0 }}"#;
+        let record: Record = serde_json::from_str(text).unwrap();
+        assert_eq!(
+            record.body.as_str(),
+            r#"{ "n" : 1.0e2,"s":"\u0041","n":-0 }"#
+        );
+        assert_eq!(serde_json::to_string(&record).unwrap(), text);
+    }
+
+    #[test]
+    fn only_one_value_is_json_and_space_around_it_goes() {
+        assert_eq!(Raw::parse(" [1] \n".into()).unwrap().as_str(), "[1]");
+        assert_eq!(RawRef::parse(" [1] ").unwrap().as_str(), "[1]");
+        for text in ["", "1 2", "{", "\u{feff}1"] {
+            assert!(Raw::parse(text.into()).is_err(), "{text}");
+            assert!(RawRef::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_is_read_as_what_it_is() {
+        let raw = |text| RawRef::parse(text).unwrap();
+        assert_eq!(raw(r#""a\u0062""#).text().as_deref(), Some("ab"));
+        assert_eq!(raw(r#""\ud800""#).text(), None);
+        assert_eq!(raw("7").text(), None);
+        assert_eq!(
+            (raw("true").truth(), raw("\"true\"").truth()),
+            (Some(true), None)
+        );
+        assert_eq!(
+            (raw("-7").integer(), raw("7.0").integer()),
+            (Some(-7), None)
+        );
+        assert_eq!(
+            (raw("7.5e1").number(), raw("\"7\"").number()),
+            (Some(75.0), None)
+        );
+        assert_eq!(raw("99999999999999999999").integer(), None);
+        assert!(raw("{}").is_object() && raw("null").is_null() && raw("\"\"").is_text());
+    }
+}

@@ -50,17 +50,21 @@ pub fn edit_list(
     let Some(tools) = tools.and_then(object::elements) else {
         return Ok(result.to_raw());
     };
+    let edits: Vec<_> = tools.into_iter().map(|tool| (tool, edit(tool))).collect();
+    if edits.iter().all(|(_, edit)| *edit == Edit::Keep) {
+        return Ok(result.to_raw());
+    }
     let mut list = String::from("[");
-    for tool in tools {
-        let kept = match edit(tool) {
+    for (tool, edit) in &edits {
+        let kept = match edit {
             Edit::Drop => continue,
-            Edit::Keep => Cow::Borrowed(tool.as_str()),
-            Edit::Replace(new) => Cow::Owned(new.as_str().to_owned()),
+            Edit::Keep => tool.as_str(),
+            Edit::Replace(new) => new.as_str(),
         };
         if list.len() > 1 {
             list.push(',');
         }
-        list.push_str(&kept);
+        list.push_str(kept);
     }
     list.push(']');
     object::set(result, &["tools"], RawRef::scanned(&list))
@@ -94,6 +98,18 @@ mod tests {
             edited.unwrap().as_str(),
             r#"{"tools":[{"name":"a", "x":1.0},{"name":"d"}],"nextCursor":"n"}"#
         );
+    }
+
+    #[test]
+    fn a_list_without_edits_is_the_same_list() {
+        for list in [
+            r#"{"tools": [ {"name":"a"} , {} ]}"#,
+            r#"{"tools":7}"#,
+            "{}",
+        ] {
+            let edited = edit_list(raw(list), |_| Edit::Keep).unwrap();
+            assert_eq!(edited.as_str(), list);
+        }
     }
 
     fn raw(text: &str) -> RawRef<'_> {

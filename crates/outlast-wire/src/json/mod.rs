@@ -25,4 +25,10 @@ pub(crate) mod tests {
             ]
         })
     }
+
+    /// Any JSON object of moderate size.
+    pub(crate) fn any_object() -> impl Strategy<Value = Value> {
+        prop::collection::btree_map(any::<String>(), any_json(), 0..6)
+            .prop_map(|map| Value::Object(map.into_iter().collect()))
+    }
 }

@@ -1,10 +1,12 @@
 //! V1 shapes, against the schema of 2025-11-25.
 
 use outlast_wire::envelope::write;
-use outlast_wire::{meta, params, tool, v1, version};
+use outlast_wire::{codes, meta, params, tool, v1, version};
 
 use crate::official::Schemas;
-use crate::samples::{info, raw, request, shared_errors, shared_notifications, tool_result, views};
+use crate::samples::{
+    error, info, raw, request, shared_errors, shared_notifications, tool_result, views,
+};
 
 #[test]
 fn every_v1_shape_fits_the_schema_of_2025_11_25() {
@@ -101,6 +103,10 @@ fn every_v1_shape_fits_the_schema_of_2025_11_25() {
             v1::set_task_support(plain_tool.borrow(), support).unwrap(),
         ));
     }
+    let elicitations =
+        r#"[{"mode":"url","elicitationId":"e","url":"https://example.org","message":"sign in"}]"#;
+    let first = codes::url_elicitation_required("sign in first", raw(elicitations).borrow());
+    shapes.push(("URLElicitationRequiredError", error(&first)));
     shapes.extend(shared_notifications());
     shapes.extend(shared_errors());
     schemas.accept(&shapes);
