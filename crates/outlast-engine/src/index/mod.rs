@@ -265,11 +265,6 @@ impl<C: Clone> Index<C> {
         self.nodes.leave(node);
     }
 
-    /// Says to every node that a task changed although none of them changed it.
-    pub fn announce(&self, id: TaskId) {
-        self.nodes.tell_all(id);
-    }
-
     fn shard(&self, id: TaskId) -> MutexGuard<'_, Shard<C>> {
         // The table inside a shard uses the other half of the bits.
         let [_, low] = id.halves();

@@ -43,12 +43,6 @@ impl Nodes {
         lock(&self.joined).iter().map(|(node, _)| *node).collect()
     }
 
-    pub(super) fn tell_all(&self, id: TaskId) {
-        for (_, tell) in lock(&self.joined).iter() {
-            let _ = tell.send(News::Changed(id));
-        }
-    }
-
     pub(super) fn tell_others(&self, node: NodeId, id: TaskId) {
         if self.alone.is(node) {
             return;
