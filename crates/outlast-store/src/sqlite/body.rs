@@ -1,0 +1,85 @@
+//! What is read from the file: bodies, and ended tasks in full.
+//!
+//! A row may move or go between a look into the index and a look into the file. Whoever misses one
+//! looks into the index again.
+
+use outlast_engine::store::{Health, Reason};
+use outlast_engine::{StoreError, Task, TaskId};
+use outlast_wire::{Raw, RawRef};
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use super::fault::Fault;
+use super::row::{BadRow, RowId};
+use super::scan;
+
+/// The whole task, if it is in that row.
+pub(super) fn task(file: &Connection, row: RowId, id: TaskId) -> Result<Option<Task>, Fault> {
+    let found = scan::load(file, row).map_err(fault)?;
+    Ok(found.filter(|task| task.id == id))
+}
+
+/// The body of a task, if the task is in that row.
+pub(super) fn body(
+    file: &Connection,
+    row: RowId,
+    id: TaskId,
+) -> Result<Option<Option<Raw>>, Fault> {
+    let mut statement = file.prepare_cached("SELECT id, body FROM tasks WHERE row = ?1")?;
+    let mut rows = statement.query([row.0])?;
+    let Some(found) = rows.next()? else {
+        return Ok(None);
+    };
+    let is = |text: Result<&str, _>| text.is_ok_and(|text| text == id.text().as_str());
+    if !is(found.get_ref(0)?.as_str()) {
+        return Ok(None);
+    }
+    let damaged = |what: String| {
+        let what = format!("row {} (task {id}): its body is no JSON: {what}", row.0);
+        Fault::Damaged(Reason::new(what))
+    };
+    let text = found.get_ref(1)?.as_str_or_null();
+    let text = text.map_err(|error| damaged(error.to_string()))?;
+    let body = text.map(|text| RawRef::parse(text).map(RawRef::to_raw));
+    let body = body
+        .transpose()
+        .map_err(|error| damaged(error.to_string()))?;
+    Ok(Some(body))
+}
+
+/// How often a row was not where the index said.
+#[derive(Debug, Default)]
+pub(super) struct Missing(u32);
+
+impl Missing {
+    /// Says whether to look again. Between a commit and its publication a row is missed for moments,
+    /// unless the store is down: then only its recovery tells where the row is.
+    pub(super) async fn again(
+        &mut self,
+        id: TaskId,
+        row: RowId,
+        health: &watch::Sender<Health>,
+    ) -> Result<(), StoreError> {
+        self.0 += 1;
+        if let Health::Down(reason) = &*health.borrow() {
+            return Err(StoreError::Unavailable(reason.clone()));
+        }
+        if self.0 > LOOKS {
+            let what = format!("task {id} is not in row {} of the file", row.0);
+            return Err(StoreError::Corrupt(Reason::new(what)));
+        }
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+}
+
+/// A bad row as a fault.
+pub(super) fn fault(bad: BadRow) -> Fault {
+    match bad {
+        BadRow::Sqlite(error) => error.into(),
+        nonsense @ BadRow::Nonsense { .. } => Fault::Damaged(Reason::new(nonsense.to_string())),
+    }
+}
+
+/// Each look takes a turn of a reader, some ten microseconds at least.
+const LOOKS: u32 = 10_000;

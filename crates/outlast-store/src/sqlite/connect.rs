@@ -1,0 +1,62 @@
+//! Connections with the settings that the promises rest on.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::options::{Durability, SqliteOptions};
+
+/// The connection that writes. There is one.
+pub(super) fn writing(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    // Takes effect in a new file only.
+    connection.pragma_update(None, "page_size", PAGE)?;
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    let synchronous = match options.durability {
+        Durability::Power => "FULL",
+        Durability::Process => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    #[cfg(target_vendor = "apple")]
+    if options.durability == Durability::Power {
+        // Elsewhere a sync reaches the disk; here it must be asked to.
+        connection.pragma_update(None, "fullfsync", true)?;
+        connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    }
+    connection.pragma_update(None, "wal_autocheckpoint", 1_000)?;
+    connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
+    connection.pragma_update(None, "cache_size", -(64 << 10))?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    connection.pragma_update(None, "locking_mode", "NORMAL")?;
+    if let Some(pages) = page_limit(options) {
+        connection.pragma_update(None, "max_page_count", pages.cast_signed())?;
+    }
+    Ok(connection)
+}
+
+/// A connection that only reads.
+pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "cache_size", -(8 << 10))?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    Ok(connection)
+}
+
+/// How many pages the file may have.
+pub(super) fn page_limit(options: &SqliteOptions) -> Option<u64> {
+    let bytes = options.max_bytes?;
+    Some((bytes / PAGE as u64).max(1))
+}
+
+/// How long to wait for another program that looks into the file.
+const BUSY: Duration = Duration::from_millis(5_000);
+
+const PAGE: u32 = 8_192;

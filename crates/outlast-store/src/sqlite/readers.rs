@@ -1,0 +1,78 @@
+//! A few threads with a read-only connection each, for what is not in memory.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::{self, JoinHandle};
+
+use outlast_engine::StoreError;
+use outlast_engine::store::Reason;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::connect;
+use super::fault::Fault;
+
+/// A handle to the reading threads.
+#[derive(Debug)]
+pub(super) struct Readers {
+    queue: mpsc::Sender<Job>,
+    count: usize,
+}
+
+/// Something to read; nothing means that a thread shall end.
+type Job = Option<Box<dyn FnOnce(&Connection) + Send>>;
+
+impl Readers {
+    /// Opens `count` connections and starts a thread for each.
+    pub(super) fn start(
+        path: &Path,
+        count: usize,
+    ) -> rusqlite::Result<(Self, Vec<JoinHandle<()>>)> {
+        let count = count.max(1);
+        let (queue, jobs) = mpsc::channel::<Job>();
+        let jobs = Arc::new(Mutex::new(jobs));
+        let connections: rusqlite::Result<Vec<_>> =
+            (0..count).map(|_| connect::reading(path)).collect();
+        let threads = connections?.into_iter().map(|connection| {
+            let jobs = jobs.clone();
+            thread::spawn(move || serve(&connection, &jobs))
+        });
+        Ok((Self { queue, count }, threads.collect()))
+    }
+
+    /// Runs `read` on one of the threads.
+    pub(super) async fn read<T, F>(&self, read: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = Box::new(move |connection: &Connection| {
+            // Nobody waits for the answer if the caller has given up.
+            let _ = reply.send(read(connection));
+        });
+        let closed = || StoreError::Unavailable(Reason::new("it was closed"));
+        self.queue.send(Some(job)).map_err(|_| closed())?;
+        match answer.await {
+            Ok(found) => found.map_err(|fault| fault.error()),
+            Err(_) => Err(closed()),
+        }
+    }
+
+    /// Lets the threads end once they have read what was asked before.
+    pub(super) fn stop(&self) {
+        for _ in 0..self.count {
+            let _ = self.queue.send(None);
+        }
+    }
+}
+
+fn serve(connection: &Connection, jobs: &Mutex<mpsc::Receiver<Job>>) {
+    loop {
+        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match next {
+            Ok(Some(job)) => job(connection),
+            Ok(None) | Err(_) => return,
+        }
+    }
+}

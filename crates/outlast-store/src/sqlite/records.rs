@@ -1,0 +1,121 @@
+//! The table `records`: small things that are not tasks.
+
+use std::sync::Arc;
+
+use outlast_engine::Owner;
+use outlast_engine::store::{Record, RecordKey, RecordWrite};
+use outlast_wire::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
+
+/// The statements that change records.
+pub(super) struct RecordStatements<'c> {
+    put: Statement<'c>,
+    delete: Statement<'c>,
+    forget: Statement<'c>,
+    next_expiry: Statement<'c>,
+}
+
+impl<'c> RecordStatements<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            put: connection.prepare(
+                "INSERT OR REPLACE INTO records (kind, key, owner, expires, bytes)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?,
+            delete: connection.prepare("DELETE FROM records WHERE kind = ?1 AND key = ?2")?,
+            forget: connection.prepare(
+                "DELETE FROM records WHERE (kind, key) IN (
+                     SELECT kind, key FROM records WHERE expires <= ?1 ORDER BY expires LIMIT ?2)",
+            )?,
+            next_expiry: connection.prepare(NEXT_EXPIRY)?,
+        })
+    }
+
+    /// Carries out the changes.
+    pub(super) fn write(&mut self, writes: &[RecordWrite]) -> rusqlite::Result<()> {
+        for write in writes {
+            match write {
+                RecordWrite::Put(record) => self.put.execute(params![
+                    &*record.key.kind,
+                    &*record.key.key,
+                    record.owner.as_ref().map(Owner::as_str),
+                    record.expires.map(sortable),
+                    &*record.bytes,
+                ])?,
+                RecordWrite::Delete(key) => self.delete.execute([&*key.kind, &*key.key])?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Deletes up to `limit` records that have expired at `now`.
+    pub(super) fn forget(&mut self, now: Timestamp, limit: u32) -> rusqlite::Result<()> {
+        self.forget.execute(params![sortable(now), limit])?;
+        Ok(())
+    }
+
+    /// When the next record expires.
+    pub(super) fn next_expiry(&mut self) -> rusqlite::Result<Option<Timestamp>> {
+        self.next_expiry.query_row((), expiry)
+    }
+}
+
+/// When the next record expires.
+pub(super) fn next_expiry(connection: &Connection) -> rusqlite::Result<Option<Timestamp>> {
+    connection.query_row(NEXT_EXPIRY, (), expiry)
+}
+
+/// The record under `key`, unless it has expired.
+pub(super) fn one(
+    connection: &Connection,
+    key: &RecordKey,
+    now: Timestamp,
+) -> rusqlite::Result<Option<Record>> {
+    let sql = "SELECT kind, key, owner, expires, bytes FROM records WHERE kind = ?1 AND key = ?2";
+    let found = connection
+        .prepare_cached(sql)?
+        .query_row([&*key.kind, &*key.key], record)
+        .optional()?;
+    Ok(found.filter(|record| record.lives(now)))
+}
+
+/// All living records of a kind, of one owner if one is named.
+pub(super) fn of_kind(
+    connection: &Connection,
+    kind: &str,
+    owner: Option<&Owner>,
+    now: Timestamp,
+) -> rusqlite::Result<Vec<Record>> {
+    let sql = "SELECT kind, key, owner, expires, bytes FROM records
+               WHERE kind = ?1 AND (?2 IS NULL OR owner = ?2) ORDER BY key";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![kind, owner.map(Owner::as_str)], record)?;
+    rows.filter(|row| row.as_ref().map_or(true, |record| record.lives(now)))
+        .collect()
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    let owner: Option<Arc<str>> = row.get(2)?;
+    let expires: Option<i64> = row.get(3)?;
+    Ok(Record {
+        key: RecordKey {
+            kind: row.get(0)?,
+            key: row.get(1)?,
+        },
+        owner: owner.map(Owner::new),
+        expires: expires.map(|at| Timestamp(at.cast_unsigned())),
+        bytes: row.get_ref(4)?.as_blob()?.into(),
+    })
+}
+
+fn expiry(row: &Row<'_>) -> rusqlite::Result<Option<Timestamp>> {
+    let expires: Option<i64> = row.get(0)?;
+    Ok(expires.map(|at| Timestamp(at.cast_unsigned())))
+}
+
+/// A moment as a number that sorts like it; one beyond the end of time is at the end of time.
+fn sortable(at: Timestamp) -> i64 {
+    i64::try_from(at.0).unwrap_or(i64::MAX)
+}
+
+const NEXT_EXPIRY: &str = "SELECT min(expires) FROM records WHERE expires IS NOT NULL";

@@ -1,0 +1,246 @@
+//! From a row to a task. Whatever does not read as a task is named, never guessed.
+
+use std::sync::Arc;
+
+use outlast_engine::index::Found;
+use outlast_engine::store::Brief;
+use outlast_engine::task::{Asked, CancelIntent, Fields, Handle, Lifetime, State};
+use outlast_engine::{Accepts, Attempt, NodeId, Origin, Owner, Revision, Task, TaskId};
+use outlast_wire::{Raw, RawRef, Timestamp};
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+
+use super::RowId;
+use super::column::Column;
+use super::text::{self, StateWord};
+
+/// A row that cannot be read as a task.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::sqlite) enum BadRow {
+    /// SQLite could not read it.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// It says something that no task says.
+    #[error("row {row} (task {task}): {what}")]
+    Nonsense {
+        row: i64,
+        task: String,
+        what: String,
+    },
+}
+
+/// What is kept at hand of a task: `None` if it is open and must be read in full. Reads the columns
+/// of [`select_brief_sql`](super::select_brief_sql).
+pub(in crate::sqlite) fn brief_or_open(row: &Row<'_>) -> Result<(RowId, Option<Found>), BadRow> {
+    let cells = Cells(row);
+    let at = RowId(cells.integer(Column::Row)?);
+    let StateWord::Ended(ending) = cells.state()? else {
+        return Ok((at, None));
+    };
+    let brief = Brief {
+        id: cells.id()?,
+        owner: Owner::new(cells.text(Column::Owner)?),
+        request_key: cells.shared(Column::RequestKey)?,
+        ending,
+        message: cells.shared(Column::Message)?,
+        created: cells.moment(Column::Created)?,
+        updated: cells.moment(Column::Updated)?,
+        ttl: cells.integer(Column::Ttl)?.cast_unsigned(),
+        poll_interval: cells.small(Column::PollInterval)?,
+        revision: Revision(cells.small(Column::Revision)?),
+        attempt: Attempt(cells.small(Column::Attempt)?),
+    };
+    Ok((at, Some(Found::Ended(brief))))
+}
+
+/// The whole task. Reads the columns of [`select_sql`](super::select_sql).
+pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
+    let cells = Cells(row);
+    let state = match cells.state()? {
+        StateWord::Working => State::Working,
+        StateWord::Ended(ending) => State::Ended(ending),
+        StateWord::AwaitingInput => {
+            let asks = cells.json(Column::Asks, text::read_asks)?.flatten();
+            let asks =
+                asks.ok_or_else(|| cells.nonsense("it awaits input and has no questions"))?;
+            State::AwaitingInput(asks)
+        }
+    };
+    let cancel = match (
+        cells.maybe_moment(Column::CancelRequested)?,
+        cells.maybe_moment(Column::CancelDeadline)?,
+    ) {
+        (Some(requested), Some(deadline)) => Some(CancelIntent {
+            requested,
+            deadline,
+        }),
+        _ => None,
+    };
+    let dropped = cells.small(Column::TimelineDropped)?;
+    let timeline = cells.json(Column::Timeline, |text| text::read_timeline(text, dropped))?;
+    let fields = Fields {
+        id: cells.id()?,
+        owner: Owner::new(cells.text(Column::Owner)?),
+        origin: Arc::new(cells.origin()?),
+        request_key: cells.shared(Column::RequestKey)?,
+        executor: NodeId(cells.integer(Column::Executor)?.cast_unsigned()),
+        attempt: Attempt(cells.small(Column::Attempt)?),
+        state,
+        revision: Revision(cells.small(Column::Revision)?),
+        created: cells.moment(Column::Created)?,
+        updated: cells.moment(Column::Updated)?,
+        lifetime: cells.lifetime()?,
+        poll_interval: cells.small(Column::PollInterval)?,
+        message: cells.shared(Column::Message)?,
+        cancel,
+        handle: cells.maybe_bytes(Column::Handle)?.map(Handle),
+        asked: Asked {
+            keys: Arc::new(
+                cells
+                    .json(Column::Asked, text::read_asked)?
+                    .unwrap_or_default(),
+            ),
+            answers: Arc::new(
+                cells
+                    .json(Column::Answers, text::read_answers)?
+                    .unwrap_or_default(),
+            ),
+        },
+        timeline: timeline.unwrap_or_default(),
+    };
+    Task::restore(fields).map_err(|error| cells.nonsense(error.what))
+}
+
+/// The cells of one row, read as what they should be.
+struct Cells<'r>(&'r Row<'r>);
+
+impl<'r> Cells<'r> {
+    fn id(&self) -> Result<TaskId, BadRow> {
+        let text = self.text(Column::Id)?;
+        text.parse().map_err(|_| self.unexpected(Column::Id))
+    }
+
+    fn state(&self) -> Result<StateWord, BadRow> {
+        let code = self.maybe_integer(Column::ErrorCode)?;
+        text::read_state(self.text(Column::State)?, code)
+            .ok_or_else(|| self.unexpected(Column::State))
+    }
+
+    fn origin(&self) -> Result<Origin, BadRow> {
+        let retry = text::read_retry(self.text(Column::Retry)?);
+        let accepts = u8::try_from(self.integer(Column::Accepts)?);
+        Ok(Origin {
+            method: self.text(Column::Method)?.into(),
+            tool: self.shared(Column::Tool)?,
+            params: self.raw(Column::Params)?,
+            runner: self.text(Column::Runner)?.into(),
+            progress_token: self.raw(Column::ProgressToken)?,
+            retry: retry.ok_or_else(|| self.unexpected(Column::Retry))?,
+            accepts: Accepts::from_bits(accepts.map_err(|_| self.unexpected(Column::Accepts))?),
+        })
+    }
+
+    fn lifetime(&self) -> Result<Lifetime, BadRow> {
+        let keep = text::read_keep(self.text(Column::Keep)?);
+        Ok(Lifetime {
+            ttl: self.integer(Column::Ttl)?.cast_unsigned(),
+            granted: self.integer(Column::TtlGranted)?.cast_unsigned(),
+            keep: keep.ok_or_else(|| self.unexpected(Column::Keep))?,
+            run_limit: self
+                .maybe_integer(Column::RunLimit)?
+                .map(i64::cast_unsigned),
+            waited: self.integer(Column::Waited)?.cast_unsigned(),
+            waiting_since: self.maybe_moment(Column::WaitingSince)?,
+        })
+    }
+
+    fn text(&self, column: Column) -> Result<&'r str, BadRow> {
+        self.maybe_text(column)?
+            .ok_or_else(|| self.unexpected(column))
+    }
+
+    fn maybe_text(&self, column: Column) -> Result<Option<&'r str>, BadRow> {
+        match self.0.get_ref(column as usize)? {
+            ValueRef::Null => Ok(None),
+            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Ok(Some(text)),
+                Err(_) => Err(self.unexpected(column)),
+            },
+            _ => Err(self.unexpected(column)),
+        }
+    }
+
+    fn shared(&self, column: Column) -> Result<Option<Arc<str>>, BadRow> {
+        Ok(self.maybe_text(column)?.map(Arc::from))
+    }
+
+    fn integer(&self, column: Column) -> Result<i64, BadRow> {
+        self.maybe_integer(column)?
+            .ok_or_else(|| self.unexpected(column))
+    }
+
+    fn maybe_integer(&self, column: Column) -> Result<Option<i64>, BadRow> {
+        match self.0.get_ref(column as usize)? {
+            ValueRef::Null => Ok(None),
+            ValueRef::Integer(number) => Ok(Some(number)),
+            _ => Err(self.unexpected(column)),
+        }
+    }
+
+    fn small(&self, column: Column) -> Result<u32, BadRow> {
+        u32::try_from(self.integer(column)?).map_err(|_| self.unexpected(column))
+    }
+
+    fn moment(&self, column: Column) -> Result<Timestamp, BadRow> {
+        Ok(Timestamp(self.integer(column)?.cast_unsigned()))
+    }
+
+    fn maybe_moment(&self, column: Column) -> Result<Option<Timestamp>, BadRow> {
+        let number = self.maybe_integer(column)?;
+        Ok(number.map(|number| Timestamp(number.cast_unsigned())))
+    }
+
+    fn maybe_bytes(&self, column: Column) -> Result<Option<Arc<[u8]>>, BadRow> {
+        match self.0.get_ref(column as usize)? {
+            ValueRef::Null => Ok(None),
+            ValueRef::Blob(bytes) => Ok(Some(bytes.into())),
+            _ => Err(self.unexpected(column)),
+        }
+    }
+
+    fn raw(&self, column: Column) -> Result<Option<Raw>, BadRow> {
+        self.json(column, |text| RawRef::parse(text).map(RawRef::to_raw))
+    }
+
+    fn json<T>(
+        &self,
+        column: Column,
+        read: impl FnOnce(&str) -> Result<T, serde_json::Error>,
+    ) -> Result<Option<T>, BadRow> {
+        let text = self.maybe_text(column)?;
+        text.map(read)
+            .transpose()
+            .map_err(|error| self.nonsense(format!("column `{}`: {error}", column.name())))
+    }
+
+    fn unexpected(&self, column: Column) -> BadRow {
+        let found: String = match self.0.get_ref(column as usize) {
+            Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).chars().take(40).collect(),
+            Ok(value) => value.data_type().to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.nonsense(format!("column `{}` holds `{found}`", column.name()))
+    }
+
+    fn nonsense(&self, what: impl Into<String>) -> BadRow {
+        let task = match self.0.get_ref(Column::Id as usize) {
+            Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).chars().take(40).collect(),
+            _ => "without id".to_owned(),
+        };
+        BadRow::Nonsense {
+            row: self.0.get(Column::Row as usize).unwrap_or_default(),
+            task,
+            what: what.into(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! From the file to the index: one walk over all rows when a store is opened.
+
+use std::path::Path;
+
+use outlast_engine::TaskId;
+use outlast_engine::index::{Found, Index};
+use outlast_engine::store::Position;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::error::OpenError;
+use super::row::{self, BadRow, RowId};
+
+/// Reads what is kept in memory of every task. Bodies are not touched.
+pub(super) fn index(connection: &Connection, path: &Path) -> Result<Index<RowId>, OpenError> {
+    let bad = |error| match error {
+        BadRow::Sqlite(error) => OpenError::sqlite(path)(error),
+        nonsense @ BadRow::Nonsense { .. } => OpenError::corrupt(path, nonsense.to_string()),
+    };
+    let first = first_position(connection).map_err(OpenError::sqlite(path))?;
+    let first = first.ok_or_else(|| OpenError::corrupt(path, "it does not say `next_position`"))?;
+    let index = Index::new(first);
+    for open in ended(connection, &index).map_err(bad)? {
+        let task = load(connection, open).map_err(bad)?;
+        let task = task.ok_or_else(|| OpenError::corrupt(path, "a row vanished"))?;
+        let found = Found::Open(Box::new(task));
+        admit(&index, found, open).map_err(bad)?;
+    }
+    Ok(index)
+}
+
+/// The whole task at a row, if there is one.
+pub(super) fn load(
+    connection: &Connection,
+    at: RowId,
+) -> Result<Option<outlast_engine::Task>, BadRow> {
+    let mut statement = connection.prepare_cached(&row::select_sql())?;
+    let mut rows = statement.query([at.0])?;
+    rows.next()?.map(row::task).transpose()
+}
+
+/// Admits the ended tasks; returns the others.
+fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, BadRow> {
+    let mut open = Vec::new();
+    let mut statement = connection.prepare(&row::select_brief_sql())?;
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        match row::brief_or_open(row)? {
+            (at, Some(found)) => admit(index, found, at)?,
+            (at, None) => open.push(at),
+        }
+    }
+    Ok(open)
+}
+
+fn admit(index: &Index<RowId>, found: Found, at: RowId) -> Result<(), BadRow> {
+    let id = match &found {
+        Found::Open(task) => task.id,
+        Found::Ended(brief) => brief.id,
+    };
+    if let Some((.., other)) = index.current(id) {
+        return Err(twice(id, at, other));
+    }
+    index.restore(found, at.position(), at);
+    Ok(())
+}
+
+fn twice(id: TaskId, at: RowId, other: RowId) -> BadRow {
+    BadRow::Nonsense {
+        row: at.0,
+        task: id.to_string(),
+        what: format!("row {} is the same task", other.0),
+    }
+}
+
+fn first_position(connection: &Connection) -> rusqlite::Result<Option<Position>> {
+    let next = connection
+        .query_row(
+            "SELECT value FROM meta WHERE name = 'next_position'",
+            (),
+            |row| row.get::<_, i64>(0),
+        )
+        .optional()?;
+    Ok(next.map(|next| Position(next.cast_unsigned())))
+}

@@ -1,0 +1,245 @@
+//! The [`Store`] trait over one file: writes go to the writer, reads to memory or to a reader.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use outlast_engine::index::Index;
+use outlast_engine::store::{
+    Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
+    Replace, Snapshot, Usage,
+};
+use outlast_engine::{
+    Committed, Ending, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
+};
+use outlast_wire::{Raw, Timestamp};
+use tokio::sync::{oneshot, watch};
+
+use super::body::{self, Missing};
+use super::fault::Fault;
+use super::readers::Readers;
+use super::records;
+use super::row::RowId;
+use super::writer::{Op, Removal, Reply};
+
+/// Keeps tasks in one SQLite file.
+#[derive(Debug)]
+pub struct Sqlite {
+    shared: Arc<Shared>,
+    queue: mpsc::Sender<Op>,
+    readers: Readers,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What callers and the writer both see. Only the writer changes the index.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) index: Index<RowId>,
+    pub(super) health: watch::Sender<Health>,
+    /// When the next record expires, in milliseconds; the end of time if none does.
+    pub(super) record_expiry: AtomicU64,
+}
+
+impl Shared {
+    /// Notes when the next record expires.
+    pub(super) fn expect_expiry(&self, at: Option<Timestamp>) {
+        let at = at.map_or(u64::MAX, |at| at.0);
+        self.record_expiry.store(at, Ordering::Relaxed);
+    }
+}
+
+impl Sqlite {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        queue: mpsc::Sender<Op>,
+        readers: Readers,
+        writer: JoinHandle<()>,
+    ) -> Self {
+        Self {
+            shared,
+            queue,
+            readers,
+            writer: Mutex::new(Some(writer)),
+        }
+    }
+
+    fn usable(&self) -> Result<(), StoreError> {
+        match *self.shared.health.borrow() {
+            Health::Closed => Err(closed()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets the writer do something, and waits until it has.
+    async fn write<T>(&self, op: impl FnOnce(Reply<T>) -> Op) -> Result<T, StoreError> {
+        self.usable()?;
+        let (reply, answer) = oneshot::channel();
+        self.queue.send(op(reply)).map_err(|_| closed())?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+}
+
+#[async_trait]
+impl Store for Sqlite {
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        let insert = Box::new(insert);
+        self.write(|reply| Op::Insert(insert, reply)).await
+    }
+
+    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
+        let replace = Box::new(replace);
+        self.write(|reply| Op::Replace(replace, reply)).await
+    }
+
+    async fn remove(
+        &self,
+        node: NodeId,
+        tasks: Vec<(TaskId, Revision)>,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        self.write(|reply| Op::Remove(Removal::new(node, tasks, reply)))
+            .await
+    }
+
+    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
+        self.usable()?;
+        Ok(self.shared.index.get(scope, id))
+    }
+
+    async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
+        self.usable()?;
+        let mut missing = Missing::default();
+        loop {
+            let row = match self.shared.index.find(scope, id) {
+                None => return Ok(None),
+                Some((Snapshot::Open(task), _)) => return Ok(Some(task)),
+                Some((Snapshot::Ended(_), row)) => row,
+            };
+            let found = self.readers.read(move |file| body::task(file, row, id));
+            if let Some(task) = found.await? {
+                return Ok(Some(Committed::confirmed_by_backend(task)));
+            }
+            missing.again(id, row, &self.shared.health).await?;
+        }
+    }
+
+    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
+        self.usable()?;
+        let mut missing = Missing::default();
+        loop {
+            let row = match self.shared.index.find(scope, id) {
+                None | Some((Snapshot::Open(_), _)) => return Ok(None),
+                Some((Snapshot::Ended(brief), _)) if brief.ending == Ending::Cancelled => {
+                    return Ok(None);
+                }
+                Some((Snapshot::Ended(_), row)) => row,
+            };
+            let found = self.readers.read(move |file| body::body(file, row, id));
+            if let Some(body) = found.await? {
+                return Ok(body);
+            }
+            missing.again(id, row, &self.shared.health).await?;
+        }
+    }
+
+    async fn page(
+        &self,
+        owner: &Owner,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.usable()?;
+        Ok(self.shared.index.page(owner, after, limit))
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.usable()?;
+        let expiry = &self.shared.record_expiry;
+        if now.0 >= expiry.load(Ordering::Relaxed)
+            && now.0 >= expiry.swap(u64::MAX, Ordering::Relaxed)
+        {
+            // Nobody waits for it: expired records are invisible already.
+            let _ = self.queue.send(Op::Forget(now));
+        }
+        Ok(self.shared.index.due(now, limit))
+    }
+
+    async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
+        self.usable()?;
+        Ok(self.shared.index.claim(node, limit))
+    }
+
+    async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError> {
+        self.usable()?;
+        Ok(self.shared.index.usage(owner))
+    }
+
+    async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
+        self.write(|reply| Op::Records(records, reply)).await
+    }
+
+    async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {
+        self.usable()?;
+        let key = key.clone();
+        self.readers
+            .read(move |file| records::one(file, &key, now).map_err(Fault::from))
+            .await
+    }
+
+    async fn records(
+        &self,
+        kind: &str,
+        owner: Option<&Owner>,
+        now: Timestamp,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.usable()?;
+        let (kind, owner) = (kind.to_owned(), owner.cloned());
+        self.readers
+            .read(move |file| {
+                records::of_kind(file, &kind, owner.as_ref(), now).map_err(Fault::from)
+            })
+            .await
+    }
+
+    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
+        self.usable()?;
+        Ok(self.shared.index.join(node))
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        self.shared.index.leave(node);
+        Ok(())
+    }
+
+    fn health(&self) -> watch::Receiver<Health> {
+        self.shared.health.subscribe()
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        if self.usable().is_err() {
+            return Ok(());
+        }
+        self.readers.stop();
+        self.write(Op::Close).await
+    }
+}
+
+impl Drop for Sqlite {
+    /// Waits until the writer has let go of the file, so that it can be opened again at once.
+    fn drop(&mut self) {
+        self.readers.stop();
+        let (reply, _) = oneshot::channel();
+        let _ = self.queue.send(Op::Close(reply));
+        let writer = self
+            .writer
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(writer) = writer.take() {
+            let _ = writer.join();
+        }
+    }
+}
+
+fn closed() -> StoreError {
+    StoreError::Unavailable(Reason::new("it was closed"))
+}

@@ -1,0 +1,157 @@
+//! One transaction: what a plan says is written, and nothing else.
+
+use outlast_engine::TaskId;
+use outlast_engine::store::Reason;
+use rusqlite::{Connection, Statement};
+
+use super::op::Op;
+use super::plan::{Plan, Planned};
+use crate::sqlite::fault::Fault;
+use crate::sqlite::probe::{FailAs, Moment, Verdict};
+use crate::sqlite::records::RecordStatements;
+use crate::sqlite::row::{self, Change, Scratch};
+
+/// The statements of the writer, prepared once for each connection.
+pub(super) struct Statements<'c> {
+    pub(super) connection: &'c Connection,
+    pub(super) records: RecordStatements<'c>,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    insert: Statement<'c>,
+    /// By whether there is a body, then by whether the row moves.
+    update: [[Statement<'c>; 2]; 2],
+    delete: Statement<'c>,
+    positions: Statement<'c>,
+    scratch: Scratch,
+}
+
+/// Why a transaction did not take place, and whose fault it was.
+#[derive(Debug)]
+pub(super) enum Broken {
+    /// Nobody's in particular.
+    Batch(Fault),
+    /// This task's.
+    Task(TaskId, Fault),
+    /// The operation's with this number.
+    Op(usize, Fault),
+}
+
+impl<'c> Statements<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let update = |body, moves| connection.prepare(&row::update_sql(body, moves));
+        Ok(Self {
+            connection,
+            records: RecordStatements::prepare(connection)?,
+            begin: connection.prepare("BEGIN IMMEDIATE")?,
+            commit: connection.prepare("COMMIT")?,
+            insert: connection.prepare(&row::insert_sql())?,
+            update: [
+                [update(false, false)?, update(false, true)?],
+                [update(true, false)?, update(true, true)?],
+            ],
+            delete: connection.prepare(row::delete_sql())?,
+            positions: connection
+                .prepare("UPDATE meta SET value = ?1 WHERE name = 'next_position'")?,
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// Writes the plan and waits for the disk. `positions` is the new limit of positions that may be
+    /// given out, if there is one.
+    pub(super) fn commit(
+        &mut self,
+        ops: &[Op],
+        plan: &Plan,
+        positions: Option<u64>,
+        ask: impl Fn(Moment) -> Verdict,
+    ) -> Result<(), Broken> {
+        self.begin.raw_execute().map_err(Broken::from)?;
+        let written = self.write(ops, plan, positions).and_then(|()| {
+            if let Verdict::Fail(fail) = ask(Moment::BeforeCommit) {
+                return Err(Broken::Batch(fail.into()));
+            }
+            self.commit.raw_execute().map_err(Broken::from)?;
+            match ask(Moment::AfterCommit) {
+                Verdict::Go => Ok(()),
+                // What is in the file already cannot lack room: it is a disk that did not confirm.
+                Verdict::Fail(_) => Err(Broken::Batch(FailAs::FsyncError.into())),
+            }
+        });
+        if written.is_err() && !self.connection.is_autocommit() {
+            let undone = self.connection.execute_batch("ROLLBACK");
+            return written.and(undone.map_err(Broken::from));
+        }
+        written
+    }
+
+    fn write(&mut self, ops: &[Op], plan: &Plan, positions: Option<u64>) -> Result<(), Broken> {
+        for change in &plan.changes {
+            self.change(ops, plan, change)
+                .map_err(|fault| Broken::of(fault, |fault| Broken::Task(change.id, fault)))?;
+        }
+        for (number, (op, verdict)) in ops.iter().zip(&plan.verdicts).enumerate() {
+            let written = match op {
+                Op::Forget(now) => self.records.forget(*now, FORGET),
+                op if verdict.is_done() => self.records.write(op.records()),
+                _ => Ok(()),
+            };
+            written.map_err(|error| Broken::of(error.into(), |fault| Broken::Op(number, fault)))?;
+        }
+        if let Some(positions) = positions {
+            self.positions
+                .execute([positions.cast_signed()])
+                .map_err(Broken::from)?;
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, ops: &[Op], plan: &Plan, change: &Planned) -> Result<(), Fault> {
+        let there = match (change.from, change.revision) {
+            // Added and removed within the batch.
+            (None, None) => true,
+            (Some(from), None) => self.delete.execute([from.0])? == 1,
+            (from, Some(_)) => {
+                let (task, body) = plan.version(change, ops);
+                let row = change.row;
+                let change = Change { row, task, body };
+                match from {
+                    None => change
+                        .insert(&mut self.insert, &mut self.scratch)
+                        .map(|()| true)?,
+                    Some(from) => {
+                        let [staying, moving] = &mut self.update[usize::from(body.is_some())];
+                        let statement = if row == from { staying } else { moving };
+                        change.update(statement, from, &mut self.scratch)?
+                    }
+                }
+            }
+        };
+        if there {
+            return Ok(());
+        }
+        let row = change.from.unwrap_or(change.row).0;
+        let gone = format!("task {} is no longer in row {row} of the file", change.id);
+        Err(Fault::Missing(Reason::new(gone)))
+    }
+}
+
+impl Broken {
+    /// Blames one culprit for what only concerns it, and nobody for the rest.
+    fn of(fault: Fault, blame: impl FnOnce(Fault) -> Self) -> Self {
+        match fault {
+            Fault::Refused(_) | Fault::Missing(_) => blame(fault),
+            Fault::Io(_) | Fault::Full(_) | Fault::Busy(_) | Fault::Damaged(_) => {
+                Self::Batch(fault)
+            }
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Broken {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Batch(error.into())
+    }
+}
+
+/// How many expired records one commit deletes at most.
+const FORGET: u32 = 256;
