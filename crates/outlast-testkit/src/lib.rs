@@ -1,1 +1,13 @@
-//! outlast-testkit
+//! What tests of Outlast are made with: a naive store, a store that fails on demand, simulated time.
+//!
+//! A development dependency and nothing else: no product code may use it.
+
+mod clock;
+mod faulty;
+mod ids;
+mod model;
+
+pub use clock::SimClock;
+pub use faulty::{Faults, FaultyStore, Strike};
+pub use ids::CountingIds;
+pub use model::ModelStore;

@@ -1,0 +1,92 @@
+//! A clock that tests set, and that runs with tokio's time: paused where that is paused.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outlast_engine::Clock;
+use outlast_wire::Timestamp;
+use tokio::time::Instant;
+
+/// A clock that shows what it was set to, plus the time that tokio has let pass since.
+///
+/// Clones are the same clock. Setting it moves no timer: it is how a wall clock jumps.
+#[derive(Clone, Debug)]
+pub struct SimClock(Arc<Mutex<Setting>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    shown: Timestamp,
+    at: Instant,
+}
+
+impl SimClock {
+    /// A clock that shows `now`.
+    pub fn new(now: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new(Setting {
+            shown: now,
+            at: Instant::now(),
+        })))
+    }
+
+    /// Lets the clock show `now`, earlier or later than it did.
+    pub fn set(&self, now: Timestamp) {
+        *self.setting() = Setting {
+            shown: now,
+            at: Instant::now(),
+        };
+    }
+
+    /// Lets the clock jump on.
+    pub fn jump_on(&self, by: Duration) {
+        self.set(self.now().plus(millis(by)));
+    }
+
+    /// Lets the clock jump back, not beyond 1970.
+    pub fn jump_back(&self, by: Duration) {
+        self.set(Timestamp(self.now().0.saturating_sub(millis(by))));
+    }
+
+    fn setting(&self) -> MutexGuard<'_, Setting> {
+        // One assignment cannot be left half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for SimClock {
+    fn now(&self) -> Timestamp {
+        let Setting { shown, at } = *self.setting();
+        shown.plus(millis(at.elapsed()))
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Timestamp = Timestamp(1_000_000);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_runs_with_paused_time() {
+        let clock = SimClock::new(START);
+        assert_eq!(clock.now(), START);
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        assert_eq!(clock.now(), START.plus(250));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_jumps_both_ways_and_runs_on() {
+        let clock = SimClock::new(START);
+        clock.jump_back(Duration::from_secs(600));
+        assert_eq!(clock.now(), Timestamp(400_000));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(clock.now(), Timestamp(401_000));
+        clock.clone().jump_on(Duration::from_secs(9));
+        assert_eq!(clock.now(), Timestamp(410_000));
+        clock.jump_back(Duration::MAX);
+        assert_eq!(clock.now(), Timestamp(0));
+    }
+}

@@ -1,0 +1,320 @@
+//! A store that fails on demand: before the commit, after it, slowly, or by keeping news to itself.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_engine::store::{
+    Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
+    Replace, Snapshot, Usage,
+};
+use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
+use outlast_wire::{Raw, Timestamp};
+use tokio::sync::{mpsc, watch};
+
+/// Passes everything on to another store, but for the faults it was told to make.
+#[derive(Clone)]
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    faults: Faults,
+}
+
+/// The faults of a [`FaultyStore`]. Clones steer the same store.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Arc<Mutex<Plan>>);
+
+/// Where a write fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strike {
+    /// Nothing was written, and the caller is told so.
+    BeforeCommit,
+    /// It was written, but the caller is told that the store is unavailable.
+    AfterCommit,
+}
+
+#[derive(Debug, Default)]
+struct Plan {
+    spared: u64,
+    failing: u64,
+    strike: Option<Strike>,
+    delay: Duration,
+    muted: u64,
+    writes: u64,
+}
+
+impl FaultyStore {
+    /// A store that makes no faults yet.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        let faults = Faults::default();
+        Self { inner, faults }
+    }
+
+    /// What steers the faults.
+    pub fn faults(&self) -> Faults {
+        self.faults.clone()
+    }
+
+    /// Does a write, unless a fault strikes it.
+    async fn write<T>(
+        &self,
+        write: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.wait().await;
+        match self.faults.strike() {
+            None => write.await,
+            Some(Strike::BeforeCommit) => Err(struck()),
+            Some(Strike::AfterCommit) => {
+                write.await?;
+                Err(struck())
+            }
+        }
+    }
+
+    async fn wait(&self) {
+        let delay = self.faults.plan().delay;
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+    }
+}
+
+impl Faults {
+    /// Lets the next `count` writes fail.
+    pub fn fail_writes(&self, count: u64, strike: Strike) {
+        self.fail_writes_after(0, count, strike);
+    }
+
+    /// Lets `spared` writes pass and the `count` after those fail.
+    pub fn fail_writes_after(&self, spared: u64, count: u64, strike: Strike) {
+        let mut plan = self.plan();
+        plan.spared = spared;
+        plan.failing = count;
+        plan.strike = Some(strike);
+    }
+
+    /// Lets every answer take this long from now on.
+    pub fn delay(&self, delay: Duration) {
+        self.plan().delay = delay;
+    }
+
+    /// Keeps the next `count` news from those who would hear them.
+    pub fn drop_news(&self, count: u64) {
+        self.plan().muted = count;
+    }
+
+    /// How many writes were asked for so far, failed ones included.
+    pub fn writes(&self) -> u64 {
+        self.plan().writes
+    }
+
+    fn strike(&self) -> Option<Strike> {
+        let mut plan = self.plan();
+        plan.writes += 1;
+        if plan.spared > 0 {
+            plan.spared -= 1;
+            return None;
+        }
+        if plan.failing == 0 {
+            return None;
+        }
+        plan.failing -= 1;
+        plan.strike
+    }
+
+    fn mutes(&self) -> bool {
+        let mut plan = self.plan();
+        let muted = plan.muted > 0;
+        plan.muted -= u64::from(muted);
+        muted
+    }
+
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        // A few numbers, each valid whatever the others are.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        self.write(self.inner.insert(insert)).await
+    }
+
+    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
+        self.write(self.inner.replace(replace)).await
+    }
+
+    async fn remove(
+        &self,
+        node: NodeId,
+        tasks: Vec<(TaskId, Revision)>,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        self.write(self.inner.remove(node, tasks)).await
+    }
+
+    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
+        self.wait().await;
+        self.inner.get(scope, id).await
+    }
+
+    async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
+        self.wait().await;
+        self.inner.load(scope, id).await
+    }
+
+    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
+        self.wait().await;
+        self.inner.body(scope, id).await
+    }
+
+    async fn page(
+        &self,
+        owner: &Owner,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.wait().await;
+        self.inner.page(owner, after, limit).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.wait().await;
+        self.inner.due(now, limit).await
+    }
+
+    async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
+        self.write(self.inner.claim(node, limit)).await
+    }
+
+    async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError> {
+        self.wait().await;
+        self.inner.usage(owner).await
+    }
+
+    async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
+        self.write(self.inner.write_records(records)).await
+    }
+
+    async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {
+        self.wait().await;
+        self.inner.record(key, now).await
+    }
+
+    async fn records(
+        &self,
+        kind: &str,
+        owner: Option<&Owner>,
+        now: Timestamp,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.wait().await;
+        self.inner.records(kind, owner, now).await
+    }
+
+    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
+        self.wait().await;
+        let feed = self.inner.join(node).await?;
+        Ok(filtered(feed, self.faults.clone()))
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        self.wait().await;
+        self.inner.leave(node).await
+    }
+
+    fn health(&self) -> watch::Receiver<Health> {
+        self.inner.health()
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.wait().await;
+        self.inner.close().await
+    }
+}
+
+impl std::fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("FaultyStore").field(&self.faults).finish()
+    }
+}
+
+/// What `feed` says, but for the news that are dropped.
+fn filtered(mut feed: Feed, faults: Faults) -> Feed {
+    let (tell, heard) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        loop {
+            let news = tokio::select! {
+                () = tell.closed() => return,
+                news = feed.recv() => news,
+            };
+            let Some(news) = news else { return };
+            if !faults.mutes() && tell.send(news).is_err() {
+                return;
+            }
+        }
+    });
+    heard
+}
+
+fn struck() -> StoreError {
+    StoreError::Unavailable(Reason::new("a fault struck it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_engine::MemoryStore;
+    use outlast_engine::laws::given::{self, HERE, THERE, insertion, stored, task};
+    use outlast_engine::store::News;
+
+    use super::*;
+
+    outlast_engine::store_laws!(async { FaultyStore::new(Arc::new(MemoryStore::new())) });
+
+    fn faulty() -> (Arc<dyn Store>, Faults) {
+        let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+        let faults = store.faults();
+        (Arc::new(store), faults)
+    }
+
+    #[tokio::test]
+    async fn a_write_struck_before_the_commit_changes_nothing() {
+        let (store, faults) = faulty();
+        faults.fail_writes(1, Strike::BeforeCommit);
+        let told = store.insert(insertion(task(1))).await;
+        assert!(told.is_err_and(|error| error.is_passing()));
+        assert_eq!(given::shown(&store, given::id(1)).await, None);
+        stored(&store, task(1)).await;
+        assert_eq!(faults.writes(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_write_struck_after_the_commit_is_there() {
+        let (store, faults) = faulty();
+        faults.fail_writes_after(1, 1, Strike::AfterCommit);
+        stored(&store, task(1)).await;
+        let told = store.insert(insertion(task(2))).await;
+        assert!(told.is_err_and(|error| error.is_passing()));
+        assert!(given::shown(&store, given::id(2)).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_come_late() {
+        let (store, faults) = faulty();
+        faults.delay(Duration::from_secs(3));
+        let before = tokio::time::Instant::now();
+        stored(&store, task(1)).await;
+        assert_eq!(before.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test]
+    async fn news_are_dropped() {
+        let (store, faults) = faulty();
+        let first = stored(&store, task(1)).await;
+        let second = stored(&store, task(2)).await;
+        let mut feed = store.join(THERE).await.expect("it is open");
+        let _here = store.join(HERE).await.expect("it is open");
+        faults.drop_news(1);
+        given::removed(&store, &first).await;
+        given::removed(&store, &second).await;
+        assert_eq!(feed.recv().await, Some(News::Changed(second.id)));
+    }
+}

@@ -1,0 +1,329 @@
+//! The most naive store there can be: one lock, one map, and a look at every task for every question.
+//!
+//! It shares no code with the indexes of real stores, so that an error in those cannot hide here.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use outlast_engine::store::{
+    Brief, Due, Feed, Health, Insert, Inserted, News, Page, Position, Reason, Record, RecordKey,
+    RecordWrite, Replace, Snapshot, Usage,
+};
+use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
+use outlast_wire::{Raw, Timestamp};
+use tokio::sync::{mpsc, watch};
+
+/// A store to compare others with.
+#[derive(Debug)]
+pub struct ModelStore {
+    world: Mutex<World>,
+    health: watch::Sender<Health>,
+}
+
+/// All there is.
+#[derive(Debug, Default)]
+struct World {
+    tasks: BTreeMap<TaskId, Entry>,
+    records: BTreeMap<RecordKey, Record>,
+    nodes: BTreeMap<NodeId, mpsc::UnboundedSender<News>>,
+    /// How many tasks were ever added.
+    added: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    task: Task,
+    body: Option<Raw>,
+    /// Which task of all it was.
+    number: u64,
+    offered: Option<NodeId>,
+}
+
+impl ModelStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self {
+            world: Mutex::default(),
+            health: watch::Sender::new(Health::Ready),
+        }
+    }
+
+    fn world(&self) -> Result<MutexGuard<'_, World>, StoreError> {
+        if *self.health.borrow() == Health::Closed {
+            return Err(StoreError::Unavailable(Reason::new("it was closed")));
+        }
+        Ok(self.world.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Default for ModelStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl World {
+    fn reachable(&self, scope: &Scope, id: TaskId) -> Option<&Entry> {
+        let entry = self.tasks.get(&id)?;
+        scope.reaches(&entry.task.owner).then_some(entry)
+    }
+
+    fn usage(&self, owner: &Owner) -> Usage {
+        let count = |test: &dyn Fn(&Entry) -> bool| {
+            self.tasks.values().filter(|entry| test(entry)).count() as u64
+        };
+        let own = |entry: &Entry| entry.task.owner == *owner;
+        Usage {
+            owner_open: count(&|entry| own(entry) && entry.is_open()) as u32,
+            owner_retained: count(&own) as u32,
+            open: count(&Entry::is_open),
+            retained: count(&|_| true),
+        }
+    }
+
+    fn write(&mut self, records: Vec<RecordWrite>) {
+        for write in records {
+            match write {
+                RecordWrite::Put(record) => self.records.insert(record.key.clone(), record),
+                RecordWrite::Delete(key) => self.records.remove(&key),
+            };
+        }
+    }
+
+    fn tell_others(&self, node: NodeId, news: News) {
+        for (_, tell) in self.nodes.iter().filter(|(known, _)| **known != node) {
+            // A node that stopped listening is about to leave.
+            let _ = tell.send(news);
+        }
+    }
+}
+
+impl Entry {
+    fn is_open(&self) -> bool {
+        self.task.state.ending().is_none()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        match Brief::of(&self.task) {
+            Some(brief) => Snapshot::Ended(Committed::confirmed_by_backend(brief)),
+            None => Snapshot::Open(committed(&self.task)),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for ModelStore {
+    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+        let mut world = self.world()?;
+        let Insert {
+            task,
+            quota,
+            records,
+        } = insert;
+        if world.tasks.contains_key(&task.id) {
+            return Err(StoreError::Exists(task.id));
+        }
+        let known = world.tasks.values().find(|entry| {
+            let same_key = entry.task.request_key == task.request_key;
+            task.request_key.is_some() && same_key && entry.task.owner == task.owner
+        });
+        if let Some(known) = known {
+            return Ok(Inserted::Known(known.task.id));
+        }
+        let (owner, used) = (task.owner.clone(), world.usage(&task.owner));
+        if used.retained >= quota.retained {
+            let limit = quota.retained;
+            return Err(StoreError::Full { limit });
+        }
+        if used.owner_open >= quota.owner_open {
+            let limit = quota.owner_open;
+            return Err(StoreError::OwnerBusy { owner, limit });
+        }
+        if used.owner_retained >= quota.owner_retained {
+            let limit = quota.owner_retained;
+            return Err(StoreError::OwnerFull { owner, limit });
+        }
+        world.added += 1;
+        let entry = Entry {
+            task: task.clone(),
+            body: None,
+            number: world.added,
+            offered: None,
+        };
+        world.tasks.insert(task.id, entry);
+        world.write(records);
+        Ok(Inserted::New(committed(&task)))
+    }
+
+    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
+        let mut world = self.world()?;
+        let (id, expected) = (replace.next.id, replace.expected);
+        let entry = world.tasks.get_mut(&id);
+        let Some(entry) = entry.filter(|entry| entry.task.revision == expected) else {
+            return Err(StoreError::Conflict { id, expected });
+        };
+        if entry.task.executor != replace.next.executor {
+            entry.offered = None;
+        }
+        entry.task = replace.next;
+        if replace.body.is_some() {
+            entry.body = replace.body;
+        }
+        let told = committed(&entry.task);
+        world.write(replace.records);
+        world.tell_others(replace.node, News::Changed(id));
+        Ok(told)
+    }
+
+    async fn remove(
+        &self,
+        node: NodeId,
+        tasks: Vec<(TaskId, Revision)>,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        let mut world = self.world()?;
+        let mut gone = Vec::new();
+        for (id, expected) in tasks {
+            let found = world.tasks.get(&id);
+            if found.is_some_and(|entry| entry.task.revision == expected) {
+                world.tasks.remove(&id);
+                world.tell_others(node, News::Changed(id));
+                gone.push(id);
+            }
+        }
+        Ok(gone)
+    }
+
+    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
+        Ok(self.world()?.reachable(scope, id).map(Entry::snapshot))
+    }
+
+    async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
+        let world = self.world()?;
+        Ok(world
+            .reachable(scope, id)
+            .map(|entry| committed(&entry.task)))
+    }
+
+    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
+        let world = self.world()?;
+        Ok(world
+            .reachable(scope, id)
+            .and_then(|entry| entry.body.clone()))
+    }
+
+    async fn page(
+        &self,
+        owner: &Owner,
+        after: Option<Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let world = self.world()?;
+        let mut own: Vec<_> = world
+            .tasks
+            .values()
+            .filter(|entry| entry.task.owner == *owner)
+            .filter(|entry| after.is_none_or(|after| entry.number < after.0))
+            .collect();
+        own.sort_by_key(|entry| std::cmp::Reverse(entry.number));
+        let shown = &own[..own.len().min(limit)];
+        let more = own.len() > shown.len();
+        Ok(Page {
+            tasks: shown.iter().map(|entry| entry.snapshot()).collect(),
+            next: shown
+                .last()
+                .filter(|_| more)
+                .map(|last| Position(last.number)),
+        })
+    }
+
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        let world = self.world()?;
+        let mut all: Vec<_> = world.tasks.values().map(|entry| &entry.task).collect();
+        all.sort_by_key(|task| task.due());
+        let now_due = all.iter().filter(|task| task.due() <= now).count();
+        let (named, left) = all.split_at(now_due.min(limit));
+        Ok(Due {
+            tasks: named.iter().map(|task| (task.id, task.revision)).collect(),
+            next: left.first().map(|task| task.due()),
+        })
+    }
+
+    async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
+        let mut world = self.world()?;
+        let World { tasks, nodes, .. } = &mut *world;
+        let lives = |node: &NodeId| nodes.contains_key(node);
+        let orphans = tasks.values_mut().filter(|entry| {
+            let offered = entry.offered.as_ref().is_some_and(lives);
+            entry.is_open() && !lives(&entry.task.executor) && !offered
+        });
+        let offers = orphans.take(limit).map(|entry| {
+            entry.offered = Some(node);
+            committed(&entry.task)
+        });
+        Ok(offers.collect())
+    }
+
+    async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError> {
+        Ok(self.world()?.usage(owner))
+    }
+
+    async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
+        self.world()?.write(records);
+        Ok(())
+    }
+
+    async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {
+        let world = self.world()?;
+        Ok(world
+            .records
+            .get(key)
+            .filter(|record| record.lives(now))
+            .cloned())
+    }
+
+    async fn records(
+        &self,
+        kind: &str,
+        owner: Option<&Owner>,
+        now: Timestamp,
+    ) -> Result<Vec<Record>, StoreError> {
+        let world = self.world()?;
+        let found = world.records.values().filter(|record| {
+            let owned = owner.is_none() || record.owner.as_ref() == owner;
+            &*record.key.kind == kind && owned && record.lives(now)
+        });
+        Ok(found.cloned().collect())
+    }
+
+    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
+        let (tell, feed) = mpsc::unbounded_channel();
+        self.world()?.nodes.insert(node, tell);
+        Ok(feed)
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        let mut world = self.world()?;
+        world.nodes.remove(&node);
+        world.tell_others(node, News::Orphans);
+        Ok(())
+    }
+
+    fn health(&self) -> watch::Receiver<Health> {
+        self.health.subscribe()
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.health.send_replace(Health::Closed);
+        Ok(())
+    }
+}
+
+fn committed(task: &Task) -> Committed<Task> {
+    Committed::confirmed_by_backend(task.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    outlast_engine::store_laws!(async { super::ModelStore::new() });
+}
