@@ -69,8 +69,13 @@ pub fn set(object: RawRef<'_>, path: &[&str], value: RawRef<'_>) -> Result<Raw, 
 
 /// `object` without the member at the end of `path`, and without steps that this leaves empty.
 pub fn remove(object: RawRef<'_>, path: &[&str]) -> Result<Raw, NotAnObject> {
-    let text = remove_text(object.as_str(), path)?;
+    let text = without(object, path)?;
     Ok(RawRef::scanned(&text).to_raw())
+}
+
+/// The text of what [`remove`] returns, borrowed where nothing changes.
+pub(crate) fn without<'a>(object: RawRef<'a>, path: &[&str]) -> Result<Cow<'a, str>, NotAnObject> {
+    remove_text(object.as_str(), path)
 }
 
 /// The elements of an unopened array, or `None` if the value is not an array.

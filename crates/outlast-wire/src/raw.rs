@@ -152,6 +152,12 @@ impl From<Box<RawValue>> for Raw {
     }
 }
 
+impl<'a> From<&'a Raw> for RawRef<'a> {
+    fn from(raw: &'a Raw) -> Self {
+        raw.borrow()
+    }
+}
+
 impl PartialEq for Raw {
     fn eq(&self, other: &Self) -> bool {
         self.as_str() == other.as_str()

@@ -49,12 +49,13 @@ pub fn complete(result: RawRef<'_>) -> Result<Raw, NotAnObject> {
 /// A result as `tasks/get` inlines it: with the discriminator (A2-1), without the V1 mark
 /// (V2-GET-7, BR-RES-2).
 pub fn inlined(result: RawRef<'_>) -> Result<Cow<'_, str>, NotAnObject> {
-    let marked = meta::value(result, meta::RELATED_TASK).is_some();
-    if !marked {
-        return completed(result);
+    match object::without(result, &[meta::META, meta::RELATED_TASK])? {
+        Cow::Borrowed(_) => completed(result),
+        Cow::Owned(unmarked) => {
+            let text = completed(RawRef::scanned(&unmarked))?.into_owned();
+            Ok(Cow::Owned(text))
+        }
     }
-    let unmarked = meta::unrelate(result)?;
-    completed(unmarked.borrow()).map(|text| Cow::Owned(text.into_owned()))
 }
 
 /// An error with a code that V2 allows (V2-CODE-2); every other byte stays.
@@ -118,6 +119,10 @@ mod tests {
             (
                 r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"},"k":1},"x":1}"#,
                 r#"{"_meta":{"k":1},"x":1,"resultType":"complete"}"#,
+            ),
+            (
+                r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}},"_meta":{"k":1}}"#,
+                r#"{"_meta":{"k":1},"resultType":"complete"}"#,
             ),
         ] {
             assert_eq!(inlined(RawRef::parse(before).unwrap()).unwrap(), after);
