@@ -1,2 +1,39 @@
-//! The `outlast` command.
-fn main() {}
+//! The `outlast` command: data to stdout, talk to stderr, a next step after each error.
+
+mod args;
+mod demo;
+mod exit;
+mod place;
+mod tasks;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("outlast: the runtime did not start: {error}");
+            return exit::FAILED.into();
+        }
+    };
+    let done = runtime.block_on(async {
+        match args.command {
+            Command::Demo(demo) => demo::run(demo).await,
+            Command::Tasks(tasks) => tasks::run(tasks).await,
+        }
+    });
+    // What still runs belongs to tasks that the next start settles.
+    runtime.shutdown_background();
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("outlast: {failure}");
+            failure.code().into()
+        }
+    }
+}

@@ -9,6 +9,7 @@ mod id;
 mod origin;
 mod outcome;
 mod policy;
+mod view;
 mod world;
 
 pub mod engine;

@@ -1,1 +1,12 @@
-//! outlast
+//! Durable MCP tasks for Rust programs.
+//!
+//! The library people add: tools that run as tasks today; fronts, backs and the gateway are built on
+//! the same [`engine`]. No terminal and no home directory here: those belong to the command line.
+
+mod tools;
+
+pub use outlast_engine as engine;
+pub use outlast_store as store;
+pub use outlast_wire as wire;
+
+pub use tools::{Arguments, BadArguments, Tool, ToolFailure, ToolResult, Tools, text};

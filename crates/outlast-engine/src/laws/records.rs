@@ -136,13 +136,13 @@ pub async fn record_expires_exactly(store: &Arc<dyn Store>) {
 pub async fn sweep_spares_living_records(store: &Arc<dyn Store>) {
     let brief = Record {
         expires: Some(CREATED.plus(10)),
-        ..record("session", "brief")
+        ..record("session", "b brief")
     };
     let renewed = Record {
         expires: Some(CREATED.plus(10)),
-        ..record("session", "renewed")
+        ..record("session", "a renewed")
     };
-    let eternal = record("session", "eternal");
+    let eternal = record("session", "c eternal");
     write(store, [put(&brief), put(&renewed), put(&eternal)]).await;
     let renewed = Record {
         expires: Some(CREATED.plus(30)),
@@ -154,8 +154,9 @@ pub async fn sweep_spares_living_records(store: &Arc<dyn Store>) {
         store.due(now, 100).await.expect("the store is open");
     }
     let left = store.records("session", None, now).await;
-    let left = left.expect("the store is open");
-    assert_eq!(left, [eternal, renewed]);
+    let mut left = left.expect("the store is open");
+    left.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(left, [renewed, eternal]);
 }
 
 /// A record that comes with a new task is there with it.

@@ -61,6 +61,8 @@ pub async fn key_is_known_after_the_end(store: &Arc<dyn Store>) {
 
 /// A key is free again when its task was removed.
 pub async fn key_is_free_after_removal(store: &Arc<dyn Store>) {
+    // The owner is known by another task all the while.
+    let stays = stored(store, task_with_key(100, &ada(), "stays")).await;
     for n in 0..4 {
         assert_eq!(known(store, task_with_key(n, &ada(), "k")).await, None);
         let mut task = loaded(store, id(n)).await.expect("it is there");
@@ -69,6 +71,8 @@ pub async fn key_is_free_after_removal(store: &Arc<dyn Store>) {
         }
         removed(store, &task).await;
     }
+    let again = known(store, task_with_key(101, &ada(), "stays")).await;
+    assert_eq!(again, Some(stays.id));
 }
 
 /// A task that was refused does not take its key.

@@ -6,6 +6,7 @@ use proptest::sample::subsequence;
 use super::lives::{life, outcome};
 use crate::laws::given;
 use crate::outcome::{Ending, Outcome};
+use crate::store::Brief;
 use crate::task::{Happening, State, Task, Timeline};
 use crate::transition::{Command, Effect, Next, Refused};
 
@@ -154,6 +155,22 @@ proptest! {
         for (_, next) in life.iter().filter_map(|event| event.stored()) {
             let restored = Task::restore((**next).clone());
             prop_assert_eq!(restored.as_ref(), Ok(next));
+        }
+    }
+
+    #[test]
+    fn a_brief_says_what_the_task_says(life in life()) {
+        for (_, next) in life.iter().filter_map(|event| event.stored()) {
+            let Some(brief) = Brief::of(next) else {
+                prop_assert_eq!(next.state.ending(), None);
+                continue;
+            };
+            prop_assert_eq!(Some(brief.ending), next.state.ending());
+            prop_assert_eq!((brief.id, &brief.owner), (next.id, &next.owner));
+            prop_assert_eq!((brief.revision, brief.attempt), (next.revision, next.attempt));
+            prop_assert_eq!((brief.created, brief.updated), (next.created, next.updated));
+            prop_assert_eq!((&brief.message, brief.ttl), (&next.message, next.lifetime.ttl));
+            prop_assert_eq!((brief.expires(), &brief.request_key), (next.due(), &next.request_key));
         }
     }
 

@@ -1,0 +1,115 @@
+//! `outlast demo`: sample tools as durable tasks on an embedded store, in this process for now.
+
+mod narrate;
+mod tools;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::engine::engine::{Event, NewCall};
+use outlast::engine::store::Snapshot;
+use outlast::engine::{Answer, Engine, Owner, Scope, TaskId};
+use outlast::wire::Raw;
+
+use crate::args;
+use crate::exit::Failure;
+use crate::place;
+use narrate::say;
+
+/// Whose tasks the demo makes.
+pub(crate) const OWNER: &str = "local";
+
+pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
+    let url = match args.store {
+        Some(url) => url,
+        None => place::demo_store()?,
+    };
+    let store = outlast::store::open_store(&url, Default::default()).await?;
+    let tools = Arc::new(tools::samples(Duration::from_millis(args.step_ms)));
+    let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
+    let (engine, recovered) = builder.open().await?;
+    narrate::welcome(&url, &engine, recovered).await?;
+
+    let rounds = async {
+        for round in 1..=args.rounds {
+            if args.rounds > 1 {
+                say(format_args!("round {round} of {}", args.rounds));
+            }
+            run_samples(&engine, &tools).await?;
+        }
+        Ok::<_, Failure>(())
+    };
+    let done = tokio::select! {
+        done = rounds => done,
+        _ = tokio::signal::ctrl_c() => {
+            say(format_args!("stopping: what runs has 10 s to finish, the rest is settled at the next start"));
+            Ok(())
+        }
+    };
+    engine.clone().shutdown(Duration::from_secs(10)).await?;
+    done?;
+    narrate::farewell(&url, &engine).await?;
+    store.close().await?;
+    Ok(())
+}
+
+/// Runs every sample once, all at the same time, and tells what happens.
+async fn run_samples(engine: &Engine, tools: &outlast::Tools) -> Result<(), Failure> {
+    let mut watched = tokio::task::JoinSet::new();
+    for (tool, arguments) in tools::calls() {
+        let call = NewCall::new(Owner::new(OWNER), tools.origin(RUNNER, tool, arguments));
+        let created = engine.create(call).await?;
+        let id = created.task().id;
+        say(format_args!(
+            "{tool:<10} {id}  working         accepted and stored"
+        ));
+        watched.spawn(follow(engine.clone(), id, tool));
+    }
+    while let Some(followed) = watched.join_next().await {
+        followed.map_err(std::io::Error::other)??;
+    }
+    Ok(())
+}
+
+/// Tells what happens to a task until it ends, and answers its questions as a person would.
+async fn follow(engine: Engine, id: TaskId, tool: &'static str) -> Result<(), Failure> {
+    let scope = Scope::Of(Owner::new(OWNER));
+    let mut watch = engine.watch(&scope, id).await?;
+    if let Snapshot::Open(task) = &watch.first {
+        answer(&engine, task).await?;
+    }
+    while let Some(event) = watch.next().await {
+        narrate::event(tool, id, &event);
+        if let Event::Stored(task) = &event {
+            answer(&engine, task).await?;
+        }
+    }
+    let settled = engine.wait(&scope, id).await?;
+    narrate::outcome(tool, id, &settled);
+    Ok(())
+}
+
+async fn answer(engine: &Engine, task: &outlast::engine::Task) -> Result<(), Failure> {
+    let Some(outstanding) = task.outstanding() else {
+        return Ok(());
+    };
+    let yes =
+        Raw::encode(&serde_json::json!({ "action": "accept", "content": { "confirm": true } }))
+            .map_err(std::io::Error::other)?;
+    let answers: BTreeMap<_, _> = outstanding
+        .iter()
+        .map(|(key, _)| (key.clone(), Answer::Result(yes.clone())))
+        .collect();
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    say(format_args!(
+        "           {}  (the demo answers: yes)",
+        task.id
+    ));
+    engine
+        .answer(&Scope::Of(task.owner.clone()), task.id, answers)
+        .await?;
+    Ok(())
+}
+
+const RUNNER: &str = "demo";

@@ -1,0 +1,30 @@
+//! Where things lie on this machine.
+
+use std::path::PathBuf;
+
+use outlast::store::StoreUrl;
+
+/// The store of `outlast demo`: a file in the data directory of the platform.
+pub(crate) fn demo_store() -> std::io::Result<StoreUrl> {
+    let folder = data_folder();
+    std::fs::create_dir_all(&folder)?;
+    Ok(StoreUrl::Sqlite(folder.join("demo.db")))
+}
+
+/// The text that names `url` on a command line.
+pub(crate) fn shown(url: &StoreUrl) -> String {
+    match url {
+        StoreUrl::Memory => "memory:".into(),
+        StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
+    }
+}
+
+fn data_folder() -> PathBuf {
+    let home = || std::env::home_dir().unwrap_or_else(std::env::temp_dir);
+    let base = match std::env::var_os("XDG_DATA_HOME").filter(|set| !set.is_empty()) {
+        Some(set) => PathBuf::from(set),
+        None if cfg!(target_os = "macos") => home().join("Library/Application Support"),
+        None => home().join(".local/share"),
+    };
+    base.join("outlast")
+}
