@@ -7,14 +7,44 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::options::{Durability, SqliteOptions};
 
-/// The connection that writes. There is one.
+/// The connection that writes. There is one. Changes nothing in a file that is ours.
 pub(super) fn writing(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+    set_up(open_to_write(path)?, options)
+}
+
+/// A connection to an empty file, which it gives the shape that a file keeps for life.
+pub(super) fn creating(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
+    let connection = open_to_write(path)?;
+    connection.pragma_update(None, "page_size", PAGE)?;
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    set_up(connection, options)
+}
+
+/// A connection that only reads.
+pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.pragma_update(None, "cache_size", -(8 << 10))?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "mmap_size", 0)?;
+    Ok(connection)
+}
+
+/// How many pages the file may have.
+pub(super) fn page_limit(options: &SqliteOptions) -> Option<u64> {
+    let bytes = options.max_bytes?;
+    Some((bytes / PAGE as u64).max(1))
+}
+
+fn open_to_write(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
-    // Takes effect in a new file only.
-    connection.pragma_update(None, "page_size", PAGE)?;
-    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    Ok(connection)
+}
+
+fn set_up(connection: Connection, options: &SqliteOptions) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let synchronous = match options.durability {
         Durability::Power => "FULL",
@@ -37,23 +67,6 @@ pub(super) fn writing(path: &Path, options: &SqliteOptions) -> rusqlite::Result<
         connection.pragma_update(None, "max_page_count", pages.cast_signed())?;
     }
     Ok(connection)
-}
-
-/// A connection that only reads.
-pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
-    connection.pragma_update(None, "cache_size", -(8 << 10))?;
-    connection.pragma_update(None, "temp_store", "MEMORY")?;
-    connection.pragma_update(None, "mmap_size", 0)?;
-    Ok(connection)
-}
-
-/// How many pages the file may have.
-pub(super) fn page_limit(options: &SqliteOptions) -> Option<u64> {
-    let bytes = options.max_bytes?;
-    Some((bytes / PAGE as u64).max(1))
 }
 
 /// How long to wait for another program that looks into the file.

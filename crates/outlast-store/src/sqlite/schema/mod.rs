@@ -33,7 +33,7 @@ pub(super) fn create(path: &Path, options: &SqliteOptions) -> Result<(), OpenErr
         }
     }
     drop(file::open_private(&draft).map_err(OpenError::io(&draft))?);
-    let mut connection = connect::writing(&draft, options).map_err(OpenError::sqlite(&draft))?;
+    let mut connection = connect::creating(&draft, options).map_err(OpenError::sqlite(&draft))?;
     connection
         .pragma_update(None, "application_id", APPLICATION)
         .map_err(OpenError::sqlite(&draft))?;

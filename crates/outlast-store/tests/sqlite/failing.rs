@@ -1,0 +1,194 @@
+//! A disk that does not confirm: nothing is acknowledged, nothing acknowledged is lost, and the store
+//! recovers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::laws::given;
+use outlast_engine::store::{Health, News};
+use outlast_engine::{Scope, Store, StoreError};
+use outlast_store::sqlite::{FailAs, Moment};
+
+use crate::opened::{Place, Saboteur, recovered};
+
+async fn sabotaged(place: &Place) -> (Arc<Saboteur>, Arc<dyn Store>) {
+    let probe = Arc::new(Saboteur::default());
+    let store = place.open_with(probe.options()).await;
+    (probe, store)
+}
+
+fn is_unavailable<T>(written: &Result<T, StoreError>) -> bool {
+    matches!(written, Err(StoreError::Unavailable(_)))
+}
+
+#[tokio::test]
+async fn a_failed_commit_is_unavailable_and_passes() {
+    let place = Place::new();
+    let (probe, store) = sabotaged(&place).await;
+    let kept = given::stored(&store, given::task(1)).await;
+
+    probe.fail(Moment::BeforeCommit, FailAs::FsyncError);
+    let insert = store.insert(given::insertion(given::task_with_key(
+        2,
+        &given::ada(),
+        "k",
+    )));
+    assert!(is_unavailable(&insert.await));
+    assert!(matches!(*store.health().borrow(), Health::Down(_)));
+    assert_eq!(given::shown(&store, given::id(2)).await, None);
+    let meanwhile = store.insert(given::insertion(given::task(3))).await;
+    assert!(is_unavailable(&meanwhile), "down for everybody");
+    assert!(given::shown(&store, kept.id).await.is_some(), "reads go on");
+
+    recovered(&store).await;
+    let again = given::stored(&store, given::task_with_key(2, &given::ada(), "k")).await;
+    given::ended(&store, &again, given::result("2")).await;
+    given::ended(&store, &kept, given::result("1")).await;
+    let usage = store.usage(&given::ada()).await.unwrap();
+    assert_eq!((usage.owner_open, usage.owner_retained), (0, 2));
+    drop(store);
+    let store = place.open().await;
+    assert_eq!(
+        given::listed(&store, &given::ada(), 9).await,
+        [again.id, kept.id]
+    );
+}
+
+#[tokio::test]
+async fn an_insertion_that_nobody_heard_of_is_undone() {
+    let place = Place::new();
+    let (probe, store) = sabotaged(&place).await;
+    probe.fail(Moment::AfterCommit, FailAs::FsyncError);
+    let insert = store.insert(given::insertion(given::task_with_key(
+        1,
+        &given::ada(),
+        "k",
+    )));
+    assert!(is_unavailable(&insert.await));
+    assert_eq!(
+        place.look::<u32>("SELECT count(*) FROM tasks"),
+        1,
+        "it did reach the file"
+    );
+
+    recovered(&store).await;
+    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);
+    assert_eq!(given::shown(&store, given::id(1)).await, None);
+    given::stored(&store, given::task_with_key(1, &given::ada(), "k")).await;
+}
+
+#[tokio::test]
+async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
+    let place = Place::new();
+    let (probe, store) = sabotaged(&place).await;
+    let mut feed = store.join(given::HERE).await.unwrap();
+    let ending = given::stored(&store, given::task(1)).await;
+    let leaving = given::stored(&store, given::task(2)).await;
+
+    probe.fail(Moment::AfterCommit, FailAs::FsyncError);
+    let end = given::change(
+        &ending,
+        given::end(&ending, given::result("7")),
+        given::CREATED,
+    );
+    assert!(is_unavailable(&store.replace(end).await));
+    assert_eq!(given::shown_open(&store, ending.id).await, ending);
+    recovered(&store).await;
+    assert!(given::shown_ended(&store, ending.id).await.revision.0 == 2);
+    assert_eq!(given::body(&store, ending.id).await, Some(given::raw("7")));
+    assert_eq!(
+        feed.recv().await,
+        Some(News::Changed(ending.id)),
+        "its own node hears of it"
+    );
+
+    probe.fail(Moment::AfterCommit, FailAs::FsyncError);
+    let gone = store.remove(given::HERE, vec![(leaving.id, leaving.revision)]);
+    assert!(is_unavailable(&gone.await));
+    recovered(&store).await;
+    assert_eq!(given::shown(&store, leaving.id).await, None);
+    assert_eq!(feed.recv().await, Some(News::Changed(leaving.id)));
+    let usage = store.usage(&given::ada()).await.unwrap();
+    assert_eq!((usage.open, usage.retained), (0, 1));
+}
+
+#[tokio::test]
+async fn a_change_that_never_reached_the_file_is_gone() {
+    let place = Place::new();
+    let (probe, store) = sabotaged(&place).await;
+    let task = given::stored(&store, given::task(1)).await;
+    probe.fail(Moment::BeforeCommit, FailAs::FsyncError);
+    let end = given::change(&task, given::end(&task, given::result("7")), given::CREATED);
+    assert!(is_unavailable(&store.replace(end).await));
+    recovered(&store).await;
+    assert_eq!(given::shown_open(&store, task.id).await, task);
+    given::ended(&store, &task, given::result("8")).await;
+    assert_eq!(given::body(&store, task.id).await, Some(given::raw("8")));
+}
+
+#[tokio::test]
+async fn a_store_stays_down_until_it_can_be_opened() {
+    let place = Place::new();
+    let (probe, store) = sabotaged(&place).await;
+    probe.fail(Moment::BeforeCommit, FailAs::FsyncError);
+    probe.fail(Moment::BeforeReopen, FailAs::FsyncError);
+    probe.fail(Moment::BeforeReopen, FailAs::FsyncError);
+    assert!(is_unavailable(
+        &store.insert(given::insertion(given::task(1))).await
+    ));
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    assert!(matches!(*store.health().borrow(), Health::Down(_)));
+    recovered(&store).await;
+    given::stored(&store, given::task(1)).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_down_can_be_closed() {
+    let place = Place::new();
+    let (probe, store) = sabotaged(&place).await;
+    let kept = given::stored(&store, given::task(1)).await;
+    probe.fail(Moment::BeforeCommit, FailAs::FsyncError);
+    assert!(is_unavailable(
+        &store.insert(given::insertion(given::task(2))).await
+    ));
+    store.close().await.unwrap();
+    assert_eq!(*store.health().borrow(), Health::Closed);
+    let store = place.open().await;
+    assert_eq!(given::listed(&store, &given::ada(), 9).await, [kept.id]);
+}
+
+#[tokio::test]
+async fn a_task_whose_row_somebody_deleted_fails_alone() {
+    let place = Place::new();
+    let store = place.open().await;
+    let lost = given::stored(&store, given::task(1)).await;
+    let fine = given::stored(&store, given::task(2)).await;
+    let file = rusqlite::Connection::open(place.path()).unwrap();
+    let id = lost.id.to_string();
+    file.execute("DELETE FROM tasks WHERE id = ?1", [&id])
+        .unwrap();
+
+    let change = |task| given::change(task, given::status(task, "on"), given::CREATED);
+    let (first, second) = tokio::join!(store.replace(change(&lost)), store.replace(change(&fine)));
+    let refused = first.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
+    assert!(refused.to_string().contains(&id), "{refused}");
+    assert_eq!(second.unwrap().revision.0, 2);
+    assert_eq!(*store.health().borrow(), Health::Ready);
+}
+
+#[tokio::test]
+async fn another_program_that_writes_is_waited_for() {
+    let place = Place::new();
+    let store = place.open().await;
+    let task = given::stored(&store, given::task(1)).await;
+    let other = rusqlite::Connection::open(place.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let end = given::ended(&store, &task, given::result("1"));
+    let release = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        other.execute_batch("ROLLBACK").unwrap();
+    };
+    tokio::join!(end, release);
+    assert!(store.body(&Scope::Anyone, task.id).await.unwrap().is_some());
+}

@@ -1,0 +1,166 @@
+//! The file: private, never overwritten, refused with a reason.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use outlast_engine::laws::given;
+use outlast_store::OpenError;
+
+use crate::opened::Place;
+
+#[tokio::test]
+async fn files_are_for_their_owner_alone() {
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored(&store, given::task(1)).await;
+    let mode = |name: &str| {
+        let found = fs::metadata(place.file(name)).unwrap();
+        found.permissions().mode() & 0o777
+    };
+    for name in ["", "-wal", "-shm", ".lock", ".reserve"] {
+        assert_eq!(mode(&format!("tasks.db{name}")), 0o600, "{name}");
+    }
+    drop(store);
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o644)).unwrap();
+    let _store = place.open().await;
+    assert_eq!(mode("tasks.db"), 0o600, "a file that others could read");
+}
+
+#[tokio::test]
+async fn a_closed_store_is_one_file() {
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored(&store, given::task(1)).await;
+    store.close().await.unwrap();
+    assert!(!place.file("tasks.db-wal").exists());
+    assert!(!place.file("tasks.db-shm").exists());
+    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 1);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_left_alone() {
+    let place = Place::new();
+    for bytes in [&b"Dear diary"[..], &[0; 8192], b"SQLite format 3\0"] {
+        fs::write(place.path(), bytes).unwrap();
+        let refused = place.refusal().await.to_string();
+        assert!(refused.contains("tasks.db"), "{refused}");
+        assert_eq!(fs::read(place.path()).unwrap(), bytes);
+    }
+}
+
+#[tokio::test]
+async fn the_database_of_another_program_is_left_alone() {
+    let place = Place::new();
+    let other = rusqlite::Connection::open(place.path()).unwrap();
+    other
+        .execute_batch("CREATE TABLE songs (title TEXT)")
+        .unwrap();
+    drop(other);
+    let before = fs::read(place.path()).unwrap();
+    let refused = place.refusal().await;
+    assert!(matches!(refused, OpenError::Foreign { .. }), "{refused}");
+    assert!(refused.to_string().contains("another program"), "{refused}");
+    assert_eq!(fs::read(place.path()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_left_alone() {
+    let place = Place::new();
+    place.open().await.close().await.unwrap();
+    let newer = rusqlite::Connection::open(place.path()).unwrap();
+    newer.pragma_update(None, "user_version", 7).unwrap();
+    drop(newer);
+    let before = fs::read(place.path()).unwrap();
+    let refused = place.refusal().await;
+    assert!(
+        matches!(
+            refused,
+            OpenError::Newer {
+                found: 7,
+                known: 1,
+                ..
+            }
+        ),
+        "{refused}"
+    );
+    let words = refused.to_string();
+    assert!(
+        words.contains("version 7") && words.contains("up to 1"),
+        "{words}"
+    );
+    assert_eq!(fs::read(place.path()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_left_alone() {
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored_all(&store, 0..200).await;
+    store.close().await.unwrap();
+    let mut bytes = fs::read(place.path()).unwrap();
+    bytes[3 * 8192..].fill(0xa5);
+    fs::write(place.path(), &bytes).unwrap();
+    let refused = place.refusal().await;
+    assert!(matches!(refused, OpenError::Corrupt { .. }), "{refused}");
+    assert_eq!(fs::read(place.path()).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_row_that_is_no_task_is_named() {
+    let place = Place::new();
+    let store = place.open().await;
+    let task = given::stored(&store, given::task(1)).await;
+    store.close().await.unwrap();
+    let file = rusqlite::Connection::open(place.path()).unwrap();
+    file.execute("UPDATE tasks SET state = 'dreaming'", ())
+        .unwrap();
+    drop(file);
+    let refused = place.refusal().await;
+    assert!(matches!(refused, OpenError::Corrupt { .. }), "{refused}");
+    let words = refused.to_string();
+    assert!(
+        words.contains(&task.id.to_string()) && words.contains("dreaming"),
+        "{words}"
+    );
+}
+
+#[tokio::test]
+async fn an_ended_task_that_is_damaged_is_named_when_it_is_read() {
+    let place = Place::new();
+    let store = place.open().await;
+    let task = given::stored(&store, given::task(1)).await;
+    given::ended(&store, &task, given::result("{}")).await;
+    let file = rusqlite::Connection::open(place.path()).unwrap();
+    file.execute("UPDATE tasks SET body = '{', timeline = '?'", ())
+        .unwrap();
+    let scope = outlast_engine::Scope::Anyone;
+    for refused in [
+        store.body(&scope, task.id).await.unwrap_err(),
+        store.load(&scope, task.id).await.unwrap_err(),
+    ] {
+        assert!(
+            matches!(refused, outlast_engine::StoreError::Corrupt(_)),
+            "{refused}"
+        );
+        assert!(
+            refused.to_string().contains(&task.id.to_string()),
+            "{refused}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_path_into_nowhere_is_refused() {
+    let place = Place::new();
+    let path = place.file("no/such/folder/tasks.db");
+    let refused = outlast_store::Sqlite::open(path, Default::default()).await;
+    assert!(matches!(refused, Err(OpenError::Io { .. })));
+}
+
+#[test]
+fn a_store_opens_without_a_runtime() {
+    let place = Place::new();
+    for _ in 0..2 {
+        outlast_store::Sqlite::open_blocking(place.path(), Default::default()).unwrap();
+    }
+}

@@ -1,0 +1,92 @@
+//! One process per file.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use outlast_engine::laws::given;
+use outlast_store::{OpenError, Sqlite, SqliteOptions};
+
+use crate::opened::Place;
+
+/// Another process of this test program, in which only `test` runs, for `place`.
+pub(crate) fn another_process(place: &Place, test: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--ignored"])
+        .env(PLACE, place.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The file that this process was started for.
+pub(crate) fn given_path() -> Option<String> {
+    std::env::var(PLACE).ok()
+}
+
+/// What the process says after `word`, line by line.
+pub(crate) fn said(child: &mut Child, word: &'static str) -> impl Iterator<Item = String> {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.map_while(Result::ok).filter_map(move |line| {
+        let at = line.find(word)?;
+        Some(line[at + word.len()..].trim().to_owned())
+    })
+}
+
+#[tokio::test]
+#[ignore = "runs in a process of its own, started by the test below"]
+async fn hold_the_file() {
+    let Some(path) = given_path() else { return };
+    let _store = Sqlite::open(path, SqliteOptions::default()).await.unwrap();
+    println!("\nholding it");
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn a_second_process_is_refused_and_told_of_the_first() {
+    let place = Place::new();
+    let mut first = another_process(&place, "locking::hold_the_file");
+    said(&mut first, "holding").next().unwrap();
+
+    let refused = place.refusal().await;
+    assert!(matches!(refused, OpenError::InUse { .. }), "{refused}");
+    let words = refused.to_string();
+    let process = format!("in use by process {} (sqlite-", first.id());
+    assert!(words.contains(&process), "{words}");
+    assert!(words.contains(" since 20"), "{words}");
+    assert!(words.contains("choose another --store"), "{words}");
+
+    // SIGKILL: nothing is cleaned up, the lock is free all the same.
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let store = place.open().await;
+    given::stored(&store, given::task(1)).await;
+}
+
+#[tokio::test]
+async fn a_second_store_in_the_same_process_is_refused() {
+    let place = Place::new();
+    let first = place.open().await;
+    let refused = place.refusal().await.to_string();
+    let process = format!("process {} ", std::process::id());
+    assert!(refused.contains(&process), "{refused}");
+    // The attempt did not disturb the first.
+    given::stored(&first, given::task(1)).await;
+
+    first.close().await.unwrap();
+    let second = place.open().await;
+    drop(second);
+    place.open().await;
+}
+
+#[tokio::test]
+async fn a_file_has_one_lock_however_it_is_named() {
+    let place = Place::new();
+    let _first = place.open().await;
+    let link = place.file("link.db");
+    std::os::unix::fs::symlink(place.path(), &link).unwrap();
+    let refused = Sqlite::open(link, SqliteOptions::default()).await;
+    assert!(matches!(refused, Err(OpenError::InUse { .. })));
+}
+
+const PLACE: &str = "OUTLAST_TEST_STORE";

@@ -1,0 +1,102 @@
+//! A store in a folder of its own, a probe that fails on demand, and a look into the file.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outlast_engine::Store;
+use outlast_engine::store::Health;
+use outlast_store::sqlite::{FailAs, Moment, Probe, Verdict};
+use outlast_store::{OpenError, Sqlite, SqliteOptions};
+use tempfile::TempDir;
+
+/// A folder for a store.
+pub(crate) struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        Self { folder }
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.file("tasks.db")
+    }
+
+    pub(crate) async fn open(&self) -> Arc<dyn Store> {
+        self.open_with(SqliteOptions::default()).await
+    }
+
+    pub(crate) async fn open_with(&self, options: SqliteOptions) -> Arc<dyn Store> {
+        Arc::new(Sqlite::open(self.path(), options).await.unwrap())
+    }
+
+    pub(crate) async fn refusal(&self) -> OpenError {
+        let opened = Sqlite::open(self.path(), SqliteOptions::default()).await;
+        opened.expect_err("the file is refused")
+    }
+
+    /// What another program sees in the file.
+    pub(crate) fn look<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
+        let file = rusqlite::Connection::open(self.path()).unwrap();
+        file.query_row(sql, (), |row| row.get(0)).unwrap()
+    }
+}
+
+/// Fails as told, and counts.
+#[derive(Default)]
+pub(crate) struct Saboteur {
+    planned: Mutex<VecDeque<(Moment, FailAs)>>,
+    commits: AtomicUsize,
+}
+
+impl Saboteur {
+    pub(crate) fn options(self: &Arc<Self>) -> SqliteOptions {
+        SqliteOptions {
+            probe: Some(self.clone()),
+            ..SqliteOptions::default()
+        }
+    }
+
+    /// Fails the next time that `moment` comes, after the failures that are planned already.
+    pub(crate) fn fail(&self, moment: Moment, fail: FailAs) {
+        self.planned.lock().unwrap().push_back((moment, fail));
+    }
+
+    pub(crate) fn commits(&self) -> usize {
+        self.commits.load(Ordering::SeqCst)
+    }
+}
+
+impl Probe for Saboteur {
+    fn at(&self, moment: Moment) -> Verdict {
+        if moment == Moment::AfterCommit {
+            self.commits.fetch_add(1, Ordering::SeqCst);
+        }
+        let mut planned = self.planned.lock().unwrap();
+        match planned.front() {
+            Some((at, fail)) if *at == moment => {
+                let fail = *fail;
+                planned.pop_front();
+                Verdict::Fail(fail)
+            }
+            _ => Verdict::Go,
+        }
+    }
+}
+
+/// Waits until the store is well.
+pub(crate) async fn recovered(store: &Arc<dyn Store>) {
+    let mut health = store.health();
+    let ready = health.wait_for(|health| *health == Health::Ready);
+    let ready = tokio::time::timeout(Duration::from_secs(20), ready).await;
+    drop(ready.expect("it recovers in time").unwrap());
+}

@@ -1,0 +1,143 @@
+//! A full disk refuses new tasks and finishes those that exist.
+
+use std::sync::Arc;
+
+use outlast_engine::laws::given;
+use outlast_engine::store::Health;
+use outlast_engine::{Store, StoreError, Task};
+use outlast_store::SqliteOptions;
+use outlast_store::sqlite::{FailAs, Moment};
+
+use crate::opened::{Place, Saboteur, recovered};
+
+#[tokio::test]
+async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
+    let place = Place::new();
+    let probe = Arc::new(Saboteur::default());
+    let store = place.open_with(probe.options()).await;
+    let task = given::stored(&store, given::task(1)).await;
+
+    probe.fail(Moment::BeforeCommit, FailAs::DiskFull);
+    let end = given::change(&task, given::end(&task, given::result("1")), given::CREATED);
+    let (refused, finished) = tokio::join!(
+        store.insert(given::insertion(given::task(2))),
+        store.replace(end)
+    );
+    let words = refused.unwrap_err().to_string();
+    assert!(
+        words.contains("disk full: new tasks are refused"),
+        "{words}"
+    );
+    assert_eq!(finished.unwrap().revision.0, 2);
+    assert!(matches!(*store.health().borrow(), Health::NoRoom(_)));
+    assert!(
+        !place.file("tasks.db.reserve").exists(),
+        "the reserve is given up"
+    );
+
+    recovered(&store).await;
+    assert!(
+        place.file("tasks.db.reserve").exists(),
+        "there is a reserve again"
+    );
+    given::stored(&store, given::task(2)).await;
+}
+
+#[tokio::test]
+async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
+    let place = Place::new();
+    let options = SqliteOptions {
+        max_bytes: Some(2 << 20),
+        ..SqliteOptions::default()
+    };
+    let store = place.open_with(options.clone()).await;
+    let open = fill(&store).await;
+    assert!(open.len() > 100, "{} tasks", open.len());
+    assert!(matches!(*store.health().borrow(), Health::NoRoom(_)));
+
+    let mut ended = Vec::new();
+    for task in &open {
+        ended.push(given::ended(&store, task, given::result("1")).await);
+    }
+    let gone = ended.iter().map(|task| (task.id, task.revision)).collect();
+    let gone = store.remove(given::HERE, gone).await.unwrap();
+    assert_eq!(gone.len(), open.len());
+    recovered(&store).await;
+    assert_eq!(fill(&store).await.len(), open.len(), "all room is back");
+}
+
+#[tokio::test]
+async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
+    let place = Place::new();
+    let options = SqliteOptions {
+        max_bytes: Some(1 << 20),
+        ..SqliteOptions::default()
+    };
+    let store = place.open_with(options).await;
+    let open = fill(&store).await;
+    // Bodies of 100 kB, for which the reserve is too small at some point.
+    let body = format!("\"{}\"", "x".repeat(100_000));
+    let mut finished = Vec::new();
+    let refused = loop {
+        let task = &open[finished.len()];
+        let end = given::change(task, given::end(task, given::result(&body)), given::CREATED);
+        match store.replace(end).await {
+            Ok(task) => finished.push(task.shared()),
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
+    let stuck = &open[finished.len()];
+    assert_eq!(
+        given::shown_open(&store, stuck.id).await,
+        *stuck,
+        "nothing is lost"
+    );
+
+    // One batch in which an end does not fit and a removal makes room.
+    let end = || {
+        given::change(
+            stuck,
+            given::end(stuck, given::result(&body)),
+            given::CREATED,
+        )
+    };
+    let gone = finished
+        .iter()
+        .map(|task| (task.id, task.revision))
+        .collect();
+    let (_, gone) = tokio::join!(store.replace(end()), store.remove(given::HERE, gone));
+    assert_eq!(gone.unwrap().len(), finished.len());
+    if given::shown(&store, stuck.id)
+        .await
+        .unwrap()
+        .ending()
+        .is_none()
+    {
+        drop(store.replace(end()).await.unwrap());
+    }
+    let stuck = given::loaded(&store, stuck.id).await.unwrap();
+    given::removed(&store, &stuck).await;
+    given::removed(&store, open.last().unwrap()).await;
+    recovered(&store).await;
+}
+
+/// Stores tasks until no more are taken.
+async fn fill(store: &Arc<dyn Store>) -> Vec<Arc<Task>> {
+    let mut open = Vec::new();
+    for n in 0.. {
+        let mut origin = given::origin();
+        origin.params = Some(given::raw(&format!("\"{}\"", "p".repeat(2_000))));
+        let new = outlast_engine::task::NewTask {
+            origin: Arc::new(origin),
+            ..given::new_task(n)
+        };
+        let task = Task::new(new, given::CREATED);
+        match store.insert(given::insertion(task.clone())).await {
+            Ok(_) => open.push(Arc::new(task)),
+            Err(StoreError::Unavailable(_)) => break,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    open
+}

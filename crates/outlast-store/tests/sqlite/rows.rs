@@ -1,0 +1,135 @@
+//! Where a task stands in the file, and what a person sees there.
+
+use outlast_engine::laws::given;
+use outlast_engine::task::{Keep, Lifetime};
+use outlast_engine::transition::Command;
+use outlast_engine::{ErrorCode, Outcome};
+
+use crate::opened::Place;
+
+#[tokio::test]
+async fn the_end_moves_a_row_to_its_final_bucket() {
+    let place = Place::new();
+    let store = place.open().await;
+    let lifetime = Lifetime::new(given::TTL, Keep::WhileLive, None);
+    let task = given::stored(&store, given::task_living(1, lifetime)).await;
+    let first = bucket(&place);
+    assert_eq!(first, minutes(given::CREATED.0 + given::TTL));
+
+    let extended = Command::Extend {
+        ttl: 10 * given::TTL,
+    };
+    let task = given::changed(&store, &task, extended).await;
+    assert_eq!(bucket(&place), first, "an extension changes a column");
+    assert_eq!(expires(&place), given::CREATED.0 + 10 * given::TTL);
+
+    let task = given::ended(&store, &task, given::result("[1,2]")).await;
+    assert_eq!(bucket(&place), minutes(given::CREATED.0 + 10 * given::TTL));
+    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 1);
+    assert_eq!(
+        given::body(&store, task.id).await,
+        Some(given::raw("[1,2]"))
+    );
+    assert_eq!(given::loaded(&store, task.id).await, Some(task.clone()));
+
+    let last = bucket(&place);
+    let extended = Command::Extend {
+        ttl: 20 * given::TTL,
+    };
+    given::changed(&store, &task, extended).await;
+    assert_eq!(bucket(&place), last, "an extension changes a column");
+    given::removed(&store, &given::loaded(&store, task.id).await.unwrap()).await;
+    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);
+}
+
+#[tokio::test]
+async fn an_end_in_time_stays_in_its_row() {
+    let place = Place::new();
+    let store = place.open().await;
+    let task = given::stored(&store, given::task(1)).await;
+    let row = place.look::<i64>("SELECT row FROM tasks");
+    given::ended(&store, &task, given::result("1")).await;
+    assert_eq!(place.look::<i64>("SELECT row FROM tasks"), row);
+}
+
+#[tokio::test]
+async fn a_person_can_read_the_tables() {
+    let place = Place::new();
+    let store = place.open().await;
+    let working = given::stored(&store, given::task(1)).await;
+    given::changed(&store, &working, given::status(&working, "page 1 of 3")).await;
+    let asking = given::stored(&store, given::task(2)).await;
+    given::changed(&store, &asking, given::ask(&asking, "name")).await;
+    let failed = given::stored(&store, given::task(3)).await;
+    let error = Outcome::error(ErrorCode(-32603), "out of paper");
+    given::ended(&store, &failed, error).await;
+
+    let file = rusqlite::Connection::open(place.path()).unwrap();
+    let mut overview = file
+        .prepare("SELECT id, owner, state, what, message, created, expires FROM overview ORDER BY id = ?1, state")
+        .unwrap();
+    let lines = overview.query_map([failed.id.to_string()], |row| {
+        let cell = |n| {
+            row.get::<_, Option<String>>(n)
+                .map(Option::unwrap_or_default)
+        };
+        (0..7).map(cell).collect::<Result<Vec<_>, _>>()
+    });
+    let lines: Vec<Vec<String>> = lines.unwrap().map(Result::unwrap).collect();
+    let (created, expires) = ("2026-07-25 17:20:00", "2026-07-25 18:20:00");
+    let id = |task: &outlast_engine::Task| task.id.to_string();
+    assert_eq!(
+        lines,
+        [
+            [
+                &id(&asking),
+                "ada",
+                "awaiting_input",
+                "render",
+                "",
+                created,
+                expires
+            ],
+            [
+                &id(&working),
+                "ada",
+                "working",
+                "render",
+                "page 1 of 3",
+                created,
+                expires
+            ],
+            [
+                &id(&failed),
+                "ada",
+                "error",
+                "render",
+                "out of paper",
+                created,
+                expires
+            ],
+        ]
+    );
+    let asks: String = place.look("SELECT asks FROM tasks WHERE state = 'awaiting_input'");
+    assert_eq!(
+        asks,
+        r#"[{"key":"name","kind":"elicit_form","timing":"during_work","params":{"message":"who?"}}]"#
+    );
+    let timeline: String = place.look("SELECT timeline FROM tasks WHERE state = 'working'");
+    assert_eq!(
+        timeline,
+        r#"[{"at":1785000000000,"what":"created"},{"at":1785000001000,"what":{"status":"page 1 of 3"}}]"#
+    );
+}
+
+fn bucket(place: &Place) -> u64 {
+    place.look::<i64>("SELECT row >> 36 FROM tasks") as u64
+}
+
+fn expires(place: &Place) -> u64 {
+    place.look::<i64>("SELECT expires FROM tasks") as u64
+}
+
+fn minutes(millis: u64) -> u64 {
+    millis / 60_000
+}
