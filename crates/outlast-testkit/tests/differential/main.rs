@@ -1,0 +1,111 @@
+//! Two stores are told the same, step by step, and must say the same.
+//!
+//! Scripts are random; commands go through [`Task::apply`](outlast_engine::Task::apply), so that only
+//! what can happen to a task is stored. Positions and the order within a sweep are a store's own
+//! affair and are not compared.
+
+mod script;
+mod stage;
+
+use std::sync::Arc;
+
+use outlast_engine::{MemoryStore, Store};
+use outlast_store::{Durability, Sqlite, SqliteOptions};
+use outlast_testkit::ModelStore;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use script::{Scene, script};
+use stage::{Stage, Subject};
+
+/// A store in this process, which has nothing to reopen.
+struct InProcess(Arc<dyn Store>);
+
+#[async_trait::async_trait]
+impl Subject for InProcess {
+    fn store(&self) -> &Arc<dyn Store> {
+        &self.0
+    }
+
+    async fn reopen(&mut self) {}
+}
+
+/// A store in a file.
+struct InFile {
+    store: Arc<dyn Store>,
+    folder: TempDir,
+}
+
+impl InFile {
+    async fn new() -> Self {
+        let folder = TempDir::new().expect("there is room for a folder");
+        let store = open(&folder).await;
+        Self { store, folder }
+    }
+}
+
+#[async_trait::async_trait]
+impl Subject for InFile {
+    fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    async fn reopen(&mut self) {
+        self.store.close().await.expect("an open store is closed");
+        self.store = open(&self.folder).await;
+    }
+}
+
+async fn open(folder: &TempDir) -> Arc<dyn Store> {
+    let options = SqliteOptions {
+        // What is compared is what is said, not what survives the loss of power.
+        durability: Durability::Process,
+        ..SqliteOptions::default()
+    };
+    let store = Sqlite::open(folder.path().join("tasks.db"), options).await;
+    Arc::new(store.expect("the file can be opened"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn memory_does_what_the_model_does(script in script()) {
+        let model = InProcess(Arc::new(ModelStore::new()));
+        let memory = InProcess(Arc::new(MemoryStore::new()));
+        perform(model, async { memory }, &script)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn sqlite_does_what_memory_does(script in script()) {
+        let memory = InProcess(Arc::new(MemoryStore::new()));
+        perform(memory, InFile::new(), &script)?;
+    }
+}
+
+/// Plays a script to both and compares what they say.
+fn perform(
+    expected: impl Subject,
+    subject: impl Future<Output = impl Subject>,
+    script: &[Scene],
+) -> Result<(), TestCaseError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime can be built");
+    runtime.block_on(async {
+        let mut expected = Stage::new(expected);
+        let mut subject = Stage::new(subject.await);
+        for (n, scene) in script.iter().enumerate() {
+            let (says, should) = (subject.play(scene).await, expected.play(scene).await);
+            prop_assert_eq!(says, should, "scene {} was {:?}", n, scene);
+        }
+        let (says, should) = (subject.audit().await, expected.audit().await);
+        prop_assert_eq!(says, should, "at the end");
+        Ok(())
+    })
+}

@@ -1,0 +1,213 @@
+//! Random scripts: what is done to a store, in small numbers so that things meet.
+
+use outlast_engine::Outcome;
+use outlast_engine::laws::given::{raw, result};
+use outlast_engine::task::Keep;
+use outlast_engine::transition::Takeover;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+/// How many tasks, owners, nodes there are, and how many keys of each sort.
+pub(crate) const TASKS: u8 = 8;
+pub(crate) const OWNERS: u8 = 3;
+pub(crate) const NODES: u8 = 3;
+pub(crate) const KEYS: u8 = 4;
+
+/// One thing that is done.
+#[derive(Clone, Debug)]
+pub(crate) enum Scene {
+    Insert(NewOne),
+    /// A command is applied to a task, and the step stored.
+    Change {
+        task: u8,
+        deed: Deed,
+        /// Whether the step is computed from the newest revision.
+        hand: Hand,
+        /// How far the clock of the caller is off.
+        skew: i64,
+        records: Vec<Note>,
+    },
+    Remove(Vec<(u8, Hand)>),
+    /// A task is looked at by an owner, or by somebody who reaches all.
+    Look {
+        task: u8,
+        owner: Option<u8>,
+    },
+    /// An owner's list is walked in pages.
+    Walk {
+        owner: u8,
+        limit: usize,
+    },
+    /// Time passes, and what is due is asked for.
+    Due {
+        after: u64,
+    },
+    /// The same, but only a few are wanted.
+    SomeDue {
+        limit: usize,
+    },
+    Usage(u8),
+    Write(Vec<Note>),
+    Read(u8, u8),
+    ReadAll(u8, Option<u8>),
+    Join(u8),
+    Leave(u8),
+    Claim(u8),
+    /// The store is closed and opened again.
+    Reopen,
+}
+
+/// A task to be added.
+#[derive(Clone, Debug)]
+pub(crate) struct NewOne {
+    pub(crate) task: u8,
+    pub(crate) owner: u8,
+    pub(crate) key: Option<u8>,
+    pub(crate) executor: u8,
+    pub(crate) ttl: u64,
+    pub(crate) keep: Keep,
+    pub(crate) run_limit: Option<u64>,
+    /// The quota of running tasks, of tasks, of all tasks.
+    pub(crate) quota: (u32, u32, u64),
+    pub(crate) records: Vec<Note>,
+}
+
+/// Which revision a caller has in hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hand {
+    Newest,
+    First,
+}
+
+/// A command but for what depends on the task.
+#[derive(Clone, Debug)]
+pub(crate) enum Deed {
+    Ask(u8),
+    Withdraw(u8),
+    Answer(u8),
+    Confirm(u8),
+    Status(u8),
+    Attach,
+    CancelNow,
+    RequestCancel(u64),
+    End(Outcome),
+    Due,
+    Extend(u64),
+    Claim(u8, Takeover),
+}
+
+/// A change to a record.
+#[derive(Clone, Debug)]
+pub(crate) enum Note {
+    Put {
+        kind: u8,
+        key: u8,
+        owner: Option<u8>,
+        lives: Option<u64>,
+        text: u8,
+    },
+    Delete(u8, u8),
+}
+
+pub(crate) fn script() -> impl Strategy<Value = Vec<Scene>> {
+    vec(scene(), 1..80)
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    let task = || 0..TASKS;
+    let change = (task(), deed(), hand(), -500i64..500, notes());
+    prop_oneof![
+        8 => new_one().prop_map(Scene::Insert),
+        16 => change.prop_map(|(task, deed, hand, skew, records)| Scene::Change {
+            task, deed, hand, skew, records,
+        }),
+        3 => vec((task(), hand()), 0..3).prop_map(Scene::Remove),
+        4 => (task(), option::of(0..OWNERS)).prop_map(|(task, owner)| Scene::Look { task, owner }),
+        3 => (0..OWNERS, 1usize..4).prop_map(|(owner, limit)| Scene::Walk { owner, limit }),
+        3 => (0u64..4_000).prop_map(|after| Scene::Due { after }),
+        1 => (0usize..4).prop_map(|limit| Scene::SomeDue { limit }),
+        2 => (0..OWNERS).prop_map(Scene::Usage),
+        2 => notes().prop_map(Scene::Write),
+        2 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| Scene::Read(kind, key)),
+        2 => (0..2u8, option::of(0..OWNERS)).prop_map(|(kind, owner)| Scene::ReadAll(kind, owner)),
+        2 => (0..NODES).prop_map(Scene::Join),
+        1 => (0..NODES).prop_map(Scene::Leave),
+        3 => (0..NODES).prop_map(Scene::Claim),
+        1 => Just(Scene::Reopen),
+    ]
+}
+
+fn new_one() -> impl Strategy<Value = NewOne> {
+    let keep = prop_oneof![Just(Keep::Strict), Just(Keep::WhileLive)];
+    let life = (1u64..20_000, keep, option::of(0u64..20_000));
+    let quota = (1u32..5, 1u32..6, 1u64..9);
+    let names = (0..TASKS, 0..OWNERS, option::of(0..KEYS), 0..NODES);
+    (names, life, quota, notes()).prop_map(|(names, life, quota, records)| {
+        let (task, owner, key, executor) = names;
+        let (ttl, keep, run_limit) = life;
+        NewOne {
+            task,
+            owner,
+            key,
+            executor,
+            ttl,
+            keep,
+            run_limit,
+            quota,
+            records,
+        }
+    })
+}
+
+fn hand() -> impl Strategy<Value = Hand> {
+    prop_oneof![5 => Just(Hand::Newest), 1 => Just(Hand::First)]
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let key = || 0..KEYS;
+    let how = prop_oneof![Just(Takeover::Rerun), Just(Takeover::Reattach)];
+    prop_oneof![
+        4 => key().prop_map(Deed::Ask),
+        1 => key().prop_map(Deed::Withdraw),
+        3 => key().prop_map(Deed::Answer),
+        1 => key().prop_map(Deed::Confirm),
+        3 => key().prop_map(Deed::Status),
+        1 => Just(Deed::Attach),
+        1 => Just(Deed::CancelNow),
+        1 => (0u64..9_000).prop_map(Deed::RequestCancel),
+        3 => outcome().prop_map(Deed::End),
+        2 => Just(Deed::Due),
+        2 => (1u64..30_000).prop_map(Deed::Extend),
+        2 => (0..NODES, how).prop_map(|(node, how)| Deed::Claim(node, how)),
+    ]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        Just(result(r#"{ "content": [] }"#)),
+        Just(result("null")),
+        Just(Outcome::ToolError(
+            raw("[2]"),
+            Some("no \"paper\"\n🦀".into())
+        )),
+        Just(Outcome::ToolError(raw("{}"), None)),
+        any::<i64>().prop_map(|code| Outcome::error(outlast_engine::ErrorCode(code), "no ink")),
+        Just(Outcome::Cancelled),
+    ]
+}
+
+fn notes() -> impl Strategy<Value = Vec<Note>> {
+    let put = (
+        0..2u8,
+        0..KEYS,
+        option::of(0..OWNERS),
+        option::of(0u64..9_000),
+        any::<u8>(),
+    );
+    let note = prop_oneof![
+        3 => put.prop_map(|(kind, key, owner, lives, text)| Note::Put { kind, key, owner, lives, text }),
+        1 => (0..2u8, 0..KEYS).prop_map(|(kind, key)| Note::Delete(kind, key)),
+    ];
+    vec(note, 0..3)
+}

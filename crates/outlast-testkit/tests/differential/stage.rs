@@ -1,0 +1,403 @@
+//! One store on the stage: it is told what the script says, and what it answers is written down.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_engine::laws::given::{self, CREATED};
+use outlast_engine::store::{
+    Feed, Insert, Inserted, Record, RecordKey, RecordWrite, Replace, Snapshot, Usage,
+};
+use outlast_engine::task::{Handle, Lifetime, NewTask};
+use outlast_engine::transition::{Command, Next};
+use outlast_engine::{
+    AskKey, NodeId, Owner, Quota, Revision, Scope, Store, StoreError, Task, TaskId,
+};
+use outlast_wire::{Raw, Timestamp};
+
+use crate::script::{Deed, Hand, KEYS, NODES, NewOne, Note, OWNERS, Scene, TASKS};
+
+/// A store that can be closed and opened again.
+#[async_trait]
+pub(crate) trait Subject {
+    fn store(&self) -> &Arc<dyn Store>;
+
+    /// Closes the store and opens what it left.
+    async fn reopen(&mut self);
+}
+
+/// What a store said, in a form that can be compared.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Says {
+    Stored(Task),
+    Known(TaskId),
+    Refused(Refusal),
+    Removed(Vec<TaskId>),
+    Task(Option<(Snapshot, Task)>, Option<Raw>),
+    Pages(Vec<Vec<Snapshot>>),
+    Due(Vec<(TaskId, Revision)>, Option<Timestamp>),
+    SomeDue(usize),
+    Usage(Usage),
+    Records(Vec<Record>),
+    Offered(Vec<(TaskId, Revision)>),
+    Done,
+    /// The script asked for what cannot be, such as a command that the task refuses.
+    Nothing,
+}
+
+/// A refusal without what stores may say differently: which of several limits it was.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Refusal {
+    Conflict,
+    Exists,
+    NoRoom,
+    Other(StoreError),
+}
+
+pub(crate) struct Stage<S> {
+    subject: S,
+    now: Timestamp,
+    /// The first revision of every task, for callers with a stale hand.
+    first: BTreeMap<TaskId, Task>,
+    /// The nodes that live, by their number in the script.
+    feeds: BTreeMap<u8, Feed>,
+    /// How often somebody left: an engine that comes back has a new name.
+    departures: u64,
+    names: [u64; NODES as usize],
+}
+
+impl<S: Subject> Stage<S> {
+    pub(crate) fn new(subject: S) -> Self {
+        Self {
+            subject,
+            now: CREATED,
+            first: BTreeMap::new(),
+            feeds: BTreeMap::new(),
+            departures: 0,
+            names: std::array::from_fn(|n| n as u64 + 1),
+        }
+    }
+
+    pub(crate) async fn play(&mut self, scene: &Scene) -> Says {
+        self.now = self.now.plus(50);
+        let store = self.subject.store().clone();
+        match scene {
+            Scene::Insert(new) => self.insert(new).await,
+            Scene::Change {
+                task,
+                deed,
+                hand,
+                skew,
+                records,
+            } => {
+                let now = Timestamp(self.now.0.saturating_add_signed(*skew));
+                self.change(*task, deed, *hand, now, records).await
+            }
+            Scene::Remove(picks) => {
+                let mut tasks = Vec::new();
+                for (n, hand) in picks {
+                    let task = self.in_hand(id(*n), *hand).await;
+                    tasks.extend(task.map(|task| (task.id, task.revision)));
+                }
+                let mut gone = given::removal(&store, tasks).await;
+                gone.sort();
+                Says::Removed(gone)
+            }
+            Scene::Look { task, owner } => {
+                let scope = owner.map_or(Scope::Anyone, |n| Scope::Of(name(n)));
+                self.look(&scope, id(*task)).await
+            }
+            Scene::Walk { owner, limit } => self.walk(&name(*owner), *limit).await,
+            Scene::Due { after } => {
+                self.now = self.now.plus(*after);
+                self.due().await
+            }
+            Scene::SomeDue { limit } => {
+                let due = store.due(self.now, *limit).await;
+                Says::SomeDue(due.expect("the store is open").tasks.len())
+            }
+            Scene::Usage(owner) => self.usage(&name(*owner)).await,
+            Scene::Write(notes) => {
+                let written = store.write_records(self.records(notes)).await;
+                written.expect("the store is open");
+                Says::Done
+            }
+            Scene::Read(kind, key) => {
+                let found = store.record(&record_key(*kind, *key), self.now).await;
+                Says::Records(found.expect("the store is open").into_iter().collect())
+            }
+            Scene::ReadAll(kind, owner) => self.read_all(*kind, *owner).await,
+            Scene::Join(n) => {
+                let feed = store.join(self.node(*n)).await;
+                self.feeds.insert(*n, feed.expect("the store is open"));
+                Says::Done
+            }
+            Scene::Leave(n) => {
+                self.leave(*n).await;
+                Says::Done
+            }
+            Scene::Claim(n) => self.claim(*n).await,
+            Scene::Reopen => {
+                // Nobody lives through the end of the process.
+                for n in 0..NODES {
+                    self.leave(n).await;
+                }
+                drop(store);
+                self.subject.reopen().await;
+                Says::Done
+            }
+        }
+    }
+
+    /// Everything that can be asked.
+    pub(crate) async fn audit(&mut self) -> Vec<Says> {
+        let mut all = Vec::new();
+        for n in 0..TASKS {
+            all.push(self.look(&Scope::Anyone, id(n)).await);
+        }
+        for owner in (0..OWNERS).map(name) {
+            all.push(self.walk(&owner, 2).await);
+            all.push(self.usage(&owner).await);
+        }
+        for kind in 0..2 {
+            all.push(self.read_all(kind, None).await);
+        }
+        for n in 0..NODES {
+            self.play(&Scene::Join(n)).await;
+            all.push(self.claim(n).await);
+        }
+        all.push(self.due().await);
+        self.now = Timestamp(u64::MAX);
+        all.push(self.due().await);
+        all
+    }
+
+    async fn insert(&mut self, new: &NewOne) -> Says {
+        let (owner_open, owner_retained, retained) = new.quota;
+        let task = NewTask {
+            owner: name(new.owner),
+            request_key: new.key.map(|n| format!("request {n}").into()),
+            executor: self.node(new.executor),
+            lifetime: Lifetime::new(new.ttl, new.keep, new.run_limit),
+            ..given::new_task(u64::from(new.task))
+        };
+        let insert = Insert {
+            task: Task::new(task, self.now),
+            quota: Quota {
+                owner_open,
+                owner_retained,
+                retained,
+            },
+            records: self.records(&new.records),
+        };
+        match self.subject.store().insert(insert).await {
+            Ok(Inserted::New(task)) => {
+                self.first.insert(task.id, (*task).clone());
+                Says::Stored((*task).clone())
+            }
+            Ok(Inserted::Known(id)) => Says::Known(id),
+            Err(error) => Says::Refused(error.into()),
+        }
+    }
+
+    async fn change(
+        &self,
+        n: u8,
+        deed: &Deed,
+        hand: Hand,
+        now: Timestamp,
+        records: &[Note],
+    ) -> Says {
+        let Some(task) = self.in_hand(id(n), hand).await else {
+            return Says::Nothing;
+        };
+        let (store, expected) = (self.subject.store(), task.revision);
+        match task.clone().apply(self.command(deed, &task, now), now) {
+            Err(_) => Says::Nothing,
+            Ok(step) => match step.next {
+                Next::Removed => Says::Removed(given::removal(store, [(task.id, expected)]).await),
+                Next::Stored(next, body) => {
+                    let replace = Replace {
+                        node: task.executor,
+                        expected,
+                        next: *next,
+                        body,
+                        records: self.records(records),
+                    };
+                    match store.replace(replace).await {
+                        Ok(task) => Says::Stored((*task).clone()),
+                        Err(error) => Says::Refused(error.into()),
+                    }
+                }
+            },
+        }
+    }
+
+    async fn look(&self, scope: &Scope, id: TaskId) -> Says {
+        let store = self.subject.store();
+        let shown = store.get(scope, id).await.expect("the store is open");
+        let task = store.load(scope, id).await.expect("the store is open");
+        let body = store.body(scope, id).await.expect("the store is open");
+        assert_eq!(shown.is_some(), task.is_some(), "get and load agree");
+        Says::Task(shown.zip(task.map(|task| (*task).clone())), body)
+    }
+
+    async fn walk(&self, owner: &Owner, limit: usize) -> Says {
+        let (mut pages, mut after) = (Vec::new(), None);
+        loop {
+            let page = self.subject.store().page(owner, after, limit).await;
+            let page = page.expect("the store is open");
+            pages.push(page.tasks);
+            after = page.next;
+            if after.is_none() {
+                return Says::Pages(pages);
+            }
+        }
+    }
+
+    async fn due(&self) -> Says {
+        let due = self.subject.store().due(self.now, 1_000).await;
+        let mut due = due.expect("the store is open");
+        due.tasks.sort();
+        Says::Due(due.tasks, due.next)
+    }
+
+    async fn usage(&self, owner: &Owner) -> Says {
+        let used = self.subject.store().usage(owner).await;
+        Says::Usage(used.expect("the store is open"))
+    }
+
+    async fn read_all(&self, kind: u8, owner: Option<u8>) -> Says {
+        let kind = record_key(kind, 0).kind;
+        let owner = owner.map(name);
+        let found = self.subject.store();
+        let found = found.records(&kind, owner.as_ref(), self.now).await;
+        let mut found = found.expect("the store is open");
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        Says::Records(found)
+    }
+
+    /// What is offered to a node, if it lives.
+    async fn claim(&self, n: u8) -> Says {
+        if !self.feeds.contains_key(&n) {
+            return Says::Nothing;
+        }
+        let offers = self.subject.store().claim(self.node(n), 1_000).await;
+        let offers = offers.expect("the store is open");
+        let mut offers: Vec<_> = offers.iter().map(|task| (task.id, task.revision)).collect();
+        offers.sort();
+        Says::Offered(offers)
+    }
+
+    async fn leave(&mut self, n: u8) {
+        let left = self.subject.store().leave(self.node(n)).await;
+        left.expect("the store is open");
+        self.feeds.remove(&n);
+        self.departures += 1;
+        self.names[usize::from(n)] = u64::from(NODES) + self.departures;
+    }
+
+    fn node(&self, n: u8) -> NodeId {
+        NodeId(self.names[usize::from(n)])
+    }
+
+    async fn in_hand(&self, id: TaskId, hand: Hand) -> Option<Task> {
+        match hand {
+            Hand::First => self.first.get(&id).cloned(),
+            Hand::Newest => {
+                let task = given::loaded(self.subject.store(), id).await?;
+                Some((*task).clone())
+            }
+        }
+    }
+
+    fn command(&self, deed: &Deed, task: &Task, now: Timestamp) -> Command {
+        let attempt = task.attempt;
+        let key = |n: &u8| AskKey::new(format!("question {n}"));
+        match deed {
+            Deed::Ask(n) => Command::Ask {
+                attempt,
+                key: key(n),
+                question: given::question(),
+                limit: usize::from(KEYS),
+            },
+            Deed::Withdraw(n) => Command::Withdraw {
+                attempt,
+                key: key(n),
+            },
+            Deed::Answer(n) => Command::Answer([(key(n), given::answer("[true]"))].into()),
+            Deed::Confirm(n) => Command::Confirm {
+                attempt,
+                key: key(n),
+            },
+            Deed::Status(n) => Command::Status {
+                attempt,
+                message: format!("page {n}").into(),
+            },
+            Deed::Attach => Command::Attach {
+                attempt,
+                handle: Handle(Arc::from([0, 255])),
+            },
+            Deed::CancelNow => Command::CancelNow,
+            Deed::RequestCancel(after) => Command::RequestCancel {
+                deadline: now.plus(*after),
+            },
+            Deed::End(outcome) => Command::End {
+                attempt,
+                outcome: outcome.clone(),
+            },
+            Deed::Due => Command::Due,
+            Deed::Extend(ttl) => Command::Extend { ttl: *ttl },
+            Deed::Claim(n, how) => Command::Claim {
+                executor: self.node(*n),
+                how: *how,
+            },
+        }
+    }
+
+    fn records(&self, notes: &[Note]) -> Vec<RecordWrite> {
+        let write = |note: &Note| match note {
+            Note::Delete(kind, key) => RecordWrite::Delete(record_key(*kind, *key)),
+            Note::Put {
+                kind,
+                key,
+                owner,
+                lives,
+                text,
+            } => RecordWrite::Put(Record {
+                key: record_key(*kind, *key),
+                owner: owner.map(name),
+                expires: lives.map(|lives| self.now.plus(lives)),
+                bytes: Arc::from([*text, 0, 255]),
+            }),
+        };
+        notes.iter().map(write).collect()
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict { .. } => Self::Conflict,
+            StoreError::Exists(_) => Self::Exists,
+            StoreError::Full { .. }
+            | StoreError::OwnerBusy { .. }
+            | StoreError::OwnerFull { .. } => Self::NoRoom,
+            other => Self::Other(other),
+        }
+    }
+}
+
+fn id(n: u8) -> TaskId {
+    given::id(u64::from(n))
+}
+
+fn name(n: u8) -> Owner {
+    Owner::new(format!("owner {n}"))
+}
+
+fn record_key(kind: u8, key: u8) -> RecordKey {
+    // One kind is the beginning of the other.
+    let kind = ["session", "session-key"][usize::from(kind) % 2];
+    RecordKey::new(kind, format!("record {key}"))
+}
