@@ -3,6 +3,7 @@
 //! A development dependency and nothing else: no product code may use it.
 
 mod clock;
+pub mod death;
 mod faulty;
 mod ids;
 mod model;

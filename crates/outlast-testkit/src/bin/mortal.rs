@@ -1,0 +1,75 @@
+//! The child of the death tests: `mortal PATH SEED [die=POINT@N] [trouble=KIND@N]`.
+//!
+//! Works until it is killed, or dies by its own hand at the n-th time it comes to a named point. With
+//! `trouble`, the disk fails at the n-th commit: `fsync` once, `full` for a while.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outlast_store::SqliteOptions;
+use outlast_store::sqlite::{FailAs, Moment, Probe, Verdict};
+use outlast_testkit::death;
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let path = PathBuf::from(args.next().expect("a path"));
+    let seed = args
+        .next()
+        .and_then(|seed| seed.parse().ok())
+        .expect("a seed");
+    let mut fate = Fate::default();
+    for arg in args {
+        let (what, when) = arg.split_once('=').expect("what=when");
+        let (point, nth) = when.split_once('@').expect("POINT@N");
+        let plan = Some((point.to_owned(), nth.parse().expect("a number")));
+        match what {
+            "die" => fate.die = plan,
+            "trouble" => fate.trouble = plan,
+            other => panic!("{other} is not known"),
+        }
+    }
+    let options = SqliteOptions {
+        probe: Some(Arc::new(fate)),
+        ..SqliteOptions::default()
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(death::work(&path, seed, options));
+}
+
+#[derive(Debug, Default)]
+struct Fate {
+    die: Option<(String, u64)>,
+    trouble: Option<(String, u64)>,
+    passed: AtomicU64,
+    commits: AtomicU64,
+}
+
+impl Probe for Fate {
+    fn at(&self, moment: Moment) -> Verdict {
+        let name = match moment {
+            Moment::BeforeCommit => "before-commit",
+            Moment::AfterCommit => "after-commit",
+            Moment::BeforeAck => "before-ack",
+            _ => return Verdict::Go,
+        };
+        if let Some((point, nth)) = &self.die
+            && point == name
+            && self.passed.fetch_add(1, Ordering::Relaxed) + 1 == *nth
+        {
+            // No destructor, no flush, no farewell.
+            std::process::abort();
+        }
+        match (&self.trouble, moment) {
+            (Some((kind, nth)), Moment::BeforeCommit) => {
+                let commit = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
+                match kind.as_str() {
+                    "fsync" if commit == *nth => Verdict::Fail(FailAs::FsyncError),
+                    "full" if (*nth..nth + 20).contains(&commit) => Verdict::Fail(FailAs::DiskFull),
+                    _ => Verdict::Go,
+                }
+            }
+            _ => Verdict::Go,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The tools a mortal child runs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, Runner};
+use outlast_engine::task::Handle;
+use outlast_engine::{AskKind, ErrorCode, Origin, Outcome, Question};
+use outlast_wire::Raw;
+
+use super::Ack;
+
+/// Runs the tools below. One that speaks says when work begins.
+pub(crate) struct MortalTools {
+    pub(crate) speaks: bool,
+}
+
+/// The names of the tools.
+pub(crate) const NAMES: &[&str] = &[
+    "instant", "short", "talk", "ask", "attach", "fail", "error", "obedient", "large",
+];
+
+#[async_trait]
+impl Runner for MortalTools {
+    async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
+        let id = cx.id().to_string();
+        if self.speaks {
+            Ack::Ran { id: id.clone() }.say();
+        }
+        match call.tool.as_deref().unwrap_or_default() {
+            "short" => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                result(&id)
+            }
+            "talk" => {
+                for step in ["one", "two", "three"] {
+                    cx.status(step);
+                    tokio::time::sleep(Duration::from_millis(4)).await;
+                }
+                result(&id)
+            }
+            "ask" => match cx.ask(Question::new(AskKind::ElicitForm, None)).await {
+                Ok(_) => result(&id),
+                Err(error) => Outcome::error(ErrorCode(-1), error.to_string()),
+            },
+            "attach" => {
+                let handle = Handle(id.as_bytes().into());
+                if let Err(error) = cx.attach(handle).await {
+                    return Outcome::error(ErrorCode(-2), error.to_string());
+                }
+                tokio::time::sleep(Duration::from_millis(30)).await;
+                result(&id)
+            }
+            "fail" => Outcome::ToolError(text(&id), Some("on purpose".into())),
+            "error" => Outcome::error(ErrorCode(-32000), "on purpose"),
+            "obedient" => {
+                cx.cancelled().await;
+                Outcome::Cancelled
+            }
+            "large" => Outcome::Result(text(&id.repeat(2_000))),
+            _ => result(&id),
+        }
+    }
+
+    async fn reattach(&self, _: Arc<Origin>, handle: Handle, cx: CallContext) -> Option<Outcome> {
+        let found = std::str::from_utf8(&handle.0).ok()?;
+        (found == cx.id().to_string()).then(|| result(found))
+    }
+
+    fn reattaches(&self) -> bool {
+        true
+    }
+}
+
+fn result(id: &str) -> Outcome {
+    Outcome::Result(text(&format!("the result of {id}")))
+}
+
+fn text(text: &str) -> Raw {
+    Raw::encode(text).expect("a string is JSON")
+}

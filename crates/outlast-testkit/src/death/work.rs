@@ -1,0 +1,249 @@
+//! The child: an engine on SQLite under a random load, which says what was acknowledged until it dies.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outlast_engine::engine::{EngineError, NewCall};
+use outlast_engine::store::{Record, RecordKey, RecordWrite, Snapshot};
+use outlast_engine::{
+    Accepts, Answer, AskKey, Engine, Origin, Owner, Policy, Quota, Retry, Scope, Store, TaskId,
+};
+use outlast_store::{Sqlite, SqliteOptions};
+use outlast_wire::Raw;
+
+use super::tools::{MortalTools, NAMES};
+use super::{Ack, Dice};
+
+/// Works on the file at `path` with the load of `seed`, for ever.
+pub async fn work(path: &Path, seed: u64, options: SqliteOptions) {
+    let store = match Sqlite::open(path, options).await {
+        Ok(store) => Arc::new(store),
+        Err(error) => {
+            eprintln!("mortal: {error}");
+            std::process::exit(9);
+        }
+    };
+    let engine = loop {
+        match open(store.clone(), true).await {
+            Ok(engine) => break engine,
+            // A store that fails on purpose may fail here, too.
+            Err(_) => Ack::Unavailable.say(),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    let mut actors = tokio::task::JoinSet::new();
+    for number in 0..ACTORS {
+        let actor = Actor {
+            engine: engine.clone(),
+            dice: Dice::new(seed ^ (number << 32)),
+            number,
+            known: Vec::new(),
+            record: std::process::id().into(),
+        };
+        actors.spawn(actor.act());
+    }
+    while actors.join_next().await.is_some() {}
+}
+
+/// The engine of child and parent alike.
+pub(crate) async fn open(store: Arc<dyn Store>, speaks: bool) -> Result<Engine, EngineError> {
+    let policy = Policy {
+        quota: QUOTA,
+        cancel_patience: 50,
+        ..Policy::default()
+    };
+    let tools = Arc::new(MortalTools { speaks });
+    Ok(Engine::builder(store)
+        .policy(policy)
+        .runner(RUNNER, tools)
+        .open()
+        .await?
+        .0)
+}
+
+struct Actor {
+    engine: Engine,
+    dice: Dice,
+    number: u64,
+    known: Vec<(TaskId, Owner)>,
+    record: u64,
+}
+
+impl Actor {
+    async fn act(mut self) {
+        loop {
+            match self.dice.below(100) {
+                0..50 => self.create().await,
+                50..65 => self.on_one(Self::cancel_now).await,
+                65..75 => self.on_one(Self::request_cancel).await,
+                75..90 => self.on_one(Self::answer).await,
+                90..95 => self.write_record().await,
+                _ => tokio::time::sleep(Duration::from_millis(self.dice.below(5))).await,
+            }
+        }
+    }
+
+    async fn create(&mut self) {
+        let owner = Owner::new(format!("owner-{}", self.dice.below(3)));
+        let tool = NAMES[self.dice.below(NAMES.len() as u64) as usize];
+        let repeatable = self.dice.percent(30);
+        let origin = Origin {
+            method: "tools/call".into(),
+            tool: Some(tool.into()),
+            params: Raw::encode(&vec!["x"; self.dice.below(50) as usize]).ok(),
+            runner: RUNNER.into(),
+            progress_token: None,
+            retry: if repeatable {
+                Retry::Rerun
+            } else {
+                Retry::Never
+            },
+            accepts: Accepts::all(),
+        };
+        let mut call = NewCall::new(owner.clone(), origin);
+        call.ttl = self.dice.percent(10).then(|| 50 + self.dice.below(400));
+        match self.engine.create(call).await {
+            Ok(created) => {
+                let task = created.task();
+                let (id, expires) = (task.id, task.expires().0);
+                Ack::Created {
+                    id: id.to_string(),
+                    owner: owner.to_string(),
+                    expires,
+                    repeatable,
+                }
+                .say();
+                self.known.push((id, owner.clone()));
+                tokio::spawn(see_the_end(self.engine.clone(), id, owner));
+            }
+            Err(error) => refused(&error).await,
+        }
+    }
+
+    async fn on_one<F>(&mut self, act: F)
+    where
+        F: AsyncFn(&Engine, Scope, TaskId),
+    {
+        if self.known.is_empty() {
+            return;
+        }
+        let recent = self.known.len().min(30) as u64;
+        let place = self.known.len() - 1 - self.dice.below(recent) as usize;
+        let (id, owner) = self.known[place].clone();
+        act(&self.engine, Scope::Of(owner), id).await;
+    }
+
+    async fn cancel_now(engine: &Engine, scope: Scope, id: TaskId) {
+        match engine.cancel_now(&scope, id).await {
+            Ok(_) => Ack::Cancelled { id: id.to_string() }.say(),
+            Err(error) => refused(&error).await,
+        }
+    }
+
+    async fn request_cancel(engine: &Engine, scope: Scope, id: TaskId) {
+        match engine.request_cancel(&scope, id).await {
+            Ok(()) => Ack::CancelAsked { id: id.to_string() }.say(),
+            Err(error) => refused(&error).await,
+        }
+    }
+
+    async fn answer(engine: &Engine, scope: Scope, id: TaskId) {
+        let Ok(Snapshot::Open(task)) = engine.get(&scope, id).await else {
+            return;
+        };
+        let keys: Vec<AskKey> = task
+            .outstanding()
+            .into_iter()
+            .flat_map(|all| all.iter().map(|(key, _)| key.clone()))
+            .collect();
+        let Ok(yes) = Raw::parse("{}".into()) else {
+            return;
+        };
+        for key in keys {
+            let answers = BTreeMap::from([(key.clone(), Answer::Result(yes.clone()))]);
+            match engine.answer(&scope, id, answers).await {
+                Ok(()) => Ack::Answered {
+                    id: id.to_string(),
+                    key: key.to_string(),
+                }
+                .say(),
+                Err(error) => refused(&error).await,
+            }
+        }
+    }
+
+    async fn write_record(&mut self) {
+        self.record += 1 << 32;
+        let name = format!("actor-{}", self.number);
+        let record = Record {
+            key: RecordKey::new(RECORD_KIND, name.as_str()),
+            owner: None,
+            expires: None,
+            bytes: self.record.to_be_bytes().as_slice().into(),
+        };
+        match self
+            .engine
+            .store()
+            .write_records(vec![RecordWrite::Put(record)])
+            .await
+        {
+            Ok(()) => Ack::Record {
+                key: name,
+                value: self.record,
+            }
+            .say(),
+            Err(error) => refused(&error.into()).await,
+        }
+    }
+}
+
+async fn see_the_end(engine: Engine, id: TaskId, owner: Owner) {
+    // Asked again where the store was down for a moment.
+    loop {
+        match engine.wait(&Scope::Of(owner.clone()), id).await {
+            Ok(settled) => {
+                let ending = format!("{:?}", settled.brief.ending);
+                let body = settled.body.map(|body| body.as_str().to_owned());
+                Ack::Ended {
+                    id: id.to_string(),
+                    ending,
+                    body,
+                }
+                .say();
+                return;
+            }
+            Err(EngineError::Store(error)) if error.is_passing() => {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+async fn refused(error: &EngineError) {
+    static LAST: Mutex<()> = Mutex::new(());
+    if let EngineError::Store(error) = error
+        && error.is_passing()
+    {
+        let _one_line_at_a_time = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        Ack::Unavailable.say();
+    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
+}
+
+/// How many actors work at once.
+const ACTORS: u64 = 8;
+
+/// The runner's name.
+const RUNNER: &str = "mortal";
+
+/// The kind of the records.
+pub(crate) const RECORD_KIND: &str = "mortal";
+
+pub(crate) const QUOTA: Quota = Quota {
+    owner_open: 60,
+    owner_retained: 100_000,
+    retained: 1_000_000,
+};

@@ -1,0 +1,140 @@
+//! Durability by dying: at least 200 kills, each followed by a check of everything that was acknowledged.
+//!
+//! `DEATH_SEED=n` replays the load and the moments of a run, as far as the scheduler allows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use outlast_testkit::death::{Death, Dice, Journal, Life};
+
+const MORTAL: &str = env!("CARGO_BIN_EXE_mortal");
+
+#[test]
+fn promises_hold_after_a_kill_at_a_random_moment() {
+    let plan = |_: u64, dice: &mut Dice| {
+        (
+            Death::After(Duration::from_millis(15 + dice.below(150))),
+            None,
+        )
+    };
+    let journal = lives("random", 100, 10, plan);
+    assert!(journal > 5_000, "only {journal} facts were checked");
+}
+
+#[test]
+fn promises_hold_when_death_comes_before_the_nth_commit() {
+    lives("before-commit", 40, 8, |n, _| {
+        (
+            Death::At {
+                point: "before-commit",
+                nth: n % 40 + 1,
+            },
+            None,
+        )
+    });
+}
+
+#[test]
+fn promises_hold_when_death_comes_between_commit_and_visibility() {
+    lives("after-commit", 40, 8, |n, _| {
+        (
+            Death::At {
+                point: "after-commit",
+                nth: n % 40 + 1,
+            },
+            None,
+        )
+    });
+}
+
+#[test]
+fn promises_hold_when_death_comes_between_visibility_and_acknowledgement() {
+    lives("before-ack", 30, 6, |n, _| {
+        (
+            Death::At {
+                point: "before-ack",
+                nth: n % 30 + 1,
+            },
+            None,
+        )
+    });
+}
+
+#[test]
+fn promises_hold_on_a_disk_that_fails_and_recovers() {
+    lives("trouble", 30, 5, |n, dice| {
+        let at = 1 + dice.below(30);
+        let trouble = if n % 2 == 0 {
+            format!("fsync@{at}")
+        } else {
+            format!("full@{at}")
+        };
+        (
+            Death::After(Duration::from_millis(200 + dice.below(300))),
+            Some(trouble),
+        )
+    });
+}
+
+/// Lets `count` children live and die, `on_one` of them on each store, and returns the facts checked.
+fn lives(
+    name: &str,
+    count: u64,
+    on_one: u64,
+    plan: impl Fn(u64, &mut Dice) -> (Death, Option<String>),
+) -> usize {
+    let seed = seed();
+    println!("{name}: DEATH_SEED={seed}");
+    let mut dice = Dice::new(seed);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let (mut facts, mut unplanned) = (0, 0);
+    let mut folder = tempfile::tempdir().unwrap();
+    let mut journal = Journal::default();
+    for n in 0..count {
+        if n % on_one == 0 {
+            facts += journal.facts();
+            folder = tempfile::tempdir().unwrap();
+            journal = Journal::default();
+        }
+        let path = folder.path().join("tasks.db");
+        let (death, trouble) = plan(n, &mut dice);
+        let life = Life::begin(
+            Path::new(MORTAL),
+            &path,
+            dice.next(),
+            death,
+            trouble.as_deref(),
+        )
+        .unwrap();
+        let ended = life.end().unwrap();
+        unplanned += u64::from(!ended.as_planned);
+        let checked = journal
+            .note(ended.acks)
+            .and_then(|()| runtime.block_on(journal.check(&path)));
+        if let Err(broken) = checked {
+            let kept = folder.keep();
+            panic!(
+                "{name}, life {n}, {death:?}, {trouble:?}, DEATH_SEED={seed}: {broken:?}; the store is in {kept:?}"
+            );
+        }
+    }
+    facts += journal.facts();
+    println!("{name}: {count} deaths, {facts} acknowledged facts checked");
+    assert_eq!(unplanned, 0, "children that did not die as planned");
+    facts
+}
+
+fn seed() -> u64 {
+    match std::env::var("DEATH_SEED") {
+        Ok(seed) => seed.parse().expect("DEATH_SEED is a number"),
+        Err(_) => {
+            let now = std::time::SystemTime::now()
+                .duration_since(std::time::UNIX_EPOCH)
+                .unwrap();
+            now.as_nanos() as u64
+        }
+    }
+}
