@@ -165,7 +165,7 @@ async fn a_clock_that_goes_back_takes_no_task_with_it() {
     let stage = Stage::new().await;
     pass(100_000).await;
     let task = stage.create("ask").await;
-    stage.clock.shift(-50_000);
+    stage.clock.jump_back(std::time::Duration::from_secs(50));
     pass(10).await;
     let asked = stage.engine.load(&ada(), task.id).await.unwrap();
     assert!(asked.updated >= task.updated);

@@ -11,7 +11,8 @@ use outlast_engine::{
     Accepts, Answer, AskKey, AskKind, Committed, Engine, ErrorCode, MemoryStore, Origin, Outcome,
     Owner, Policy, Question, Retry, Scope, Store, Task, TaskId,
 };
-use outlast_wire::Raw;
+use outlast_testkit::SimClock;
+use outlast_wire::{Raw, Timestamp};
 
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
@@ -38,7 +39,7 @@ impl Stage {
     }
 
     pub(crate) async fn on(store: Arc<dyn Store>, policy: Policy) -> Self {
-        let clock = Arc::new(SimClock::new());
+        let clock = Arc::new(SimClock::new(Timestamp(1_700_000_000_000)));
         let tools = Arc::new(Tools::default());
         let engine = open(&store, policy, &clock, &tools).await;
         Self {
@@ -227,30 +228,5 @@ impl Runner for Tools {
 
     fn reattaches(&self) -> bool {
         true
-    }
-}
-
-pub(crate) struct SimClock {
-    start: tokio::time::Instant,
-    offset: std::sync::atomic::AtomicI64,
-}
-impl SimClock {
-    pub(crate) fn new() -> Self {
-        Self {
-            start: tokio::time::Instant::now(),
-            offset: Default::default(),
-        }
-    }
-    pub(crate) fn shift(&self, millis: i64) {
-        self.offset.fetch_add(millis, Ordering::SeqCst);
-    }
-}
-impl outlast_engine::Clock for SimClock {
-    fn now(&self) -> outlast_wire::Timestamp {
-        outlast_wire::Timestamp(
-            (1_700_000_000_000
-                + self.start.elapsed().as_millis() as i64
-                + self.offset.load(Ordering::SeqCst)) as u64,
-        )
     }
 }
