@@ -89,14 +89,14 @@ fn lives(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .unwrap();
+        .expect("a runtime");
     let (mut facts, mut unplanned) = (0, 0);
-    let mut folder = tempfile::tempdir().unwrap();
+    let mut folder = tempfile::tempdir().expect("a folder");
     let mut journal = Journal::default();
     for n in 0..count {
         if n % on_one == 0 {
             facts += journal.facts();
-            folder = tempfile::tempdir().unwrap();
+            folder = tempfile::tempdir().expect("a folder");
             journal = Journal::default();
         }
         let path = folder.path().join("tasks.db");
@@ -107,9 +107,10 @@ fn lives(
             dice.next(),
             death,
             trouble.as_deref(),
+            None,
         )
-        .unwrap();
-        let ended = life.end().unwrap();
+        .expect("the child starts");
+        let ended = life.end().expect("the child can be watched");
         unplanned += u64::from(!ended.as_planned);
         let checked = journal
             .note(ended.acks)
@@ -133,7 +134,7 @@ fn seed() -> u64 {
         Err(_) => {
             let now = std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
-                .unwrap();
+                .expect("a clock that was set");
             now.as_nanos() as u64
         }
     }

@@ -38,7 +38,7 @@ async fn with_two_questions_open_one_answer_is_not_enough() {
     let stage = Stage::new().await;
     let id = stage.create("ask-twice").await.id;
     pass(10).await;
-    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 2);
     stage
         .engine
@@ -48,7 +48,7 @@ async fn with_two_questions_open_one_answer_is_not_enough() {
     pass(10).await;
     // V1-INPUT-8, V2-UPD-13.
     assert_eq!(
-        open_keys(&*stage.engine.load(&ada(), id).await.unwrap()),
+        open_keys(&stage.engine.load(&ada(), id).await.unwrap()),
         [keys[0].clone()]
     );
     stage
@@ -69,7 +69,7 @@ async fn answers_nobody_asked_for_are_ignored() {
         .answer(&ada(), id, accept(&AskKey::new("never")))
         .await
         .unwrap();
-    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
     stage
         .engine
@@ -90,7 +90,7 @@ async fn a_used_answer_is_not_kept() {
     let stage = Stage::new().await;
     let id = stage.create("ask-twice").await.id;
     pass(10).await;
-    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     stage
         .engine
         .answer(&ada(), id, accept(&keys[0]))
@@ -116,7 +116,7 @@ async fn a_question_nobody_waits_for_is_taken_back() {
     let stage = Stage::new().await;
     let id = stage.create("ask-briefly").await.id;
     pass(100).await;
-    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
     pass(500).await;
     let task = stage.engine.load(&ada(), id).await.unwrap();

@@ -42,7 +42,7 @@ async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
     let stage = Stage::new().await;
     let id = stage.create("ask").await.id;
     pass(10).await;
-    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     let eve = Scope::Of(Owner::new("eve"));
     // V1-SEC-2.
     assert_eq!(
@@ -71,7 +71,7 @@ async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
             .is_empty()
     );
     assert_eq!(
-        open_keys(&*stage.engine.load(&ada(), id).await.unwrap()),
+        open_keys(&stage.engine.load(&ada(), id).await.unwrap()),
         keys
     );
 }
@@ -125,7 +125,7 @@ async fn an_oversize_answer_is_refused_and_the_question_stays_open() {
     let stage = Stage::with(small()).await;
     let id = stage.create("ask").await.id;
     pass(10).await;
-    let key = open_keys(&*stage.engine.load(&ada(), id).await.unwrap()).remove(0);
+    let key = open_keys(&stage.engine.load(&ada(), id).await.unwrap()).remove(0);
     let large = outlast_engine::Answer::Result(raw(&format!("\"{}\"", "x".repeat(2_000))));
     let refused = stage
         .engine
@@ -133,7 +133,7 @@ async fn an_oversize_answer_is_refused_and_the_question_stays_open() {
         .await;
     assert!(matches!(refused, Err(EngineError::TooLarge { .. })));
     assert_eq!(
-        open_keys(&*stage.engine.load(&ada(), id).await.unwrap()),
+        open_keys(&stage.engine.load(&ada(), id).await.unwrap()),
         [key]
     );
 }

@@ -3,7 +3,7 @@
 use outlast_engine::engine::{Created, EngineError, Event};
 use outlast_engine::store::Snapshot;
 use outlast_engine::task::Happening;
-use outlast_engine::{Ending, ErrorCode, Scope, StoreError};
+use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError};
 
 use crate::stage::{Stage, ada, call, owner, pass, raw};
 
@@ -74,9 +74,9 @@ async fn every_waiter_gets_the_same_outcome() {
 async fn a_waiter_wakes_by_event_and_not_by_polling() {
     let stage = Stage::new().await;
     let task = stage.create("second").await;
-    let before = tokio::time::Instant::now();
+    let before = stage.clock.now();
     stage.wait(task.id).await;
-    assert_eq!(before.elapsed().as_millis(), 1_000);
+    assert_eq!(stage.clock.now().since(before), 1_000);
 }
 
 #[tokio::test(start_paused = true)]

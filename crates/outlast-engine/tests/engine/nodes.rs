@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use outlast_engine::engine::Event;
-use outlast_engine::{Ending, ErrorCode};
+use outlast_engine::{Clock, Ending, ErrorCode};
 
 use crate::stage::{Stage, accept, ada, open_keys, pass, raw, repeatable};
 
@@ -13,9 +13,9 @@ async fn a_waiter_on_one_node_wakes_when_another_finishes() {
     let one = Stage::new().await;
     let two = one.another().await;
     let id = one.create("second").await.id;
-    let before = tokio::time::Instant::now();
+    let before = two.clock.now();
     assert_eq!(two.wait(id).await.body, Some(raw("1")));
-    assert_eq!(before.elapsed().as_millis(), 1_000);
+    assert_eq!(two.clock.now().since(before), 1_000);
 }
 
 #[tokio::test(start_paused = true)]
@@ -38,7 +38,7 @@ async fn an_answer_on_one_node_reaches_the_call_on_the_other() {
     let two = one.another().await;
     let id = one.create("ask").await.id;
     pass(10).await;
-    let keys = open_keys(&*two.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&two.engine.load(&ada(), id).await.unwrap());
     two.engine
         .answer(&ada(), id, accept(&keys[0]))
         .await

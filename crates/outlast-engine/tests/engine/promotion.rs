@@ -122,7 +122,7 @@ async fn a_call_that_ends_while_it_is_stored_is_answered_once() {
         let id = running.id();
         match running.promote().await.map_err(|(_, error)| error).unwrap() {
             Promotion::Stored(_) => {
-                assert_eq!(stage.wait(id).await.body, Some(raw(r#"{"content":[]}"#)))
+                assert_eq!(stage.wait(id).await.body, Some(raw(r#"{"content":[]}"#)));
             }
             Promotion::Finished(outcome) => {
                 assert_eq!(outcome, Outcome::Result(raw(r#"{"content":[]}"#)));

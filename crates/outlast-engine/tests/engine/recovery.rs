@@ -89,10 +89,10 @@ async fn a_rerun_takes_old_questions_back_and_asks_under_fresh_keys() {
         .task()
         .id;
     pass(10).await;
-    let old = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let old = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     let stage = crash(stage).await;
     pass(10).await;
-    let new = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let new = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     assert_eq!(new.len(), 1);
     assert_ne!(old, new);
     stage
@@ -130,7 +130,7 @@ async fn open_questions_survive_when_the_call_does() {
     pass(10).await;
     let stage = crash(stage).await;
     pass(10).await;
-    let keys = open_keys(&*stage.engine.load(&ada(), id).await.unwrap());
+    let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
     assert_eq!(keys[0].as_str(), "theirs");
     stage

@@ -1,4 +1,4 @@
-//! The child of the death tests: `mortal PATH SEED [die=POINT@N] [trouble=KIND@N]`.
+//! The child of the death tests: `mortal PATH SEED [die=POINT@N] [trouble=KIND@N] [ttl=MS]`.
 //!
 //! Works until it is killed, or dies by its own hand at the n-th time it comes to a named point. With
 //! `trouble`, the disk fails at the n-th commit: `fsync` once, `full` for a while.
@@ -19,13 +19,13 @@ fn main() {
         .and_then(|seed| seed.parse().ok())
         .expect("a seed");
     let mut fate = Fate::default();
+    let mut ttl = None;
     for arg in args {
-        let (what, when) = arg.split_once('=').expect("what=when");
-        let (point, nth) = when.split_once('@').expect("POINT@N");
-        let plan = Some((point.to_owned(), nth.parse().expect("a number")));
+        let (what, how) = arg.split_once('=').expect("what=how");
         match what {
-            "die" => fate.die = plan,
-            "trouble" => fate.trouble = plan,
+            "die" => fate.die = Some(plan(how)),
+            "trouble" => fate.trouble = Some(plan(how)),
+            "ttl" => ttl = Some(how.parse().expect("a number")),
             other => panic!("{other} is not known"),
         }
     }
@@ -34,7 +34,13 @@ fn main() {
         ..SqliteOptions::default()
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(death::work(&path, seed, options));
+    runtime.block_on(death::work(&path, seed, ttl, options));
+}
+
+/// `POINT@N`.
+fn plan(text: &str) -> (String, u64) {
+    let (point, nth) = text.split_once('@').expect("POINT@N");
+    (point.to_owned(), nth.parse().expect("a number"))
 }
 
 #[derive(Debug, Default)]

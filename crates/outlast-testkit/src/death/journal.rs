@@ -81,6 +81,15 @@ impl Journal {
         Ok(())
     }
 
+    /// Forgets tasks whose time has long been over.
+    pub fn forget_expired(&mut self) {
+        let now = SystemClock.now().0;
+        self.tasks.retain(|_, known| {
+            let created = known.created.as_ref();
+            created.is_none_or(|(_, expires, _)| expires + 10_000 > now)
+        });
+    }
+
     /// How many facts were noted.
     pub fn facts(&self) -> usize {
         self.facts

@@ -41,13 +41,14 @@ pub struct Ended {
 
 impl Life {
     /// Starts the program `mortal` on the store at `path`. `trouble` is passed on as it stands, such as
-    /// `fsync@7`.
+    /// `fsync@7`. Tasks live for `ttl`, or for the policy's default.
     pub fn begin(
         mortal: &Path,
         path: &Path,
         seed: u64,
         death: Death,
         trouble: Option<&str>,
+        ttl: Option<Duration>,
     ) -> std::io::Result<Self> {
         let mut command = Command::new(mortal);
         command
@@ -60,6 +61,9 @@ impl Life {
         }
         if let Some(trouble) = trouble {
             command.arg(format!("trouble={trouble}"));
+        }
+        if let Some(ttl) = ttl {
+            command.arg(format!("ttl={}", ttl.as_millis()));
         }
         let mut child = command.spawn()?;
         let (tell, said) = mpsc::channel();
@@ -75,6 +79,14 @@ impl Life {
             }
         });
         Ok(Self { child, said, death })
+    }
+
+    /// How much memory the child has in use, in bytes, where the system tells.
+    pub fn memory(&self) -> Option<u64> {
+        let about = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = about.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kilobytes * 1_024)
     }
 
     /// Waits for the death, or brings it, and returns everything that was said.

@@ -1,6 +1,6 @@
 //! The child: an engine on SQLite under a random load, which says what was acknowledged until it dies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,8 +16,9 @@ use outlast_wire::Raw;
 use super::tools::{MortalTools, NAMES};
 use super::{Ack, Dice};
 
-/// Works on the file at `path` with the load of `seed`, for ever.
-pub async fn work(path: &Path, seed: u64, options: SqliteOptions) {
+/// Works on the file at `path` with the load of `seed`, for ever. Most tasks live for `ttl`
+/// milliseconds, or for the policy's default.
+pub async fn work(path: &Path, seed: u64, ttl: Option<u64>, options: SqliteOptions) {
     let store = match Sqlite::open(path, options).await {
         Ok(store) => Arc::new(store),
         Err(error) => {
@@ -39,7 +40,8 @@ pub async fn work(path: &Path, seed: u64, options: SqliteOptions) {
             engine: engine.clone(),
             dice: Dice::new(seed ^ (number << 32)),
             number,
-            known: Vec::new(),
+            known: VecDeque::new(),
+            ttl,
             record: std::process::id().into(),
         };
         actors.spawn(actor.act());
@@ -67,7 +69,8 @@ struct Actor {
     engine: Engine,
     dice: Dice,
     number: u64,
-    known: Vec<(TaskId, Owner)>,
+    known: VecDeque<(TaskId, Owner)>,
+    ttl: Option<u64>,
     record: u64,
 }
 
@@ -103,7 +106,10 @@ impl Actor {
             accepts: Accepts::all(),
         };
         let mut call = NewCall::new(owner.clone(), origin);
-        call.ttl = self.dice.percent(10).then(|| 50 + self.dice.below(400));
+        call.ttl = match self.dice.percent(10) {
+            true => Some(50 + self.dice.below(400)),
+            false => self.ttl,
+        };
         match self.engine.create(call).await {
             Ok(created) => {
                 let task = created.task();
@@ -115,7 +121,10 @@ impl Actor {
                     repeatable,
                 }
                 .say();
-                self.known.push((id, owner.clone()));
+                self.known.push_back((id, owner.clone()));
+                if self.known.len() > RECENT {
+                    self.known.pop_front();
+                }
                 tokio::spawn(see_the_end(self.engine.clone(), id, owner));
             }
             Err(error) => refused(&error).await,
@@ -129,8 +138,7 @@ impl Actor {
         if self.known.is_empty() {
             return;
         }
-        let recent = self.known.len().min(30) as u64;
-        let place = self.known.len() - 1 - self.dice.below(recent) as usize;
+        let place = self.dice.below(self.known.len() as u64) as usize;
         let (id, owner) = self.known[place].clone();
         act(&self.engine, Scope::Of(owner), id).await;
     }
@@ -236,6 +244,9 @@ async fn refused(error: &EngineError) {
 /// How many actors work at once.
 const ACTORS: u64 = 8;
 
+/// How many of its tasks an actor remembers.
+const RECENT: usize = 30;
+
 /// The runner's name.
 const RUNNER: &str = "mortal";
 
@@ -244,6 +255,6 @@ pub(crate) const RECORD_KIND: &str = "mortal";
 
 pub(crate) const QUOTA: Quota = Quota {
     owner_open: 60,
-    owner_retained: 100_000,
-    retained: 1_000_000,
+    owner_retained: 1_000_000,
+    retained: 2_000_000,
 };

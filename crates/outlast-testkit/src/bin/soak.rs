@@ -1,0 +1,167 @@
+//! A long run of the death tests on one store: `soak MORTAL MINUTES [SEED]`.
+//!
+//! Mixed load, a kill every few seconds, every acknowledgement checked after each. Prints a table and
+//! fails on a broken promise, or on a file or a process that keeps growing.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use outlast_testkit::death::{Death, Dice, Journal, Life};
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let mortal = PathBuf::from(args.next().expect("the path of the program `mortal`"));
+    let minutes: u64 = args
+        .next()
+        .and_then(|n| n.parse().ok())
+        .expect("a number of minutes");
+    let seed = args.next().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let folder = tempfile::tempdir().expect("a folder for the store");
+    let path = folder.path().join("tasks.db");
+    println!("soak of {minutes} min, seed {seed}");
+    println!(
+        "| minute | kills | facts checked | refusals (disk trouble) | file MiB | WAL MiB | memory MiB |"
+    );
+    println!("|---|---|---|---|---|---|---|");
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let mut soak = Soak {
+        dice: Dice::new(seed),
+        journal: Journal::default(),
+        kills: 0,
+        rows: Vec::new(),
+    };
+    let began = Instant::now();
+    for minute in 1..=minutes {
+        let mut row = Row::default();
+        while began.elapsed() < Duration::from_secs(60 * minute) {
+            if let Err(why) = soak.one_life(&mortal, &path, &mut row, &runtime) {
+                let kept = folder.keep();
+                eprintln!(
+                    "broken after {} kills: {why}; the store is in {}",
+                    soak.kills,
+                    kept.display()
+                );
+                return ExitCode::FAILURE;
+            }
+        }
+        let (facts, refusals) = (soak.journal.facts(), soak.journal.unavailable());
+        println!(
+            "| {minute} | {} | {facts} | {refusals} | {:.1} | {:.1} | {:.1} |",
+            soak.kills,
+            mebibytes(row.file),
+            mebibytes(row.wal),
+            mebibytes(row.memory),
+        );
+        soak.rows.push(row);
+    }
+    match growth(&soak.rows) {
+        Some(what) => {
+            eprintln!("{what} keeps growing");
+            ExitCode::FAILURE
+        }
+        None => {
+            println!(
+                "\n{} kills, {} facts, no promise broken, no growth",
+                soak.kills,
+                soak.journal.facts()
+            );
+            ExitCode::SUCCESS
+        }
+    }
+}
+
+struct Soak {
+    dice: Dice,
+    journal: Journal,
+    kills: u64,
+    rows: Vec<Row>,
+}
+
+/// The largest figures of one minute.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    file: u64,
+    wal: u64,
+    memory: u64,
+}
+
+impl Soak {
+    fn one_life(
+        &mut self,
+        mortal: &Path,
+        path: &Path,
+        row: &mut Row,
+        runtime: &tokio::runtime::Runtime,
+    ) -> Result<(), String> {
+        let trouble = match self.dice.below(10) {
+            0 => Some(format!("fsync@{}", 1 + self.dice.below(500))),
+            1 => Some(format!("full@{}", 1 + self.dice.below(500))),
+            _ => None,
+        };
+        let length = Duration::from_millis(500 + self.dice.below(5_500));
+        // The life ends at once when its time has come; here it is looked at before.
+        let life = Life::begin(
+            mortal,
+            path,
+            self.dice.next(),
+            Death::After(Duration::ZERO),
+            trouble.as_deref(),
+            Some(TTL),
+        )
+        .map_err(|error| error.to_string())?;
+        std::thread::sleep(length);
+        row.memory = row.memory.max(life.memory().unwrap_or_default());
+        row.file = row.file.max(size(path));
+        row.wal = row.wal.max(size(&path.with_extension("db-wal")));
+        let ended = life.end().map_err(|error| error.to_string())?;
+        if !ended.as_planned {
+            return Err("the child died before it was killed".into());
+        }
+        self.kills += 1;
+        let noted = self.journal.note(ended.acks);
+        let checked = noted.and_then(|()| runtime.block_on(self.journal.check(path)));
+        self.journal.forget_expired();
+        checked.map_err(|broken| format!("{broken:?}"))
+    }
+}
+
+/// What is larger in the last third of the run than it was in the middle, beyond what chance explains.
+fn growth(rows: &[Row]) -> Option<&'static str> {
+    let third = rows.len() / 3;
+    if third == 0 {
+        return None;
+    }
+    let largest = |rows: &[Row], of: Figure| rows.iter().map(of).max().unwrap_or_default();
+    let grows = |of: Figure| {
+        let middle = largest(&rows[third..2 * third], of);
+        let last = largest(&rows[2 * third..], of);
+        last > middle + middle / 2 + (8 << 20)
+    };
+    let figures: [(&str, Figure); 3] = [
+        ("the file", |row| row.file),
+        ("the WAL", |row| row.wal),
+        ("the process", |row| row.memory),
+    ];
+    figures
+        .into_iter()
+        .find(|(_, of)| grows(*of))
+        .map(|(what, _)| what)
+}
+
+type Figure = fn(&Row) -> u64;
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |about| about.len())
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
+/// Short enough that the store reaches a steady state within minutes.
+const TTL: Duration = Duration::from_secs(30);
