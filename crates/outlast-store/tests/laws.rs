@@ -1,10 +1,23 @@
 //! Every law of stores, against SQLite in a folder of its own.
 
-use outlast_store::{Sqlite, SqliteOptions};
+use outlast_store::{Durability, Sqlite, SqliteOptions};
+use tempfile::TempDir;
 
-outlast_engine::store_laws!(async {
+mod as_opened_by_default {
+    outlast_engine::store_laws!(crate::opened(crate::SqliteOptions::default()));
+}
+
+mod with_nothing_remembered {
+    outlast_engine::store_laws!(crate::opened(crate::SqliteOptions {
+        durability: crate::Durability::Process,
+        recent_bytes: 0,
+        readers: 1,
+        ..crate::SqliteOptions::default()
+    }));
+}
+
+async fn opened(options: SqliteOptions) -> (Sqlite, TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("tasks.db");
-    let store = Sqlite::open(path, SqliteOptions::default()).await;
+    let store = Sqlite::open(folder.path().join("tasks.db"), options).await;
     (store.expect("a new store opens"), folder)
-});
+}

@@ -23,6 +23,7 @@ mod open;
 mod options;
 mod probe;
 mod readers;
+mod recent;
 mod records;
 mod row;
 mod scan;

@@ -11,6 +11,7 @@ use super::file::{self, Found};
 use super::lock::Lock;
 use super::options::SqliteOptions;
 use super::readers::Readers;
+use super::recent::Recent;
 use super::store::{Shared, Sqlite};
 use super::writer::Writer;
 use super::{connect, records, scan, schema};
@@ -48,6 +49,7 @@ impl Sqlite {
         schema::update(&mut connection, &path)?;
         let shared = Arc::new(Shared {
             index: scan::index(&connection, &path)?,
+            recent: Recent::new(options.recent_bytes),
             health: watch::Sender::new(Health::Ready),
             record_expiry: Default::default(),
         });

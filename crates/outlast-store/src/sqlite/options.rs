@@ -13,6 +13,8 @@ pub struct SqliteOptions {
     /// How large the file may become. New tasks are refused a little before, so that those which
     /// exist can be finished.
     pub max_bytes: Option<u64>,
+    /// How many bytes of bodies are kept in memory after they were written or read.
+    pub recent_bytes: usize,
     /// How many connections read bodies, at least one.
     pub readers: usize,
     /// Who is asked at the points where a disk may fail.
@@ -34,6 +36,7 @@ impl Default for SqliteOptions {
         Self {
             durability: Durability::Power,
             max_bytes: None,
+            recent_bytes: 8 << 20,
             readers: 2,
             probe: None,
         }
@@ -45,6 +48,7 @@ impl fmt::Debug for SqliteOptions {
         f.debug_struct("SqliteOptions")
             .field("durability", &self.durability)
             .field("max_bytes", &self.max_bytes)
+            .field("recent_bytes", &self.recent_bytes)
             .field("readers", &self.readers)
             .field("probe", &self.probe.is_some())
             .finish()

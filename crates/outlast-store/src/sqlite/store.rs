@@ -19,6 +19,7 @@ use tokio::sync::{oneshot, watch};
 use super::body::{self, Missing};
 use super::fault::Fault;
 use super::readers::Readers;
+use super::recent::Recent;
 use super::records;
 use super::row::RowId;
 use super::writer::{Op, Removal, Reply};
@@ -36,6 +37,7 @@ pub struct Sqlite {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) index: Index<RowId>,
+    pub(super) recent: Recent,
     pub(super) health: watch::Sender<Health>,
     /// When the next record expires, in milliseconds; the end of time if none does.
     pub(super) record_expiry: AtomicU64,
@@ -134,8 +136,13 @@ impl Store for Sqlite {
                 }
                 Some((Snapshot::Ended(_), row)) => row,
             };
+            if let Some(body) = self.shared.recent.get(row) {
+                return Ok(Some(body));
+            }
             let found = self.readers.read(move |file| body::body(file, row, id));
             if let Some(body) = found.await? {
+                let recent = body.iter().map(|body| (row, body.clone()));
+                self.shared.recent.keep(recent);
                 return Ok(body);
             }
             missing.again(id, row, &self.shared.health).await?;

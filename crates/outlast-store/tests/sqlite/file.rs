@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use outlast_engine::laws::given;
-use outlast_store::OpenError;
+use outlast_store::{OpenError, SqliteOptions};
 
 use crate::opened::Place;
 
@@ -127,7 +127,11 @@ async fn a_row_that_is_no_task_is_named() {
 #[tokio::test]
 async fn an_ended_task_that_is_damaged_is_named_when_it_is_read() {
     let place = Place::new();
-    let store = place.open().await;
+    let forgetful = SqliteOptions {
+        recent_bytes: 0,
+        ..SqliteOptions::default()
+    };
+    let store = place.open_with(forgetful).await;
     let task = given::stored(&store, given::task(1)).await;
     given::ended(&store, &task, given::result("{}")).await;
     let file = rusqlite::Connection::open(place.path()).unwrap();

@@ -14,7 +14,7 @@ pub(super) use write::{Change, Scratch};
 
 /// Where a task stands in its table: the minute in which it expires, then its place in the order of
 /// creation. What expires together lies together, so that deleting it frees whole pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct RowId(pub(super) i64);
 
 impl RowId {

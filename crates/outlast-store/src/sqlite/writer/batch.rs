@@ -83,6 +83,11 @@ impl Writer {
         }
         let added = plan.changes.iter().any(|change| change.from.is_none());
         self.shrink |= plan.changes.iter().any(|change| change.revision.is_none());
+        let bodies = plan.changes.iter().filter_map(|change| {
+            let (_, body) = plan.version(change, &ops)?;
+            Some((change.row, body?.clone()))
+        });
+        self.shared.recent.keep(bodies);
         let published = publish(ops, plan, &self.shared.index);
         let unfinished = published.unfinished.into_iter().map(Op::Remove);
         self.backlog.extend(unfinished);

@@ -106,18 +106,18 @@ impl<'c> Statements<'c> {
     }
 
     fn change(&mut self, ops: &[Op], plan: &Plan, change: &Planned) -> Result<(), Fault> {
-        let there = match (change.from, change.revision) {
+        let there = match (change.from, plan.version(change, ops)) {
             // Added and removed within the batch.
             (None, None) => true,
             (Some(from), None) => self.delete.execute([from.0])? == 1,
-            (from, Some(_)) => {
-                let (task, body) = plan.version(change, ops);
+            (from, Some((task, body))) => {
                 let row = change.row;
                 let change = Change { row, task, body };
                 match from {
-                    None => change
-                        .insert(&mut self.insert, &mut self.scratch)
-                        .map(|()| true)?,
+                    None => {
+                        change.insert(&mut self.insert, &mut self.scratch)?;
+                        true
+                    }
                     Some(from) => {
                         let [staying, moving] = &mut self.update[usize::from(body.is_some())];
                         let statement = if row == from { staying } else { moving };

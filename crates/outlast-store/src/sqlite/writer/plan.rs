@@ -94,18 +94,16 @@ impl Plan {
         self.writes_records || !self.changes.is_empty()
     }
 
-    /// The task as a change leaves it, and its body if the batch brings one.
+    /// The task as a change leaves it, unless it is gone, and its body if the batch brings one.
     pub(super) fn version<'o>(
         &self,
         change: &Planned,
         ops: &'o [Op],
-    ) -> (&'o Task, Option<&'o Raw>) {
-        let task = ops[change.latest].task();
+    ) -> Option<(&'o Task, Option<&'o Raw>)> {
+        change.revision?;
+        let task = ops.get(change.latest)?.task()?;
         let body = change.body.and_then(|at| ops[at].body());
-        (
-            task.expect("`latest` points to an operation with a task"),
-            body,
-        )
+        Some((task, body))
     }
 
     /// The last place in the order of creation that the batch gives out.
