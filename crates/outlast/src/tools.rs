@@ -195,3 +195,71 @@ fn encoded(result: &Value, outcome: impl FnOnce(Raw) -> Outcome) -> Outcome {
 }
 
 const INVALID_PARAMS: ErrorCode = ErrorCode(-32602);
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use outlast_engine::engine::NewCall;
+    use outlast_engine::{Ending, Engine, MemoryStore, Owner, Scope};
+
+    use super::*;
+
+    async fn run(tool: &str, arguments: Value) -> (Ending, Option<Value>) {
+        let greet = Tool::new("greet", "greets", |args, _| async move {
+            Ok(text(format!("Hello, {}!", args.text("name")?)))
+        });
+        let sleep = Tool::new("sleep", "sleeps", |_, _| async move {
+            tokio::time::sleep(Duration::from_secs(3_600)).await;
+            Ok(text("awake"))
+        });
+        let tools = Arc::new(Tools::new().with(greet).with(sleep));
+        let builder = Engine::builder(Arc::new(MemoryStore::new())).runner("tools", tools.clone());
+        let (engine, _) = builder.open().await.unwrap();
+        let owner = Owner::new("test");
+        let scope = Scope::Of(owner.clone());
+        let call = NewCall::new(owner, tools.origin("tools", tool, arguments));
+        let id = engine.create(call).await.unwrap().task().id;
+        if tool == "sleep" {
+            engine.request_cancel(&scope, id).await.unwrap();
+        }
+        let settled = engine.wait(&scope, id).await.unwrap();
+        (
+            settled.brief.ending,
+            settled.body.map(|body| body.open().unwrap()),
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_gets_its_arguments_and_gives_its_result() {
+        let (ending, body) = run("greet", json!({ "name": "Ada" })).await;
+        assert_eq!((ending, body), (Ending::Result, Some(text("Hello, Ada!"))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bad_argument_is_a_result_that_the_model_can_read() {
+        // V1-TLS-2: input problems are tool errors, an unknown tool is a protocol error.
+        let (ending, body) = run("greet", json!({ "name": 7 })).await;
+        assert_eq!(ending, Ending::ToolError);
+        let body = body.unwrap();
+        assert_eq!(body["isError"], true);
+        assert_eq!(body["content"][0]["text"], "argument name must be a string");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unknown_tool_and_odd_params_are_protocol_errors() {
+        assert_eq!(
+            run("nobody", json!({})).await.0,
+            Ending::Error(INVALID_PARAMS)
+        );
+        assert_eq!(
+            run("greet", json!("not an object")).await.0,
+            Ending::Error(INVALID_PARAMS)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_that_does_not_listen_is_stopped_when_its_caller_wants_that() {
+        assert_eq!(run("sleep", json!({})).await, (Ending::Cancelled, None));
+    }
+}

@@ -1,0 +1,116 @@
+//! The demo as its user meets it: run, killed, run again, looked at.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+#[test]
+fn a_demo_that_is_killed_loses_no_finished_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("tasks.db");
+    let finished = demo(&store, 20);
+    assert!(finished.status.success(), "{finished:?}");
+    let before = listed(&store);
+    assert_eq!(before.len(), 4, "{before:?}");
+    assert!(
+        before.iter().all(|task| task["status"] != "working"),
+        "{before:?}"
+    );
+
+    // Steps of a minute: once the question is answered, everything else is in the middle of its work.
+    let mut child = outlast(&["demo", "--step-ms", "60000"], &store)
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the demo starts");
+    let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let answered = |line: &String| line.starts_with("confirm") && line.contains("completed");
+    assert!(
+        lines.any(|line| answered(&line)),
+        "the question is answered"
+    );
+    child.kill().expect("the demo can be killed");
+    child.wait().expect("the demo is gone");
+    let killed = listed(&store);
+    assert_eq!(killed.len(), 8, "{killed:?}");
+    for task in &before {
+        assert!(killed.contains(task), "{task} is gone or changed");
+    }
+
+    let again = demo(&store, 20);
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(said.contains("1 run again"), "{said}");
+    assert!(said.contains("2 ended with \"outcome unknown\""), "{said}");
+    let after = listed(&store);
+    assert_eq!(after.len(), 12, "{after:?}");
+    assert!(
+        after.iter().all(|task| task["status"] != "working"),
+        "{after:?}"
+    );
+}
+
+#[test]
+fn the_result_of_a_task_can_be_read_by_its_id() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("tasks.db");
+    demo(&store, 5);
+    for task in listed(&store) {
+        let id = task["taskId"].as_str().expect("an id");
+        let result = run(&["tasks", "result", id], &store);
+        let result: Value = serde_json::from_slice(&result.stdout).expect("JSON");
+        assert!(result["content"].is_array(), "{result}");
+        let shown = run(&["tasks", "get", id], &store);
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        assert!(
+            shown.contains("created") && shown.contains("ended"),
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn errors_name_the_next_step_and_have_their_own_exit_codes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("tasks.db");
+    for (args, code, part) in [
+        (
+            vec!["tasks", "get", "00000000000000000000000000"],
+            3,
+            "outlast tasks list",
+        ),
+        (vec!["tasks", "get", "nonsense"], 2, "not a task id"),
+        (vec!["tasks", "list", "--limit", "many"], 2, "--limit"),
+    ] {
+        let failed = run(&args, &store);
+        let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!(failed.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(part), "{args:?}: {said}");
+    }
+    std::fs::write(&store, "this is no database, but somebody needs it").expect("a file");
+    let failed = run(&["tasks", "list"], &store);
+    assert_eq!(failed.status.code(), Some(5), "{failed:?}");
+    let kept = std::fs::read_to_string(&store).expect("the file is there");
+    assert_eq!(kept, "this is no database, but somebody needs it");
+}
+
+fn demo(store: &Path, step: u32) -> Output {
+    run(&["demo", "--step-ms", &step.to_string()], store)
+}
+
+fn listed(store: &Path) -> Vec<Value> {
+    let list = run(&["tasks", "list", "--json"], store);
+    let list: Value = serde_json::from_slice(&list.stdout).expect("JSON");
+    list.as_array().expect("an array").clone()
+}
+
+fn run(args: &[&str], store: &Path) -> Output {
+    outlast(args, store).output().expect("outlast runs")
+}
+
+fn outlast(args: &[&str], store: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    command.args(args).arg("--store").arg(store);
+    command
+}
