@@ -7,11 +7,11 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | [`open`] | from a path to a running store: lock, file, schema, scan |
-//! | [`store`] | the [`Store`](outlast_engine::Store) trait: hands writes to the writer, reads to memory or readers |
-//! | [`writer`] | batches, commits, failures and recovery |
-//! | [`row`] | a task as a row, and back |
-//! | [`schema`] | tables, versions, migrations |
+//! | `open` | from a path to a running store: lock, file, schema, scan |
+//! | `store` | the [`Store`](outlast_engine::Store) trait: hands writes to the writer, reads to memory or readers |
+//! | `writer` | batches, commits, failures and recovery |
+//! | `row` | a task as a row, and back |
+//! | `schema` | tables, versions, migrations |
 
 mod body;
 mod connect;

@@ -49,6 +49,16 @@ impl Shared {
         let at = at.map_or(u64::MAX, |at| at.0);
         self.record_expiry.store(at, Ordering::Relaxed);
     }
+
+    /// Whether a record has expired and the caller is the one to say so.
+    fn takes_expiry(&self, now: Timestamp) -> bool {
+        let at = self.record_expiry.load(Ordering::Relaxed);
+        let expiry = &self.record_expiry;
+        now.0 >= at
+            && expiry
+                .compare_exchange(at, u64::MAX, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+    }
 }
 
 impl Sqlite {
@@ -161,10 +171,7 @@ impl Store for Sqlite {
 
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.usable()?;
-        let expiry = &self.shared.record_expiry;
-        if now.0 >= expiry.load(Ordering::Relaxed)
-            && now.0 >= expiry.swap(u64::MAX, Ordering::Relaxed)
-        {
+        if self.shared.takes_expiry(now) {
             // Nobody waits for it: expired records are invisible already.
             let _ = self.queue.send(Op::Forget(now));
         }

@@ -175,6 +175,9 @@ async fn a_task_whose_row_somebody_deleted_fails_alone() {
     assert!(refused.to_string().contains(&id), "{refused}");
     assert_eq!(second.unwrap().revision.0, 2);
     assert_eq!(*store.health().borrow(), Health::Ready);
+    // What is gone already can be removed.
+    given::removed(&store, &lost).await;
+    assert_eq!(given::shown(&store, lost.id).await, None);
 }
 
 #[tokio::test]

@@ -1,60 +1,12 @@
 //! A task as a row of the table `tasks`, and back.
 
 mod column;
+mod id;
 mod read;
 mod text;
 mod write;
 
-use outlast_engine::store::Position;
-use outlast_wire::Timestamp;
-
 pub(super) use column::{delete_sql, insert_sql, select_brief_sql, select_sql, update_sql};
+pub(super) use id::{LAST_POSITION, RowId};
 pub(super) use read::{BadRow, brief_or_open, task};
 pub(super) use write::{Change, Scratch};
-
-/// Where a task stands in its table: the minute in which it expires, then its place in the order of
-/// creation. What expires together lies together, so that deleting it frees whole pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct RowId(pub(super) i64);
-
-impl RowId {
-    pub(super) fn new(expires: Timestamp, position: Position) -> Self {
-        let bucket = (expires.0 / MINUTE).min(LAST_BUCKET);
-        Self((bucket << POSITION_BITS | position.0 & LAST_POSITION).cast_signed())
-    }
-
-    pub(super) fn position(self) -> Position {
-        Position(self.0.cast_unsigned() & LAST_POSITION)
-    }
-
-    /// The same task where it belongs if it expires then.
-    pub(super) fn expiring(self, expires: Timestamp) -> Self {
-        Self::new(expires, self.position())
-    }
-}
-
-/// The last place in the order of creation that a row can have.
-pub(super) const LAST_POSITION: u64 = (1 << POSITION_BITS) - 1;
-
-const POSITION_BITS: u32 = 36;
-
-/// What is left of a positive number; reached in the year 2225.
-const LAST_BUCKET: u64 = (1 << (63 - POSITION_BITS)) - 1;
-
-const MINUTE: u64 = 60_000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_ordered_by_the_minute_of_expiry_and_then_by_creation() {
-        let at = |minute: u64, position| RowId::new(Timestamp(minute * MINUTE), Position(position));
-        assert!(at(5, LAST_POSITION) < at(6, 1));
-        assert!(at(6, 1) < at(6, 2));
-        assert_eq!(at(6, 9).position(), Position(9));
-        assert_eq!(at(6, 9).expiring(Timestamp(8 * MINUTE + 59_999)), at(8, 9));
-        let last = RowId::new(Timestamp(u64::MAX), Position(LAST_POSITION));
-        assert_eq!(last, RowId(i64::MAX));
-    }
-}

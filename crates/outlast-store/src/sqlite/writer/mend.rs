@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use outlast_engine::store::{Health, Reason};
 use outlast_engine::{NodeId, StoreError, TaskId};
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 use super::Writer;
 use super::op::{Op, Reply};
@@ -104,7 +104,7 @@ impl Writer {
             let reader = "another program reads the file; recovery waits for it";
             return Err(Fault::Busy(Reason::new(reader)));
         }
-        delete_added(&mut connection, wreck)?;
+        undo_additions(&mut connection, wreck)?;
         for task in wreck.tasks.iter().filter(|task| task.from.is_some()) {
             self.believe_file(&connection, task)?;
         }
@@ -134,8 +134,10 @@ impl Writer {
     }
 }
 
-fn delete_added(connection: &mut Connection, wreck: &Wreck) -> Result<(), Fault> {
-    let transaction = connection.transaction()?;
+/// Deletes what the wreck added. Writes in any case: a disk that confirms this confirms again.
+fn undo_additions(connection: &mut Connection, wreck: &Wreck) -> Result<(), Fault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute("UPDATE meta SET value = value", ())?;
     for task in wreck.tasks.iter().filter(|task| task.from.is_none()) {
         if let Some(found) = scan::load(&transaction, task.row).map_err(body::fault)?
             && found.id == task.id

@@ -6,6 +6,7 @@ mod commit;
 mod mend;
 mod op;
 mod plan;
+mod positions;
 mod publish;
 mod room;
 mod serve;
@@ -22,6 +23,7 @@ use super::options::SqliteOptions;
 use super::probe::{Moment, Verdict};
 use super::store::Shared;
 
+use positions::Positions;
 use room::Room;
 
 pub(super) use op::{Op, Removal, Reply};
@@ -40,27 +42,6 @@ pub(super) struct Writer {
     shrink: bool,
     lock: Lock,
     readers: Vec<JoinHandle<()>>,
-}
-
-/// Places in the order of creation. The file says of a whole block that it may have been given out,
-/// so that none is given out twice even if its task is gone.
-#[derive(Clone, Copy, Debug, Default)]
-struct Positions {
-    /// The first that the file does not call given out.
-    in_file: u64,
-    /// The first that was not given out, once one was.
-    next: Option<u64>,
-}
-
-impl Positions {
-    /// Notes that all places up to `last` are given out; returns what the file has to say about it.
-    fn give_out(&mut self, last: u64) -> Option<u64> {
-        self.next = Some(last + 1);
-        (last >= self.in_file).then(|| {
-            self.in_file = last + BLOCK;
-            self.in_file
-        })
-    }
 }
 
 impl Writer {
@@ -101,6 +82,3 @@ impl Writer {
         });
     }
 }
-
-/// How many places in the order of creation the file is told of at once.
-const BLOCK: u64 = 10_000;

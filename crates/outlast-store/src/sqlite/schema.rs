@@ -83,7 +83,7 @@ fn take(connection: &mut Connection, sql: &str, version: u32) -> rusqlite::Resul
 /// What leads from one version to the next.
 struct Step(&'static str);
 
-const STEPS: &[Step] = &[Step(include_str!("v1.sql"))];
+const STEPS: &[Step] = &[Step(include_str!("schema/v1.sql"))];
 
 #[cfg(test)]
 mod tests {
