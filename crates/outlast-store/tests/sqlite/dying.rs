@@ -2,20 +2,31 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outlast_engine::laws::given;
 use outlast_engine::{Scope, Store, TaskId};
+use outlast_store::sqlite::{Moment, Probe, Verdict};
 use outlast_store::{Sqlite, SqliteOptions};
 
 use crate::locking::{another_process, given_path, said};
 use crate::opened::Place;
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "runs in a process of its own, started by the test below"]
+#[ignore = "runs in a process of its own, started by the tests below"]
 async fn write_until_killed() {
     let Some(path) = given_path() else { return };
-    let store = Sqlite::open(path, SqliteOptions::default()).await.unwrap();
-    let store: Arc<dyn Store> = Arc::new(store);
+    let probe = std::env::var(DEATH).ok().map(|death| {
+        let (moment, left) = death.split_once(' ').unwrap();
+        let left = AtomicUsize::new(left.parse().unwrap());
+        let moment = moment.to_owned();
+        Arc::new(Death { moment, left }) as Arc<dyn Probe>
+    });
+    let options = SqliteOptions {
+        probe,
+        ..SqliteOptions::default()
+    };
+    let store: Arc<dyn Store> = Arc::new(Sqlite::open(path, options).await.unwrap());
     let writers = (0..16u64).map(|writer| {
         let store = store.clone();
         tokio::spawn(async move {
@@ -37,35 +48,89 @@ async fn write_until_killed() {
 async fn what_was_confirmed_survives_a_kill() {
     let place = Place::new();
     for round in 1..=3 {
-        let mut child = another_process(&place, "dying::write_until_killed");
-        let mut confirmed: HashMap<TaskId, u32> = HashMap::new();
+        let mut child = another_process(&place, WRITER).spawn().unwrap();
+        let mut confirmed = Confirmed::default();
         for line in said(&mut child, "confirmed ").take(round * 400) {
-            // A line that death cut short was never said.
-            let Some((id, revision)) = line.split_once(' ') else {
-                continue;
-            };
-            let revision: u32 = revision.parse().unwrap();
-            let known = confirmed.entry(id.parse().unwrap()).or_default();
-            *known = revision.max(*known);
+            confirmed.note(&line);
         }
         child.kill().unwrap();
         child.wait().unwrap();
+        confirmed.check(&place).await;
+    }
+}
 
-        let store = place.open().await;
-        for (id, revision) in &confirmed {
-            let found = given::shown(&store, *id)
-                .await
-                .expect("a confirmed task is there");
-            assert!(found.revision().0 >= *revision, "{id}");
-            if found.ending().is_some() {
-                let body = store.body(&Scope::Anyone, *id).await.unwrap();
-                assert_eq!(body, Some(given::raw(&format!("\"{id}\""))));
+#[tokio::test]
+async fn what_was_confirmed_survives_death_at_any_moment() {
+    for moment in ["BeforeCommit", "AfterCommit", "BeforeAck"] {
+        let place = Place::new();
+        for commits in [1, 2, 30] {
+            let mut child = another_process(&place, WRITER)
+                .env(DEATH, format!("{moment} {commits}"))
+                .spawn()
+                .unwrap();
+            let mut confirmed = Confirmed::default();
+            for line in said(&mut child, "confirmed ") {
+                confirmed.note(&line);
             }
+            assert!(!child.wait().unwrap().success(), "it died");
+            confirmed.check(&place).await;
+        }
+    }
+}
+
+/// Ends the process at the n-th time that a moment comes.
+struct Death {
+    moment: String,
+    left: AtomicUsize,
+}
+
+impl Probe for Death {
+    fn at(&self, moment: Moment) -> Verdict {
+        if format!("{moment:?}") == self.moment && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            std::process::abort();
+        }
+        Verdict::Go
+    }
+}
+
+/// The newest revision of each task that the process confirmed before it died.
+#[derive(Default)]
+struct Confirmed(HashMap<TaskId, u32>);
+
+impl Confirmed {
+    fn note(&mut self, line: &str) {
+        // A line that death cut short was never said.
+        let said = line.split_once(' ').and_then(|(id, revision)| {
+            let id: TaskId = id.parse().ok()?;
+            Some((id, revision.parse::<u32>().ok()?))
+        });
+        if let Some((id, revision)) = said {
+            let known = self.0.entry(id).or_default();
+            *known = revision.max(*known);
+        }
+    }
+
+    /// Checks that all of it is there, and empties the store.
+    async fn check(&self, place: &Place) {
+        let store = place.open().await;
+        for (id, revision) in &self.0 {
+            let found = given::shown(&store, *id).await;
+            let found = found.expect("a confirmed task is there");
+            assert!(found.revision().0 >= *revision, "{id}");
         }
         let all = store.page(&given::ada(), None, usize::MAX).await.unwrap();
+        for task in all.tasks.iter().filter(|task| task.ending().is_some()) {
+            let body = store.body(&Scope::Anyone, task.id()).await.unwrap();
+            assert_eq!(body, Some(given::raw(&format!("\"{}\"", task.id()))));
+        }
         let all = all.tasks.iter().map(|task| (task.id(), task.revision()));
         let gone = store.remove(given::HERE, all.collect()).await.unwrap();
-        assert!(gone.len() >= confirmed.len());
+        assert!(gone.len() >= self.0.len());
         store.close().await.unwrap();
     }
 }
+
+const WRITER: &str = "dying::write_until_killed";
+
+/// Where and when the process shall die.
+const DEATH: &str = "OUTLAST_TEST_DEATH";

@@ -9,14 +9,14 @@ use outlast_store::{OpenError, Sqlite, SqliteOptions};
 use crate::opened::Place;
 
 /// Another process of this test program, in which only `test` runs, for `place`.
-pub(crate) fn another_process(place: &Place, test: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+pub(crate) fn another_process(place: &Place, test: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
         .args(["--exact", test, "--nocapture", "--ignored"])
         .env(PLACE, place.path())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::null());
+    command
 }
 
 /// The file that this process was started for.
@@ -45,7 +45,9 @@ async fn hold_the_file() {
 #[tokio::test]
 async fn a_second_process_is_refused_and_told_of_the_first() {
     let place = Place::new();
-    let mut first = another_process(&place, "locking::hold_the_file");
+    let mut first = another_process(&place, "locking::hold_the_file")
+        .spawn()
+        .unwrap();
     said(&mut first, "holding").next().unwrap();
 
     let refused = place.refusal().await;
