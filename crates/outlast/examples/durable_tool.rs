@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::engine::NewCall;
-use outlast::engine::{Engine, Owner, Scope};
+use outlast::engine::{Accepts, Engine, Owner, Scope};
+use outlast::tools::Hints;
+use outlast::wire::Raw;
 use outlast::{Tool, Tools, text};
 use serde_json::json;
 
@@ -26,15 +28,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         Ok(text(format!("{pages} pages drawn")))
     });
-    let tools = Arc::new(Tools::new().with(render.repeatable()));
+    let tools = Arc::new(Tools::new().with(render.hints(Hints {
+        read_only: true,
+        idempotent: true,
+    })));
     let builder = Engine::builder(store.clone()).runner("tools", tools.clone());
     let (engine, recovered) = builder.open().await?;
     println!("after the last run: {recovered:?}");
 
     let owner = Owner::new("example");
+    let params = Raw::encode(&json!({ "name": "render", "arguments": { "pages": 4 } }))?;
     let mut call = NewCall::new(
         owner.clone(),
-        tools.origin("tools", "render", json!({ "pages": 4 })),
+        tools.origin("tools", "render", params, Accepts::NONE),
     );
     call.request_key = Some("report-2026".into());
     let task = engine.create(call).await?.task().clone();

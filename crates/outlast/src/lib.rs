@@ -3,10 +3,13 @@
 //! The library people add: tools that run as tasks today; fronts, backs and the gateway are built on
 //! the same [`engine`]. No terminal and no home directory here: those belong to the command line.
 
-mod tools;
+pub mod front;
+pub mod tools;
+pub mod transport;
 
 pub use outlast_engine as engine;
 pub use outlast_store as store;
 pub use outlast_wire as wire;
 
-pub use tools::{Arguments, BadArguments, Tool, ToolFailure, ToolResult, Tools, text};
+pub use outlast_wire::v1::TaskSupport;
+pub use tools::{Tool, ToolContext, Tools, text};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use outlast::engine::engine::{Event, NewCall};
 use outlast::engine::store::Snapshot;
-use outlast::engine::{Answer, Engine, Owner, Scope, TaskId};
+use outlast::engine::{Accepts, Answer, Engine, Owner, Scope, TaskId};
 use outlast::wire::Raw;
 
 use crate::args;
@@ -58,7 +58,12 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
 async fn run_samples(engine: &Engine, tools: &outlast::Tools) -> Result<(), Failure> {
     let mut watched = tokio::task::JoinSet::new();
     for (tool, arguments) in tools::calls() {
-        let call = NewCall::new(Owner::new(OWNER), tools.origin(RUNNER, tool, arguments));
+        let params = serde_json::json!({ "name": tool, "arguments": arguments });
+        let params = Raw::encode(&params).map_err(std::io::Error::other)?;
+        let call = NewCall::new(
+            Owner::new(OWNER),
+            tools.origin(RUNNER, tool, params, Accepts::all()),
+        );
         let created = engine.create(call).await?;
         let id = created.task().id;
         say(format_args!(

@@ -1,12 +1,9 @@
 //! The sample tools: one that counts, one that researches, one that asks, one that fails.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::engine::Progress;
-use outlast::engine::{Answer, AskKind, Question};
-use outlast::wire::Raw;
-use outlast::{Tool, Tools, text};
+use outlast::tools::Hints;
+use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 
 /// The calls of one round.
@@ -21,11 +18,11 @@ pub(super) fn calls() -> Vec<(&'static str, Value)> {
 
 /// The samples; every step of theirs takes `step`.
 pub(super) fn samples(step: Duration) -> Tools {
-    Tools::new()
-        .with(countdown(step))
-        .with(research(step))
-        .with(confirm())
-        .with(flaky(step))
+    let samples = [countdown(step), research(step), confirm(), flaky(step)];
+    samples
+        .into_iter()
+        .map(|tool| tool.task(TaskSupport::Optional))
+        .fold(Tools::new(), Tools::with)
 }
 
 fn countdown(step: Duration) -> Tool {
@@ -36,18 +33,16 @@ fn countdown(step: Duration) -> Tool {
             let from = args.number("from", 5.0)?.clamp(1.0, 1_000.0) as u32;
             for left in (0..from).rev() {
                 tokio::time::sleep(step).await;
-                let done = f64::from(from - left);
-                cx.progress(Progress {
-                    done,
-                    total: Some(from.into()),
-                    message: None,
-                });
+                cx.progress(f64::from(from - left), from.into());
             }
             Ok(text("lift-off"))
         },
     )
     // Counting again harms nobody: after a crash it starts anew.
-    .repeatable()
+    .hints(Hints {
+        read_only: true,
+        idempotent: true,
+    })
 }
 
 fn research(step: Duration) -> Tool {
@@ -80,14 +75,8 @@ fn confirm() -> Tool {
                     "required": ["confirm"],
                 },
             });
-            let question = Question::new(AskKind::ElicitForm, Some(Raw::encode(&form)?));
-            match cx.ask(question).await? {
-                Answer::Result(answer) => {
-                    let answer: Arc<str> = answer.as_str().into();
-                    Ok(text(format!("{file}: answered with {answer}")))
-                }
-                Answer::Error(error) => Err(format!("nobody answered: {error:?}").into()),
-            }
+            let answer = cx.elicit(form).await?;
+            Ok(text(format!("{file}: answered with {answer}")))
         },
     )
 }

@@ -3,15 +3,23 @@
 //! Unknown tools are a protocol error (V1-TLS-2, V2-TLS-6); what goes wrong inside a tool is a result
 //! flagged `isError`, so that the model can read it.
 
+mod arguments;
+mod context;
+mod tool;
+
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::{ErrorCode, Origin, Outcome, Retry};
-use outlast_wire::Raw;
-use serde_json::{Map, Value, json};
+use outlast_engine::{Accepts, ErrorCode, Origin, Outcome};
+use outlast_wire::v1::TaskSupport;
+use outlast_wire::{Raw, codes};
+use serde_json::{Value, json};
+
+pub use arguments::Arguments;
+pub use context::{Asked, ToolContext};
+pub use tool::{Hints, Tool};
 
 /// A set of tools: a [`Runner`] for `tools/call`.
 #[derive(Clone, Default)]
@@ -19,31 +27,12 @@ pub struct Tools {
     tools: BTreeMap<Arc<str>, Tool>,
 }
 
-/// One tool.
-#[derive(Clone)]
-pub struct Tool {
-    name: Arc<str>,
-    description: Arc<str>,
-    retry: Retry,
-    run: Arc<dyn Fn(Arguments, CallContext) -> Work + Send + Sync>,
-}
-
-/// The arguments of a call.
-#[derive(Clone, Debug, Default)]
-pub struct Arguments(Map<String, Value>);
-
-/// What a tool returns: the content of its result, or why it failed.
+/// What a tool returns: its result as JSON, or why it failed.
 pub type ToolResult = Result<Value, ToolFailure>;
 
 /// Why a tool failed, in words for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolFailure(String);
-
-/// The parameters of a `tools/call` are not what they should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadArguments(String);
-
-type Work = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
 
 /// A result that is one piece of text.
 pub fn text(text: impl Into<String>) -> Value {
@@ -67,116 +56,60 @@ impl Tools {
         self.tools.values()
     }
 
-    /// The request that calls a tool of this set, run by the runner of that name.
-    pub fn origin(&self, runner: &str, tool: &str, arguments: Value) -> Origin {
-        let params = json!({ "name": tool, "arguments": arguments });
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<&Tool> {
+        self.tools.get(name)
+    }
+
+    /// Whether any tool can run as a task (V1-CAP-1, S2-28).
+    pub fn any_task(&self) -> bool {
+        self.iter()
+            .any(|tool| tool.support != TaskSupport::Forbidden)
+    }
+
+    /// The request that calls a tool of this set with these `params`, by the runner of that name.
+    pub fn origin(&self, runner: &str, tool: &str, params: Raw, accepts: Accepts) -> Origin {
         Origin {
-            method: "tools/call".into(),
+            method: outlast_wire::tool::CALL.into(),
             tool: Some(tool.into()),
-            params: Raw::encode(&params).ok(),
+            params: Some(params),
             runner: runner.into(),
             progress_token: None,
             retry: self
-                .tools
                 .get(tool)
-                .map(|tool| tool.retry)
+                .map(|tool| tool.hints.retry())
                 .unwrap_or_default(),
-            accepts: outlast_engine::Accepts::all(),
+            accepts,
         }
-    }
-}
-
-impl Tool {
-    /// The tool `name`, which runs `run`.
-    pub fn new<F, W>(name: &str, description: &str, run: F) -> Self
-    where
-        F: Fn(Arguments, CallContext) -> W + Send + Sync + 'static,
-        W: Future<Output = ToolResult> + Send + 'static,
-    {
-        Self {
-            name: name.into(),
-            description: description.into(),
-            retry: Retry::Never,
-            run: Arc::new(move |arguments, cx| Box::pin(run(arguments, cx))),
-        }
-    }
-
-    /// The same tool, which may run again if nobody knows how far it came: it only reads, or repeating
-    /// it is harmless.
-    pub fn repeatable(mut self) -> Self {
-        self.retry = Retry::Rerun;
-        self
-    }
-
-    /// The name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// What it is for.
-    pub fn description(&self) -> &str {
-        &self.description
     }
 }
 
 #[async_trait]
 impl Runner for Tools {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
-        let Some(tool) = call.tool.as_deref().and_then(|name| self.tools.get(name)) else {
+        let Some(tool) = call.tool.as_deref().and_then(|name| self.get(name)) else {
             let name = call.tool.as_deref().unwrap_or_default();
             return Outcome::error(INVALID_PARAMS, format!("unknown tool: {name}"));
         };
         let arguments = match Arguments::of(&call) {
             Ok(arguments) => arguments,
-            Err(bad) => return Outcome::error(INVALID_PARAMS, bad.0),
+            Err(why) => return Outcome::error(INVALID_PARAMS, why),
         };
-        let stop = cx.clone();
+        let cx = ToolContext::new(cx);
         let ended = tokio::select! {
             biased;
-            ended = (tool.run)(arguments, cx) => ended,
-            () = stop.cancelled() => return Outcome::Cancelled,
+            ended = (tool.run)(arguments, cx.clone()) => ended,
+            () = cx.given_up() => return Outcome::Cancelled,
         };
         match ended {
+            // A tool may flag its own result.
+            Ok(result) if result["isError"] == true => failed(&result),
             Ok(result) => encoded(&result, Outcome::Result),
             Err(ToolFailure(why)) => {
-                let mut result = text(why.clone());
+                let mut result = text(why);
                 result["isError"] = Value::Bool(true);
-                encoded(&result, |body| Outcome::ToolError(body, Some(why.into())))
+                failed(&result)
             }
-        }
-    }
-}
-
-impl Arguments {
-    /// The arguments of a `tools/call`. Absent ones are none.
-    fn of(call: &Origin) -> Result<Self, BadArguments> {
-        #[derive(serde::Deserialize)]
-        struct Params {
-            #[serde(default)]
-            arguments: Option<Map<String, Value>>,
-        }
-        let Some(params) = &call.params else {
-            return Ok(Self::default());
-        };
-        let params: Params = params
-            .open()
-            .map_err(|error| BadArguments(format!("invalid params: {error}")))?;
-        Ok(Self(params.arguments.unwrap_or_default()))
-    }
-
-    /// The text under `name`.
-    pub fn text(&self, name: &str) -> Result<&str, ToolFailure> {
-        let found = self.0.get(name).and_then(Value::as_str);
-        found.ok_or_else(|| ToolFailure(format!("argument {name} must be a string")))
-    }
-
-    /// The number under `name`, or `otherwise` where there is none.
-    pub fn number(&self, name: &str, otherwise: f64) -> Result<f64, ToolFailure> {
-        match self.0.get(name) {
-            None => Ok(otherwise),
-            Some(value) => value
-                .as_f64()
-                .ok_or_else(|| ToolFailure(format!("argument {name} must be a number"))),
         }
     }
 }
@@ -187,14 +120,26 @@ impl<T: std::fmt::Display> From<T> for ToolFailure {
     }
 }
 
+/// A flagged result; its first text stands alone as the status message (A1-2).
+fn failed(result: &Value) -> Outcome {
+    let message = result["content"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find_map(|block| block["text"].as_str());
+    let message = message.map(Arc::from);
+    encoded(result, |body| Outcome::ToolError(body, message))
+}
+
 fn encoded(result: &Value, outcome: impl FnOnce(Raw) -> Outcome) -> Outcome {
     match Raw::encode(result) {
         Ok(body) => outcome(body),
-        Err(error) => Outcome::error(ErrorCode(-32603), format!("the result is no JSON: {error}")),
+        Err(error) => Outcome::error(INTERNAL, format!("the result is no JSON: {error}")),
     }
 }
 
-const INVALID_PARAMS: ErrorCode = ErrorCode(-32602);
+const INVALID_PARAMS: ErrorCode = ErrorCode(codes::INVALID_PARAMS);
+const INTERNAL: ErrorCode = ErrorCode(codes::INTERNAL_ERROR);
 
 #[cfg(test)]
 mod tests {
@@ -213,14 +158,21 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(3_600)).await;
             Ok(text("awake"))
         });
-        let tools = Arc::new(Tools::new().with(greet).with(sleep));
+        let tidy = Tool::new("tidy", "tidies up when it is to stop", |_, cx| async move {
+            cx.cancelled().await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(text("tidied up"))
+        });
+        let tools = Arc::new(Tools::new().with(greet).with(sleep).with(tidy));
         let builder = Engine::builder(Arc::new(MemoryStore::new())).runner("tools", tools.clone());
         let (engine, _) = builder.open().await.unwrap();
         let owner = Owner::new("test");
         let scope = Scope::Of(owner.clone());
-        let call = NewCall::new(owner, tools.origin("tools", tool, arguments));
+        let params = Raw::encode(&json!({ "name": tool, "arguments": arguments })).unwrap();
+        let call = NewCall::new(owner, tools.origin("tools", tool, params, Accepts::NONE));
         let id = engine.create(call).await.unwrap().task().id;
-        if tool == "sleep" {
+        if tool == "sleep" || tool == "tidy" {
+            tokio::time::sleep(Duration::from_millis(1)).await;
             engine.request_cancel(&scope, id).await.unwrap();
         }
         let settled = engine.wait(&scope, id).await.unwrap();
@@ -261,5 +213,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_tool_that_does_not_listen_is_stopped_when_its_caller_wants_that() {
         assert_eq!(run("sleep", json!({})).await, (Ending::Cancelled, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_that_listens_has_time_to_tidy_up() {
+        assert_eq!(
+            run("tidy", json!({})).await,
+            (Ending::Result, Some(text("tidied up")))
+        );
     }
 }

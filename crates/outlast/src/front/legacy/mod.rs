@@ -1,0 +1,133 @@
+//! MCP up to 2025-11-25 as a server: one file for each method that has more than a line to it.
+
+mod call;
+mod initialize;
+mod tasks;
+mod tools_list;
+mod wait;
+
+use std::sync::Arc;
+
+use outlast_engine::Answer;
+use outlast_wire::envelope::{self, ErrorObject, Id, Message, write};
+use outlast_wire::{Raw, RawRef, codes, notice, v1};
+
+use super::follow::answered;
+use super::{Session, StreamId};
+
+/// What becomes of a request.
+pub(crate) enum Reply {
+    /// This is the result.
+    Result(Raw),
+    /// This is the error object.
+    Error(Raw),
+    /// Somebody else answers later, or nobody does.
+    Later,
+}
+
+impl From<ErrorObject> for Reply {
+    fn from(error: ErrorObject) -> Self {
+        Self::Error(error.to_raw())
+    }
+}
+
+impl Session {
+    /// Handles one message. The answer to a request goes onto `stream`.
+    pub(crate) async fn receive(self: &Arc<Self>, message: Message<'_>, stream: StreamId) {
+        match message {
+            Message::Request(request) => {
+                let reply = self
+                    .request(&request.id, &request.method, request.params, stream)
+                    .await;
+                self.reply(&request.id, stream, reply);
+            }
+            Message::Notification(notification) => {
+                self.notified(&notification.method, notification.params);
+            }
+            Message::Response(response) => self.answer(response).await,
+        }
+    }
+
+    pub(crate) fn reply(&self, id: &Id, stream: StreamId, reply: Reply) {
+        match reply {
+            Reply::Result(result) => self
+                .board
+                .finish(stream, write::result(id, result.borrow())),
+            Reply::Error(error) => {
+                self.board
+                    .finish(stream, write::error(Some(id), error.borrow()));
+            }
+            Reply::Later => {}
+        }
+    }
+
+    async fn request(
+        self: &Arc<Self>,
+        id: &Id,
+        method: &str,
+        params: Option<RawRef<'_>>,
+        stream: StreamId,
+    ) -> Reply {
+        match method {
+            "ping" => return Reply::Result(empty()),
+            v1::method::INITIALIZE => return self.initialize(params).await,
+            _ => {}
+        }
+        let Some(peer) = self.peer() else {
+            return Reply::from(codes::invalid_request(
+                "the session begins with `initialize`",
+            ));
+        };
+        let tasks = peer.has_tasks().then(|| self.front.tasks(true)).flatten();
+        match (method, tasks) {
+            (outlast_wire::tool::LIST, _) => self.list_tools(tasks.is_some(), params),
+            (outlast_wire::tool::CALL, _) => {
+                self.call_tool(id, params, tasks.is_some(), stream).await
+            }
+            ("logging/setLevel", _) => Reply::Result(empty()),
+            (v1::method::GET, Some(_)) => self.get_task(params).await,
+            (v1::method::RESULT, Some(_)) => self.task_result(id, params, stream).await,
+            (v1::method::LIST, Some(tasks)) if tasks.list => self.list_tasks(params).await,
+            (v1::method::CANCEL, Some(_)) => self.cancel_task(params).await,
+            _ => Reply::from(codes::method_not_found(method)),
+        }
+    }
+
+    fn notified(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {
+        match method {
+            // V1-CANCEL-10: only requests that are still unanswered are known here.
+            notice::CANCELLED => {
+                if let Some(request) = params.and_then(notice::cancelled_request) {
+                    self.cancel(&request);
+                }
+            }
+            v1::method::INITIALIZED => {
+                let session = self.clone();
+                tokio::spawn(async move { session.listens().await });
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the answer to a question of ours; any other response is ignored.
+    async fn answer(&self, response: envelope::Response<'_>) {
+        let Some((task, key)) = response.id.as_ref().and_then(answered) else {
+            return;
+        };
+        let answer = match response.outcome {
+            envelope::Outcome::Result(result) => Answer::Result(result.to_raw()),
+            envelope::Outcome::Error(error) => Answer::Error(error.raw.to_raw()),
+        };
+        let Some((key, answer)) = self.answer_call(task, key, answer) else {
+            return;
+        };
+        let answers = [(key, answer)].into();
+        if let Err(error) = self.front.engine.answer(&self.scope(), task, answers).await {
+            tracing::info!(%task, %error, "an answer was not taken");
+        }
+    }
+}
+
+fn empty() -> Raw {
+    Raw::parse("{}".into()).expect("an empty object is JSON")
+}

@@ -1,0 +1,78 @@
+//! `tasks/result`: at once if the task has ended, else on a stream that carries its questions meanwhile.
+
+use std::sync::Arc;
+
+use outlast_engine::engine::{EngineError, Settled};
+use outlast_engine::{Ending, TaskId};
+use outlast_wire::envelope::Id;
+use outlast_wire::{RawRef, codes, v1};
+
+use super::Reply;
+use super::tasks::named;
+use crate::front::errors::to_wire;
+use crate::front::{Session, StreamId};
+
+impl Session {
+    pub(super) async fn task_result(
+        self: &Arc<Self>,
+        id: &Id,
+        params: Option<RawRef<'_>>,
+        stream: StreamId,
+    ) -> Reply {
+        let task = match named(params) {
+            Ok(task) => task,
+            Err(error) => return Reply::from(error),
+        };
+        match self.front.engine.outcome(&self.scope(), task).await {
+            Ok(Some(settled)) => outcome(task, Ok(settled)),
+            Ok(None) => {
+                tokio::spawn(self.clone().wait(id.clone(), task, stream));
+                Reply::Later
+            }
+            Err(error) => Reply::from(to_wire(&error)),
+        }
+    }
+
+    /// Waits on behalf of one request. Cancelling that request ends the wait and nothing else (V1-CANCEL-11).
+    async fn wait(self: Arc<Self>, id: Id, task: TaskId, stream: StreamId) {
+        let cancelled = self.begin(&id);
+        self.board.prime(stream);
+        // Questions of a task that an earlier life of this server began are heard of from here on.
+        self.front.follow(&self, task);
+        self.wait_begins(task, stream);
+        let scope = self.scope();
+        tokio::select! {
+            settled = self.front.engine.wait(&scope, task) => {
+                self.wait_ends(task, stream);
+                self.done(&id);
+                self.reply(&id, stream, outcome(task, settled));
+            }
+            Ok(()) = cancelled => {
+                self.wait_ends(task, stream);
+                self.board.end(stream);
+            }
+        }
+    }
+}
+
+/// What the underlying request would have answered, marked with its task (V1-RES-3 to V1-RES-6, V1-RES-13).
+fn outcome(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
+    let settled = match settled {
+        Ok(settled) => settled,
+        Err(error) => return Reply::from(to_wire(&error)),
+    };
+    match (settled.brief.ending, settled.body) {
+        (Ending::Result | Ending::ToolError, Some(body)) => {
+            match v1::payload_result(body.borrow(), task.text().as_str()) {
+                Ok(result) => Reply::Result(result),
+                Err(_) => Reply::from(codes::internal("the result is not an object")),
+            }
+        }
+        // V1-RES-4, V1-RES-13: the very error, without a mark.
+        (Ending::Error(_), Some(error)) => Reply::Error(error),
+        // A1-1.
+        (Ending::Cancelled, _) => Reply::from(codes::task_cancelled(task.text().as_str())),
+        // Expired between the look and the read.
+        (_, None) => Reply::from(to_wire(&EngineError::Expired)),
+    }
+}

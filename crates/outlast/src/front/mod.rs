@@ -1,0 +1,105 @@
+//! Our face towards clients: decodes their era and generation, owns sessions and streams.
+//!
+//! Storage and transitions are the engine's; bytes and sockets are the transports'. Here is who may call
+//! what, what an answer looks like, and on which stream a message travels.
+
+mod board;
+mod errors;
+mod follow;
+mod legacy;
+mod peer;
+mod session;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_engine::{Engine, Owner, TaskId};
+use outlast_wire::Raw;
+use outlast_wire::v1::ServerTasks;
+use serde_json::json;
+
+use crate::tools::Tools;
+
+pub(crate) use board::{Board, Kind, Out, StreamId};
+pub(crate) use peer::Peer;
+pub use session::{Session, SessionId};
+
+/// What a server offers, and to whom.
+pub struct Front {
+    pub(crate) engine: Engine,
+    pub(crate) tools: Arc<Tools>,
+    pub(crate) about: About,
+    /// Which session hears of a task that runs or waits: the one that made it.
+    followers: Mutex<HashMap<TaskId, SessionId>>,
+}
+
+/// Who a server is.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What the model should know about it.
+    pub instructions: Option<String>,
+}
+
+impl Front {
+    /// A front for `tools`, which the engine runs under [`RUNNER`].
+    pub fn new(engine: Engine, tools: Arc<Tools>, about: About) -> Arc<Self> {
+        Arc::new(Self {
+            engine,
+            tools,
+            about,
+            followers: Mutex::default(),
+        })
+    }
+
+    /// What is declared to a client that was negotiated at 2025-11-25: tasks only if some tool can run as one
+    /// (BR-NEG-3), the list only where callers can be told apart (V1-CAP-14).
+    pub(crate) fn tasks(&self, callers_told_apart: bool) -> Option<ServerTasks> {
+        self.tools.any_task().then_some(ServerTasks {
+            list: callers_told_apart,
+            cancel: true,
+            tools_call: true,
+        })
+    }
+
+    pub(crate) fn info(&self) -> Raw {
+        let info = json!({ "name": self.about.name, "version": self.about.version });
+        Raw::encode(&info).expect("two strings are JSON")
+    }
+
+    /// Makes `session` the one that hears of a task, unless another does.
+    pub(crate) fn claim_follower(&self, task: TaskId, session: &SessionId) -> bool {
+        let mut followers = self
+            .followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        followers.entry(task).or_insert_with(|| session.clone()) == session
+    }
+
+    pub(crate) fn drop_follower(&self, task: TaskId) {
+        self.followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&task);
+    }
+
+    /// Lets go of every task that `session` heard of; another session of the owner may take over.
+    pub(crate) fn release_followers(&self, session: &SessionId) {
+        let mut followers = self
+            .followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        followers.retain(|_, of| of != session);
+    }
+}
+
+/// The owner on a pipe: whoever started the process.
+pub fn local_owner() -> Owner {
+    Owner::new("local")
+}
+
+/// The name under which the engine runs the tools of a front.
+pub const RUNNER: &str = "tools";

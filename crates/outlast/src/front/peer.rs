@@ -1,0 +1,104 @@
+//! What a legacy client said of itself at `initialize`.
+
+use outlast_engine::{Accepts, AskKind};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::v1::Initialize;
+use outlast_wire::{Raw, RawRef, object, version};
+use serde::{Deserialize, Serialize};
+
+/// A client that has introduced itself. Kept with its session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Peer {
+    /// The version that was agreed.
+    pub(crate) version: String,
+    capabilities: Raw,
+    info: Option<Raw>,
+}
+
+impl Peer {
+    /// Reads what a client says, and settles the version: its own if we speak that, else our latest
+    /// (V1-INIT-3).
+    pub(crate) fn meet(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
+        let params =
+            params.ok_or_else(|| outlast_wire::codes::invalid_params("params are missing"))?;
+        let said = Initialize::read(params)?;
+        let known = version::LEGACY_VERSIONS.contains(&said.version.as_str());
+        Ok(Self {
+            version: if known {
+                said.version
+            } else {
+                version::LEGACY.to_owned()
+            },
+            capabilities: said.capabilities.to_raw(),
+            info: said.info.map(RawRef::to_raw),
+        })
+    }
+
+    /// Whether the agreed version has tasks (V1-CAP-13).
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.version == version::LEGACY
+    }
+
+    /// What the client can be asked (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
+    pub(crate) fn accepts(&self) -> Accepts {
+        let has =
+            |path: &[&str]| object::find(self.capabilities.borrow(), path).is_some_and(is_declared);
+        let mut kinds = Vec::new();
+        if has(&["elicitation"]) {
+            // `{}` means form only.
+            if has(&["elicitation", "form"]) || !has(&["elicitation", "url"]) {
+                kinds.push(AskKind::ElicitForm);
+            }
+            if has(&["elicitation", "url"]) {
+                kinds.push(AskKind::ElicitUrl);
+            }
+        }
+        if has(&["sampling"]) {
+            kinds.push(AskKind::Sample);
+        }
+        if has(&["sampling", "tools"]) {
+            kinds.push(AskKind::SampleWithTools);
+        }
+        if has(&["roots"]) {
+            kinds.push(AskKind::Roots);
+        }
+        kinds.into_iter().collect()
+    }
+}
+
+fn is_declared(value: RawRef<'_>) -> bool {
+    value.is_object() || value.truth() == Some(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meet(version: &str, capabilities: &str) -> Peer {
+        let params = format!(
+            r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"clientInfo":{{"name":"t","version":"1"}}}}"#
+        );
+        Peer::meet(Some(RawRef::parse(&params).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_version_we_speak_is_kept_and_any_other_answered_with_our_latest() {
+        // V1-INIT-3.
+        assert_eq!(meet("2025-06-18", "{}").version, "2025-06-18");
+        assert_eq!(meet("2025-03-26", "{}").version, "2025-03-26");
+        assert_eq!(meet("1999-01-01", "{}").version, "2025-11-25");
+        assert!(!meet("2025-06-18", "{}").has_tasks());
+    }
+
+    #[test]
+    fn an_empty_elicitation_means_forms_only() {
+        // V1-ELIC-1.
+        let form = meet("2025-11-25", r#"{"elicitation":{}}"#).accepts();
+        assert!(form.contains(AskKind::ElicitForm) && !form.contains(AskKind::ElicitUrl));
+        let url = meet("2025-11-25", r#"{"elicitation":{"url":{}}}"#).accepts();
+        assert!(!url.contains(AskKind::ElicitForm) && url.contains(AskKind::ElicitUrl));
+        let tools = meet("2025-11-25", r#"{"sampling":{"tools":{}},"roots":{}}"#).accepts();
+        assert!(tools.contains(AskKind::SampleWithTools) && tools.contains(AskKind::Roots));
+        assert!(!tools.contains(AskKind::ElicitForm));
+    }
+}

@@ -1,0 +1,254 @@
+//! One legacy session: who the client is, what it has in flight, what it was asked.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use outlast_engine::{AskKey, Owner, Scope, TaskId};
+use outlast_wire::envelope::Id;
+use tokio::sync::oneshot;
+
+use super::{Board, Front, Peer, StreamId};
+
+/// The name of a session: visible ASCII that nobody can guess (V1-SESS-1).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SessionId(Arc<str>);
+
+/// One legacy session.
+pub struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) owner: Owner,
+    pub(crate) front: Arc<Front>,
+    pub(crate) board: Board,
+    peer: OnceLock<Peer>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Requests that can be cancelled, by their id.
+    in_flight: HashMap<Id, oneshot::Sender<()>>,
+    /// Calls that are no tasks, by the id that their questions carry.
+    calls: HashMap<TaskId, tokio::sync::mpsc::UnboundedSender<(AskKey, outlast_engine::Answer)>>,
+    /// Streams on which somebody waits for the outcome of a task.
+    waits: BTreeMap<TaskId, Vec<StreamId>>,
+    /// Questions of tasks, and the stream on which they travelled last.
+    questions: BTreeMap<(TaskId, AskKey), Asked>,
+}
+
+struct Asked {
+    line: Arc<str>,
+    sent_on: Option<StreamId>,
+}
+
+impl SessionId {
+    /// The session of that name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self(name.into())
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Session {
+    /// A session of `owner` in which nothing was said yet.
+    pub fn new(front: Arc<Front>, id: SessionId, owner: Owner) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            owner,
+            front,
+            board: Board::default(),
+            peer: OnceLock::new(),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn scope(&self) -> Scope {
+        Scope::Of(self.owner.clone())
+    }
+
+    /// The client, once it has introduced itself.
+    pub(crate) fn peer(&self) -> Option<&Peer> {
+        self.peer.get()
+    }
+
+    /// Takes note of who the client is. The first introduction counts.
+    pub(crate) fn introduce(&self, peer: Peer) -> Result<(), Peer> {
+        self.peer.set(peer)
+    }
+
+    /// Registers a request that can be cancelled; resolves the receiver when it is.
+    pub(crate) fn begin(&self, request: &Id) -> oneshot::Receiver<()> {
+        let (cancel, cancelled) = oneshot::channel();
+        self.state().in_flight.insert(request.clone(), cancel);
+        cancelled
+    }
+
+    pub(crate) fn done(&self, request: &Id) {
+        self.state().in_flight.remove(request);
+    }
+
+    /// Cancels a request that is in flight. Unknown and finished ones are ignored (V1-CANC-4).
+    pub(crate) fn cancel(&self, request: &Id) {
+        let found = self.state().in_flight.remove(request);
+        if let Some(cancel) = found {
+            let _ = cancel.send(());
+        }
+    }
+
+    /// Registers a call that is no task: answers to its questions arrive at the receiver.
+    pub(crate) fn expect_answers(
+        &self,
+        call: TaskId,
+    ) -> tokio::sync::mpsc::UnboundedReceiver<(AskKey, outlast_engine::Answer)> {
+        let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+        self.state().calls.insert(call, tell);
+        told
+    }
+
+    pub(crate) fn forget_call(&self, call: TaskId) {
+        self.state().calls.remove(&call);
+    }
+
+    /// Hands an answer to a call that is no task; gives it back if there is none of that id.
+    pub(crate) fn answer_call(
+        &self,
+        call: TaskId,
+        key: AskKey,
+        answer: outlast_engine::Answer,
+    ) -> Option<(AskKey, outlast_engine::Answer)> {
+        match self.state().calls.get(&call) {
+            Some(tell) => {
+                let _ = tell.send((key, answer));
+                None
+            }
+            None => Some((key, answer)),
+        }
+    }
+
+    /// Somebody waits for the outcome of `task` on `stream`: its questions can travel there (BR-IN-2).
+    pub(crate) fn wait_begins(&self, task: TaskId, stream: StreamId) {
+        self.state().waits.entry(task).or_default().push(stream);
+        self.deliver(|of| of == task);
+    }
+
+    pub(crate) fn wait_ends(&self, task: TaskId, stream: StreamId) {
+        let mut state = self.state();
+        if let Some(streams) = state.waits.get_mut(&task) {
+            streams.retain(|found| *found != stream);
+            if streams.is_empty() {
+                state.waits.remove(&task);
+            }
+        }
+    }
+
+    /// A general stream is there: whatever waits for a stream can travel on it. Open tasks that nobody hears
+    /// of, from an earlier life of the server or of the client, are this session's from now on.
+    pub(crate) async fn listens(self: &Arc<Self>) {
+        let mut cursor = None;
+        while let Ok(page) = self
+            .front
+            .engine
+            .page(&self.owner, cursor.as_deref(), 100)
+            .await
+        {
+            for task in page.tasks.iter().filter(|task| task.ending().is_none()) {
+                self.front.follow(self, task.id());
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        self.deliver(|_| true);
+    }
+
+    /// Puts a question, or leaves it if it was put before.
+    pub(crate) fn put_question(
+        &self,
+        task: TaskId,
+        key: AskKey,
+        line: impl FnOnce() -> Option<String>,
+    ) {
+        {
+            let mut state = self.state();
+            let place = (task, key);
+            if state.questions.contains_key(&place) {
+                return;
+            }
+            let Some(line) = line() else { return };
+            state.questions.insert(
+                place,
+                Asked {
+                    line: line.into(),
+                    sent_on: None,
+                },
+            );
+        }
+        self.deliver(|of| of == task);
+    }
+
+    /// Keeps only those questions of a task that are still open.
+    pub(crate) fn keep_questions(&self, task: TaskId, open: impl Fn(&AskKey) -> bool) {
+        self.state()
+            .questions
+            .retain(|(of, key), _| *of != task || open(key));
+    }
+
+    /// The stream for news of a task: the general one, else one on which somebody waits for it (BD-11).
+    pub(crate) fn stream_for_news(&self, task: TaskId) -> Option<StreamId> {
+        self.board
+            .general()
+            .or_else(|| self.waiting_stream(&self.state(), task))
+    }
+
+    /// Sends questions that are on no living stream: on one where somebody waits for the task, else on a
+    /// general one, else later (A1-4, BD-16). A stream that broke before the answer came does not count
+    /// (BD-17).
+    fn deliver(&self, of: impl Fn(TaskId) -> bool) {
+        let mut state = self.state();
+        let general = self.board.general();
+        let targets: Vec<_> = state
+            .questions
+            .iter()
+            .filter(|((task, _), asked)| {
+                of(*task)
+                    && !asked
+                        .sent_on
+                        .is_some_and(|stream| self.board.is_live(stream))
+            })
+            .filter_map(|((task, key), _)| {
+                let stream = self.waiting_stream(&state, *task).or(general)?;
+                Some(((*task, key.clone()), stream))
+            })
+            .collect();
+        for (place, stream) in targets {
+            if let Some(asked) = state.questions.get_mut(&place) {
+                asked.sent_on = Some(stream);
+                self.board.send(stream, asked.line.clone());
+            }
+        }
+    }
+
+    fn waiting_stream(&self, state: &State, task: TaskId) -> Option<StreamId> {
+        let streams = state.waits.get(&task)?;
+        streams
+            .iter()
+            .rev()
+            .copied()
+            .find(|stream| self.board.is_live(*stream))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every critical section is a few map operations that do not panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.front.release_followers(&self.id);
+    }
+}

@@ -1,0 +1,57 @@
+//! The arguments of a call.
+
+use outlast_engine::Origin;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::ToolFailure;
+
+/// The arguments of a call.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// The arguments of a `tools/call`. Absent ones are none.
+    pub(super) fn of(call: &Origin) -> Result<Self, String> {
+        let Some(params) = &call.params else {
+            return Ok(Self::default());
+        };
+        let params: Params = params
+            .open()
+            .map_err(|error| format!("invalid params: {error}"))?;
+        Ok(Self(params.arguments.unwrap_or_default()))
+    }
+
+    /// The value under `name`.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// The text under `name`.
+    pub fn text(&self, name: &str) -> Result<&str, ToolFailure> {
+        let found = self.get(name).and_then(Value::as_str);
+        found.ok_or_else(|| format!("argument {name} must be a string").into())
+    }
+
+    /// The number under `name`, or `otherwise` where there is none.
+    pub fn number(&self, name: &str, otherwise: f64) -> Result<f64, ToolFailure> {
+        match self.get(name) {
+            None => Ok(otherwise),
+            Some(value) => value
+                .as_f64()
+                .ok_or_else(|| format!("argument {name} must be a number").into()),
+        }
+    }
+
+    /// All arguments as a `T`.
+    pub fn read<T: for<'a> Deserialize<'a>>(self) -> Result<T, ToolFailure> {
+        serde_json::from_value(Value::Object(self.0))
+            .map_err(|error| format!("invalid arguments: {error}").into())
+    }
+}
+
+#[derive(Deserialize)]
+struct Params {
+    #[serde(default)]
+    arguments: Option<Map<String, Value>>,
+}

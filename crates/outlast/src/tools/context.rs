@@ -1,0 +1,134 @@
+//! What a tool can do while it runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use outlast_engine::engine::{AskError, CallContext, Progress};
+use outlast_engine::{Answer, AskKind, Question, TaskId, Timing};
+use outlast_wire::Raw;
+use serde_json::{Value, json};
+
+/// A tool's way to its caller. Cheap to clone.
+#[derive(Clone)]
+pub struct ToolContext {
+    call: CallContext,
+    /// Whether the tool looks after cancellation itself.
+    listens: Arc<AtomicBool>,
+}
+
+/// Why a question brought no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It could not be put, or was taken back; a caller without the capability is the first case.
+    Not(AskError),
+    /// The caller answered with this JSON-RPC error.
+    Refused(Raw),
+}
+
+impl ToolContext {
+    pub(super) fn new(call: CallContext) -> Self {
+        Self {
+            call,
+            listens: Arc::default(),
+        }
+    }
+
+    /// The id of the call: that of its task, if it is one or becomes one.
+    pub fn id(&self) -> TaskId {
+        self.call.id()
+    }
+
+    /// Says where the work stands.
+    pub fn status(&self, message: &str) {
+        self.call.status(message);
+    }
+
+    /// Says that `done` of `total` is done.
+    pub fn progress(&self, done: f64, total: f64) {
+        self.report(Progress {
+            done,
+            total: Some(total),
+            message: None,
+        });
+    }
+
+    /// Says how far the work has come.
+    pub fn report(&self, progress: Progress) {
+        self.call.progress(progress);
+    }
+
+    /// Asks the caller's person to fill in a form: the parameters of `elicitation/create`.
+    pub async fn elicit(&self, form: Value) -> Result<Value, Asked> {
+        let kind = match form["mode"].as_str() {
+            Some("url") => AskKind::ElicitUrl,
+            _ => AskKind::ElicitForm,
+        };
+        self.ask(kind, form).await
+    }
+
+    /// Asks the caller's model: the parameters of `sampling/createMessage`.
+    pub async fn sample(&self, params: Value) -> Result<Value, Asked> {
+        let kind = match params.get("tools") {
+            Some(_) => AskKind::SampleWithTools,
+            None => AskKind::Sample,
+        };
+        self.ask(kind, params).await
+    }
+
+    /// Asks for the folders the caller works in.
+    pub async fn roots(&self) -> Result<Value, Asked> {
+        self.ask(AskKind::Roots, json!({})).await
+    }
+
+    /// Asks before any work is done; where the protocol has it, the caller repeats its call instead.
+    pub async fn ask_first(&self, kind: AskKind, params: Value) -> Result<Value, Asked> {
+        let mut question = question(kind, &params);
+        question.timing = Timing::BeforeWork;
+        opened(self.call.ask(question).await)
+    }
+
+    /// Whether the caller wants the work to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.listens.store(true, Ordering::Relaxed);
+        self.call.is_cancelled()
+    }
+
+    /// Resolves when the caller wants the work to stop. A tool that never asks is dropped then; one that
+    /// does has time to tidy up.
+    pub async fn cancelled(&self) {
+        self.listens.store(true, Ordering::Relaxed);
+        self.call.cancelled().await;
+    }
+
+    /// Resolves when the caller wants the work to stop and the tool does not look after that itself.
+    pub(super) async fn given_up(&self) {
+        self.call.cancelled().await;
+        if self.listens.load(Ordering::Relaxed) {
+            std::future::pending().await
+        }
+    }
+
+    async fn ask(&self, kind: AskKind, params: Value) -> Result<Value, Asked> {
+        opened(self.call.ask(question(kind, &params)).await)
+    }
+}
+
+impl std::fmt::Display for Asked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Not(error) => error.fmt(f),
+            Self::Refused(error) => write!(f, "the caller refused: {}", error.as_str()),
+        }
+    }
+}
+
+fn question(kind: AskKind, params: &Value) -> Question {
+    Question::new(kind, Raw::encode(params).ok())
+}
+
+fn opened(answer: Result<Answer, AskError>) -> Result<Value, Asked> {
+    match answer.map_err(Asked::Not)? {
+        Answer::Result(result) => Ok(result.open().unwrap_or_default()),
+        Answer::Error(error) => Err(Asked::Refused(error)),
+    }
+}

@@ -1,0 +1,128 @@
+//! One tool: what `tools/list` says of it, and what it does.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use outlast_engine::Retry;
+use outlast_wire::v1::TaskSupport;
+use serde_json::{Map, Value, json};
+
+use super::{Arguments, ToolContext, ToolResult};
+
+/// One tool.
+#[derive(Clone)]
+pub struct Tool {
+    pub(super) name: Arc<str>,
+    description: Arc<str>,
+    input: Value,
+    pub(super) support: TaskSupport,
+    pub(super) hints: Hints,
+    immediate: Option<Arc<str>>,
+    pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,
+}
+
+/// What a tool says about its effects (the `annotations` of the protocol).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// Doing it twice is doing it once.
+    pub idempotent: bool,
+}
+
+pub(super) type Work = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
+
+impl Tool {
+    /// The tool `name`, which runs `run`. It takes any arguments and never runs as a task, until told
+    /// otherwise.
+    pub fn new<F, W>(name: &str, description: &str, run: F) -> Self
+    where
+        F: Fn(Arguments, ToolContext) -> W + Send + Sync + 'static,
+        W: Future<Output = ToolResult> + Send + 'static,
+    {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            input: json!({ "type": "object" }),
+            support: TaskSupport::Forbidden,
+            hints: Hints::default(),
+            immediate: None,
+            run: Arc::new(move |arguments, cx| Box::pin(run(arguments, cx))),
+        }
+    }
+
+    /// The same tool, whose arguments follow this JSON Schema of an object.
+    pub fn input(mut self, schema: Value) -> Self {
+        self.input = schema;
+        self
+    }
+
+    /// The same tool, which may or must run as a task (V1-TOOL-7).
+    pub fn task(mut self, support: TaskSupport) -> Self {
+        self.support = support;
+        self
+    }
+
+    /// The same tool with these hints. A call that only reads, or that is harmless to repeat, is run again
+    /// if nobody knows how far it came.
+    pub fn hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// The same tool, whose task gives the model this text to go on with (V1-CREATE-11).
+    pub fn immediate(mut self, text: &str) -> Self {
+        self.immediate = Some(text.into());
+        self
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is for.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Whether it runs as a task.
+    pub fn support(&self) -> TaskSupport {
+        self.support
+    }
+
+    /// The text for the model while the task runs.
+    pub fn immediate_response(&self) -> Option<&str> {
+        self.immediate.as_deref()
+    }
+
+    /// What `tools/list` says of it, without the task support, which depends on who asks.
+    pub(crate) fn listed(&self) -> Value {
+        let mut listed = json!({
+            "name": &*self.name,
+            "description": &*self.description,
+            "inputSchema": self.input,
+        });
+        let mut annotations = Map::new();
+        if self.hints.read_only {
+            annotations.insert("readOnlyHint".into(), true.into());
+        }
+        if self.hints.idempotent {
+            annotations.insert("idempotentHint".into(), true.into());
+        }
+        if !annotations.is_empty() {
+            listed["annotations"] = Value::Object(annotations);
+        }
+        listed
+    }
+}
+
+impl Hints {
+    /// Whether a call may run again when nobody knows how far it came.
+    pub(super) fn retry(self) -> Retry {
+        match self.read_only || self.idempotent {
+            true => Retry::Rerun,
+            false => Retry::Never,
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Bytes to messages and back. What a message means is the front's business.
+
+pub mod stdio;

@@ -1,0 +1,118 @@
+//! A server on a pipe: one message a line, many requests at once (V1-STDIO-1, V1-STDIO-5).
+
+use std::io;
+use std::sync::Arc;
+
+use outlast_wire::envelope::{Limits, Message, Sort, write};
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
+};
+use tokio::task::JoinSet;
+
+use crate::front::{Front, Kind, Out, Session, SessionId, StreamId, local_owner};
+
+/// Serves `front` on standard input and output until the input ends.
+pub async fn serve(front: Arc<Front>) -> io::Result<()> {
+    serve_on(
+        front,
+        BufReader::new(tokio::io::stdin()),
+        tokio::io::stdout(),
+    )
+    .await
+}
+
+/// Serves `front` on any pair of pipes until the input ends. Tasks go on; plain calls end with the pipe.
+pub async fn serve_on(
+    front: Arc<Front>,
+    input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) -> io::Result<()> {
+    let session = Session::new(front, SessionId::new("stdio"), local_owner());
+    let pipe = session.board.open(Kind::Pipe);
+    let writing = tokio::spawn(write_lines(pipe.receiver, output));
+    let read = read_lines(&session, pipe.stream, input).await;
+    session.board.close();
+    writing.await.map_err(io::Error::other)??;
+    read
+}
+
+async fn read_lines(
+    session: &Arc<Session>,
+    stream: StreamId,
+    mut input: impl AsyncBufRead + Unpin,
+) -> io::Result<()> {
+    let limits = Limits::default();
+    let mut handling = JoinSet::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let limit = limits.bytes as u64 + 2;
+        let read = (&mut input)
+            .take(limit)
+            .read_until(b'\n', &mut line)
+            .await?;
+        if read == 0 {
+            return Ok(());
+        }
+        if line.last() != Some(&b'\n') && read as u64 == limit {
+            skip_line(&mut input).await?;
+        }
+        while handling.try_join_next().is_some() {}
+        let bytes = std::mem::take(&mut line);
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let session = session.clone();
+        // Calls and waits spawn their own work: what runs here ends soon, and the order of short requests
+        // is kept by nobody.
+        handling.spawn(async move { handle(&session, stream, &bytes, &limits).await });
+    }
+}
+
+async fn handle(session: &Arc<Session>, stream: StreamId, bytes: &[u8], limits: &Limits) {
+    match Message::parse(bytes.trim_ascii_end(), limits) {
+        Ok(message) => session.receive(message, stream).await,
+        // A broken answer is not answered.
+        Err(malformed) if malformed.sort == Sort::Answer => {}
+        Err(malformed) => {
+            let error = malformed.to_error().to_raw();
+            session
+                .board
+                .send(stream, write::error(malformed.id.as_ref(), error.borrow()));
+        }
+    }
+}
+
+/// Passes over the rest of a line that is too long.
+async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
+    loop {
+        let part = input.fill_buf().await?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        let (used, found) = match part.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (part.len(), false),
+        };
+        input.consume(used);
+        if found {
+            return Ok(());
+        }
+    }
+}
+
+async fn write_lines(
+    mut lines: tokio::sync::mpsc::Receiver<Out>,
+    mut output: impl AsyncWrite + Unpin,
+) -> io::Result<()> {
+    while let Some(out) = lines.recv().await {
+        if let Some(line) = out.line {
+            output.write_all(line.as_bytes()).await?;
+            output.write_all(b"\n").await?;
+        }
+        if lines.is_empty() {
+            output.flush().await?;
+        }
+    }
+    output.flush().await
+}
