@@ -9,6 +9,7 @@ mod id;
 mod origin;
 mod outcome;
 mod policy;
+mod runtime;
 mod view;
 mod world;
 

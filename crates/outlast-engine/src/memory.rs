@@ -2,7 +2,7 @@
 
 mod records;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use async_trait::async_trait;
 use outlast_wire::{Raw, Timestamp};
@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
 use crate::index::{Index, Room};
+use crate::runtime::Mutex;
 use crate::store::{
     Committed, Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey,
     RecordWrite, Replace, Snapshot, Store, StoreError, Usage,

@@ -11,6 +11,7 @@ use super::recovery::Patience;
 use super::topics::Topics;
 use super::{Engine, EngineError, Inner, Phase, Recovered, Runner};
 use crate::policy::Policy;
+use crate::runtime::spawn;
 use crate::store::Store;
 use crate::world::{Clock, Ids, RandomIds, SystemClock};
 
@@ -88,9 +89,9 @@ impl EngineBuilder {
                 return Err(error.into());
             }
         };
-        tokio::spawn(inner.clone().watch_deadlines());
-        tokio::spawn(inner.clone().store_statuses(statuses_seen));
-        tokio::spawn(inner.clone().hear_news(feed));
+        spawn(inner.clone().watch_deadlines());
+        spawn(inner.clone().store_statuses(statuses_seen));
+        spawn(inner.clone().hear_news(feed));
         Ok((
             Engine {
                 inner,

@@ -1,12 +1,13 @@
 //! The calls that run in this process, by id.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::Notify;
 
 use super::cell::Cell;
 use crate::id::{Attempt, IdMap, TaskId};
+use crate::runtime::atomic::{AtomicUsize, Ordering};
+use crate::runtime::{Mutex, MutexGuard, SHARDS};
 
 #[derive(Debug)]
 pub(crate) struct Calls {
@@ -92,5 +93,3 @@ impl Calls {
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-const SHARDS: usize = 64;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Engine, EngineError, to_the_end};
+use super::{Engine, EngineError};
 use crate::ask::Answer;
 use crate::id::{AskKey, Scope, TaskId};
+use crate::runtime::to_the_end;
 use crate::store::Committed;
 use crate::task::Task;
 use crate::transition::{Command, Refused};

@@ -1,7 +1,7 @@
 //! A call that runs in this process: what the engine knows of it beyond the store.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
@@ -11,6 +11,7 @@ use crate::ask::Answer;
 use crate::id::{AskKey, Attempt, TaskId};
 use crate::origin::Origin;
 use crate::outcome::Outcome;
+use crate::runtime::{Mutex, MutexGuard};
 use crate::store::Committed;
 use crate::task::Task;
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
-use super::{AskError, EngineError, Event, Inner, Progress, to_the_end};
+use super::{AskError, EngineError, Event, Inner, Progress};
 use crate::ask::{Answer, Question, Timing};
 use crate::id::{AskKey, Attempt, Owner, TaskId};
+use crate::runtime::{can_spawn, spawn, to_the_end};
 use crate::task::Handle;
 use crate::transition::Command;
 
@@ -262,9 +263,9 @@ impl Drop for Asked {
     fn drop(&mut self) {
         self.cx.cell.forget_answer(&self.key);
         let over = matches!(self.cx.cell.local().stage, Stage::Over);
-        if self.withdraw && !over && tokio::runtime::Handle::try_current().is_ok() {
+        if self.withdraw && !over && can_spawn() {
             let (cx, key) = (self.cx.clone(), self.key.clone());
-            tokio::spawn(async move {
+            spawn(async move {
                 // Answered or ended meanwhile: then there is nothing to take back.
                 let _ = cx.withdraw(key).await;
             });

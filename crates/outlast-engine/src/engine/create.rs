@@ -9,6 +9,7 @@ use super::drive::Begin;
 use super::{Engine, EngineError, Inner, NewCall, Runner};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
+use crate::runtime::spawn;
 use crate::store::{Committed, Insert, Inserted, RecordWrite, StoreError};
 use crate::task::Task;
 
@@ -48,7 +49,7 @@ impl Engine {
                 .clone()
                 .begin(task, runner, records.clone(), tell);
             // The work goes on even if whoever asked for it goes away meanwhile.
-            tokio::spawn(begun);
+            spawn(begun);
             let inserted = told.await.map_err(|_| EngineError::Closing)?;
             match inserted {
                 Ok(Inserted::New(task)) => return Ok(Created::New(task)),

@@ -9,6 +9,7 @@ use super::cell::{Cell, Stage};
 use super::{CallContext, Inner, Phase, Runner};
 use crate::id::Scope;
 use crate::outcome::{ErrorCode, Outcome};
+use crate::runtime::sleep;
 use crate::store::{Committed, Snapshot, StoreError};
 use crate::task::{Handle, Task};
 use crate::transition::Command;
@@ -47,7 +48,7 @@ impl Inner {
         let stopped = async {
             cell.stop.ordered().await;
             if !tidy_up.is_zero() {
-                tokio::time::sleep(tidy_up).await;
+                sleep(tidy_up).await;
             }
         };
         let outcome = tokio::select! {
@@ -161,7 +162,7 @@ impl Default for Pause {
 
 impl Pause {
     pub(crate) async fn rest(&mut self) {
-        tokio::time::sleep(self.0).await;
+        sleep(self.0).await;
         self.0 = (self.0 * 2).min(Duration::from_secs(2));
     }
 }

@@ -1,7 +1,6 @@
 //! Deadlines: one loop sleeps until the next one, whatever the number of tasks.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use outlast_wire::Timestamp;
@@ -10,6 +9,8 @@ use tokio::sync::Notify;
 use super::change::Failed;
 use super::{Inner, Phase};
 use crate::id::{Revision, Scope, TaskId};
+use crate::runtime::atomic::{AtomicU64, Ordering};
+use crate::runtime::sleep;
 use crate::store::{Snapshot, StoreError};
 use crate::task::Task;
 use crate::transition::{Command, Next};
@@ -57,9 +58,10 @@ impl Inner {
                 }
             };
             tokio::select! {
-                () = tokio::time::sleep(nap.max(SHORTEST_NAP)) => {}
-                () = self.alarm.ring.notified() => {}
+                biased;
                 () = self.reached(Phase::Closed) => return,
+                () = self.alarm.ring.notified() => {}
+                () = sleep(nap.max(SHORTEST_NAP)) => {}
             }
         }
     }

@@ -121,18 +121,3 @@ impl Inner {
         let _ = watched.wait_for(|now| *now >= phase).await;
     }
 }
-
-/// Runs `work` to its end even if the caller loses interest: what was given to the store must be
-/// followed by its effects.
-pub(crate) async fn to_the_end<T: Send + 'static>(
-    work: impl Future<Output = T> + Send + 'static,
-) -> T {
-    match tokio::spawn(work).await {
-        Ok(done) => done,
-        Err(failed) => match failed.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // Only a runtime that shuts down cancels it, and then nobody polls this again.
-            Err(_) => std::future::pending().await,
-        },
-    }
-}

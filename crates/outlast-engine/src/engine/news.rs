@@ -13,8 +13,9 @@ impl Inner {
     pub(crate) async fn hear_news(self: Arc<Self>, mut feed: Feed) {
         loop {
             let news = tokio::select! {
-                news = feed.recv() => news,
+                biased;
                 () = self.reached(Phase::Closed) => return,
+                news = feed.recv() => news,
             };
             match news {
                 None => return,

@@ -12,6 +12,7 @@ use super::{Engine, EngineError, Event, Inner, NewCall, Progress};
 use crate::ask::Answer;
 use crate::id::{AskKey, TaskId};
 use crate::outcome::Outcome;
+use crate::runtime::spawn;
 use crate::store::{Committed, Insert, Inserted, RecordWrite};
 use crate::task::Task;
 use crate::transition::Command;
@@ -47,7 +48,7 @@ impl Engine {
         let stage = Stage::Plain(Box::new(task.clone()), Some(tell));
         let cell = Arc::new(Cell::new(&task, stage));
         self.inner.calls.add(cell.clone());
-        tokio::spawn(self.inner.clone().drive(cell.clone(), runner, Begin::Run));
+        spawn(self.inner.clone().drive(cell.clone(), runner, Begin::Run));
         let inner = self.inner.clone();
         Ok(RunningCall {
             inner,
@@ -114,7 +115,7 @@ impl RunningCall {
     /// If the store refuses, the call goes on as it was and is handed back.
     pub async fn promote(self) -> Result<Promotion, (Box<Self>, EngineError)> {
         let (tell, told) = oneshot::channel();
-        tokio::spawn(async move {
+        spawn(async move {
             if tell.is_closed() {
                 // The caller is gone before anything was stored: dropping the call stops it.
                 return;

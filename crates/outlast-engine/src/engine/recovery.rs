@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::task::JoinSet;
-
 use super::cell::{Cell, Stage};
 use super::change::Failed;
 use super::drive::{Begin, Pause, outcome_unknown};
@@ -11,6 +9,7 @@ use super::{Inner, Phase, Runner};
 use crate::id::Scope;
 use crate::origin::Retry;
 use crate::outcome::Outcome;
+use crate::runtime::{joined, spawn};
 use crate::store::{Committed, Snapshot, StoreError};
 use crate::task::Task;
 use crate::transition::{Command, Refused, Takeover};
@@ -66,19 +65,17 @@ impl Inner {
             }
             // All at once, so that they share their commits; and all to the end, so that none is left
             // claimed and idle.
-            let mut settling = JoinSet::new();
-            for task in orphans {
+            let settling = orphans.into_iter().map(|task| {
                 let inner = self.clone();
-                settling.spawn(async move { (inner.settle(task.clone()).await, task) });
-            }
-            while let Some(settled) = settling.join_next().await {
-                match settled {
-                    Ok((Ok(fate), _)) => recovered.count(fate.as_ref()),
-                    Ok((Err(error), task)) => {
+                spawn(async move { (inner.settle(task.clone()).await, task) })
+            });
+            for settled in settling.collect::<Vec<_>>() {
+                match joined(settled).await {
+                    (Ok(fate), _) => recovered.count(fate.as_ref()),
+                    (Err(error), task) => {
                         unsettled.push(task);
                         failure = Some(error);
                     }
-                    Err(failed) => std::panic::resume_unwind(failed.into_panic()),
                 }
             }
             if let Some(error) = failure {
@@ -157,7 +154,7 @@ impl Inner {
         };
         let cell = Arc::new(Cell::new(&task, Stage::Stored(task.clone())));
         self.calls.add(cell.clone());
-        tokio::spawn(self.clone().drive(cell, runner, begin));
+        spawn(self.clone().drive(cell, runner, begin));
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::cell::Stage;
 use super::{Engine, EngineError, Phase};
+use crate::runtime::timeout;
 
 /// How a shutdown went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +19,7 @@ impl Engine {
     pub async fn shutdown(self, drain: Duration) -> Result<Shutdown, EngineError> {
         self.phase.send_replace(Phase::Draining);
         // Calls that finish in time store their outcomes as ever.
-        let _ = tokio::time::timeout(drain, self.inner.calls.all_done()).await;
+        let _ = timeout(drain, self.inner.calls.all_done()).await;
         self.phase.send_replace(Phase::Closed);
         let left = self.inner.calls.take_all();
         for cell in &left {

@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use super::cell::Cell;
 use super::change::Failed;
 use super::{Inner, Phase};
+use crate::runtime::{sleep, spawn};
 use crate::store::StoreError;
 use crate::transition::Command;
 
@@ -20,13 +21,14 @@ impl Inner {
         let mut batch = Vec::new();
         loop {
             tokio::select! {
-                _ = queue.recv_many(&mut batch, PORTION) => {}
+                biased;
                 () = self.reached(Phase::Closed) => return,
+                _ = queue.recv_many(&mut batch, PORTION) => {}
             }
             // Company arrives meanwhile, and a call that ends takes its last remark along.
-            tokio::time::sleep(Duration::from_millis(self.policy.status_delay)).await;
+            sleep(Duration::from_millis(self.policy.status_delay)).await;
             for cell in batch.drain(..) {
-                tokio::spawn(self.clone().store_remarks(cell));
+                spawn(self.clone().store_remarks(cell));
             }
         }
     }

@@ -1,8 +1,8 @@
 //! How running work hears that it should stop.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use tokio::sync::Notify;
+
+use crate::runtime::atomic::{AtomicU8, Ordering};
 
 /// One flag that only rises: go on, please stop, stop.
 #[derive(Debug, Default)]

@@ -3,13 +3,14 @@
 //! Registration comes before the look at the store, so that no change falls between the two (P6).
 
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Event, Settled};
 use crate::id::{IdMap, TaskId};
+use crate::runtime::atomic::{AtomicU64, Ordering};
+use crate::runtime::{Mutex, MutexGuard, SHARDS};
 
 #[derive(Debug)]
 pub(crate) struct Topics {
@@ -123,8 +124,6 @@ impl Drop for Place {
         }
     }
 }
-
-const SHARDS: usize = 64;
 
 /// How many events a slow watcher may be behind.
 const BACKLOG: usize = 64;

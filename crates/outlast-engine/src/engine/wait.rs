@@ -34,6 +34,7 @@ impl Engine {
                 return Ok(settled);
             }
             tokio::select! {
+                biased;
                 told = told => {
                     if let Ok(Some(settled)) = told {
                         return Ok(settled);

@@ -8,13 +8,14 @@ mod nodes;
 mod owners;
 mod shard;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use outlast_wire::Timestamp;
 
 use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
 use crate::policy::Quota;
+use crate::runtime::atomic::{AtomicU64, Ordering};
+use crate::runtime::{Mutex, MutexGuard, SHARDS};
 use crate::store::{Brief, Committed, Due, Feed, Page, Position, Snapshot, StoreError, Usage};
 use crate::task::Task;
 
@@ -280,8 +281,6 @@ pub enum Found {
     /// It has.
     Ended(Brief),
 }
-
-const SHARDS: usize = 64;
 
 /// No critical section here leaves a shard half-written: each is a few map operations that do not panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

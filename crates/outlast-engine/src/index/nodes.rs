@@ -1,13 +1,13 @@
 //! The engines that share a store in one process.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::mpsc;
 
 use super::lock;
 use crate::id::{NodeId, TaskId};
+use crate::runtime::Mutex;
+use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::store::{Feed, News};
 
 type Joined = Vec<(NodeId, mpsc::UnboundedSender<News>)>;

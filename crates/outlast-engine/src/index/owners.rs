@@ -3,11 +3,11 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::sync::Mutex;
 
 use super::lock;
 use crate::id::{Owner, TaskId};
 use crate::policy::Quota;
+use crate::runtime::Mutex;
 use crate::store::{Position, StoreError};
 use crate::task::Task;
 

@@ -1,11 +1,12 @@
 //! The records of the memory store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use outlast_wire::Timestamp;
 
 use crate::id::Owner;
+use crate::runtime::{Mutex, MutexGuard};
 use crate::store::{Record, RecordKey, RecordWrite};
 
 #[derive(Debug, Default)]
