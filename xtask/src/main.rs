@@ -1,5 +1,6 @@
 //! Project chores: `cargo xtask help` lists them.
 
+mod bench;
 mod npm;
 mod part;
 mod schemas;
@@ -14,6 +15,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = args.collect();
     let done = match chore.as_str() {
         "test" => test::run(&args),
+        "bench" => bench::run(&args),
         "soak" => soak::run(&args),
         "schemas" => schemas::run(&args),
         "help" | "--help" | "-h" => {
@@ -35,5 +37,6 @@ const HELP: &str = "\
 cargo xtask test              everything CI runs: format, lints, docs, tests, schemas
 cargo xtask test PART...      only these parts (format lints docs tests schemas)
 cargo xtask soak --minutes N  load with kills for N minutes, checks every promise (default 5)
+cargo xtask bench engine      what the engine costs, beside the machine's limits and a peer (--quick, --out FILE)
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";

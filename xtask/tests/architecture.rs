@@ -21,6 +21,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "outlast-testkit",
         &["outlast", "outlast-engine", "outlast-store", "outlast-wire"],
     ),
+    (
+        "outlast-bench",
+        &["outlast-engine", "outlast-store", "outlast-wire"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,205 @@
+//! One task and one page of tasks, with few and with many retained, beside a bare hash map.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use outlast_engine::{Engine, Scope, TaskId};
+
+use crate::load::fill;
+use crate::retained;
+use crate::rounds::Rounds;
+use crate::scale::count;
+use crate::subject::{Subject, owner};
+use crate::table::{Bar, Row, Table, Unit, nanos};
+use crate::{Done, Stage};
+
+pub(crate) fn rows(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
+    let scale = stage.scale;
+    let sizes = [scale.few, scale.many, scale.most];
+    let mut memory = Vec::new();
+    for size in sizes {
+        let subject = stage.runtime.block_on(Subject::memory())?;
+        fill(stage.runtime, &subject, size, 16);
+        memory.push(Kept::of(stage, subject)?);
+    }
+    compare(stage, "memory", &memory, table);
+    drop(memory);
+    let mut sqlite = Vec::new();
+    for size in sizes {
+        let path = retained::file(stage, size)?;
+        let subject = Subject::sqlite(&path, Default::default());
+        let subject = stage.runtime.block_on(subject)?;
+        sqlite.push(Kept::of(stage, subject)?);
+    }
+    compare(stage, "SQLite", &sqlite, table);
+    Ok(())
+}
+
+/// An engine and what can be looked up in it.
+struct Kept {
+    engine: Engine,
+    /// All ids, in no order.
+    ids: Vec<TaskId>,
+    /// Cursors from all over the list, in no order.
+    cursors: Vec<String>,
+    /// The limit: the same ids in a hash map.
+    bare: Bare,
+}
+
+/// A value as large as what we keep at hand of a task.
+type Bare = HashMap<TaskId, Arc<[u64; 16]>, BuildHasherDefault<Pass>>;
+
+impl Kept {
+    fn of(stage: &Stage<'_>, subject: Subject) -> Done<Self> {
+        let engine = subject.engine;
+        let (mut ids, mut cursors) = (Vec::new(), Vec::new());
+        stage.runtime.block_on(async {
+            let mut cursor: Option<String> = None;
+            loop {
+                let page = engine.page(&owner(), cursor.as_deref(), PAGE).await?;
+                ids.extend(page.tasks.iter().map(|task| task.id()));
+                // A page from there on is full.
+                cursors.extend(cursor.take().filter(|_| page.next.is_some()));
+                match page.next {
+                    Some(next) => cursor = Some(next),
+                    None => return Done::Ok(()),
+                }
+            }
+        })?;
+        let bare = ids.iter().map(|id| (*id, Arc::new([0; 16]))).collect();
+        shuffle(&mut ids);
+        shuffle(&mut cursors);
+        Ok(Self {
+            engine,
+            ids,
+            cursors,
+            bare,
+        })
+    }
+
+    /// Nanoseconds for one task, any of all.
+    async fn get(&self, from: usize) -> f64 {
+        let scope = Scope::Of(owner());
+        let ids = self.ids.iter().cycle().skip(from % self.ids.len());
+        let began = Instant::now();
+        for id in ids.take(GETS) {
+            let found = self.engine.get(&scope, *id).await;
+            black_box(found.expect("it is kept"));
+        }
+        began.elapsed().as_nanos() as f64 / GETS as f64
+    }
+
+    /// Nanoseconds for one page, from anywhere in the list.
+    async fn page(&self, from: usize) -> f64 {
+        let owner = owner();
+        let cursors = self.cursors.iter().cycle().skip(from % self.cursors.len());
+        let began = Instant::now();
+        for cursor in cursors.take(PAGES) {
+            let page = self.engine.page(&owner, Some(cursor), PAGE).await;
+            let page = page.expect("the cursor is ours");
+            assert_eq!(page.tasks.len(), PAGE);
+            black_box(page);
+        }
+        began.elapsed().as_nanos() as f64 / PAGES as f64
+    }
+
+    fn bare(&self, from: usize) -> f64 {
+        let ids = self.ids.iter().cycle().skip(from % self.ids.len());
+        let began = Instant::now();
+        for id in ids.take(GETS) {
+            black_box(self.bare.get(id).cloned());
+        }
+        began.elapsed().as_nanos() as f64 / GETS as f64
+    }
+}
+
+fn compare(stage: &Stage<'_>, store: &str, kept: &[Kept], table: &mut Table) {
+    let mut from = 0;
+    let gets = Rounds::<6>::run(stage.scale.rounds * 2, |side| {
+        from += GETS;
+        let kept = &kept[side % 3];
+        match side < 3 {
+            true => stage.runtime.block_on(kept.get(from)),
+            false => kept.bare(from),
+        }
+    });
+    let pages = Rounds::<3>::run(stage.scale.rounds * 2, |side| {
+        from += PAGES;
+        stage.runtime.block_on(kept[side].page(from))
+    });
+    let sizes: Vec<_> = kept.iter().map(|kept| kept.ids.len()).collect();
+    for (side, size) in sizes.iter().enumerate() {
+        table.row(Row {
+            figure: format!(
+                "`get` on {store}, {} retained; beside a bare hash map",
+                count(*size)
+            ),
+            ours: nanos(gets.of(side)),
+            other: nanos(gets.of(side + 3)),
+            value: gets.ratio(side, side + 3),
+            unit: Unit::Ratio,
+            bar: Bar::None,
+        });
+    }
+    let [few, .., most] = &sizes[..] else { return };
+    let mut grown = |what: String, rounds: [f64; 3], bar| {
+        let [most_took, few_took, value] = rounds;
+        table.row(Row {
+            figure: format!(
+                "{what} on {store}, {} retained; beside {}",
+                count(*most),
+                count(*few)
+            ),
+            ours: nanos(most_took),
+            other: nanos(few_took),
+            value,
+            unit: Unit::Ratio,
+            bar: Bar::AtMost(bar),
+        });
+    };
+    let figures = [gets.of(2), gets.of(0), gets.ratio(2, 0)];
+    grown("`get`".to_owned(), figures, 1.5);
+    let figures = [pages.of(2), pages.of(0), pages.ratio(2, 0)];
+    grown(format!("page of {PAGE}"), figures, 2.0);
+}
+
+/// Puts things in no order, the same each time.
+fn shuffle<T>(things: &mut [T]) {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for at in (1..things.len()).rev() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        things.swap(at, (state % (at as u64 + 1)) as usize);
+    }
+}
+
+/// Passes random bits through.
+#[derive(Clone, Copy, Default)]
+struct Pass(u64);
+
+impl Hasher for Pass {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, bits: u64) {
+        self.0 = bits;
+    }
+}
+
+const GETS: usize = 20_000;
+
+const PAGES: usize = 500;
+
+/// Tasks on a page.
+const PAGE: usize = 50;

@@ -1,0 +1,80 @@
+//! What the machine says of itself: how busy others keep it, and how much memory this process holds.
+
+use std::fs;
+use std::time::Instant;
+
+use crate::Done;
+
+/// Watches how busy the machine is with others.
+pub(crate) struct Watch {
+    began: Instant,
+    ticks: Option<Ticks>,
+}
+
+#[derive(Clone, Copy)]
+struct Ticks {
+    /// All that was done on all cores.
+    busy: u64,
+    idle: u64,
+    /// What this process and its dead children did.
+    own: u64,
+}
+
+impl Watch {
+    pub(crate) fn start() -> Self {
+        Self {
+            began: Instant::now(),
+            ticks: Ticks::now(),
+        }
+    }
+
+    pub(crate) fn report(&self) -> String {
+        let took = self.began.elapsed().as_secs_f64();
+        let others = self.ticks.zip(Ticks::now()).map(|(before, after)| {
+            let busy = after.busy - before.busy;
+            let all = (busy + after.idle - before.idle).max(1);
+            busy.saturating_sub(after.own - before.own) as f64 * 100.0 / all as f64
+        });
+        let cores = std::thread::available_parallelism().map_or(0, usize::from);
+        match others {
+            Some(others) => {
+                format!("{took:.0} s; others used {others:.0} % of the {cores} cores meanwhile")
+            }
+            None => format!("{took:.0} s; how busy others were is not known here"),
+        }
+    }
+}
+
+impl Ticks {
+    fn now() -> Option<Self> {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        let all: Vec<u64> = stat
+            .lines()
+            .next()?
+            .split_whitespace()
+            .skip(1)
+            .take(8)
+            .map(|number| number.parse().ok())
+            .collect::<Option<_>>()?;
+        let idle = all.get(3)? + all.get(4)?;
+        let own = fs::read_to_string("/proc/self/stat").ok()?;
+        // After the name in brackets: state, then numbers; the times are fields 14 to 17.
+        let own = own.rsplit(')').next()?.split_whitespace().skip(11).take(4);
+        Some(Self {
+            busy: all.iter().sum::<u64>() - idle,
+            idle,
+            own: own.filter_map(|number| number.parse::<u64>().ok()).sum(),
+        })
+    }
+}
+
+/// The memory that this process holds, in bytes.
+pub(crate) fn resident() -> Done<u64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next());
+    Ok(kilobytes
+        .ok_or("the system does not tell VmRSS")?
+        .parse::<u64>()?
+        << 10)
+}

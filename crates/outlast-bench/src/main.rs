@@ -1,0 +1,97 @@
+//! `engine-bench`: what the engine costs, beside the limits of the machine and beside a peer, in one run.
+//!
+//! Every figure alternates between us and what it is compared with, round by round, and the median of
+//! the rounds is told. Timings live here and in no test. The table goes to stdout, talk to stderr.
+
+mod args;
+mod child;
+mod expiry;
+mod lifecycle;
+mod load;
+mod lookup;
+mod machine;
+mod open;
+mod rawlog;
+mod retained;
+mod rmcp;
+mod rounds;
+mod scale;
+mod single;
+mod subject;
+mod table;
+
+use std::process::ExitCode;
+
+use args::Args;
+use machine::Watch;
+use scale::Scale;
+use table::Table;
+
+fn main() -> ExitCode {
+    let done = Args::read(std::env::args().skip(1)).and_then(|args| match args {
+        Args::Bench(bench) => run(&bench),
+        Args::Child(job) => child::run(job),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("engine-bench: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What goes wrong in a benchmark ends it; the text says what it was.
+type Done<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+fn run(args: &args::Bench) -> Done<()> {
+    let scale = Scale::new(args.quick);
+    let folder = tempfile::Builder::new()
+        .prefix("outlast-bench")
+        .tempdir_in(&args.folder)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()?;
+    let mut table = Table::default();
+    let parts: [(&str, Part); 6] = [
+        ("lifecycle", lifecycle::rows),
+        ("lookup", lookup::rows),
+        ("expiry", expiry::rows),
+        ("single", single::rows),
+        ("retained", retained::rows),
+        ("open", open::rows),
+    ];
+    for (name, part) in parts {
+        if !args.wants(name) {
+            continue;
+        }
+        eprintln!("== {name} ==");
+        let watch = Watch::start();
+        let stage = Stage {
+            runtime: &runtime,
+            scale: &scale,
+            folder: folder.path(),
+        };
+        part(&stage, &mut table)?;
+        table.note(format!("{name}: {}", watch.report()));
+    }
+    let text = table.to_string();
+    print!("{text}");
+    if let Some(out) = &args.out {
+        std::fs::write(out, &text)?;
+    }
+    Ok(())
+}
+
+type Part = fn(&Stage<'_>, &mut Table) -> Done<()>;
+
+/// What every figure is measured on.
+pub(crate) struct Stage<'a> {
+    pub(crate) runtime: &'a tokio::runtime::Runtime,
+    pub(crate) scale: &'a Scale,
+    pub(crate) folder: &'a std::path::Path,
+}
+
+/// Threads that run futures, for us and for the peer.
+const WORKERS: usize = 2;

@@ -1,0 +1,42 @@
+//! Rounds: each side has its turn in every round, and the median of the rounds counts.
+
+/// What `N` sides did in every round.
+pub(crate) struct Rounds<const N: usize>(Vec<[f64; N]>);
+
+impl<const N: usize> Rounds<N> {
+    /// Runs `rounds` rounds after one that does not count. The sides take turns in going first.
+    pub(crate) fn run(rounds: usize, mut turn: impl FnMut(usize) -> f64) -> Self {
+        let mut all = Vec::with_capacity(rounds);
+        for round in 0..=rounds {
+            let mut figures = [0.0; N];
+            for step in 0..N {
+                let side = (round + step) % N;
+                figures[side] = turn(side);
+            }
+            if round > 0 {
+                all.push(figures);
+            }
+        }
+        Self(all)
+    }
+
+    /// The median figure of a side.
+    pub(crate) fn of(&self, side: usize) -> f64 {
+        median(self.0.iter().map(|figures| figures[side]))
+    }
+
+    /// The median of the quotients within each round: what disturbs a round disturbs both.
+    pub(crate) fn ratio(&self, above: usize, below: usize) -> f64 {
+        median(self.0.iter().map(|figures| figures[above] / figures[below]))
+    }
+}
+
+pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<_> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    match figures.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => figures[n / 2],
+        n => f64::midpoint(figures[n / 2 - 1], figures[n / 2]),
+    }
+}

@@ -1,0 +1,143 @@
+//! Ourselves, as callers meet us: an engine on a store, and calls that do nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use outlast_engine::engine::{FnRunner, NewCall};
+use outlast_engine::{
+    Accepts, Clock, Engine, MemoryStore, Origin, Outcome, Owner, Policy, Quota, Retry, Scope,
+    Store, SystemClock, TaskId,
+};
+use outlast_store::{Sqlite, SqliteOptions};
+use outlast_wire::Raw;
+
+use crate::Done;
+use crate::load::Life;
+use crate::rmcp::result;
+
+/// An engine whose calls end at once.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    pub(crate) engine: Engine,
+    runner: &'static str,
+    pub(crate) ttl: u64,
+}
+
+impl Subject {
+    pub(crate) async fn memory() -> Done<Self> {
+        Self::on(Arc::new(MemoryStore::new()), Arc::new(SystemClock)).await
+    }
+
+    pub(crate) async fn sqlite(path: &Path, options: SqliteOptions) -> Done<Self> {
+        let store = Sqlite::open(path, options).await?;
+        Self::on(Arc::new(store), Arc::new(SystemClock)).await
+    }
+
+    pub(crate) async fn on(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Done<Self> {
+        let quiet = FnRunner::new(|_, _| async { outcome() });
+        let telling = FnRunner::new(|_, cx: outlast_engine::engine::CallContext| async move {
+            cx.status(STATUS);
+            outcome()
+        });
+        let waiting = FnRunner::new(|_, _| std::future::pending());
+        let (engine, _) = Engine::builder(store)
+            .policy(policy())
+            .clock(clock)
+            .runner("quiet", Arc::new(quiet))
+            .runner("telling", Arc::new(telling))
+            .runner("waiting", Arc::new(waiting))
+            .open()
+            .await?;
+        Ok(Self {
+            engine,
+            runner: "quiet",
+            ttl: DAY,
+        })
+    }
+
+    /// The same with calls that say where they stand before they end.
+    pub(crate) fn telling(mut self) -> Self {
+        self.runner = "telling";
+        self
+    }
+
+    /// The same with calls that never end.
+    pub(crate) fn waiting(mut self) -> Self {
+        self.runner = "waiting";
+        self
+    }
+
+    /// The same with another TTL, in milliseconds.
+    pub(crate) fn lasting(mut self, ttl: u64) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// A call as a front would make it from a request: nothing in it is shared with other calls.
+    pub(crate) fn call(&self) -> NewCall {
+        let params = Raw::parse(PARAMS.to_owned()).expect("it is JSON");
+        let origin = Origin {
+            method: "tools/call".into(),
+            tool: Some("nothing".into()),
+            params: Some(params),
+            runner: self.runner.into(),
+            progress_token: None,
+            retry: Retry::Never,
+            accepts: Accepts::default(),
+        };
+        NewCall {
+            ttl: Some(self.ttl),
+            ..NewCall::new(owner(), origin)
+        }
+    }
+
+    pub(crate) async fn create(&self) -> TaskId {
+        let created = self.engine.create(self.call()).await;
+        created.expect("there is room").task().id
+    }
+}
+
+impl Life for Subject {
+    async fn live(&self) {
+        let id = self.create().await;
+        let scope = Scope::Of(owner());
+        let settled = self.engine.wait(&scope, id).await.expect("it ends");
+        assert!(settled.body.is_some_and(|body| body.size() >= 200));
+        let found = self.engine.get(&scope, id).await.expect("it is kept");
+        assert!(found.ending().is_some());
+    }
+}
+
+/// All tasks are one owner's: the longest list there can be.
+pub(crate) fn owner() -> Owner {
+    Owner::new("user:somebody@example.org")
+}
+
+/// The limits out of the way, everything else as it is by default.
+fn policy() -> Policy {
+    Policy {
+        ttl_default: DAY,
+        ttl_cap: DAY,
+        quota: Quota {
+            owner_open: u32::MAX,
+            owner_retained: u32::MAX,
+            retained: u64::MAX,
+        },
+        ..Policy::default()
+    }
+}
+
+fn outcome() -> Outcome {
+    Outcome::Result(Raw::encode(&result()).expect("a result is JSON"))
+}
+
+pub(crate) const DAY: u64 = 24 * 3_600_000;
+
+const STATUS: &str = "half of the nothing is done";
+
+/// 200 bytes.
+const PARAMS: &str = concat!(
+    r#"{"name":"nothing","arguments":{"text":"#,
+    r#""0123456789012345678901234567890123456789012345678901234567890123456789"#,
+    r#"01234567890123456789012345678901234567890123456789012345678901234567890123456789012345678"}}"#,
+);
