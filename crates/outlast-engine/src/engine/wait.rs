@@ -48,8 +48,12 @@ impl Engine {
 
     /// Watches a task from now on.
     pub async fn watch(&self, scope: &Scope, id: TaskId) -> Result<Watch, EngineError> {
-        let (place, events) = self.inner.topics.everything_of(id);
+        let (place, mut events) = self.inner.topics.everything_of(id);
         let first = self.get(scope, id).await?;
+        if first.ending().is_some() {
+            // Nothing more will be told of it.
+            events.close();
+        }
         Ok(Watch {
             first,
             events,

@@ -121,6 +121,15 @@ impl Snapshot {
     }
 }
 
+impl From<Committed<Task>> for Snapshot {
+    fn from(task: Committed<Task>) -> Self {
+        match task.derive(Brief::of) {
+            Some(brief) => Self::Ended(brief),
+            None => Self::Open(task),
+        }
+    }
+}
+
 impl Brief {
     /// What is kept at hand of `task`, if it has ended.
     pub fn of(task: &Task) -> Option<Self> {

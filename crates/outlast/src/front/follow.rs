@@ -1,8 +1,8 @@
 //! What a session hears of the tasks it made: status, progress, questions.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use outlast_engine::engine::{Event, Progress, Watch};
+use outlast_engine::engine::{Event, Progress};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{AskKey, Task, TaskId};
 use outlast_wire::envelope::{Id, write};
@@ -11,54 +11,78 @@ use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
 use super::{Front, Session};
 
 impl Front {
-    /// Lets `session` hear of a task until it ends, unless another session does.
-    pub(crate) fn follow(self: &Arc<Self>, session: &Arc<Session>, task: TaskId) {
-        if self.claim_follower(task, &session.id) {
-            let weak = Arc::downgrade(session);
-            let front = self.clone();
-            let scope = session.scope();
-            tokio::spawn(async move {
-                if let Ok(mut watch) = front.engine.watch(&scope, task).await {
-                    let mut last = None;
-                    if let (Some(session), Snapshot::Open(task)) = (weak.upgrade(), &watch.first) {
-                        session.put_questions(task);
-                        last = Some(shown(task));
-                    }
-                    while let Some(event) = next(&mut watch, &weak).await {
-                        // The session ended: whoever else the owner has may take over.
-                        let Some(session) = weak.upgrade() else {
-                            return;
-                        };
-                        session.hear(&event, &mut last);
-                    }
-                    if let Some(session) = weak.upgrade() {
-                        session.keep_questions(task, |_| false);
+    /// Lets `session` hear of a task until it ends, unless another session does. `known` is what its client
+    /// was told already.
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        task: TaskId,
+        known: Option<Shown>,
+    ) {
+        if !self.claim_follower(task, &session.id) {
+            return;
+        }
+        let session = Arc::downgrade(session);
+        let front = self.clone();
+        tokio::spawn(async move {
+            front.tell_all(task, &session, known).await;
+            front.drop_follower(task);
+        });
+    }
+
+    /// Tells `session` all of a task, as long as both live.
+    async fn tell_all(&self, task: TaskId, session: &Weak<Session>, mut known: Option<Shown>) {
+        let Some(scope) = session.upgrade().map(|session| session.scope()) else {
+            return;
+        };
+        let Ok(mut watch) = self.engine.watch(&scope, task).await else {
+            return;
+        };
+        let token = match &watch.first {
+            Snapshot::Open(task) => task.origin.progress_token.as_ref(),
+            Snapshot::Ended(_) => None,
+        };
+        let token = token.and_then(|token| Id::read(token.borrow()).ok());
+        if let Some(session) = session.upgrade() {
+            session.hear(&watch.first, &mut known);
+        }
+        while let Some(event) = watch.next().await {
+            // The session ended: another one of the owner's may take over.
+            let Some(session) = session.upgrade() else {
+                return;
+            };
+            match event {
+                Event::Stored(task) => session.hear(&task.into(), &mut known),
+                Event::Progress(progress) => {
+                    if let Some(token) = &token {
+                        session.tell_progress(task, token, &progress);
                     }
                 }
-                front.drop_follower(task);
-            });
+                Event::Plain(_) => {}
+            }
+        }
+        if let Some(session) = session.upgrade() {
+            session.keep_questions(task, |_| false);
         }
     }
 }
 
 impl Session {
-    fn hear(&self, event: &Event, last: &mut Option<Shown>) {
-        match event {
-            Event::Stored(task) => {
-                self.put_questions(task);
-                let now = shown(task);
-                // V1-NOTIF-1: on every change of what is shown.
-                if last.as_ref() != Some(&now) {
-                    let text = task.id.text();
-                    let params = v1::task(&task.view(&text));
-                    self.tell(
-                        task.id,
-                        write::notification(v1::method::STATUS, Some(params.borrow())),
-                    );
-                    *last = Some(now);
-                }
-            }
-            Event::Progress(_) | Event::Plain(_) => {}
+    /// Announces a task as it is now, if that is news (V1-NOTIF-1, V1-NOTIF-3), and puts its questions.
+    fn hear(&self, task: &Snapshot, known: &mut Option<Shown>) {
+        if let Snapshot::Open(task) = task {
+            self.put_questions(task);
+        }
+        let text = task.id().text();
+        let view = task.view(&text);
+        let now = (v1::status(view.phase), view.message.map(Arc::from));
+        if known.as_ref() != Some(&now) {
+            let params = v1::task(&view);
+            self.tell(
+                task.id(),
+                write::notification(v1::method::STATUS, Some(params.borrow())),
+            );
+            *known = Some(now);
         }
     }
 
@@ -93,31 +117,8 @@ impl Session {
     }
 }
 
-/// What a status notification shows: the word and the message.
-type Shown = (Status, Option<Arc<str>>);
-
-fn shown(task: &Task) -> Shown {
-    let text = task.id.text();
-    (v1::status(task.view(&text).phase), task.message.clone())
-}
-
-async fn next(watch: &mut Watch, session: &std::sync::Weak<Session>) -> Option<Event> {
-    loop {
-        let event = watch.next().await?;
-        let Event::Progress(progress) = &event else {
-            return Some(event);
-        };
-        let Some(session) = session.upgrade() else {
-            return Some(event);
-        };
-        if let Snapshot::Open(task) = &watch.first
-            && let Some(token) = task.origin.progress_token.as_ref()
-            && let Ok(token) = Id::read(token.borrow())
-        {
-            session.tell_progress(task.id, &token, progress);
-        }
-    }
-}
+/// What a client was told of a task: the word and the message.
+pub(crate) type Shown = (Status, Option<Arc<str>>);
 
 /// The request that asks a question. Its id names task and question, so that the answer finds its way after
 /// a restart, too (BD-17); a task's question carries the task (V1-INPUT-2).

@@ -155,7 +155,7 @@ impl Session {
             .await
         {
             for task in page.tasks.iter().filter(|task| task.ending().is_none()) {
-                self.front.follow(self, task.id());
+                self.front.follow(self, task.id(), None);
             }
             cursor = page.next;
             if cursor.is_none() {

@@ -104,7 +104,7 @@ impl ToolContext {
     pub(super) async fn given_up(&self) {
         self.call.cancelled().await;
         if self.listens.load(Ordering::Relaxed) {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

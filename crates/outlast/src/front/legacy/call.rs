@@ -6,7 +6,7 @@ use outlast_engine::engine::{Event, NewCall, RunningCall};
 use outlast_engine::{Accepts, Committed, Outcome, Task};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::v1::{TaskRequest, TaskSupport};
-use outlast_wire::{Raw, RawRef, codes, meta, notice, v1};
+use outlast_wire::{Raw, RawRef, Status, codes, meta, notice, v1};
 
 use super::Reply;
 use crate::front::errors::to_wire;
@@ -81,7 +81,9 @@ impl Session {
         match self.front.engine.create(call).await {
             Ok(created) => {
                 let task = created.task();
-                self.front.follow(self, task.id);
+                // The creation itself says that it works.
+                self.front
+                    .follow(self, task.id, Some((Status::Working, None)));
                 Reply::Result(accepted(task, immediate))
             }
             Err(error) => Reply::from(to_wire(&error)),

@@ -38,7 +38,7 @@ impl Session {
         let cancelled = self.begin(&id);
         self.board.prime(stream);
         // Questions of a task that an earlier life of this server began are heard of from here on.
-        self.front.follow(&self, task);
+        self.front.follow(&self, task, None);
         self.wait_begins(task, stream);
         let scope = self.scope();
         tokio::select! {

@@ -1,0 +1,109 @@
+//! The forms of an answer: nothing, one JSON text, a stream of events.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+
+use super::sse::Events;
+
+pub(super) type Answer = Response<Payload>;
+
+/// The body of an answer.
+pub(super) enum Payload {
+    /// One text, until it is sent.
+    Text(Option<Bytes>),
+    /// A stream.
+    Events(Box<Events>),
+}
+
+/// 202: taken, and nothing more to say (V1-HTTP-6).
+pub(super) fn accepted() -> Answer {
+    empty(StatusCode::ACCEPTED)
+}
+
+/// Only a status.
+pub(super) fn empty(status: StatusCode) -> Answer {
+    with_status(status, Payload::Text(None))
+}
+
+/// One message as JSON.
+pub(super) fn json(line: Arc<str>) -> Answer {
+    text_of(StatusCode::OK, Bytes::from_owner(Line(line)))
+}
+
+/// One message as JSON, with a status of its own.
+pub(super) fn text(status: StatusCode, line: String) -> Answer {
+    text_of(status, line.into())
+}
+
+/// A stream of events.
+pub(super) fn events(events: Events) -> Answer {
+    let mut answer = with_status(StatusCode::OK, Payload::Events(Box::new(events)));
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, EVENT_STREAM);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that would collect events before they pass them on are asked not to.
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    answer
+}
+
+impl Body for Payload {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Text(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Self::Events(events) => events
+                .poll_bytes(cx)
+                .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Text(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Text(text) => {
+                SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
+            }
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+fn text_of(status: StatusCode, bytes: Bytes) -> Answer {
+    let mut answer = with_status(status, Payload::Text(Some(bytes)));
+    answer.headers_mut().insert(CONTENT_TYPE, JSON);
+    answer
+}
+
+fn with_status(status: StatusCode, payload: Payload) -> Answer {
+    let mut answer = Response::new(payload);
+    *answer.status_mut() = status;
+    answer
+}
+
+/// A line whose bytes are sent without being copied.
+struct Line(Arc<str>);
+
+impl AsRef<[u8]> for Line {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");

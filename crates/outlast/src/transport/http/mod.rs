@@ -1,0 +1,20 @@
+//! Streamable HTTP of 2025-11-25: one endpoint, POST to speak, GET to listen, DELETE to leave.
+//!
+//! Bytes and headers only. What a message means and on which stream it travels is the front's business;
+//! here is who may come in, which session a request belongs to, and whether an answer is JSON or a stream.
+
+mod answer;
+mod connection;
+mod delete;
+mod get;
+mod guard;
+mod options;
+mod post;
+mod refused;
+mod server;
+mod sessions;
+mod sse;
+mod stored;
+
+pub use options::{HttpOptions, Token};
+pub use server::{HttpServer, serve};

@@ -1,0 +1,90 @@
+//! Where an HTTP server listens, whom it lets in, and what it puts up with.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+/// How an HTTP server is set up. The default listens on loopback, on a free port, without tokens.
+#[derive(Clone, Debug)]
+pub struct HttpOptions {
+    /// Where it listens.
+    pub bind: SocketAddr,
+    /// The path of the endpoint.
+    pub path: String,
+    /// Who may come in, and under which name. Without any, everybody who reaches the address may, and
+    /// each session is an owner of its own.
+    pub tokens: Vec<Token>,
+    /// Web pages that may call besides those of this machine, such as `https://example.com`.
+    pub allowed_origins: Vec<String>,
+    /// Names under which this server is known besides those of loopback, without a port.
+    pub allowed_hosts: Vec<String>,
+    /// How long a session without requests, streams and tasks is kept at least.
+    pub idle: Duration,
+    /// The most sessions at once. Only expired ones make room.
+    pub sessions: usize,
+    /// The most requests and streams of one session that are open at once.
+    pub streams: usize,
+    /// The most connections at once; more wait to be accepted.
+    pub connections: usize,
+    /// How long a client may take for the head of a request, for its body, and between two requests.
+    pub patience: Duration,
+    /// How often a silent stream shows that it lives.
+    pub keep_alive: Duration,
+    /// After how long the caller of a tool is answered by a stream, so that the connection is seen to live.
+    pub hold: Duration,
+    /// How long open requests may go on when the server is shut down.
+    pub drain: Duration,
+}
+
+/// A secret that lets a caller in under a name. Only its hash is kept.
+#[derive(Clone)]
+pub struct Token {
+    pub(super) name: String,
+    pub(super) hash: [u8; 32],
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            bind: (Ipv4Addr::LOCALHOST, 0).into(),
+            path: "/mcp".into(),
+            tokens: Vec::new(),
+            allowed_origins: Vec::new(),
+            allowed_hosts: Vec::new(),
+            idle: Duration::from_secs(3_600),
+            sessions: 10_000,
+            streams: 256,
+            connections: 10_000,
+            patience: Duration::from_secs(30),
+            keep_alive: Duration::from_secs(15),
+            hold: Duration::from_secs(1),
+            drain: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Token {
+    /// The token `secret` of the principal `name`.
+    pub fn new(name: impl Into<String>, secret: &str) -> Self {
+        Self::hashed(name, hash(secret.as_bytes()))
+    }
+
+    /// The token of the principal `name` whose SHA-256 is `hash`.
+    pub fn hashed(name: impl Into<String>, hash: [u8; 32]) -> Self {
+        Self {
+            name: name.into(),
+            hash,
+        }
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Token({})", self.name)
+    }
+}
+
+pub(super) fn hash(secret: &[u8]) -> [u8; 32] {
+    Sha256::digest(secret).into()
+}

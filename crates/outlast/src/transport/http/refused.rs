@@ -1,0 +1,134 @@
+//! Why a request is not taken, and the status that says so. The only place where the two meet.
+
+use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use hyper::{StatusCode, header::HeaderName};
+use outlast_wire::codes;
+use outlast_wire::envelope::{ErrorObject, Fault, Id, Malformed, Sort, write};
+
+use super::answer::{self, Answer};
+
+/// Why a request is not taken.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// It came to a name that is not ours: somebody may have bent the name of a page to this address.
+    Host,
+    /// A web page sent it that may not (V1-HTTP-2).
+    Origin,
+    /// It carries no token.
+    NoToken,
+    /// It carries a token that nobody has.
+    BadToken,
+    /// The endpoint is elsewhere.
+    Path,
+    /// The endpoint knows no such method.
+    Method,
+    /// The body is not said to be JSON.
+    NotJson,
+    /// The caller takes no form of answer that there is.
+    NotAcceptable,
+    /// It names a version that is not spoken here (V1-HTTP-9).
+    Version,
+    /// It belongs to no session (V1-SESS-3).
+    NoSession,
+    /// It belongs to a session that is not there, or is not the caller's (V1-SESS-4, V1-SESS-7).
+    UnknownSession,
+    /// The body is larger than the limit.
+    TooLarge(usize),
+    /// The body did not arrive in time, or broke off.
+    Broken,
+    /// The body is no message.
+    Malformed(Malformed),
+    /// There is no room for another session.
+    Sessions(Id),
+    /// The session has too much open.
+    Streams,
+    /// The store cannot keep the session now.
+    Unavailable(Option<Id>, String),
+}
+
+impl Refused {
+    pub(super) fn answer(self) -> Answer {
+        let extra = self.header();
+        let line = self.line();
+        let mut answer = answer::text(self.status(), line);
+        if let Some((name, value)) = extra {
+            answer
+                .headers_mut()
+                .insert(name, HeaderValue::from_static(value));
+        }
+        answer
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Host | Self::Origin => StatusCode::FORBIDDEN,
+            Self::NoToken | Self::BadToken => StatusCode::UNAUTHORIZED,
+            Self::Path | Self::UnknownSession => StatusCode::NOT_FOUND,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+            Self::Version | Self::NoSession => StatusCode::BAD_REQUEST,
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Broken => StatusCode::REQUEST_TIMEOUT,
+            Self::Malformed(malformed) => match malformed.fault {
+                Fault::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+                _ => StatusCode::BAD_REQUEST,
+            },
+            Self::Streams => StatusCode::TOO_MANY_REQUESTS,
+            Self::Sessions(_) | Self::Unavailable(..) => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn header(&self) -> Option<(HeaderName, &'static str)> {
+        match self {
+            Self::NoToken => Some((WWW_AUTHENTICATE, "Bearer")),
+            Self::BadToken => Some((WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")),
+            Self::Method => Some((ALLOW, "GET, POST, DELETE")),
+            // What is left of the body is not read.
+            Self::TooLarge(_) | Self::Broken => Some((CONNECTION, "close")),
+            Self::Streams | Self::Sessions(_) | Self::Unavailable(..) => Some((RETRY_AFTER, "1")),
+            _ => None,
+        }
+    }
+
+    fn line(self) -> String {
+        let (id, error) = match self {
+            Self::Host => (None, said("this server is not known under that name")),
+            Self::Origin => (None, said("requests from that origin are not taken")),
+            Self::NoToken => (None, said("a bearer token is needed")),
+            Self::BadToken => (None, said("the bearer token is not known")),
+            Self::Path => (None, said("there is nothing under this path")),
+            Self::Method => (None, said("the endpoint knows GET, POST and DELETE")),
+            Self::NotJson => (None, said("the content type must be application/json")),
+            Self::NotAcceptable => {
+                let why = "answers are application/json or text/event-stream";
+                (None, said(why))
+            }
+            Self::Version => (None, said("the protocol version is not supported")),
+            Self::NoSession => (None, said("the header Mcp-Session-Id is missing")),
+            Self::UnknownSession => (None, said("session not found")),
+            Self::TooLarge(limit) => {
+                let why = format!("the body has more than {limit} bytes");
+                (None, codes::invalid_request(why))
+            }
+            Self::Broken => (None, said("the body did not arrive")),
+            Self::Malformed(malformed) => {
+                let error = malformed.to_error();
+                // The id of an answer is one of ours.
+                let id = malformed.id.filter(|_| malformed.sort == Sort::Call);
+                (id, error)
+            }
+            Self::Sessions(id) => (Some(id), codes::internal("there are too many sessions")),
+            Self::Streams => {
+                let why = "the session has too many requests and streams open";
+                (None, codes::internal(why))
+            }
+            Self::Unavailable(id, why) => (id, codes::internal(why)),
+        };
+        write::error(id.as_ref(), error.to_raw().borrow())
+    }
+}
+
+fn said(why: &str) -> ErrorObject {
+    codes::invalid_request(why)
+}

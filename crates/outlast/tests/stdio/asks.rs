@@ -1,0 +1,101 @@
+//! Questions inside tasks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::engine::MemoryStore;
+use serde_json::json;
+
+use crate::client::{Client, samples};
+use crate::tasks::create;
+
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_task_names_it_and_its_answer_lets_it_go_on() {
+    // V1-INPUT-1, V1-INPUT-2, V1-INPUT-4, V1-INPUT-10: without any `tasks/result`.
+    let mut client = Client::new().await;
+    let id = create(&mut client, "ask").await;
+    let asked = client.told("elicitation/create").await;
+    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], id.as_str());
+    let waiting = client.call("tasks/get", json!({ "taskId": id })).await;
+    assert_eq!(waiting["result"]["status"], "input_required");
+    client
+        .respond(
+            &asked["id"],
+            json!({ "action": "accept", "content": { "name": "Ada" } }),
+        )
+        .await;
+    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(
+        answer["result"]["content"][0]["text"],
+        "\"accept\": \"Ada\""
+    );
+    let mut words = Vec::new();
+    for _ in 0..3 {
+        let told = client.told("notifications/tasks/status").await;
+        words.push(told["params"]["status"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(words, ["input_required", "working", "completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_questions_at_once_are_both_put_and_both_needed() {
+    // V1-INPUT-8.
+    let mut client = Client::new().await;
+    let id = create(&mut client, "sample").await;
+    let sample = client.told("sampling/createMessage").await;
+    let roots = client.told("roots/list").await;
+    let result =
+        json!({ "role": "assistant", "content": { "type": "text", "text": "x" }, "model": "m" });
+    client.respond(&sample["id"], result).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let waiting = client.call("tasks/get", json!({ "taskId": id })).await;
+    assert_eq!(waiting["result"]["status"], "input_required");
+    client.respond(&roots["id"], json!({ "roots": [] })).await;
+    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "\"m\" []");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_is_an_answer_too() {
+    let mut client = Client::new().await;
+    let id = create(&mut client, "ask").await;
+    let asked = client.told("elicitation/create").await;
+    let error = json!({ "code": -1, "message": "no" });
+    client
+        .write(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+        .await;
+    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(answer["result"]["isError"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_without_the_capability_is_not_asked() {
+    // V1-ELIC-2.
+    let mut client = Client::connect(Arc::new(MemoryStore::new()), samples()).await;
+    client.introduce("2025-11-25", json!({})).await;
+    let id = create(&mut client, "ask").await;
+    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(answer["result"]["isError"], true);
+    let said = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(said.contains("does not support form elicitation"), "{said}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_and_foreign_answers_are_ignored() {
+    // V1-INPUT-11.
+    let mut client = Client::new().await;
+    let id = create(&mut client, "ask").await;
+    let asked = client.told("elicitation/create").await;
+    client.call("tasks/cancel", json!({ "taskId": id })).await;
+    client
+        .respond(&asked["id"], json!({ "action": "accept", "content": {} }))
+        .await;
+    client
+        .respond(&json!("00000000000000000000000000.x"), json!({}))
+        .await;
+    client.respond(&json!(77), json!({})).await;
+    let task = client.call("tasks/get", json!({ "taskId": id })).await;
+    assert_eq!(task["result"]["status"], "cancelled");
+}

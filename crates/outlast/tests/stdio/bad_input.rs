@@ -1,0 +1,93 @@
+//! What strangers write into a pipe.
+
+use serde_json::json;
+
+use crate::client::Client;
+
+#[tokio::test(start_paused = true)]
+async fn broken_lines_are_answered_with_errors_and_cost_nothing_else() {
+    let mut client = Client::new().await;
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"ping","params":{{"x":{deep}}}}}"#);
+    for (line, code) in [
+        ("garbage", -32700),
+        ("{\"jsonrpc\":\"2.0\"", -32700),
+        ("[]", -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, -32600),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+            -32600,
+        ),
+        (deep.as_str(), -32600),
+    ] {
+        client.write_raw(line.as_bytes()).await;
+        let answer = client.next().await;
+        assert_eq!(
+            answer["error"]["code"],
+            code,
+            "{}: {answer}",
+            &line[..line.len().min(60)]
+        );
+    }
+    client.write_raw(b"").await;
+    client.write_raw(b"   ").await;
+    assert_eq!(client.call("ping", json!({})).await["result"], json!({}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_without_end_is_refused_and_passed_over() {
+    let mut client = Client::new().await;
+    let huge = vec![b'x'; 18 << 20];
+    client.write_raw(&huge).await;
+    let answer = client.next().await;
+    assert!(
+        answer["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("bytes"),
+        "{answer}"
+    );
+    assert_eq!(client.call("ping", json!({})).await["result"], json!({}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn odd_task_params_are_told_apart() {
+    // A1-11, V1-ERR-1.
+    let mut client = Client::new().await;
+    for (task, fine) in [
+        (json!({}), true),
+        (json!({ "ttl": null }), true),
+        (json!({ "ttl": 0 }), true),
+        (json!({ "ttl": 1500.5 }), true),
+        (json!({ "ttl": -1 }), false),
+        (json!({ "ttl": "long" }), false),
+        (json!("yes"), false),
+    ] {
+        let answer = client
+            .call("tools/call", json!({ "name": "slow", "task": task }))
+            .await;
+        assert_eq!(answer.get("result").is_some(), fine, "{task}: {answer}");
+        if !fine {
+            assert_eq!(answer["error"]["code"], -32602);
+        }
+    }
+    let plain = client
+        .call("tools/call", json!({ "name": "slow", "task": null }))
+        .await;
+    assert_eq!(plain["result"]["content"][0]["text"], "done");
+    for id in [
+        json!(""),
+        json!(7),
+        json!(null),
+        json!("nonsense"),
+        json!("00000000000000000000000000"),
+    ] {
+        for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+            let refused = client.call(method, json!({ "taskId": id })).await;
+            assert_eq!(refused["error"]["code"], -32602, "{method} {id}");
+        }
+    }
+    let unknown = client.call("resources/read", json!({})).await;
+    assert_eq!(unknown["error"]["code"], -32601);
+}

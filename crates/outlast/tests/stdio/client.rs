@@ -1,0 +1,264 @@
+//! The other end of the pipe, and the tools behind ours.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use outlast::engine::{Engine, MemoryStore, Store};
+use outlast::front::{About, Front, RUNNER};
+use outlast::tools::Hints;
+use outlast::wire::Timestamp;
+use outlast::{TaskSupport, Tool, Tools, text};
+use outlast_testkit::SimClock;
+use serde_json::{Value, json};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+
+/// A client that speaks by hand.
+pub(crate) struct Client {
+    write: WriteHalf<DuplexStream>,
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    next: i64,
+    methods: BTreeMap<i64, String>,
+    /// What arrived while something else was waited for.
+    early: VecDeque<Value>,
+    pub(crate) engine: Engine,
+}
+
+impl Client {
+    /// A client of a server with every sample tool, already introduced at 2025-11-25.
+    pub(crate) async fn new() -> Self {
+        let mut client = Self::connect(Arc::new(MemoryStore::new()), samples()).await;
+        client
+            .introduce(
+                "2025-11-25",
+                json!({ "elicitation": {}, "sampling": {}, "roots": {} }),
+            )
+            .await;
+        client
+    }
+
+    pub(crate) async fn connect(store: Arc<dyn Store>, tools: Tools) -> Self {
+        let tools = Arc::new(tools);
+        let builder = Engine::builder(store)
+            .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
+            .runner(RUNNER, tools.clone());
+        let (engine, _) = builder.open().await.unwrap();
+        let about = About {
+            name: "test".into(),
+            version: "1".into(),
+            instructions: None,
+        };
+        let front = Front::new(engine.clone(), tools, about);
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        tokio::spawn(async move {
+            outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
+        });
+        let (read, write) = tokio::io::split(ours);
+        let lines = BufReader::new(read).lines();
+        Self {
+            write,
+            lines,
+            next: 0,
+            methods: BTreeMap::new(),
+            early: VecDeque::new(),
+            engine,
+        }
+    }
+
+    pub(crate) async fn introduce(&mut self, version: &str, capabilities: Value) -> Value {
+        let params = json!({
+            "protocolVersion": version,
+            "capabilities": capabilities,
+            "clientInfo": { "name": "by-hand", "version": "1" },
+        });
+        let result = self.call("initialize", params).await["result"].clone();
+        self.notify("notifications/initialized", json!({})).await;
+        result
+    }
+
+    /// Sends a request and returns its id.
+    pub(crate) async fn send(&mut self, method: &str, params: Value) -> i64 {
+        self.next += 1;
+        self.methods.insert(self.next, method.into());
+        let id = self.next;
+        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+        id
+    }
+
+    /// Sends a request and waits for its answer; what else arrives is kept.
+    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        self.answer_to(id).await
+    }
+
+    pub(crate) async fn answer_to(&mut self, id: i64) -> Value {
+        self.find(|message| message["id"] == id && message.get("method").is_none())
+            .await
+    }
+
+    /// The next request or notification with that method.
+    pub(crate) async fn told(&mut self, method: &str) -> Value {
+        let method = method.to_owned();
+        self.find(move |message| message["method"] == method).await
+    }
+
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
+        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await;
+    }
+
+    pub(crate) async fn respond(&mut self, id: &Value, result: Value) {
+        self.write(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
+            .await;
+    }
+
+    pub(crate) async fn write(&mut self, message: Value) {
+        self.write_raw(message.to_string().as_bytes()).await;
+    }
+
+    pub(crate) async fn write_raw(&mut self, line: &[u8]) {
+        self.write.write_all(line).await.unwrap();
+        self.write.write_all(b"\n").await.unwrap();
+    }
+
+    /// Whatever comes next.
+    pub(crate) async fn next(&mut self) -> Value {
+        match self.early.pop_front() {
+            Some(message) => message,
+            None => self.read().await,
+        }
+    }
+
+    /// Nothing arrives for a while, apart from what was kept.
+    pub(crate) async fn silence(&mut self) {
+        let heard = tokio::time::timeout(Duration::from_millis(300), self.lines.next_line()).await;
+        assert!(heard.is_err(), "{heard:?}");
+    }
+
+    async fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.early.iter().position(&wanted) {
+            return self.early.remove(at).unwrap();
+        }
+        loop {
+            let message = self.read().await;
+            if wanted(&message) {
+                return message;
+            }
+            self.early.push_back(message);
+        }
+    }
+
+    async fn read(&mut self) -> Value {
+        let line = tokio::time::timeout(Duration::from_secs(3_600), self.lines.next_line());
+        let line = line
+            .await
+            .expect("an answer")
+            .unwrap()
+            .expect("the pipe is open");
+        let message: Value = serde_json::from_str(&line).unwrap();
+        self.check(&message);
+        message
+    }
+
+    /// Holds a message of the server against the official schema.
+    fn check(&self, message: &Value) {
+        let (shape, part) = match (message["id"].as_i64(), message["method"].as_str()) {
+            (_, Some("notifications/tasks/status")) => ("TaskStatusNotification", message),
+            (_, Some("notifications/progress")) => ("ProgressNotification", message),
+            (_, Some("elicitation/create")) => ("ElicitRequest", message),
+            (_, Some("sampling/createMessage")) => ("CreateMessageRequest", message),
+            (_, Some("roots/list")) => ("ListRootsRequest", message),
+            (_, Some(other)) => panic!("{other} is not expected here"),
+            (_, None) if message.get("error").is_some() => ("JSONRPCErrorResponse", message),
+            (Some(id), None) => match self.methods[&id].as_str() {
+                "initialize" => ("InitializeResult", &message["result"]),
+                "tools/list" => ("ListToolsResult", &message["result"]),
+                "tools/call" if message["result"].get("task").is_some() => {
+                    ("CreateTaskResult", &message["result"])
+                }
+                "tools/call" => ("CallToolResult", &message["result"]),
+                "tasks/get" => ("GetTaskResult", &message["result"]),
+                "tasks/list" => ("ListTasksResult", &message["result"]),
+                "tasks/cancel" => ("CancelTaskResult", &message["result"]),
+                "tasks/result" => ("CallToolResult", &message["result"]),
+                _ => ("EmptyResult", &message["result"]),
+            },
+            (None, None) => panic!("{message} is no message"),
+        };
+        static SCHEMA: OnceLock<Value> = OnceLock::new();
+        let schema = SCHEMA.get_or_init(|| {
+            let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2025-11-25.json");
+            serde_json::from_str(text).unwrap()
+        });
+        let mut of_shape = schema.clone();
+        of_shape["$ref"] = format!("#/$defs/{shape}").into();
+        let validator = jsonschema::validator_for(&of_shape).unwrap();
+        if let Err(error) = validator.validate(part) {
+            panic!("{message} is no {shape}: {error}");
+        }
+    }
+}
+
+/// Tools that do what their name says.
+pub(crate) fn samples() -> Tools {
+    let echo = Tool::new("echo", "says it again", |args, _| async move {
+        Ok(text(args.text("say")?))
+    });
+    let slow = Tool::new("slow", "takes a second", |_, cx| async move {
+        cx.status("half way");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        Ok(text("done"))
+    });
+    let steps = Tool::new("steps", "reports progress", |_, cx| async move {
+        for step in 1..=3 {
+            cx.progress(step.into(), 3.0);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(text("done"))
+    });
+    let ask = Tool::new("ask", "asks for a name", |_, cx| async move {
+        let form = json!({
+            "mode": "form",
+            "message": "Who?",
+            "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
+        });
+        let answer = cx.elicit(form).await?;
+        Ok(text(format!(
+            "{}: {}",
+            answer["action"], answer["content"]["name"]
+        )))
+    });
+    let sample = Tool::new(
+        "sample",
+        "asks the model and for roots",
+        |_, cx| async move {
+            let message = json!({ "role": "user", "content": { "type": "text", "text": "Hi" } });
+            let said = cx.sample(json!({ "messages": [message], "maxTokens": 10 }));
+            let (said, roots) = tokio::join!(said, cx.roots());
+            Ok(text(format!("{} {}", said?["model"], roots?["roots"])))
+        },
+    );
+    let fail = Tool::new(
+        "fail",
+        "fails",
+        |_, _| async move { Err("it broke".into()) },
+    );
+    let must = Tool::new("must", "runs only as a task", |_, _| async move {
+        Ok(text("done"))
+    });
+    let endless = Tool::new("endless", "never ends", |_, _| std::future::pending());
+    let optional = [slow, steps, ask, sample, fail, endless];
+    let optional = optional
+        .into_iter()
+        .map(|tool| tool.task(TaskSupport::Optional));
+    let must = must.task(TaskSupport::Required).immediate("It has begun.");
+    let echo = echo.hints(Hints {
+        read_only: true,
+        idempotent: true,
+    });
+    optional.chain([echo, must]).fold(Tools::new(), Tools::with)
+}

@@ -1,0 +1,231 @@
+//! Tasks from creation to result.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+pub(crate) async fn create(client: &mut Client, tool: &str) -> String {
+    let params =
+        json!({ "name": tool, "task": { "ttl": 60_000 }, "_meta": { "progressToken": 7 } });
+    let answer = client.call("tools/call", params).await;
+    let task = &answer["result"]["task"];
+    // V1-LIFE-1, V1-CREATE-3, S2-87.
+    assert_eq!(task["status"], "working", "{answer}");
+    assert_eq!(task["ttl"], 60_000);
+    assert_eq!(answer["result"].get("content"), None);
+    task["taskId"].as_str().unwrap().to_owned()
+}
+
+async fn status(client: &mut Client, id: &str) -> String {
+    let task = client.call("tasks/get", json!({ "taskId": id })).await["result"].clone();
+    task["status"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_works_then_completes_and_its_result_carries_its_id() {
+    let mut client = Client::new().await;
+    let id = create(&mut client, "slow").await;
+    assert_eq!(status(&mut client, &id).await, "working");
+    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    // V1-RES-6, S2-89.
+    assert_eq!(answer["result"]["_meta"][RELATED], json!({ "taskId": id }));
+    assert_eq!(status(&mut client, &id).await, "completed");
+    // V1-RES-10.
+    let again = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(again["result"], answer["result"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_transition_is_announced() {
+    let mut client = Client::new().await;
+    let id = create(&mut client, "slow").await;
+    let first = client.told("notifications/tasks/status").await;
+    assert_eq!(
+        (
+            &first["params"]["status"],
+            &first["params"]["statusMessage"]
+        ),
+        (&json!("working"), &json!("half way"))
+    );
+    let last = client.told("notifications/tasks/status").await;
+    assert_eq!(last["params"]["status"], "completed");
+    assert_eq!(last["params"]["taskId"], id.as_str());
+    // V1-META-8.
+    assert_eq!(last["params"].get("_meta"), None);
+    client.silence().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_a_task_keeps_the_token_of_its_request() {
+    let mut client = Client::new().await;
+    let id = create(&mut client, "steps").await;
+    let mut last = 0.0;
+    for _ in 0..2 {
+        let told = client.told("notifications/progress").await;
+        // V1-PROG-1, V1-PROG-4.
+        assert_eq!(told["params"]["progressToken"], 7);
+        assert_eq!(told["params"]["_meta"][RELATED]["taskId"], id.as_str());
+        let progress = told["params"]["progress"].as_f64().unwrap();
+        assert!(progress > last);
+        last = progress;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_tool_fails_its_task_and_keeps_its_result() {
+    // V1-LIFE-5, V1-RES-5, V1-ERR-9, S2-99.
+    let mut client = Client::new().await;
+    let id = create(&mut client, "fail").await;
+    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(answer["result"]["isError"], true);
+    let task = client.call("tasks/get", json!({ "taskId": id })).await["result"].clone();
+    assert_eq!(
+        (&task["status"], &task["statusMessage"]),
+        (&json!("failed"), &json!("it broke"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_task_says_so_and_cannot_be_cancelled_again() {
+    let mut client = Client::new().await;
+    let id = create(&mut client, "endless").await;
+    let waiting = client.send("tasks/result", json!({ "taskId": id })).await;
+    let cancelled = client.call("tasks/cancel", json!({ "taskId": id })).await;
+    // V1-CANCEL-3, V1-CANCEL-7, S2-93.
+    assert_eq!(cancelled["result"]["status"], "cancelled");
+    // A1-1, V1-RES-12.
+    let waited = client.answer_to(waiting).await;
+    assert_eq!(
+        (&waited["error"]["code"], &waited["error"]["data"]["status"]),
+        (&json!(-32603), &json!("cancelled"))
+    );
+    // V1-CANCEL-1, S2-92.
+    let again = client.call("tasks/cancel", json!({ "taskId": id })).await;
+    assert_eq!(again["error"]["code"], -32602);
+    assert_eq!(client.engine.running(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_request_never_touches_a_created_task() {
+    // V1-CANCEL-10, V1-CANCEL-11.
+    let mut client = Client::new().await;
+    let creating = client
+        .send("tools/call", json!({ "name": "slow", "task": {} }))
+        .await;
+    let id = client.answer_to(creating).await["result"]["task"]["taskId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    client
+        .notify("notifications/cancelled", json!({ "requestId": creating }))
+        .await;
+    let waiting = client.send("tasks/result", json!({ "taskId": id })).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": waiting }))
+        .await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(status(&mut client, &id).await, "working");
+    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_blocked_result_blocks_nothing_else() {
+    // V1-STDIO-5, V1-PING-1, V1-RES-11.
+    let mut client = Client::new().await;
+    let id = create(&mut client, "slow").await;
+    let waits = [
+        client.send("tasks/result", json!({ "taskId": id })).await,
+        client.send("tasks/result", json!({ "taskId": id })).await,
+    ];
+    assert_eq!(client.call("ping", json!({})).await["result"], json!({}));
+    assert_eq!(status(&mut client, &id).await, "working");
+    for wait in waits {
+        assert_eq!(
+            client.answer_to(wait).await["result"]["content"][0]["text"],
+            "done"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_list_pages_through_all_tasks_newest_first() {
+    // V1-LIST-1 to V1-LIST-4, S2-94.
+    let mut client = Client::new().await;
+    let mut made = Vec::new();
+    for _ in 0..120 {
+        let id = create(&mut client, "fail").await;
+        client.call("tasks/result", json!({ "taskId": id })).await;
+        made.push(id);
+    }
+    made.reverse();
+    let (mut seen, mut params) = (Vec::new(), json!({}));
+    loop {
+        let page = client.call("tasks/list", params).await["result"].clone();
+        let ids = page["tasks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| task["taskId"].as_str().unwrap().to_owned());
+        seen.extend(ids);
+        match page.get("nextCursor") {
+            Some(cursor) => params = json!({ "cursor": cursor }),
+            None => break,
+        }
+    }
+    assert_eq!(seen, made);
+    let bad = client
+        .call("tasks/list", json!({ "cursor": "nonsense" }))
+        .await;
+    assert_eq!(bad["error"]["code"], -32602);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_task_is_not_found_and_those_who_wait_are_told() {
+    // A1-23, V1-RES-12, S2-55, S2-82.
+    let mut client = Client::new().await;
+    let answer = client
+        .call(
+            "tools/call",
+            json!({ "name": "endless", "task": { "ttl": 500 } }),
+        )
+        .await;
+    let id = answer["result"]["task"]["taskId"].clone();
+    let waited = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(waited["error"]["code"], -32602);
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let refused = client.call(method, json!({ "taskId": id })).await;
+        assert_eq!(refused["error"]["code"], -32602, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_required_tool_gives_the_model_something_to_go_on_with() {
+    // V1-CREATE-11.
+    let mut client = Client::new().await;
+    let answer = client
+        .call("tools/call", json!({ "name": "must", "task": {} }))
+        .await;
+    let key = "io.modelcontextprotocol/model-immediate-response";
+    assert_eq!(answer["result"]["_meta"][key], "It has begun.");
+    // A1-17.
+    assert_eq!(answer["result"]["_meta"].get(RELATED), None::<&Value>);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_related_task_on_a_task_method_is_ignored() {
+    // V1-META-3, V1-META-5, A1-29; the TypeScript client repeats `task` here.
+    let mut client = Client::new().await;
+    let id = create(&mut client, "slow").await;
+    let params =
+        json!({ "taskId": id, "task": { "ttl": 5 }, "_meta": { RELATED: { "taskId": "other" } } });
+    let got = client.call("tasks/get", params).await;
+    assert_eq!(got["result"]["taskId"], id.as_str());
+    assert_eq!(got["result"].get("_meta"), None);
+}
