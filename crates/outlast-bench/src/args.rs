@@ -54,5 +54,5 @@ usage: engine-bench [--quick] [--out FILE] [--folder FOLDER] [--only PART]...
   --quick   100 k tasks instead of 1 M, fewer rounds
   --out     writes the table there, too
   --folder  makes its files there (default: the temporary folder)
-  --only    only this part: lifecycle, lookup, expiry, single, retained, open
+  --only    only this part: memory, disk, lookup, expiry, single, retained, open
 ";

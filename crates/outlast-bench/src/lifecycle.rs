@@ -1,19 +1,22 @@
 //! Whole lives per second: created, run, ended, looked at. In memory beside the peer, on disk beside a
 //! raw log.
 
-use crate::load::{fill, rate};
+use crate::load::{Pace, fill, pace};
 use crate::rawlog::RawLog;
 use crate::retained;
 use crate::rmcp::Peer;
 use crate::rounds::Rounds;
 use crate::scale::count;
 use crate::subject::Subject;
-use crate::table::{Bar, Row, Table, Unit, per_second};
+use crate::table::{Bar, Row, Table, Unit, whole};
 use crate::{Done, Stage};
 
-pub(crate) fn rows(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
-    in_memory(stage, table)?;
-    in_memory_beside_many(stage, table)?;
+pub(crate) fn in_memory(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
+    beside_nothing(stage, table)?;
+    beside_many(stage, table)
+}
+
+pub(crate) fn on_disk(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     for retained in [stage.scale.many, stage.scale.most] {
         durable(stage, retained, table)?;
     }
@@ -21,31 +24,26 @@ pub(crate) fn rows(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
 }
 
 /// Beside a manager that is new for every batch, so that it has next to nothing to sweep.
-fn in_memory(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
+fn beside_nothing(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     let ours = stage.runtime.block_on(Subject::memory())?;
     for callers in CALLERS {
         let batch = (callers * 2).max(128);
         let turn = stage.scale.turn;
-        let rounds = Rounds::<2>::run(stage.scale.rounds, |side| match side {
-            0 => rate(stage.runtime, callers, batch, turn, || ours.clone()),
-            _ => rate(stage.runtime, callers, batch, turn, Peer::new),
+        let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| match side {
+            0 => pace(stage.runtime, callers, batch, turn, || ours.clone()),
+            _ => pace(stage.runtime, callers, batch, turn, Peer::new),
         });
-        table.row(Row {
-            figure: format!(
-                "lives in memory, {callers} callers; beside an empty rmcp `TaskManager`"
-            ),
-            ours: per_second(rounds.of(0)),
-            other: per_second(rounds.of(1)),
-            value: rounds.ratio(0, 1),
-            unit: Unit::Ratio,
-            bar: Bar::AtLeast(2.0),
-        });
+        table.row(row(
+            format!("lives in memory, {callers} callers; beside an empty rmcp `TaskManager`"),
+            &rounds,
+            Bar::AtLeast(2.0),
+        ));
     }
     Ok(())
 }
 
 /// Both sides retain the same number of tasks.
-fn in_memory_beside_many(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
+fn beside_many(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     let retained = stage.scale.peer;
     let ours = stage.runtime.block_on(Subject::memory())?;
     fill(stage.runtime, &ours, retained, 16);
@@ -64,21 +62,18 @@ fn in_memory_beside_many(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     };
     for callers in CALLERS {
         let turn = stage.scale.turn;
-        let rounds = Rounds::<2>::run(3, |side| match side {
-            0 => rate(stage.runtime, callers, callers * 16, turn, || ours.clone()),
-            _ => rate(stage.runtime, callers, callers, turn, || peer.clone()),
+        let rounds = Rounds::<2, Pace>::run(3, |side| match side {
+            0 => pace(stage.runtime, callers, callers * 16, turn, || ours.clone()),
+            _ => pace(stage.runtime, callers, callers, turn, || peer.clone()),
         });
         let retained = count(retained);
-        table.row(Row {
-            figure: format!(
+        table.row(row(
+            format!(
                 "lives in memory, {callers} callers, {retained} retained; beside rmcp with as many"
             ),
-            ours: per_second(rounds.of(0)),
-            other: per_second(rounds.of(1)),
-            value: rounds.ratio(0, 1),
-            unit: Unit::Ratio,
+            &rounds,
             bar,
-        });
+        ));
     }
     Ok(())
 }
@@ -93,23 +88,36 @@ fn durable(stage: &Stage<'_>, retained: usize, table: &mut Table) -> Done<()> {
     for (callers, bar) in CALLERS.into_iter().zip([0.6, 0.3, 0.25]) {
         let batch = (callers * 20).max(200);
         let turn = stage.scale.turn;
-        let rounds = Rounds::<2>::run(stage.scale.rounds, |side| match side {
-            0 => rate(stage.runtime, callers, batch, turn, || ours.clone()),
-            _ => rate(stage.runtime, callers, batch, turn, || log.clone()),
+        let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| match side {
+            0 => pace(stage.runtime, callers, batch, turn, || ours.clone()),
+            _ => pace(stage.runtime, callers, batch, turn, || log.clone()),
         });
-        table.row(Row {
-            figure: format!(
+        table.row(row(
+            format!(
                 "lives on SQLite, {callers} callers, {} retained; beside a raw log",
                 count(retained)
             ),
-            ours: per_second(rounds.of(0)),
-            other: per_second(rounds.of(1)),
-            value: rounds.ratio(0, 1),
-            unit: Unit::Ratio,
-            bar: Bar::AtLeast(bar),
-        });
+            &rounds,
+            Bar::AtLeast(bar),
+        ));
     }
     Ok(())
 }
 
-pub(crate) const CALLERS: [usize; 3] = [1, 16, 256];
+fn row(figure: String, rounds: &Rounds<2, Pace>, bar: Bar) -> Row {
+    let (paces, costs) = (
+        rounds.seen(|pace| pace.per_second),
+        rounds.seen(|pace| pace.processor),
+    );
+    let show = |side| format!("{} /s, {:.1} µs CPU", whole(paces.of(side)), costs.of(side));
+    Row {
+        figure,
+        ours: show(0),
+        other: show(1),
+        value: paces.ratio(0, 1),
+        unit: Unit::Ratio,
+        bar,
+    }
+}
+
+const CALLERS: [usize; 3] = [1, 16, 256];

@@ -4,29 +4,45 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
+use crate::machine::processor;
+
 /// Something that lives through a task: created, run, ended, looked at.
 pub(crate) trait Life: Clone + Send + Sync + 'static {
     fn live(&self) -> impl Future<Output = ()> + Send;
 }
 
-/// How many lives per second `callers` callers see, measured for about `turn`.
+/// What callers see of lives, and what lives cost.
+#[derive(Clone, Copy)]
+pub(crate) struct Pace {
+    pub(crate) per_second: f64,
+    /// Processor time of one, in microseconds.
+    pub(crate) processor: f64,
+}
+
+/// Lets `callers` callers live through tasks for about `turn`.
 ///
-/// Each batch is `batch` lives on a fresh result of `subject`; making and dropping one is not timed.
-pub(crate) fn rate<L: Life>(
+/// Each batch is `batch` lives on a fresh result of `subject`; making and dropping one is not timed,
+/// but the processor time of it counts.
+pub(crate) fn pace<L: Life>(
     runtime: &Runtime,
     callers: usize,
     batch: usize,
     turn: Duration,
     mut subject: impl FnMut() -> L,
-) -> f64 {
+) -> Pace {
     let (mut lives, mut spent) = (0, Duration::ZERO);
+    let before = processor();
     while spent < turn {
         let subject = subject();
         let each = batch.div_ceil(callers);
         spent += runtime.block_on(batch_of(&subject, callers, each));
         lives += each * callers;
     }
-    lives as f64 / spent.as_secs_f64()
+    let lives = lives as f64;
+    Pace {
+        per_second: lives / spent.as_secs_f64(),
+        processor: (processor() - before) * 1e6 / lives,
+    }
 }
 
 async fn batch_of<L: Life>(subject: &L, callers: usize, each: usize) -> Duration {

@@ -68,6 +68,12 @@ impl Ticks {
     }
 }
 
+/// The processor time that this process has used so far, in seconds.
+pub(crate) fn processor() -> f64 {
+    // The system counts in hundredths, whatever its timer does.
+    Ticks::now().map_or(f64::NAN, |ticks| ticks.own as f64 / 100.0)
+}
+
 /// The memory that this process holds, in bytes.
 pub(crate) fn resident() -> Done<u64> {
     let status = fs::read_to_string("/proc/self/status")?;

@@ -54,8 +54,9 @@ fn run(args: &args::Bench) -> Done<()> {
         .enable_all()
         .build()?;
     let mut table = Table::default();
-    let parts: [(&str, Part); 6] = [
-        ("lifecycle", lifecycle::rows),
+    let parts: [(&str, Part); 7] = [
+        ("memory", lifecycle::in_memory),
+        ("disk", lifecycle::on_disk),
         ("lookup", lookup::rows),
         ("expiry", expiry::rows),
         ("single", single::rows),

@@ -1,25 +1,33 @@
 //! Rounds: each side has its turn in every round, and the median of the rounds counts.
 
 /// What `N` sides did in every round.
-pub(crate) struct Rounds<const N: usize>(Vec<[f64; N]>);
+pub(crate) struct Rounds<const N: usize, T = f64>(Vec<[T; N]>);
 
-impl<const N: usize> Rounds<N> {
+impl<const N: usize, T: Copy> Rounds<N, T> {
     /// Runs `rounds` rounds after one that does not count. The sides take turns in going first.
-    pub(crate) fn run(rounds: usize, mut turn: impl FnMut(usize) -> f64) -> Self {
+    pub(crate) fn run(rounds: usize, mut turn: impl FnMut(usize) -> T) -> Self {
         let mut all = Vec::with_capacity(rounds);
         for round in 0..=rounds {
-            let mut figures = [0.0; N];
+            let mut figures = [None; N];
             for step in 0..N {
                 let side = (round + step) % N;
-                figures[side] = turn(side);
+                figures[side] = Some(turn(side));
             }
             if round > 0 {
-                all.push(figures);
+                all.push(figures.map(|figure| figure.expect("every side had its turn")));
             }
         }
         Self(all)
     }
 
+    /// The same rounds, seen in one respect.
+    pub(crate) fn seen(&self, figure: impl Fn(&T) -> f64) -> Rounds<N> {
+        let rounds = self.0.iter();
+        Rounds(rounds.map(|round| round.each_ref().map(&figure)).collect())
+    }
+}
+
+impl<const N: usize> Rounds<N> {
     /// The median figure of a side.
     pub(crate) fn of(&self, side: usize) -> f64 {
         median(self.0.iter().map(|figures| figures[side]))

@@ -117,10 +117,6 @@ pub(crate) fn whole(value: f64) -> String {
     text
 }
 
-pub(crate) fn per_second(rate: f64) -> String {
-    format!("{} /s", whole(rate))
-}
-
 /// A length of time, given in nanoseconds.
 pub(crate) fn nanos(value: f64) -> String {
     match value {
