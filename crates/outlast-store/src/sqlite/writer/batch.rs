@@ -43,10 +43,10 @@ impl Writer {
                     }
                 }
                 Broken::Batch(full @ Fault::Full(_)) => {
-                    self.room.shut(full.reason());
-                    let without_new = ops.iter().any(is_new);
+                    let compacted = self.room.shut_and_compact(full.reason(), file.connection);
+                    let had_new = ops.iter().any(is_new);
                     self.refuse_new(&mut ops, full.reason());
-                    if !without_new {
+                    if !had_new && !compacted {
                         return self.one_by_one(file, ops, &full);
                     }
                 }

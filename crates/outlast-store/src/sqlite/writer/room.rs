@@ -70,6 +70,20 @@ impl Room {
         let _ = fs::remove_file(&self.reserve);
     }
 
+    /// The same, and moves the log into the file, which leaves room for it to be written anew. Says
+    /// whether that was tried: not if it was a moment ago.
+    pub(super) fn shut_and_compact(&mut self, reason: Reason, connection: &Connection) -> bool {
+        let lately = self
+            .shut
+            .as_ref()
+            .is_some_and(|shut| shut.since.elapsed() < TRIAL);
+        self.shut(reason);
+        if !lately {
+            compact(connection);
+        }
+        !lately
+    }
+
     /// Lets new tasks in again.
     pub(super) fn open(&mut self) {
         self.shut = None;
@@ -85,7 +99,11 @@ impl Room {
             return Ok(false);
         }
         shut.since = Instant::now();
-        if self.is_crowded(connection)? || self.fill_reserve().is_err() {
+        if self.is_crowded(connection)? {
+            return Ok(false);
+        }
+        compact(connection);
+        if self.fill_reserve().is_err() {
             return Ok(false);
         }
         self.shut = None;
@@ -112,14 +130,18 @@ impl Room {
         }
         let mut file = file::open_private(&self.reserve)?;
         let zeros = [0; 64 << 10];
-        let written = (0..RESERVE / zeros.len() as u64)
-            .try_for_each(|_| file.write_all(&zeros))
-            .and_then(|()| file.sync_all());
+        // Not synced: the system sets the room aside when it takes the bytes.
+        let written = (0..RESERVE / zeros.len() as u64).try_for_each(|_| file.write_all(&zeros));
         if written.is_err() {
             let _ = fs::remove_file(&self.reserve);
         }
         written
     }
+}
+
+/// Where it fails, the log stays as it is.
+fn compact(connection: &Connection) {
+    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
 }
 
 fn no_room() -> Reason {
@@ -129,8 +151,8 @@ fn no_room() -> Reason {
 /// How often a store without room tries whether there is some.
 pub(super) const TRIAL: Duration = Duration::from_secs(1);
 
-/// How much of the disk is kept for finishing.
-const RESERVE: u64 = 1 << 20;
+/// How much of the disk is kept for finishing: what a log of usual length adds to the file.
+const RESERVE: u64 = 4 << 20;
 
 /// How many pages below the limit are kept for finishing, at least.
 const KEPT_PAGES: u64 = 64;
