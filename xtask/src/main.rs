@@ -3,6 +3,7 @@
 mod bench;
 mod npm;
 mod part;
+mod peers;
 mod schemas;
 mod soak;
 mod test;
@@ -18,6 +19,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(&args),
         "soak" => soak::run(&args),
         "schemas" => schemas::run(&args),
+        "peers" => peers::run(&args),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -34,9 +36,10 @@ fn main() -> ExitCode {
 }
 
 const HELP: &str = "\
-cargo xtask test              everything CI runs: format, lints, docs, tests, schemas
-cargo xtask test PART...      only these parts (format lints docs tests schemas)
+cargo xtask test              everything CI runs: format, lints, docs, tests, peers, schemas
+cargo xtask test PART...      only these parts (format lints docs tests peers schemas)
 cargo xtask soak --minutes N  load with kills for N minutes, checks every promise (default 5)
 cargo xtask bench engine      what the engine costs, beside the machine's limits and a peer (--quick, --out FILE)
+cargo xtask peers             real clients that we did not write talk to the sample server
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";

@@ -22,16 +22,20 @@ impl Front {
         if !self.claim_follower(task, &session.id) {
             return;
         }
+        session.note_shown(task, known);
         let session = Arc::downgrade(session);
         let front = self.clone();
         tokio::spawn(async move {
-            front.tell_all(task, &session, known).await;
+            front.tell_all(task, &session).await;
+            if let Some(session) = session.upgrade() {
+                session.forget_shown(task);
+            }
             front.drop_follower(task);
         });
     }
 
     /// Tells `session` all of a task, as long as both live.
-    async fn tell_all(&self, task: TaskId, session: &Weak<Session>, mut known: Option<Shown>) {
+    async fn tell_all(&self, task: TaskId, session: &Weak<Session>) {
         let Some(scope) = session.upgrade().map(|session| session.scope()) else {
             return;
         };
@@ -44,7 +48,7 @@ impl Front {
         };
         let token = token.and_then(|token| Id::read(token.borrow()).ok());
         if let Some(session) = session.upgrade() {
-            session.hear(&watch.first, &mut known);
+            session.hear(&watch.first);
         }
         while let Some(event) = watch.next().await {
             // The session ended: another one of the owner's may take over.
@@ -52,7 +56,7 @@ impl Front {
                 return;
             };
             match event {
-                Event::Stored(task) => session.hear(&task.into(), &mut known),
+                Event::Stored(task) => session.hear(&task.into()),
                 Event::Progress(progress) => {
                     if let Some(token) = &token {
                         session.tell_progress(task, token, &progress);
@@ -68,21 +72,21 @@ impl Front {
 }
 
 impl Session {
-    /// Announces a task as it is now, if that is news (V1-NOTIF-1, V1-NOTIF-3), and puts its questions.
-    fn hear(&self, task: &Snapshot, known: &mut Option<Shown>) {
+    /// Announces a task that this session follows, if it is news (V1-NOTIF-1, V1-NOTIF-3), and puts its
+    /// questions.
+    pub(crate) fn hear(&self, task: &Snapshot) {
         if let Snapshot::Open(task) = task {
             self.put_questions(task);
         }
         let text = task.id().text();
         let view = task.view(&text);
         let now = (v1::status(view.phase), view.message.map(Arc::from));
-        if known.as_ref() != Some(&now) {
+        if self.is_news(task.id(), now) {
             let params = v1::task(&view);
             self.tell(
                 task.id(),
                 write::notification(v1::method::STATUS, Some(params.borrow())),
             );
-            *known = Some(now);
         }
     }
 

@@ -7,6 +7,7 @@ use outlast_engine::{AskKey, Owner, Scope, TaskId};
 use outlast_wire::envelope::Id;
 use tokio::sync::oneshot;
 
+use super::follow::Shown;
 use super::{Board, Front, Peer, StreamId};
 
 /// The name of a session: visible ASCII that nobody can guess (V1-SESS-1).
@@ -31,6 +32,8 @@ struct State {
     calls: HashMap<TaskId, tokio::sync::mpsc::UnboundedSender<(AskKey, outlast_engine::Answer)>>,
     /// Streams on which somebody waits for the outcome of a task.
     waits: BTreeMap<TaskId, Vec<StreamId>>,
+    /// Tasks that this session hears of, and what its client was told of each last.
+    shown: BTreeMap<TaskId, Option<Shown>>,
     /// Questions of tasks, and the stream on which they travelled last.
     questions: BTreeMap<(TaskId, AskKey), Asked>,
 }
@@ -195,6 +198,26 @@ impl Session {
         self.state()
             .questions
             .retain(|(of, key), _| *of != task || open(key));
+    }
+
+    /// The session hears of `task` from now on; its client knows it as `known`.
+    pub(crate) fn note_shown(&self, task: TaskId, known: Option<Shown>) {
+        self.state().shown.insert(task, known);
+    }
+
+    pub(crate) fn forget_shown(&self, task: TaskId) {
+        self.state().shown.remove(&task);
+    }
+
+    /// Whether `now` is news of a task that the session hears of; it is none the second time.
+    pub(crate) fn is_news(&self, task: TaskId, now: Shown) -> bool {
+        match self.state().shown.get_mut(&task) {
+            Some(known) if known.as_ref() != Some(&now) => {
+                *known = Some(now);
+                true
+            }
+            _ => false,
+        }
     }
 
     /// The stream for news of a task: the general one, else one on which somebody waits for it (BD-11).

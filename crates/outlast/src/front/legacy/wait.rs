@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outlast_engine::engine::{EngineError, Settled};
+use outlast_engine::store::Snapshot;
 use outlast_engine::{Ending, TaskId};
 use outlast_wire::envelope::Id;
 use outlast_wire::{RawRef, codes, v1};
@@ -43,6 +44,10 @@ impl Session {
         let scope = self.scope();
         tokio::select! {
             settled = self.front.engine.wait(&scope, task) => {
+                // Whoever has the result may leave: the news comes first.
+                if let Ok(settled) = &settled {
+                    self.hear(&Snapshot::Ended(settled.brief.clone()));
+                }
                 self.wait_ends(task, stream);
                 self.done(&id);
                 self.reply(&id, stream, outcome(task, settled));

@@ -1,0 +1,109 @@
+//! `cargo xtask peers`: real clients that we did not write talk to the sample server.
+//!
+//! Each is installed by package name into `target/peers`, once.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::npm::root;
+use crate::part::run as run_command;
+
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
+    if let Some(arg) = args.first() {
+        return Err(format!("cargo xtask peers takes no argument (got {arg})"));
+    }
+    let server = sample_server()?;
+    let typescript = typescript()?;
+    run_command(
+        Command::new("node")
+            .arg(typescript.join("v1_client.mjs"))
+            .arg(&server),
+    )?;
+    let python = python()?;
+    run_command(
+        Command::new(python)
+            .arg(root().join("peers/python/v1_client.py"))
+            .arg(&server),
+    )
+}
+
+fn sample_server() -> Result<PathBuf, String> {
+    let build = [
+        "build",
+        "--quiet",
+        "--package",
+        "outlast",
+        "--example",
+        "tasks_server",
+    ];
+    run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
+    Ok(root().join("target/debug/examples/tasks_server"))
+}
+
+/// A folder with the TypeScript peer and its packages.
+fn typescript() -> Result<PathBuf, String> {
+    let folder = root().join("target/peers/typescript");
+    let fresh = copy_changed(&root().join("peers/typescript"), &folder)?;
+    if fresh || !folder.join("node_modules").is_dir() {
+        let install = [
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+        ];
+        run_command(Command::new("npm").args(install).current_dir(&folder))?;
+    }
+    Ok(folder)
+}
+
+/// The interpreter of a virtual environment with the packages of the Python peer.
+fn python() -> Result<PathBuf, String> {
+    let folder = root().join("target/peers/python");
+    let fresh = copy_changed(&root().join("peers/python"), &folder)?;
+    let interpreter = folder.join("venv/bin/python");
+    if fresh || !interpreter.exists() {
+        run_command(
+            Command::new("python3")
+                .args(["-m", "venv"])
+                .arg(folder.join("venv")),
+        )?;
+        let install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "-r",
+        ];
+        run_command(
+            Command::new(&interpreter)
+                .args(install)
+                .arg(folder.join("requirements.txt")),
+        )?;
+    }
+    Ok(interpreter)
+}
+
+/// Copies the files of `from` into `to`; says whether what is to be installed has changed.
+fn copy_changed(from: &Path, to: &Path) -> Result<bool, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", to.display());
+    std::fs::create_dir_all(to).map_err(failed)?;
+    let mut fresh = false;
+    for entry in std::fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name() else {
+            continue;
+        };
+        let bytes = std::fs::read(&path).map_err(failed)?;
+        let there = to.join(name);
+        if std::fs::read(&there).is_ok_and(|old| old == bytes) {
+            continue;
+        }
+        fresh |= path
+            .extension()
+            .is_some_and(|ending| ending == "json" || ending == "txt");
+        std::fs::write(&there, bytes).map_err(failed)?;
+    }
+    Ok(fresh)
+}
