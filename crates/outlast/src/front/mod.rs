@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::tools::Tools;
 
-pub(crate) use board::{Board, Kind, Out, StreamId};
+pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
 pub(crate) use peer::Peer;
 pub use session::{Session, SessionId};
 

@@ -48,9 +48,8 @@ pub(super) enum Refused {
 
 impl Refused {
     pub(super) fn answer(self) -> Answer {
-        let extra = self.header();
-        let line = self.line();
-        let mut answer = answer::text(self.status(), line);
+        let (status, extra) = (self.status(), self.header());
+        let mut answer = answer::text(status, self.line());
         if let Some((name, value)) = extra {
             answer
                 .headers_mut()

@@ -1,0 +1,153 @@
+//! One connection: served until it ends, falls silent for too long, or the server closes.
+//!
+//! One timer a connection sees to clients that dribble their headers or say nothing at all; a timer for every
+//! request would cost as much as the request.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::interval;
+
+use super::server::{Endpoint, Phase};
+
+/// Those who must hear that the server closes.
+#[derive(Default)]
+pub(super) struct Connections {
+    wakers: Mutex<HashMap<usize, Waker>>,
+    next: AtomicUsize,
+}
+
+/// Says that a connection has something to do, until it is dropped.
+pub(super) struct Busy(Arc<Activity>);
+
+/// What a connection has done and has to do.
+#[derive(Default)]
+struct Activity {
+    begun: AtomicUsize,
+    busy: AtomicUsize,
+}
+
+impl Connections {
+    /// Makes every connection look up.
+    pub(super) fn wake(&self) {
+        let wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        for waker in wakers.values() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// Serves one connection.
+pub(super) async fn serve(
+    endpoint: Arc<Endpoint>,
+    stream: TcpStream,
+    mut phase: watch::Receiver<Phase>,
+) {
+    // Answers are small and somebody waits for each.
+    let _ = stream.set_nodelay(true);
+    let activity = Arc::new(Activity::default());
+    let service = service_fn(|request| {
+        let (endpoint, busy) = (endpoint.clone(), activity.begin());
+        async move { Ok::<_, Infallible>(endpoint.answer(request, busy).await) }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .max_buf_size(HEAD)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    let mut tick = interval(endpoint.options.patience / 2);
+    let mut silence = Silence::default();
+    let mut known = None;
+    poll_fn(|cx| {
+        if known.is_none() {
+            known = Some(Known::new(&endpoint.connections, cx.waker().clone()));
+        }
+        if phase.has_changed().unwrap_or(true) {
+            phase.mark_unchanged();
+            connection.as_mut().graceful_shutdown();
+        }
+        if connection.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        while tick.poll_tick(cx).is_ready() {
+            if silence.is_long(&activity) {
+                return Poll::Ready(());
+            }
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+impl Activity {
+    fn begin(self: &Arc<Self>) -> Busy {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.busy.fetch_add(1, Ordering::Relaxed);
+        Busy(self.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How long a connection has had nothing to do, in looks.
+#[derive(Default)]
+struct Silence {
+    begun: usize,
+    looks: u32,
+}
+
+impl Silence {
+    fn is_long(&mut self, activity: &Activity) -> bool {
+        let begun = activity.begun.load(Ordering::Relaxed);
+        if activity.busy.load(Ordering::Relaxed) > 0 || begun != self.begun {
+            (self.begun, self.looks) = (begun, 0);
+            return false;
+        }
+        self.looks += 1;
+        // The first look is at once, and the second may be just after the last answer.
+        self.looks > 3
+    }
+}
+
+/// A place in [`Connections`], until it is dropped.
+struct Known<'a>(&'a Connections, usize);
+
+impl<'a> Known<'a> {
+    fn new(connections: &'a Connections, waker: Waker) -> Self {
+        let place = connections.next.fetch_add(1, Ordering::Relaxed);
+        let mut wakers = connections
+            .wakers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        wakers.insert(place, waker);
+        Self(connections, place)
+    }
+}
+
+impl Drop for Known<'_> {
+    fn drop(&mut self) {
+        let Self(connections, place) = self;
+        connections
+            .wakers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(place);
+    }
+}
+
+/// The most bytes of the head of a request.
+const HEAD: usize = 64 << 10;

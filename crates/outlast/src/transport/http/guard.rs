@@ -1,0 +1,322 @@
+//! Who may come in, and in which words: Host, Origin, token, content type, accepted answers, version.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
+use outlast_engine::Owner;
+use outlast_wire::{headers, version};
+
+use super::options::{self, HttpOptions};
+use super::refused::Refused;
+
+/// Decides who may come in.
+pub(super) struct Guard {
+    /// Each principal and the hash of its token.
+    tokens: Vec<(Owner, [u8; 32])>,
+    origins: Vec<String>,
+    hosts: Vec<String>,
+}
+
+/// Who sends a request: a principal, or nobody in particular.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Caller(pub(super) Option<Owner>);
+
+/// The forms of answer that a caller takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Forms {
+    pub(super) json: bool,
+    pub(super) events: bool,
+}
+
+impl Guard {
+    pub(super) fn new(options: &HttpOptions, bound: SocketAddr) -> Self {
+        let tokens = options.tokens.iter().map(|token| {
+            let owner = Owner::new(format!("principal:{}", token.name));
+            (owner, token.hash)
+        });
+        let mut hosts: Vec<_> = options.allowed_hosts.clone();
+        // Whoever binds one address means that address.
+        if !bound.ip().is_unspecified() {
+            hosts.push(bound.ip().to_string());
+        }
+        Self {
+            tokens: tokens.collect(),
+            origins: options.allowed_origins.clone(),
+            hosts,
+        }
+    }
+
+    /// Lets a request in, or says why not.
+    pub(super) fn admit(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<Caller, Refused> {
+        let host = match uri.authority() {
+            Some(authority) => Some(authority.as_str()),
+            None => headers.get(HOST).and_then(|host| host.to_str().ok()),
+        };
+        // A page whose name was bent to this address is told by the name it was reached under.
+        if !host.is_some_and(|host| self.is_ours(host)) {
+            return Err(Refused::Host);
+        }
+        if let Some(origin) = headers.get(ORIGIN)
+            && !origin.to_str().is_ok_and(|origin| self.may_call(origin))
+        {
+            return Err(Refused::Origin);
+        }
+        self.caller(headers).map(Caller)
+    }
+
+    fn is_ours(&self, authority: &str) -> bool {
+        let host = without_port(authority);
+        is_loopback(host)
+            || self
+                .hosts
+                .iter()
+                .any(|ours| ours.eq_ignore_ascii_case(host))
+    }
+
+    fn may_call(&self, origin: &str) -> bool {
+        let listed = |known: &String| known.trim_end_matches('/').eq_ignore_ascii_case(origin);
+        let local = origin
+            .strip_prefix("http://")
+            .or_else(|| origin.strip_prefix("https://"))
+            .is_some_and(|authority| is_loopback(without_port(authority)));
+        local || self.origins.iter().any(listed)
+    }
+
+    fn caller(&self, headers: &HeaderMap) -> Result<Option<Owner>, Refused> {
+        if self.tokens.is_empty() {
+            return Ok(None);
+        }
+        let token = headers
+            .get(AUTHORIZATION)
+            .and_then(bearer)
+            .ok_or(Refused::NoToken)?;
+        let hash = options::hash(token);
+        let mut found = None;
+        // All are compared, each in full: the time taken says nothing.
+        for (owner, known) in &self.tokens {
+            if same(known, &hash) {
+                found = Some(owner);
+            }
+        }
+        found.cloned().map(Some).ok_or(Refused::BadToken)
+    }
+}
+
+impl Forms {
+    /// Reads `Accept`. Whoever says nothing takes anything.
+    pub(super) fn read(headers: &HeaderMap) -> Self {
+        let mut said = false;
+        let mut forms = Self {
+            json: false,
+            events: false,
+        };
+        for value in headers.get_all(ACCEPT) {
+            said = true;
+            let Ok(value) = value.to_str() else { continue };
+            for range in value.split(',') {
+                let name = range.split(';').next().unwrap_or_default().trim();
+                let is = |of: &str| name.eq_ignore_ascii_case(of);
+                let any = is("*/*");
+                forms.json |= any || is("application/json") || is("application/*");
+                forms.events |= any || is("text/event-stream") || is("text/*");
+            }
+        }
+        match said {
+            true => forms,
+            false => Self {
+                json: true,
+                events: true,
+            },
+        }
+    }
+}
+
+/// Checks that the body is JSON. That also keeps out forms of web pages, which are sent unasked.
+pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
+    let stated = headers
+        .get(CONTENT_TYPE)
+        .and_then(|stated| stated.to_str().ok());
+    let name = stated.and_then(|stated| stated.split(';').next());
+    match name.is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json")) {
+        true => Ok(()),
+        false => Err(Refused::NotJson),
+    }
+}
+
+/// Checks the version that a request names; without one, that of its session holds (V1-HTTP-9, V1-HTTP-11).
+pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
+    match headers.get(headers::PROTOCOL_VERSION) {
+        None => Ok(()),
+        Some(stated) => match version::LEGACY_VERSIONS.iter().any(|known| stated == known) {
+            true => Ok(()),
+            false => Err(Refused::Version),
+        },
+    }
+}
+
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+    scheme
+        .eq_ignore_ascii_case(b"bearer ")
+        .then(|| token.trim_ascii())
+}
+
+fn same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    let different = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
+    std::hint::black_box(different) == 0
+}
+
+/// The name in `name:port`, without the brackets of an IPv6 address.
+fn without_port(authority: &str) -> &str {
+    match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.split(':').next().unwrap_or_default(),
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    if host.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    match host.parse() {
+        Ok(IpAddr::V4(address)) => address.is_loopback(),
+        Ok(IpAddr::V6(address)) => address == Ipv6Addr::LOCALHOST,
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::Token;
+    use super::*;
+
+    fn guard(options: HttpOptions) -> Guard {
+        let bound = options.bind;
+        Guard::new(&options, bound)
+    }
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn admit(guard: &Guard, pairs: &[(&'static str, &'static str)]) -> Result<Caller, Refused> {
+        guard.admit(&"/mcp".parse().unwrap(), &headers(pairs))
+    }
+
+    #[test]
+    fn only_names_of_loopback_and_listed_ones_are_ours() {
+        let guard = guard(HttpOptions {
+            allowed_hosts: vec!["mcp.example.com".into()],
+            ..HttpOptions::default()
+        });
+        for ours in [
+            "localhost:8040",
+            "LOCALHOST",
+            "127.0.0.1:1",
+            "127.1.2.3",
+            "[::1]:8040",
+            "mcp.example.com:443",
+        ] {
+            assert!(admit(&guard, &[("host", ours)]).is_ok(), "{ours}");
+        }
+        for foreign in [
+            "evil.com",
+            "localhost.evil.com",
+            "127.0.0.1.evil.com",
+            "[::2]",
+            "",
+            "0.0.0.0",
+        ] {
+            let told = admit(&guard, &[("host", foreign)]);
+            assert!(matches!(told, Err(Refused::Host)), "{foreign}");
+        }
+        assert!(matches!(admit(&guard, &[]), Err(Refused::Host)));
+    }
+
+    #[test]
+    fn a_foreign_page_may_not_call() {
+        // V1-HTTP-2.
+        let guard = guard(HttpOptions {
+            allowed_origins: vec!["https://app.example.com/".into()],
+            ..HttpOptions::default()
+        });
+        for fine in [
+            "http://localhost:6274",
+            "https://127.0.0.1",
+            "http://[::1]:3",
+            "https://app.example.com",
+        ] {
+            let told = admit(&guard, &[("host", "localhost"), ("origin", fine)]);
+            assert!(told.is_ok(), "{fine}");
+        }
+        for foreign in [
+            "null",
+            "http://evil.com",
+            "https://app.example.com.evil.com",
+            "http://app.example.com",
+            "file://localhost",
+            "http://localhost.evil.com",
+        ] {
+            let told = admit(&guard, &[("host", "localhost"), ("origin", foreign)]);
+            assert!(matches!(told, Err(Refused::Origin)), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_token_names_its_principal() {
+        let guard = guard(HttpOptions {
+            tokens: vec![Token::new("ada", "a-secret"), Token::new("bob", "b-secret")],
+            ..HttpOptions::default()
+        });
+        let with = |value| admit(&guard, &[("host", "localhost"), ("authorization", value)]);
+        assert_eq!(
+            with("Bearer b-secret").unwrap(),
+            Caller(Some(Owner::new("principal:bob")))
+        );
+        assert_eq!(
+            with("bearer a-secret").unwrap(),
+            Caller(Some(Owner::new("principal:ada")))
+        );
+        assert!(matches!(with("Bearer wrong"), Err(Refused::BadToken)));
+        assert!(matches!(with("Basic YTpi"), Err(Refused::NoToken)));
+        assert!(matches!(with("x"), Err(Refused::NoToken)));
+        let without = admit(&guard, &[("host", "localhost")]);
+        assert!(matches!(without, Err(Refused::NoToken)));
+    }
+
+    #[test]
+    fn accept_is_read_with_patience() {
+        let both = Forms {
+            json: true,
+            events: true,
+        };
+        assert_eq!(Forms::read(&headers(&[])), both);
+        assert_eq!(Forms::read(&headers(&[("accept", "*/*")])), both);
+        let stated = "application/json;q=0.9, Text/Event-Stream";
+        assert_eq!(Forms::read(&headers(&[("accept", stated)])), both);
+        let twice = [
+            ("accept", "application/json"),
+            ("accept", "text/event-stream"),
+        ];
+        assert_eq!(Forms::read(&headers(&twice)), both);
+        let json = Forms::read(&headers(&[("accept", "application/json")]));
+        assert!(json.json && !json.events);
+        let none = Forms::read(&headers(&[("accept", "image/png")]));
+        assert!(!none.json && !none.events);
+    }
+
+    #[test]
+    fn a_body_must_be_said_to_be_json() {
+        for fine in ["application/json", "Application/JSON; charset=utf-8"] {
+            assert!(check_json(&headers(&[("content-type", fine)])).is_ok());
+        }
+        for odd in ["text/plain", "application/jsonp", ""] {
+            assert!(check_json(&headers(&[("content-type", odd)])).is_err());
+        }
+        assert!(check_json(&headers(&[])).is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! The endpoint and the loop that accepts connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::{Method, Request};
+use outlast_engine::task::Keep;
+use outlast_engine::{Ids, Policy, RandomIds};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::answer::Answer;
+use super::connection::{self, Busy, Connections};
+use super::guard::Guard;
+use super::options::HttpOptions;
+use super::refused::Refused;
+use super::sessions::{Bounds, Sessions};
+use super::sse::Life;
+use crate::front::Front;
+
+/// A server that listens. It ends when it is shut down or dropped.
+pub struct HttpServer {
+    address: SocketAddr,
+    path: String,
+    phase: watch::Sender<Phase>,
+    accepting: JoinHandle<()>,
+}
+
+/// Serves `front` over HTTP until the server is shut down or dropped.
+pub async fn serve(front: Arc<Front>, options: HttpOptions) -> io::Result<HttpServer> {
+    let listener = TcpListener::bind(options.bind).await?;
+    let address = listener.local_addr()?;
+    let bounds = Bounds {
+        sessions: options.sessions,
+        streams: options.streams,
+        half_life: half_life(&options, front.engine.policy()),
+    };
+    let sessions = Sessions::load(front, bounds)
+        .await
+        .map_err(io::Error::other)?;
+    let (phase, seen) = watch::channel(Phase::Open);
+    let path = options.path.clone();
+    let endpoint = Arc::new(Endpoint {
+        guard: Guard::new(&options, address),
+        sessions: Arc::new(sessions),
+        life: Life(RandomIds.node().0),
+        connections: Connections::default(),
+        phase: seen.clone(),
+        options,
+    });
+    Ok(HttpServer {
+        address,
+        path,
+        phase,
+        accepting: tokio::spawn(accept(endpoint, listener, seen)),
+    })
+}
+
+impl HttpServer {
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of the endpoint, for clients on this machine.
+    pub fn url(&self) -> String {
+        format!("http://{}{}", self.address, self.path)
+    }
+
+    /// Accepts nothing more, lets open requests finish for a while, and ends. Clients come back for the
+    /// rest of their streams.
+    pub async fn shutdown(self) {
+        self.phase.send_replace(Phase::Closing);
+        if let Err(error) = self.accepting.await {
+            tracing::warn!(%error, "the server did not end well");
+        }
+    }
+}
+
+/// How a server stands towards requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    Closing,
+}
+
+/// What every request needs.
+pub(super) struct Endpoint {
+    pub(super) guard: Guard,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) life: Life,
+    pub(super) connections: Connections,
+    pub(super) phase: watch::Receiver<Phase>,
+    pub(super) options: HttpOptions,
+}
+
+impl Endpoint {
+    /// Answers one request, in whatever way.
+    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>, busy: Busy) -> Answer {
+        self.route(request, busy)
+            .await
+            .unwrap_or_else(Refused::answer)
+    }
+
+    async fn route(&self, request: Request<Incoming>, busy: Busy) -> Result<Answer, Refused> {
+        let caller = self.guard.admit(request.uri(), request.headers())?;
+        if request.uri().path() != self.options.path {
+            return Err(Refused::Path);
+        }
+        match *request.method() {
+            Method::POST => self.post(caller, request, busy).await,
+            Method::GET => self.get(caller, request.headers(), busy).await,
+            Method::DELETE => self.delete(caller, request.headers()).await,
+            _ => Err(Refused::Method),
+        }
+    }
+
+    /// Resolves when the server closes, or is gone.
+    pub(super) fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut phase = self.phase.clone();
+        async move {
+            let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
+        }
+    }
+}
+
+async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
+    let mut background = JoinSet::new();
+    background.spawn(endpoint.sessions.clone().keep_sweeping());
+    let mut open = JoinSet::new();
+    loop {
+        let room = open.len() < endpoint.options.connections;
+        tokio::select! {
+            told = phase.changed() => match told {
+                Ok(()) => break,
+                // The handle was dropped: so is everything else.
+                Err(_) => return,
+            },
+            Some(_) = open.join_next() => {}
+            accepted = listener.accept(), if room => match accepted {
+                Ok((stream, _)) => {
+                    open.spawn(connection::serve(endpoint.clone(), stream, phase.clone()));
+                }
+                Err(error) => {
+                    // Out of files, or a connection that was gone at once: neither ends the server.
+                    tracing::warn!(%error, "a connection was not accepted");
+                    sleep(Duration::from_millis(50)).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    endpoint.connections.wake();
+    let drained = async { while open.join_next().await.is_some() {} };
+    if timeout(endpoint.options.drain, drained).await.is_err() {
+        endpoint.sessions.close_streams();
+        let ended = async { while open.join_next().await.is_some() {} };
+        let _ = timeout(LAST_WORDS, ended).await;
+    }
+}
+
+/// Half the life of a session, in milliseconds: what is left of it when a task begins is never less. So it
+/// must be as long as a task can live.
+fn half_life(options: &HttpOptions, policy: &Policy) -> u64 {
+    let tasks = match policy.keep {
+        Keep::Strict => policy.ttl_cap,
+        Keep::WhileLive => policy.ttl_cap + policy.run_limit.unwrap_or(0),
+    };
+    tasks.max(options.idle.as_millis() as u64)
+}
+
+/// How long the ends of streams may take to be written.
+const LAST_WORDS: Duration = Duration::from_secs(1);

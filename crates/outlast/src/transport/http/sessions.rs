@@ -1,0 +1,329 @@
+//! The sessions of a server: those in use are at hand, all of them are stored.
+//!
+//! A session outlives the process: it is stored before its client hears of it, and taken up again when a
+//! request names it. It lives at least as long as its tasks: at any moment half its life is left, and
+//! that half is as long as the longest task.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use outlast_engine::store::{Record, RecordWrite, StoreError};
+use outlast_engine::{Clock, Ids, Owner, RandomIds, SystemClock};
+use outlast_wire::Timestamp;
+
+use super::guard::Caller;
+use super::stored::{self, is_session, session_owner};
+use crate::front::{Front, Session, SessionId};
+
+/// The sessions of a server.
+pub(super) struct Sessions {
+    front: Arc<Front>,
+    live: RwLock<HashMap<SessionId, Arc<Entry>>>,
+    /// How many are stored, as far as is known.
+    stored: AtomicUsize,
+    limits: Bounds,
+}
+
+/// How many sessions there may be, how much of each, and for how long.
+pub(super) struct Bounds {
+    pub(super) sessions: usize,
+    pub(super) streams: usize,
+    /// Half a life, in milliseconds.
+    pub(super) half_life: u64,
+}
+
+/// A session at hand.
+pub(super) struct Entry {
+    pub(super) session: Arc<Session>,
+    expires: AtomicU64,
+    ended: AtomicBool,
+    open: Arc<AtomicUsize>,
+}
+
+/// Leave to have one more request or stream open, until it is dropped.
+pub(super) struct Permit(Arc<AtomicUsize>);
+
+impl Sessions {
+    pub(super) async fn load(front: Arc<Front>, limits: Bounds) -> Result<Self, StoreError> {
+        let sessions = Self {
+            front,
+            live: RwLock::default(),
+            stored: AtomicUsize::new(0),
+            limits,
+        };
+        sessions.sweep().await?;
+        Ok(sessions)
+    }
+
+    /// A session of `caller` that nobody knows of yet.
+    pub(super) fn begin(&self, caller: &Caller) -> Arc<Session> {
+        let id = SessionId::new(RandomIds.task().text().as_str());
+        let owner = caller.0.clone().unwrap_or_else(|| session_owner(&id));
+        Session::new(self.front.clone(), id, owner)
+    }
+
+    /// Whether another session may begin. Expired ones make room.
+    pub(super) async fn have_room(&self) -> bool {
+        let full = || self.stored.load(Ordering::Relaxed) >= self.limits.sessions;
+        if full() && self.sweep().await.is_err() {
+            return false;
+        }
+        !full()
+    }
+
+    /// Stores a session whose client has introduced itself: from now on it is known.
+    pub(super) async fn keep(&self, session: Arc<Session>) -> Result<(), StoreError> {
+        let expires = now().plus(2 * self.limits.half_life);
+        self.write(&session, expires).await?;
+        self.stored.fetch_add(1, Ordering::Relaxed);
+        self.put(session, expires);
+        Ok(())
+    }
+
+    /// The session that `caller` names, if it is there and is the caller's.
+    pub(super) async fn find(
+        self: &Arc<Self>,
+        name: &str,
+        caller: &Caller,
+    ) -> Result<Option<Arc<Entry>>, StoreError> {
+        let id = SessionId::new(name);
+        let now = now();
+        let entry = match self.at_hand(&id) {
+            Some(entry) => entry,
+            None => match self.revive(id, now).await? {
+                Some(entry) => entry,
+                None => return Ok(None),
+            },
+        };
+        if !entry.is_of(caller) || entry.is_over(now) {
+            return Ok(None);
+        }
+        let expires = Timestamp(entry.expires.load(Ordering::Relaxed));
+        if now.plus(self.limits.half_life) > expires {
+            self.clone().renew(&entry, expires);
+        }
+        Ok(Some(entry))
+    }
+
+    /// Ends a session for good.
+    pub(super) async fn remove(&self, entry: &Entry) -> Result<(), StoreError> {
+        // Before the record goes: whoever renews it looks here afterwards.
+        entry.ended.store(true, Ordering::SeqCst);
+        let id = &entry.session.id;
+        self.delete(id).await?;
+        if self.live_mut(|live| live.remove(id)).is_some() {
+            // A sweep may have counted meanwhile.
+            let less = |count: usize| count.checked_sub(1);
+            let _ = self
+                .stored
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        }
+        Ok(())
+    }
+
+    /// Closes the streams of all sessions at hand.
+    pub(super) fn close_streams(&self) {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        for entry in live.values() {
+            entry.session.board.close();
+        }
+    }
+
+    /// Forgets expired sessions and renews those that are still needed, until the handle is gone.
+    pub(super) async fn keep_sweeping(self: Arc<Self>) {
+        let every = Duration::from_millis((self.limits.half_life / 4).clamp(1_000, 600_000));
+        loop {
+            tokio::time::sleep(every).await;
+            if let Err(error) = self.sweep().await {
+                tracing::warn!(%error, "sessions were not looked through");
+            }
+        }
+    }
+
+    async fn sweep(&self) -> Result<(), StoreError> {
+        let now = now();
+        let records = self
+            .front
+            .engine
+            .store()
+            .records(stored::KIND, None, now)
+            .await?;
+        self.stored.store(records.len(), Ordering::Relaxed);
+        for record in records {
+            let expires = record.expires.unwrap_or(Timestamp(u64::MAX));
+            if now.plus(self.limits.half_life) > expires && self.is_needed(&record).await {
+                self.prolong(&record, now).await?;
+            }
+        }
+        self.live_mut(|live| live.retain(|_, entry| !entry.is_over(now)));
+        Ok(())
+    }
+
+    /// Whether somebody listens in a session, or tasks are there that no other session can reach.
+    async fn is_needed(&self, record: &Record) -> bool {
+        let id = SessionId::new(record.key.key.clone());
+        if let Some(entry) = self.at_hand(&id)
+            && entry.open.load(Ordering::Relaxed) > 0
+        {
+            return true;
+        }
+        match record.owner.as_ref().filter(|owner| is_session(owner)) {
+            Some(owner) => {
+                let usage = self.front.engine.usage(owner).await;
+                usage.is_ok_and(|usage| usage.owner_retained > 0)
+            }
+            None => false,
+        }
+    }
+
+    async fn prolong(&self, record: &Record, now: Timestamp) -> Result<(), StoreError> {
+        let store = self.front.engine.store();
+        // It may have been ended since it was listed.
+        let Some(mut record) = store.record(&record.key, now).await? else {
+            return Ok(());
+        };
+        let expires = now.plus(2 * self.limits.half_life);
+        record.expires = Some(expires);
+        let id = SessionId::new(record.key.key.clone());
+        store.write_records(vec![RecordWrite::Put(record)]).await?;
+        match self.at_hand(&id) {
+            Some(entry) if entry.ended.load(Ordering::SeqCst) => self.delete(&id).await,
+            Some(entry) => {
+                entry.expires.store(expires.0, Ordering::Relaxed);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
+        let delete = RecordWrite::Delete(stored::key(id));
+        let store = self.front.engine.store();
+        store.write_records(vec![delete]).await
+    }
+
+    fn at_hand(&self, id: &SessionId) -> Option<Arc<Entry>> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.get(id).cloned()
+    }
+
+    /// Takes up a session of an earlier life of the server.
+    async fn revive(
+        &self,
+        id: SessionId,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Entry>>, StoreError> {
+        if !could_be_ours(id.as_str()) {
+            return Ok(None);
+        }
+        let key = stored::key(&id);
+        let Some(record) = self.front.engine.store().record(&key, now).await? else {
+            return Ok(None);
+        };
+        let (Some(peer), Some(owner)) = (stored::peer(&record), record.owner) else {
+            tracing::warn!("the record of a session is not readable");
+            return Ok(None);
+        };
+        let session = Session::new(self.front.clone(), id, owner);
+        // Nobody else has this session yet.
+        let _ = session.introduce(peer);
+        let expires = record.expires.unwrap_or(Timestamp(u64::MAX));
+        Ok(Some(self.put(session, expires)))
+    }
+
+    /// Puts a session at hand, unless it is there already.
+    fn put(&self, session: Arc<Session>, expires: Timestamp) -> Arc<Entry> {
+        let entry = || {
+            Arc::new(Entry {
+                session: session.clone(),
+                expires: AtomicU64::new(expires.0),
+                ended: AtomicBool::new(false),
+                open: Arc::default(),
+            })
+        };
+        self.live_mut(|live| live.entry(session.id.clone()).or_insert_with(entry).clone())
+    }
+
+    /// Lets a session live on, in the background and once.
+    fn renew(self: Arc<Self>, entry: &Arc<Entry>, expires: Timestamp) {
+        let later = now().plus(2 * self.limits.half_life);
+        let only = entry.expires.compare_exchange(
+            expires.0,
+            later.0,
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        if only.is_err() {
+            return;
+        }
+        let entry = entry.clone();
+        tokio::spawn(async move {
+            let mut written = self.write(&entry.session, later).await;
+            // Whoever ended the session meanwhile is not overruled.
+            if entry.ended.load(Ordering::SeqCst) {
+                written = self.delete(&entry.session.id).await;
+            }
+            if let Err(error) = written {
+                entry.expires.store(expires.0, Ordering::Relaxed);
+                tracing::warn!(%error, "a session was not renewed");
+            }
+        });
+    }
+
+    async fn write(&self, session: &Session, expires: Timestamp) -> Result<(), StoreError> {
+        let Some(peer) = session.peer() else {
+            return Ok(());
+        };
+        let record = stored::record(&session.id, &session.owner, peer, expires);
+        let store = self.front.engine.store();
+        store.write_records(vec![RecordWrite::Put(record)]).await
+    }
+
+    fn live_mut<T>(&self, change: impl FnOnce(&mut HashMap<SessionId, Arc<Entry>>) -> T) -> T {
+        // Every critical section is a few map operations that do not panic.
+        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut live)
+    }
+
+    /// Leave for one more open request or stream of a session.
+    pub(super) fn permit(&self, entry: &Entry) -> Option<Permit> {
+        let permit = Permit(entry.open.clone());
+        let before = permit.0.fetch_add(1, Ordering::Relaxed);
+        // Dropping the permit takes the count back.
+        (before < self.limits.streams).then_some(permit)
+    }
+}
+
+impl Entry {
+    /// Whether the session is the caller's (V1-SESS-7).
+    fn is_of(&self, caller: &Caller) -> bool {
+        let owner: &Owner = &self.session.owner;
+        match &caller.0 {
+            Some(principal) => owner == principal,
+            None => is_session(owner),
+        }
+    }
+
+    fn is_over(&self, now: Timestamp) -> bool {
+        let idle = || self.open.load(Ordering::Relaxed) == 0;
+        self.ended.load(Ordering::Relaxed)
+            || now.0 >= self.expires.load(Ordering::Relaxed) && idle()
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a text looks like a name that was drawn here: strangers' names are not looked up.
+fn could_be_ours(name: &str) -> bool {
+    name.parse::<outlast_engine::TaskId>().is_ok()
+}
+
+fn now() -> Timestamp {
+    SystemClock.now()
+}

@@ -1,0 +1,49 @@
+//! A session as it is stored: who the client is, whose session it is, until when.
+
+use outlast_engine::Owner;
+use outlast_engine::store::{Record, RecordKey};
+use outlast_wire::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::front::{Peer, SessionId};
+
+/// What is stored of a session besides its key, its owner and its end.
+#[derive(Serialize, Deserialize)]
+struct Stored<P> {
+    peer: P,
+}
+
+/// The key of the record of a session.
+pub(super) fn key(id: &SessionId) -> RecordKey {
+    RecordKey::new(KIND, id.as_str())
+}
+
+/// The record of a session.
+pub(super) fn record(id: &SessionId, owner: &Owner, peer: &Peer, expires: Timestamp) -> Record {
+    let bytes = serde_json::to_vec(&Stored { peer }).expect("strings and JSON are JSON");
+    Record {
+        key: key(id),
+        owner: Some(owner.clone()),
+        expires: Some(expires),
+        bytes: bytes.into(),
+    }
+}
+
+/// The client whose session a record keeps, if the record is readable.
+pub(super) fn peer(record: &Record) -> Option<Peer> {
+    let stored: Stored<Peer> = serde_json::from_slice(&record.bytes).ok()?;
+    Some(stored.peer)
+}
+
+/// The owner of what is made in a session of nobody in particular.
+pub(super) fn session_owner(id: &SessionId) -> Owner {
+    Owner::new(format!("{SESSION}{}", id.as_str()))
+}
+
+/// Whether tasks of this owner can be reached by one session only.
+pub(super) fn is_session(owner: &Owner) -> bool {
+    owner.as_str().starts_with(SESSION)
+}
+
+pub(super) const KIND: &str = "session";
+const SESSION: &str = "session:";

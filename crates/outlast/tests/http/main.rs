@@ -1,0 +1,3 @@
+//! Conversations over Streamable HTTP, with a client that writes its own bytes.
+
+fn main() {}
