@@ -35,6 +35,13 @@ pub enum Ending {
     Cancelled,
 }
 
+impl Ending {
+    /// Whether there is a result or an error to go with it.
+    pub fn has_body(self) -> bool {
+        self != Self::Cancelled
+    }
+}
+
 impl Outcome {
     /// The error that this library makes itself.
     pub fn error(code: ErrorCode, message: impl Into<std::sync::Arc<str>>) -> Self {

@@ -68,6 +68,7 @@ impl EngineBuilder {
         let feed = self.store.join(node).await?;
         let (phase, phase_seen) = watch::channel(Phase::Open);
         let (statuses, statuses_seen) = mpsc::unbounded_channel();
+        let (doubts, doubts_seen) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             store: self.store,
             policy: self.policy,
@@ -79,18 +80,22 @@ impl EngineBuilder {
             topics: Arc::new(Topics::default()),
             alarm: Alarm::default(),
             statuses,
+            doubts,
             phase: phase_seen,
         });
         let recovered = match inner.recover(Patience::Short).await {
             Ok(recovered) => recovered,
             Err(error) => {
-                // What was offered to this engine must be offered to the next.
+                // What was offered to this engine, or begun, must be offered to the next.
+                phase.send_replace(Phase::Closed);
+                inner.call_all_off();
                 inner.store.leave(node).await?;
                 return Err(error.into());
             }
         };
         spawn(inner.clone().watch_deadlines());
         spawn(inner.clone().store_statuses(statuses_seen));
+        spawn(inner.clone().resolve_doubts(doubts_seen));
         spawn(inner.clone().hear_news(feed));
         Ok((
             Engine {

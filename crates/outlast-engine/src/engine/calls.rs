@@ -31,14 +31,23 @@ impl Calls {
     pub(crate) fn add(&self, cell: Arc<Cell>) {
         self.running.fetch_add(1, Ordering::AcqRel);
         if let Some(earlier) = self.shard(cell.id).insert(cell.id, cell) {
-            earlier.stop.order();
-            earlier.withdraw_all();
+            earlier.call_off();
             self.left();
         }
     }
 
     pub(crate) fn find(&self, id: TaskId) -> Option<Arc<Cell>> {
         self.shard(id).get(&id).cloned()
+    }
+
+    /// The calls that run here.
+    pub(crate) fn ids(&self) -> Vec<TaskId> {
+        let mut ids = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            ids.extend(shard.keys());
+        }
+        ids
     }
 
     /// Takes a call out, if it is still the given attempt.

@@ -34,6 +34,8 @@ pub(crate) struct Local {
     pub(crate) status: Option<Arc<str>>,
     /// Answers the runner has used, not yet stored as confirmed.
     pub(crate) confirmed: Vec<AskKey>,
+    /// Whether the store may have it as a task although it is none.
+    pub(crate) unsure: bool,
     /// Whether the status loop knows that there is something to store.
     pub(crate) queued: bool,
     pub(crate) progress: Option<Progress>,
@@ -49,6 +51,8 @@ pub(crate) enum Stage {
     Plain(Box<Task>, Option<oneshot::Sender<Outcome>>),
     /// The store has been asked to keep it. If it ends meanwhile, the outcome waits here.
     Promoting(Box<Task>, Option<oneshot::Sender<Outcome>>, Option<Outcome>),
+    /// The store has been asked to keep it, and its work waits for that.
+    Storing,
     /// It is a task; this is the newest revision seen here.
     Stored(Committed<Task>),
     /// It has ended.
@@ -67,6 +71,7 @@ impl Cell {
                 stage,
                 status: None,
                 confirmed: Vec::new(),
+                unsure: false,
                 queued: false,
                 progress: None,
                 asked: 0,
@@ -78,6 +83,29 @@ impl Cell {
     pub(crate) fn local(&self) -> MutexGuard<'_, Local> {
         // Every critical section is a few assignments that do not panic.
         self.local.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note that the store has the task. False if it was stopped before it could begin.
+    pub(crate) fn is_stored(&self, task: &Committed<Task>) -> bool {
+        let mut local = self.local();
+        let waits = matches!(local.stage, Stage::Storing);
+        if waits {
+            local.stage = Stage::Stored(task.clone());
+        }
+        waits
+    }
+
+    /// Whether the call is or was a task.
+    pub(crate) fn was_stored(&self) -> bool {
+        matches!(self.local().stage, Stage::Stored(_) | Stage::Over)
+    }
+
+    /// Ends the call here: its work is stopped, and whatever it waits for does not come.
+    pub(crate) fn call_off(&self) {
+        let before = std::mem::replace(&mut self.local().stage, Stage::Over);
+        drop(before);
+        self.stop.order();
+        self.withdraw_all();
     }
 
     /// Takes note of a newer revision.
@@ -95,7 +123,7 @@ impl Cell {
     pub(crate) fn known(&self) -> Option<Committed<Task>> {
         match &self.local().stage {
             Stage::Stored(task) => Some(task.clone()),
-            Stage::Plain(..) | Stage::Promoting(..) | Stage::Over => None,
+            Stage::Plain(..) | Stage::Promoting(..) | Stage::Storing | Stage::Over => None,
         }
     }
 
@@ -111,6 +139,11 @@ impl Cell {
         let (tell, told) = oneshot::channel();
         self.local().waiting.insert(key, tell);
         told
+    }
+
+    /// Whether somebody still waits for the answer to `key`.
+    pub(crate) fn expects(&self, key: &AskKey) -> bool {
+        self.local().waiting.contains_key(key)
     }
 
     pub(crate) fn forget_answer(&self, key: &AskKey) {

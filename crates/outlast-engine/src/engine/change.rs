@@ -53,7 +53,7 @@ impl Inner {
                 match &mut local.stage {
                     Stage::Stored(_) => break,
                     Stage::Over => return Err(Refused::AlreadyEnded.into()),
-                    Stage::Promoting(..) => {}
+                    Stage::Promoting(..) | Stage::Storing => {}
                     Stage::Plain(task, _) => {
                         let step = Task::clone(task).apply(command, self.now())?;
                         let Next::Stored(next, _) = step.next else {
@@ -112,7 +112,12 @@ impl Inner {
             body: body.clone(),
             records: Vec::new(),
         };
-        let stored = self.store.replace(replace).await.map_err(Failed::Store)?;
+        let stored = self.store.replace(replace).await.map_err(|error| {
+            if error.is_passing() {
+                self.doubt(task.id);
+            }
+            Failed::Store(error)
+        })?;
         self.perform(&stored, body, &effects);
         Ok(stored)
     }
@@ -153,13 +158,10 @@ impl Inner {
 
     /// Stops the work of a task that is over, if it runs here.
     pub(crate) fn stop(&self, id: TaskId) {
-        let Some(cell) = self.calls.find(id) else {
-            return;
-        };
-        if let Some(cell) = self.calls.take(id, cell.attempt) {
-            cell.local().stage = Stage::Over;
-            cell.stop.order();
-            cell.withdraw_all();
+        if let Some(cell) = self.calls.find(id)
+            && let Some(cell) = self.calls.take(id, cell.attempt)
+        {
+            cell.call_off();
         }
     }
 

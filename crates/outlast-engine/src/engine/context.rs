@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
-use super::{AskError, EngineError, Event, Inner, Progress};
+use super::drive::Pause;
+use super::{AskError, EngineError, Event, Inner, Phase, Progress};
 use crate::ask::{Answer, Question, Timing};
 use crate::id::{AskKey, Attempt, Owner, TaskId};
 use crate::runtime::{can_spawn, spawn, to_the_end};
@@ -48,7 +49,7 @@ impl CallContext {
         match &self.cell.local().stage {
             Stage::Plain(task, _) | Stage::Promoting(task, ..) => Some(task.owner.clone()),
             Stage::Stored(task) => Some(task.owner.clone()),
-            Stage::Over => None,
+            Stage::Storing | Stage::Over => None,
         }
     }
 
@@ -117,8 +118,8 @@ impl CallContext {
             question,
             limit,
         };
-        if let Err(refused) = self.command(command).await {
-            asked.withdraw = false;
+        if let Err(refused) = self.clone().put_to_the_end(key, command).await {
+            asked.withdraw = refused.is_passing();
             return Err(refused.into());
         }
         asked.answer(told).await
@@ -190,6 +191,31 @@ impl CallContext {
     /// Resolves when the caller wants the work to stop.
     pub async fn cancelled(&self) {
         self.cell.stop.asked().await;
+    }
+
+    /// Puts a question. Whoever asked may give it up before it is stored: then it is taken back here.
+    async fn put_to_the_end(self, key: AskKey, command: Command) -> Result<(), EngineError> {
+        to_the_end(async move {
+            let put = self.inner.command(&self.cell, command).await;
+            let may_be_open = put.as_ref().err().is_none_or(EngineError::is_passing);
+            if may_be_open && !self.cell.expects(&key) {
+                self.take_back(key).await;
+            }
+            put
+        })
+        .await
+    }
+
+    /// Takes back a question that nobody waits for, however long the store takes.
+    async fn take_back(&self, key: AskKey) {
+        let mut pause = Pause::default();
+        // Answered or ended meanwhile: then there is nothing to take back.
+        while let Err(error) = self.withdraw(key.clone()).await {
+            if !error.is_passing() || self.inner.phase() == Phase::Closed {
+                return;
+            }
+            pause.rest().await;
+        }
     }
 
     async fn command(&self, command: Command) -> Result<(), EngineError> {
@@ -265,10 +291,7 @@ impl Drop for Asked {
         let over = matches!(self.cx.cell.local().stage, Stage::Over);
         if self.withdraw && !over && can_spawn() {
             let (cx, key) = (self.cx.clone(), self.key.clone());
-            spawn(async move {
-                // Answered or ended meanwhile: then there is nothing to take back.
-                let _ = cx.withdraw(key).await;
-            });
+            spawn(async move { cx.take_back(key).await });
         }
     }
 }

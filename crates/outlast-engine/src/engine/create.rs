@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
-use super::drive::Begin;
-use super::{Engine, EngineError, Inner, NewCall, Runner};
+use super::drive::{Begin, Pause};
+use super::{Engine, EngineError, Inner, NewCall, Phase, Runner};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
 use crate::runtime::spawn;
@@ -77,26 +77,55 @@ impl Inner {
         records: Vec<RecordWrite>,
         tell: oneshot::Sender<Result<Inserted, StoreError>>,
     ) {
+        let cell = Arc::new(Cell::new(&task, Stage::Storing));
+        let keyed = task.request_key.is_some();
+        // Before it is stored: whoever finds the task can stop its work from then on.
+        self.calls.add(cell.clone());
         let quota = self.policy.quota;
-        match self
-            .store
-            .insert(Insert {
-                task,
-                quota,
-                records,
-            })
-            .await
-        {
-            Ok(Inserted::New(task)) => {
-                self.alarm.at(task.due());
-                let cell = Arc::new(Cell::new(&task, Stage::Stored(task.clone())));
-                self.calls.add(cell.clone());
-                // A caller that is gone finds the task in its list.
-                let _ = tell.send(Ok(Inserted::New(task)));
-                self.drive(cell, runner, Begin::Run).await;
+        let insert = Insert {
+            task,
+            quota,
+            records,
+        };
+        let inserted = self.insert(insert).await;
+        let unsure = matches!(&inserted, Err(error) if error.is_passing());
+        let stored = match &inserted {
+            Ok(Inserted::New(task)) => Some(task.clone()),
+            Ok(Inserted::Known(_)) | Err(_) => None,
+        };
+        if let Some(task) = &stored {
+            self.alarm.at(task.due());
+        }
+        // A caller that is gone finds the task in its list.
+        let _ = tell.send(inserted);
+        let stored = match unsure && keyed {
+            // A repetition of the request may have found it.
+            true => self.find_stored(cell.id).await,
+            false => stored,
+        };
+        match stored {
+            Some(task) if cell.is_stored(&task) => self.drive(cell, runner, Begin::Run).await,
+            Some(_) if self.phase() == Phase::Closed => self.leave_behind().await,
+            Some(_) => {}
+            None => {
+                self.calls.take(cell.id, cell.attempt);
+                if unsure {
+                    self.disown(cell.id).await;
+                }
             }
-            other => {
-                let _ = tell.send(other);
+        }
+    }
+
+    /// A task of which the store did not say whether it has it, however long it takes to say so.
+    async fn find_stored(&self, id: TaskId) -> Option<Committed<Task>> {
+        let mut pause = Pause::default();
+        loop {
+            match self.store.load(&Scope::Anyone, id).await {
+                Ok(found) => return found,
+                Err(error) if error.is_passing() && self.phase() != Phase::Closed => {
+                    pause.rest().await;
+                }
+                Err(_) => return None,
             }
         }
     }
@@ -111,9 +140,7 @@ impl Inner {
             return Ok(None);
         };
         if task.is_gone(self.now()) {
-            self.store
-                .remove(self.node, vec![(id, task.revision)])
-                .await?;
+            self.remove(vec![(id, task.revision)]).await?;
             return Ok(None);
         }
         match task.origin.same_request(origin) {

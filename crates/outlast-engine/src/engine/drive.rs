@@ -29,8 +29,12 @@ impl Inner {
         begin: Begin,
     ) {
         if self.phase() == Phase::Closed {
-            // Left to the next start.
             self.calls.take(cell.id, cell.attempt);
+            cell.call_off();
+            self.leave_behind().await;
+            return;
+        }
+        if cell.stop.is_ordered() {
             return;
         }
         let tidy_up = runner.tidy_up();
@@ -81,7 +85,8 @@ impl Inner {
                     return;
                 }
                 Stage::Stored(known) => known,
-                Stage::Over => return,
+                // Nothing runs before it is stored.
+                Stage::Storing | Stage::Over => return,
             }
         };
         let status = cell.local().status.take();
@@ -108,10 +113,16 @@ impl Inner {
                     tracing::info!(task = %cell.id, "a late outcome was dropped");
                     break;
                 }
-                Err(_) => {}
+                Err(_) => pause.rest().await,
             }
         }
         self.calls.take(cell.id, cell.attempt);
+    }
+
+    /// Tells the other nodes, who may have looked before, that a task was left that nobody runs here.
+    pub(crate) async fn leave_behind(&self) {
+        // A store that is closed has been left already.
+        let _ = self.store.leave(self.node).await;
     }
 
     /// Stores the end of a call; a status text that waits for company goes with it.

@@ -47,6 +47,13 @@ pub enum EngineError {
     Store(#[from] StoreError),
 }
 
+impl EngineError {
+    /// Whether trying the same again later may help. What was tried may have taken place.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_passing())
+    }
+}
+
 /// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

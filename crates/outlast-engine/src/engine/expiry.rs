@@ -84,9 +84,9 @@ impl Inner {
                 Some(Snapshot::Ended(_)) => {}
                 Some(Snapshot::Open(task)) => match Task::clone(&task).apply(Command::Due, now) {
                     Ok(step) if step.next == Next::Removed => {
-                        // A1-23: waiters first, then the work, then the task itself.
+                        // A1-23: waiters are answered that it has expired. Its work is stopped when
+                        // it is removed: an extension that was asked for in time may be faster.
                         self.topics.settle(id, None);
-                        self.stop(id);
                         over.push((id, task.revision));
                     }
                     Ok(_) => match self.commit(&task, vec![Command::Due]).await {
@@ -103,16 +103,25 @@ impl Inner {
         Ok((handled == 0).then(|| now.plus(SHORTEST_NAP.as_millis() as u64)))
     }
 
-    async fn remove(&self, over: Vec<(TaskId, Revision)>) -> Result<usize, StoreError> {
+    /// Removes tasks whose time is over; says how many there were.
+    pub(crate) async fn remove(&self, over: Vec<(TaskId, Revision)>) -> Result<usize, StoreError> {
         if over.is_empty() {
             return Ok(0);
         }
-        let removed = self.store.remove(self.node, over).await?;
-        for id in &removed {
-            // Whoever began to wait between the first wake and the removal.
-            self.topics.settle(*id, None);
+        let ids: Vec<_> = over.iter().map(|(id, _)| *id).collect();
+        let removed = self.store.remove(self.node, over).await;
+        match &removed {
+            Ok(removed) => removed.iter().for_each(|id| self.gone(*id)),
+            Err(error) if error.is_passing() => ids.into_iter().for_each(|id| self.doubt(id)),
+            Err(_) => {}
         }
-        Ok(removed.len())
+        removed.map(|removed| removed.len())
+    }
+
+    /// Does what the removal of a task calls for: whoever waits is answered, the work is stopped.
+    pub(crate) fn gone(&self, id: TaskId) {
+        self.topics.settle(id, None);
+        self.stop(id);
     }
 }
 

@@ -49,7 +49,11 @@ impl Engine {
             Snapshot::Open(_) => Ok(None),
             Snapshot::Ended(brief) => {
                 let body = self.inner.store.body(scope, id).await?;
-                Ok(Some(Settled { brief, body }))
+                match brief.ending.has_body() && body.is_none() {
+                    // P2: removed since the look; an ending is not shown without its outcome.
+                    true => Err(EngineError::NotFound),
+                    false => Ok(Some(Settled { brief, body })),
+                }
             }
         }
     }

@@ -13,11 +13,13 @@ mod change;
 mod context;
 mod create;
 mod cursor;
+mod doubt;
 mod drive;
 mod error;
 mod event;
 mod expiry;
 mod list;
+mod mailbox;
 mod news;
 mod promote;
 mod recovery;
@@ -34,7 +36,7 @@ use std::sync::Arc;
 use outlast_wire::Timestamp;
 use tokio::sync::{mpsc, watch};
 
-use crate::id::NodeId;
+use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
 use crate::store::Store;
 use crate::world::{Clock, Ids};
@@ -71,6 +73,7 @@ pub(crate) struct Inner {
     topics: Arc<topics::Topics>,
     alarm: expiry::Alarm,
     statuses: mpsc::UnboundedSender<Arc<cell::Cell>>,
+    doubts: mpsc::UnboundedSender<TaskId>,
     phase: watch::Receiver<Phase>,
 }
 
@@ -102,6 +105,11 @@ impl Engine {
     /// How many calls run in this process.
     pub fn running(&self) -> usize {
         self.inner.calls.running()
+    }
+
+    /// How many wait for or watch a task in this process.
+    pub fn listeners(&self) -> usize {
+        self.inner.topics.listeners()
     }
 }
 

@@ -7,13 +7,14 @@ use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
 use super::drive::Begin;
+use super::mailbox::Mailbox;
 use super::topics::Place;
-use super::{Engine, EngineError, Event, Inner, NewCall, Progress};
+use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress};
 use crate::ask::Answer;
 use crate::id::{AskKey, TaskId};
 use crate::outcome::Outcome;
 use crate::runtime::spawn;
-use crate::store::{Committed, Insert, Inserted, RecordWrite};
+use crate::store::{Committed, Insert, Inserted, Reason, RecordWrite, StoreError};
 use crate::task::Task;
 use crate::transition::Command;
 
@@ -22,7 +23,7 @@ pub struct RunningCall {
     inner: Arc<Inner>,
     cell: Arc<Cell>,
     outcome: oneshot::Receiver<Outcome>,
-    events: tokio::sync::mpsc::Receiver<Event>,
+    events: Mailbox,
     records: Vec<RecordWrite>,
     _place: Place,
 }
@@ -75,7 +76,11 @@ impl RunningCall {
 
     /// The next thing that happens; `None` when the call is over.
     pub async fn event(&mut self) -> Option<Event> {
-        self.events.recv().await
+        tokio::select! {
+            biased;
+            event = self.events.next() => event,
+            () = self.inner.reached(Phase::Closed) => None,
+        }
     }
 
     /// The newest progress.
@@ -88,7 +93,7 @@ impl RunningCall {
         match &self.cell.local().stage {
             Stage::Plain(task, _) | Stage::Promoting(task, ..) => Some(Task::clone(task)),
             Stage::Stored(task) => Some(Task::clone(task)),
-            Stage::Over => None,
+            Stage::Storing | Stage::Over => None,
         }
     }
 
@@ -133,6 +138,10 @@ impl RunningCall {
     }
 
     async fn promote_now(mut self) -> Result<Promotion, (Box<Self>, EngineError)> {
+        if self.cell.local().unsure {
+            let reason = Reason::new("an earlier try to store the call is being undone");
+            return Err((Box::new(self), StoreError::Unavailable(reason).into()));
+        }
         let task = {
             let mut local = self.cell.local();
             match std::mem::replace(&mut local.stage, Stage::Over) {
@@ -157,13 +166,28 @@ impl RunningCall {
             quota,
             records: records.clone(),
         };
-        let inserted = self.inner.store.insert(insert).await;
+        let inserted = self.inner.insert(insert).await;
         let kept = match inserted {
             Ok(Inserted::New(task)) => Ok(task),
             Ok(Inserted::Known(_)) => Err(EngineError::KeyConflict(Arc::from(""))),
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                if error.is_passing() {
+                    self.undo();
+                }
+                Err(error.into())
+            }
         };
         self.decide(kept, records).await
+    }
+
+    /// Takes the task back that the store may have made without saying so.
+    fn undo(&self) {
+        self.cell.local().unsure = true;
+        let (inner, cell) = (self.inner.clone(), self.cell.clone());
+        spawn(async move {
+            inner.disown(cell.id).await;
+            cell.local().unsure = false;
+        });
     }
 
     /// Settles how the call goes on after the store has spoken.
@@ -193,10 +217,9 @@ impl RunningCall {
         match (finished, kept) {
             (Some(outcome), kept) => {
                 self.inner.calls.take(self.cell.id, self.cell.attempt);
-                if let Ok(task) = kept {
-                    // If this fails, the next start or expiry tidies up; nobody holds the handle.
-                    let gone = vec![(task.id, task.revision)];
-                    let _ = self.inner.store.remove(self.inner.node, gone).await;
+                if kept.is_ok() && self.inner.take_back(self.cell.id).await.is_err() {
+                    let (inner, id) = (self.inner.clone(), self.cell.id);
+                    spawn(async move { inner.disown(id).await });
                 }
                 Ok(Promotion::Finished(outcome))
             }

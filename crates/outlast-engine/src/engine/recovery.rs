@@ -112,7 +112,7 @@ impl Inner {
             match self.commit(&task, vec![command]).await {
                 Ok(claimed) => {
                     if let Fate::Takeover(runner, how) = &fate {
-                        self.take_over(claimed, runner.clone(), *how);
+                        self.take_over(claimed, runner.clone(), *how).await;
                     }
                     return Ok(Some(fate));
                 }
@@ -124,6 +124,14 @@ impl Inner {
             match self.store.get(&Scope::Anyone, task.id).await? {
                 Some(Snapshot::Open(changed)) if changed.executor == task.executor => {
                     task = changed;
+                }
+                Some(Snapshot::Open(ours)) if ours.executor == self.node => {
+                    // Taken over by this engine, and the answer was lost.
+                    let Fate::Takeover(runner, how) = &fate else {
+                        return Ok(None);
+                    };
+                    self.take_over(ours, runner.clone(), *how).await;
+                    return Ok(Some(fate));
                 }
                 _ => return Ok(None),
             }
@@ -147,13 +155,22 @@ impl Inner {
         }
     }
 
-    fn take_over(self: &Arc<Self>, task: Committed<Task>, runner: Arc<dyn Runner>, how: Takeover) {
+    async fn take_over(
+        self: &Arc<Self>,
+        task: Committed<Task>,
+        runner: Arc<dyn Runner>,
+        how: Takeover,
+    ) {
         let begin = match (how, &task.handle) {
             (Takeover::Reattach, Some(handle)) => Begin::Reattach(handle.clone()),
             _ => Begin::Run,
         };
         let cell = Arc::new(Cell::new(&task, Stage::Stored(task.clone())));
         self.calls.add(cell.clone());
+        // Whoever changed the task since it was claimed did not find the call here.
+        if self.react(cell.id).await.is_err() {
+            self.doubt(cell.id);
+        }
         spawn(self.clone().drive(cell, runner, begin));
     }
 }

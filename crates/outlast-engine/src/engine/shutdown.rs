@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::cell::Stage;
-use super::{Engine, EngineError, Phase};
+use super::{Engine, EngineError, Inner, Phase};
 use crate::runtime::timeout;
 
 /// How a shutdown went.
@@ -21,13 +20,17 @@ impl Engine {
         // Calls that finish in time store their outcomes as ever.
         let _ = timeout(drain, self.inner.calls.all_done()).await;
         self.phase.send_replace(Phase::Closed);
-        let left = self.inner.calls.take_all();
-        for cell in &left {
-            cell.local().stage = Stage::Over;
-            cell.stop.order();
-            cell.withdraw_all();
-        }
+        let left = self.inner.call_all_off();
         self.inner.store.leave(self.inner.node).await?;
-        Ok(Shutdown { left: left.len() })
+        Ok(Shutdown { left })
+    }
+}
+
+impl Inner {
+    /// Stops everything that runs here without ending any task; says how much there was.
+    pub(crate) fn call_all_off(&self) -> usize {
+        let left = self.calls.take_all();
+        left.iter().for_each(|cell| cell.call_off());
+        left.len()
     }
 }

@@ -8,8 +8,9 @@ use tokio::sync::mpsc;
 use super::cell::Cell;
 use super::change::Failed;
 use super::{Inner, Phase};
+use crate::id::Scope;
 use crate::runtime::{sleep, spawn};
-use crate::store::StoreError;
+use crate::store::{Snapshot, StoreError};
 use crate::transition::Command;
 
 impl Inner {
@@ -60,7 +61,9 @@ impl Inner {
             match self.commit(&known, commands).await {
                 Ok(_) | Err(Failed::Refused(_)) => return,
                 Err(Failed::Store(StoreError::Conflict { .. })) => {
-                    self.refresh(&cell).await;
+                    if !self.refresh(&cell).await {
+                        return;
+                    }
                     cell.put_back(again);
                 }
                 Err(Failed::Store(error)) => {
@@ -72,12 +75,14 @@ impl Inner {
         }
     }
 
-    /// Looks at the store for the newest revision.
-    async fn refresh(&self, cell: &Cell) {
-        use crate::id::Scope;
-        use crate::store::Snapshot;
-        if let Ok(Some(Snapshot::Open(task))) = self.store.get(&Scope::Anyone, cell.id).await {
-            cell.saw(&task);
+    /// Looks at the store for the newest revision. False if there is none that `cell` may change.
+    async fn refresh(&self, cell: &Cell) -> bool {
+        match self.store.get(&Scope::Anyone, cell.id).await {
+            Ok(Some(Snapshot::Open(task))) if task.attempt == cell.attempt => {
+                cell.saw(&task);
+                true
+            }
+            _ => false,
         }
     }
 }

@@ -26,6 +26,10 @@ impl Stop {
         self.level.load(Ordering::Acquire) >= ASKED
     }
 
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.level.load(Ordering::Acquire) >= ORDERED
+    }
+
     /// Resolves when the work is asked or ordered to stop.
     pub(crate) async fn asked(&self) {
         self.reached(ASKED).await;

@@ -5,8 +5,9 @@
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, PoisonError};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
+use super::mailbox::{Mailbox, Slot, mailbox};
 use super::{Event, Settled};
 use crate::id::{IdMap, TaskId};
 use crate::runtime::atomic::{AtomicU64, Ordering};
@@ -34,7 +35,7 @@ struct Subscriber {
 #[derive(Debug)]
 enum Wants {
     End(Option<oneshot::Sender<Option<Settled>>>),
-    Everything(mpsc::Sender<Event>),
+    Everything(Slot),
 }
 
 impl Default for Topics {
@@ -56,10 +57,10 @@ impl Topics {
         (self.enter(id, Wants::End(Some(tell))), told)
     }
 
-    /// Tells the receiver everything, as long as it keeps up.
-    pub(crate) fn everything_of(self: &Arc<Self>, id: TaskId) -> (Place, mpsc::Receiver<Event>) {
-        let (tell, told) = mpsc::channel(BACKLOG);
-        (self.enter(id, Wants::Everything(tell)), told)
+    /// Tells the receiver everything; one who does not keep up misses steps.
+    pub(crate) fn everything_of(self: &Arc<Self>, id: TaskId) -> (Place, Mailbox) {
+        let (slot, mailbox) = mailbox();
+        (self.enter(id, Wants::Everything(slot)), mailbox)
     }
 
     pub(crate) fn publish(&self, id: TaskId, event: Event) {
@@ -68,9 +69,8 @@ impl Topics {
             return;
         };
         for subscriber in subscribers {
-            if let Wants::Everything(tell) = &subscriber.wants {
-                // One who does not keep up misses steps and sees the next one.
-                let _ = tell.try_send(event.clone());
+            if let Wants::Everything(slot) = &subscriber.wants {
+                slot.put(event.clone());
             }
         }
     }
@@ -89,6 +89,25 @@ impl Topics {
 
     pub(crate) fn contains(&self, id: TaskId) -> bool {
         self.shard(id).contains_key(&id)
+    }
+
+    /// The tasks that somebody here wants to hear of.
+    pub(crate) fn ids(&self) -> Vec<TaskId> {
+        let mut ids = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            ids.extend(shard.keys());
+        }
+        ids
+    }
+
+    pub(crate) fn listeners(&self) -> usize {
+        let shards = self.shards.iter();
+        let listeners = shards.map(|shard| {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.values().map(Vec::len).sum::<usize>()
+        });
+        listeners.sum()
     }
 
     fn enter(self: &Arc<Self>, id: TaskId, wants: Wants) -> Place {
@@ -124,6 +143,3 @@ impl Drop for Place {
         }
     }
 }
-
-/// How many events a slow watcher may be behind.
-const BACKLOG: usize = 64;

@@ -1,9 +1,10 @@
 //! Waiting for the end of a task and watching it, by event. Nothing here polls.
 
-use tokio::sync::mpsc;
+use std::sync::Arc;
 
+use super::mailbox::Mailbox;
 use super::topics::Place;
-use super::{Engine, EngineError, Event, Phase, Settled};
+use super::{Engine, EngineError, Event, Inner, Phase, Settled};
 use crate::id::{Scope, TaskId};
 use crate::store::Snapshot;
 
@@ -11,8 +12,9 @@ use crate::store::Snapshot;
 pub struct Watch {
     /// How the task stood when the watch began.
     pub first: Snapshot,
-    events: mpsc::Receiver<Event>,
-    _place: Place,
+    events: Mailbox,
+    inner: Arc<Inner>,
+    _place: Option<Place>,
 }
 
 impl Watch {
@@ -20,7 +22,11 @@ impl Watch {
     ///
     /// One who is slow misses steps in between: look at the task once after the last event.
     pub async fn next(&mut self) -> Option<Event> {
-        self.events.recv().await
+        tokio::select! {
+            biased;
+            event = self.events.next() => event,
+            () = self.inner.reached(Phase::Closed) => None,
+        }
     }
 }
 
@@ -48,15 +54,14 @@ impl Engine {
 
     /// Watches a task from now on.
     pub async fn watch(&self, scope: &Scope, id: TaskId) -> Result<Watch, EngineError> {
-        let (place, mut events) = self.inner.topics.everything_of(id);
+        let (place, events) = self.inner.topics.everything_of(id);
         let first = self.get(scope, id).await?;
-        if first.ending().is_some() {
-            // Nothing more will be told of it.
-            events.close();
-        }
+        // Of a task that has ended nothing more will be told.
+        let place = first.ending().is_none().then_some(place);
         Ok(Watch {
             first,
             events,
+            inner: self.inner.clone(),
             _place: place,
         })
     }
