@@ -1,0 +1,87 @@
+//! Questions against answers, cancellation and a runner that changes its mind.
+
+use outlast_engine::store::Snapshot;
+use outlast_engine::task::State;
+use outlast_engine::{Ending, Engine, TaskId};
+use shuttle::future::{JoinHandle, spawn, yield_now};
+
+use crate::stage::{Stage, ada, answer_first, call, create, explore, is_whole, waiter};
+use crate::tools::raw;
+
+fn answerer(engine: &Engine, id: TaskId) -> JoinHandle<()> {
+    let engine = engine.clone();
+    spawn(async move { answer_first(&engine, id).await })
+}
+
+#[test]
+fn an_answer_reaches_the_work_that_asked() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("ask")).await;
+        let (answerer, waiter) = (answerer(&engine, id), waiter(&engine, id));
+        answerer.await.unwrap();
+        assert_eq!(waiter.await.unwrap().unwrap().body, Some(raw("2")));
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_question_is_answered_or_its_task_cancelled() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("ask")).await;
+        let (answerer, waiter) = (answerer(&engine, id), waiter(&engine, id));
+        let cancelled = engine.cancel_now(&ada(), id).await;
+        answerer.await.unwrap();
+        let settled = waiter.await.unwrap().unwrap();
+        assert!(is_whole(&settled), "{settled:?}");
+        let ending = settled.brief.ending;
+        assert_eq!(cancelled.is_ok(), ending == Ending::Cancelled, "{ending:?}");
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_question_that_was_given_up_does_not_stay_open() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("ask-briefly")).await;
+        let answerer = answerer(&engine, id);
+        until_nothing_is_asked(&stage, id).await;
+        engine.request_cancel(&ada(), id).await.unwrap();
+        answerer.await.unwrap();
+        waiter(&engine, id).await.unwrap().unwrap();
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_question_that_nobody_answers_is_taken_back() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("ask-briefly")).await;
+        until_nothing_is_asked(&stage, id).await;
+        engine.request_cancel(&ada(), id).await.unwrap();
+        stage.curtain([engine]).await;
+    });
+}
+
+/// Waits until the work has given its question up and the task no longer waits for an answer.
+pub(crate) async fn until_nothing_is_asked(stage: &Stage, id: TaskId) {
+    while *stage.tools.given_up.lock().unwrap() == 0 {
+        yield_now().await;
+    }
+    // Whatever was under way when it was given up has its time.
+    for _ in 0..20 {
+        yield_now().await;
+    }
+    loop {
+        let Some(Snapshot::Open(task)) = stage.snapshot(id).await else {
+            panic!("it runs until it is asked to stop");
+        };
+        if task.state == State::Working {
+            return;
+        }
+        yield_now().await;
+    }
+}

@@ -1,0 +1,87 @@
+//! Cancellation against completion against those who wait.
+
+use outlast_engine::Ending;
+use outlast_engine::engine::EngineError;
+use outlast_engine::transition::Refused;
+use shuttle::future::spawn;
+
+use crate::stage::{ada, call, create, explore, is_whole, waiter};
+
+#[test]
+fn of_cancel_and_completion_one_wins_and_every_waiter_hears_of_it() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("step")).await;
+        let waiters = [waiter(&engine, id), waiter(&engine, id)];
+        let cancel = spawn({
+            let engine = engine.clone();
+            async move { engine.cancel_now(&ada(), id).await }
+        });
+        let cancelled = cancel.await.unwrap();
+        for waiter in waiters {
+            let settled = waiter.await.unwrap().unwrap();
+            assert!(is_whole(&settled), "{settled:?}");
+            match &cancelled {
+                Ok(task) => {
+                    assert_eq!(task.state.ending(), Some(Ending::Cancelled));
+                    assert_eq!(settled.brief.ending, Ending::Cancelled);
+                }
+                Err(refused) => {
+                    assert_eq!(refused, &EngineError::Refused(Refused::AlreadyEnded));
+                    assert_eq!(settled.brief.ending, Ending::Result);
+                }
+            }
+        }
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn work_that_is_asked_to_stop_ends_once_either_way() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("listen")).await;
+        let waiter = waiter(&engine, id);
+        let ask = spawn({
+            let engine = engine.clone();
+            async move { engine.request_cancel(&ada(), id).await }
+        });
+        ask.await.unwrap().unwrap();
+        let settled = waiter.await.unwrap().unwrap();
+        assert!(is_whole(&settled), "{settled:?}");
+        assert!(matches!(
+            settled.brief.ending,
+            Ending::Cancelled | Ending::Result
+        ));
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn two_who_cancel_are_not_both_told_that_they_did() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("linger")).await;
+        let cancels = [(); 2].map(|()| {
+            let engine = engine.clone();
+            spawn(async move { engine.cancel_now(&ada(), id).await.is_ok() })
+        });
+        let mut done = 0;
+        for cancel in cancels {
+            done += usize::from(cancel.await.unwrap());
+        }
+        assert_eq!(done, 1);
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_remark_on_its_way_does_not_outlive_the_end() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("talk")).await;
+        let settled = waiter(&engine, id).await.unwrap().unwrap();
+        assert_eq!(settled.brief.ending, Ending::Result);
+        stage.curtain([engine]).await;
+    });
+}

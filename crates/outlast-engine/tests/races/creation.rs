@@ -1,0 +1,72 @@
+//! One request key, several requests.
+
+use outlast_engine::engine::Created;
+use shuttle::future::spawn;
+
+use crate::stage::{ada, call, explore, waiter};
+
+#[test]
+fn one_request_key_makes_one_task_and_one_run() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let creators = [(); 2].map(|()| {
+            let engine = engine.clone();
+            let mut keyed = call("step");
+            keyed.request_key = Some("k".into());
+            spawn(async move { engine.create(keyed).await.unwrap() })
+        });
+        let (mut new, mut ids) = (0, Vec::new());
+        for creator in creators {
+            let created = creator.await.unwrap();
+            new += usize::from(matches!(created, Created::New(_)));
+            ids.push(created.task().id);
+        }
+        assert_eq!(new, 1);
+        assert_eq!(ids[0], ids[1]);
+        waiter(&engine, ids[0]).await.unwrap().unwrap();
+        stage.curtain([engine]).await;
+        assert_eq!(stage.tools.starts(), 1);
+    });
+}
+
+#[test]
+fn whoever_finds_a_task_by_its_key_can_stop_it_at_once() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let actors = [(); 2].map(|()| {
+            let engine = engine.clone();
+            let mut keyed = call("linger");
+            keyed.request_key = Some("k".into());
+            spawn(async move {
+                let id = engine.create(keyed).await.unwrap().task().id;
+                let _ = engine.cancel_now(&ada(), id).await;
+            })
+        });
+        for actor in actors {
+            actor.await.unwrap();
+        }
+        // The work does not go on for a task that is over.
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_key_whose_time_is_over_names_a_new_task_and_nobody_is_forgotten() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let keyed = |tool| {
+            let mut keyed = call(tool);
+            keyed.request_key = Some("k".into());
+            keyed.ttl = Some(1_000);
+            keyed
+        };
+        let id = engine.create(keyed("linger")).await.unwrap().task().id;
+        let waiter_of_the_first = waiter(&engine, id);
+        stage.clock.advance(1_000);
+        let again = engine.create(keyed("linger")).await.unwrap();
+        assert_ne!(again.task().id, id);
+        assert!(waiter_of_the_first.await.unwrap().is_err());
+        let _ = engine.cancel_now(&ada(), again.task().id).await.unwrap();
+        stage.curtain([engine]).await;
+    });
+}

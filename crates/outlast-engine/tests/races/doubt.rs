@@ -1,0 +1,182 @@
+//! A store that says it is unavailable, before or after the commit: nobody can tell which.
+
+use outlast_engine::engine::{EngineError, Promotion};
+use outlast_engine::{Ending, Store};
+use shuttle::future::{spawn, yield_now};
+
+use crate::stage::{
+    Stage, accept, ada, call, create, explore, is_whole, open_keys, owner, repeatable, waiter,
+};
+use crate::tools::done;
+
+impl Stage {
+    /// Lets up to `count` writes fail from now on.
+    fn trouble(&self, count: usize) {
+        *self.store.faults.lock().unwrap() = count;
+    }
+}
+
+#[test]
+fn an_outcome_reaches_those_who_wait_whatever_the_store_says() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("talk")).await;
+        stage.trouble(3);
+        let waiters = [waiter(&engine, id), waiter(&engine, id)];
+        for waiter in waiters {
+            let settled = waiter.await.unwrap().unwrap();
+            assert_eq!(settled.body.as_ref(), done().body());
+        }
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_cancellation_in_doubt_stops_the_work_and_wakes_those_who_wait() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("linger")).await;
+        stage.trouble(2);
+        let waiter = waiter(&engine, id);
+        loop {
+            match engine.cancel_now(&ada(), id).await {
+                Err(EngineError::Store(error)) if error.is_passing() => {}
+                _ => break,
+            }
+        }
+        assert_eq!(
+            waiter.await.unwrap().unwrap().brief.ending,
+            Ending::Cancelled
+        );
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn an_answer_in_doubt_reaches_the_work() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("ask")).await;
+        let key = loop {
+            let task = engine.load(&ada(), id).await.unwrap();
+            if let [key, ..] = &open_keys(&task)[..] {
+                break key.clone();
+            }
+            yield_now().await;
+        };
+        stage.trouble(2);
+        while engine.answer(&ada(), id, accept(&key)).await.is_err() {}
+        let settled = waiter(&engine, id).await.unwrap().unwrap();
+        assert!(is_whole(&settled), "{settled:?}");
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_question_in_doubt_is_not_left_open() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("ask-briefly")).await;
+        stage.trouble(2);
+        crate::asks::until_nothing_is_asked(&stage, id).await;
+        while engine.request_cancel(&ada(), id).await.is_err() {}
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_creation_in_doubt_leaves_a_task_that_runs_or_none() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        stage.trouble(2);
+        let created = engine.create(call("step")).await;
+        if let Ok(created) = created {
+            let settled = waiter(&engine, created.task().id).await.unwrap().unwrap();
+            assert_eq!(settled.body.as_ref(), done().body());
+        }
+        stage.curtain([engine]).await;
+        assert!(stage.tools.starts() <= 1);
+    });
+}
+
+#[test]
+fn a_creation_in_doubt_under_a_key_can_be_repeated() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        stage.trouble(2);
+        let mut keyed = call("step");
+        keyed.request_key = Some("k".into());
+        let created = loop {
+            if let Ok(created) = engine.create(keyed.clone()).await {
+                break created;
+            }
+        };
+        let settled = waiter(&engine, created.task().id).await.unwrap().unwrap();
+        assert_eq!(settled.body.as_ref(), done().body());
+        stage.curtain([engine]).await;
+        assert_eq!(stage.tools.starts(), 1);
+    });
+}
+
+#[test]
+fn a_promotion_in_doubt_leaves_one_call_and_no_ghost() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        stage.trouble(3);
+        let mut running = engine.start(call("step")).unwrap();
+        let id = running.id();
+        let promoted = loop {
+            match running.promote().await {
+                Ok(promoted) => break promoted,
+                Err((back, _)) => running = *back,
+            }
+            yield_now().await;
+        };
+        match promoted {
+            Promotion::Stored(_) => {
+                let settled = waiter(&engine, id).await.unwrap().unwrap();
+                assert_eq!(settled.body.as_ref(), done().body());
+            }
+            Promotion::Finished(outcome) => assert_eq!(outcome, done()),
+        }
+        stage.curtain([engine]).await;
+        let kept = stage.store.usage(&owner()).await.unwrap();
+        assert_eq!(kept.open, 0);
+    });
+}
+
+#[test]
+fn a_takeover_in_doubt_is_carried_out() {
+    explore(|stage| async move {
+        let old = stage.engine().await;
+        let id = create(&old, repeatable("step")).await;
+        let one = stage.engine().await;
+        stage.trouble(2);
+        stage.store.leave(old.node()).await.unwrap();
+        let waiters = [waiter(&old, id), waiter(&one, id)];
+        for waiter in waiters {
+            assert!(is_whole(&waiter.await.unwrap().unwrap()));
+        }
+        stage.curtain([old, one]).await;
+    });
+}
+
+#[test]
+fn a_removal_in_doubt_leaves_nobody_waiting() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let mut short = call("linger");
+        short.ttl = Some(1_000);
+        let id = create(&engine, short).await;
+        stage.trouble(2);
+        let waiter = waiter(&engine, id);
+        let clock = stage.clock.clone();
+        let time = spawn(async move { clock.advance(1_000) });
+        assert!(waiter.await.unwrap().is_err());
+        time.await.unwrap();
+        while stage.snapshot(id).await.is_some() {
+            yield_now().await;
+        }
+        stage.curtain([engine]).await;
+    });
+}

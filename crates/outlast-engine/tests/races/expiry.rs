@@ -1,0 +1,100 @@
+//! The end of a task's time against everything else.
+
+use outlast_engine::engine::EngineError;
+use outlast_engine::store::Snapshot;
+use shuttle::future::{spawn, yield_now};
+
+use crate::stage::{ada, call, create, explore, is_whole, owner, waiter};
+
+fn short(tool: &str) -> outlast_engine::engine::NewCall {
+    let mut short = call(tool);
+    short.ttl = Some(1_000);
+    short
+}
+
+#[test]
+fn whoever_waits_at_expiry_is_answered_with_the_whole_outcome_or_none() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, short("step")).await;
+        let waiters = [waiter(&engine, id), waiter(&engine, id)];
+        let clock = stage.clock.clone();
+        let time = spawn(async move { clock.advance(1_000) });
+        for waiter in waiters {
+            match waiter.await.unwrap() {
+                Ok(settled) => assert!(is_whole(&settled), "{settled:?}"),
+                Err(error) => assert!(
+                    matches!(error, EngineError::Expired | EngineError::NotFound),
+                    "{error}"
+                ),
+            }
+        }
+        time.await.unwrap();
+        // P3: physically gone.
+        while stage.snapshot(id).await.is_some() {
+            yield_now().await;
+        }
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_task_that_is_extended_in_its_last_moment_is_gone_or_runs() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, short("linger")).await;
+        let extend = spawn({
+            let engine = engine.clone();
+            async move { engine.extend(&ada(), id, 3_000).await }
+        });
+        let clock = stage.clock.clone();
+        let time = spawn(async move { clock.advance(1_000) });
+        let extended = extend.await.unwrap();
+        time.await.unwrap();
+        match extended {
+            Ok(_) => {
+                // P1, P4: an acknowledged extension holds, and somebody runs the work.
+                let Some(Snapshot::Open(_)) = stage.snapshot(id).await else {
+                    panic!("it was extended");
+                };
+                for _ in 0..20 {
+                    yield_now().await;
+                }
+                assert_eq!(engine.running(), 1);
+                let _ = engine.cancel_now(&ada(), id).await.unwrap();
+            }
+            Err(error) => assert_eq!(error, EngineError::Expired),
+        }
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_runner_that_stays_silent_is_cut_off_once() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("linger")).await;
+        let waiter = waiter(&engine, id);
+        engine.request_cancel(&ada(), id).await.unwrap();
+        stage.clock.advance(engine.policy().cancel_patience);
+        assert!(is_whole(&waiter.await.unwrap().unwrap()));
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_task_that_expires_while_it_is_created_leaves_nothing() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let clock = stage.clock.clone();
+        let time = spawn(async move { clock.advance(1_000) });
+        let created = engine.create(short("linger")).await;
+        time.await.unwrap();
+        stage.clock.advance(1_000);
+        assert!(created.is_ok());
+        while engine.usage(&owner()).await.unwrap().retained > 0 {
+            yield_now().await;
+        }
+        stage.curtain([engine]).await;
+    });
+}

@@ -1,0 +1,127 @@
+//! A call that becomes a task while it ends, while its caller goes away, while others find it.
+
+use outlast_engine::engine::Promotion;
+use shuttle::future::{spawn, yield_now};
+
+use crate::stage::{Stage, ada, answer_first, call, explore, owner, waiter};
+use crate::tools::{done, some_steps};
+
+#[test]
+fn a_call_that_ends_while_it_is_stored_is_answered_once() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let running = engine.start(call("step")).unwrap();
+        let id = running.id();
+        match running.promote().await.map_err(|(_, error)| error).unwrap() {
+            Promotion::Stored(_) => {
+                let settled = waiter(&engine, id).await.unwrap().unwrap();
+                assert_eq!(settled.body.as_ref(), done().body());
+            }
+            Promotion::Finished(outcome) => {
+                assert_eq!(outcome, done());
+                assert_eq!(engine.usage(&owner()).await.unwrap().retained, 0);
+            }
+        }
+        stage.curtain([engine]).await;
+        assert_eq!(stage.tools.starts(), 1);
+    });
+}
+
+#[test]
+fn a_caller_that_goes_away_leaves_a_task_that_ends_or_nothing() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let running = engine.start(call("step")).unwrap();
+        let leaving = spawn(async move {
+            tokio::select! {
+                biased;
+                promoted = running.promote() => drop(promoted),
+                () = some_steps() => {}
+            }
+        });
+        leaving.await.unwrap();
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_plain_call_that_is_dropped_leaves_nothing() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let mut running = engine.start(call("talk")).unwrap();
+        let leaving = spawn(async move {
+            tokio::select! {
+                biased;
+                outcome = running.outcome() => assert_eq!(outcome, done()),
+                () = some_steps() => {}
+            }
+        });
+        leaving.await.unwrap();
+        stage.curtain([engine]).await;
+        assert!(stage.store_is_empty().await);
+    });
+}
+
+#[test]
+fn whoever_finds_a_call_that_is_being_stored_can_wait_for_it() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let running = engine.start(call("step")).unwrap();
+        let id = running.id();
+        let finder = spawn({
+            let engine = engine.clone();
+            async move {
+                some_steps().await;
+                // Found in the list, or not there.
+                if engine.get(&ada(), id).await.is_ok() {
+                    let _ = engine.wait(&ada(), id).await;
+                }
+            }
+        });
+        let _ = running.promote().await.map_err(|(_, error)| error).unwrap();
+        finder.await.unwrap();
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn whoever_finds_a_call_that_is_being_stored_can_change_it() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let running = engine.start(call("step")).unwrap();
+        let id = running.id();
+        let finder = spawn({
+            let engine = engine.clone();
+            async move {
+                some_steps().await;
+                let _ = engine.extend(&ada(), id, 500).await;
+            }
+        });
+        let _ = running.promote().await.map_err(|(_, error)| error).unwrap();
+        finder.await.unwrap();
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn a_question_survives_the_promotion_of_its_call() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let running = engine.start(call("ask")).unwrap();
+        let id = running.id();
+        let promoted = running.promote().await.map_err(|(_, error)| error).unwrap();
+        assert!(matches!(promoted, Promotion::Stored(_)));
+        answer_first(&engine, id).await;
+        let settled = waiter(&engine, id).await.unwrap().unwrap();
+        assert!(settled.body.is_some());
+        stage.curtain([engine]).await;
+    });
+}
+
+impl Stage {
+    async fn store_is_empty(&self) -> bool {
+        use outlast_engine::Store;
+        yield_now().await;
+        self.store.usage(&owner()).await.unwrap().retained == 0
+    }
+}

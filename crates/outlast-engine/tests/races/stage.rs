@@ -1,0 +1,199 @@
+//! The stage of every scenario, and what must hold when the curtain falls.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::engine::{EngineError, NewCall, Settled};
+use outlast_engine::store::Snapshot;
+use outlast_engine::{
+    Accepts, Answer, AskKey, Clock, Ending, Engine, Ids, NodeId, Origin, Owner, Policy, Retry,
+    Scope, Store, Task, TaskId,
+};
+use outlast_wire::Timestamp;
+use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::sync::atomic::{AtomicU64, Ordering};
+use shuttle::{Config, MaxSteps, Runner};
+
+use crate::store::Interleaved;
+use crate::tools::{Tools, raw};
+
+/// One store, one clock, and as many engines as a scenario wants.
+pub(crate) struct Stage {
+    pub(crate) store: Arc<Interleaved>,
+    pub(crate) clock: Arc<Hands>,
+    pub(crate) tools: Arc<Tools>,
+    names: Arc<Names>,
+}
+
+/// A clock whose hands somebody moves.
+pub(crate) struct Hands(AtomicU64);
+
+struct Names(AtomicU64);
+
+/// Runs `scenario` in many orders: at random, and by priorities that change at a few points.
+pub(crate) fn explore<F>(scenario: impl Fn(Stage) -> F + Send + Sync + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let scenario = Arc::new(scenario);
+    let mut config = Config::new();
+    config.stack_size = 256 << 10;
+    // A wake-up that is lost shows as a scenario that never ends.
+    config.max_steps = MaxSteps::FailAfter(100_000);
+    config.silence_warnings = true;
+    let again = scenario.clone();
+    let once = move || block_on(again(Stage::new()));
+    Runner::new(RandomScheduler::new(iterations()), config.clone()).run(once);
+    let once = move || block_on(scenario(Stage::new()));
+    Runner::new(PctScheduler::new(4, iterations() / 2), config).run(once);
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self {
+            store: Arc::default(),
+            clock: Arc::new(Hands(AtomicU64::new(1_000))),
+            tools: Arc::default(),
+            names: Arc::new(Names(AtomicU64::new(1))),
+        }
+    }
+
+    pub(crate) async fn engine(&self) -> Engine {
+        Engine::builder(self.store.clone())
+            .clock(self.clock.clone())
+            .ids(self.names.clone())
+            .policy(Policy {
+                max_attempts: 10,
+                ..Policy::default()
+            })
+            .runner("tools", self.tools.clone())
+            .open()
+            .await
+            .unwrap()
+            .0
+    }
+
+    pub(crate) async fn snapshot(&self, id: TaskId) -> Option<Snapshot> {
+        self.store.get(&Scope::Anyone, id).await.unwrap()
+    }
+
+    /// Waits until nothing runs, nobody waits, and no task is open: P4, P6, and no leak. Then closes.
+    pub(crate) async fn curtain(&self, engines: impl IntoIterator<Item = Engine>) {
+        let engines: Vec<_> = engines.into_iter().collect();
+        while !self.is_quiet(&engines).await {
+            yield_now().await;
+        }
+        self.tools.starts();
+        let endings = self.store.endings.lock().unwrap().clone();
+        assert!(endings.values().all(|times| *times == 1), "P2: {endings:?}");
+        for engine in engines {
+            engine.shutdown(Duration::ZERO).await.unwrap();
+        }
+    }
+
+    async fn is_quiet(&self, engines: &[Engine]) -> bool {
+        let usage = self.store.usage(&owner()).await.unwrap();
+        usage.open == 0
+            && engines
+                .iter()
+                .all(|engine| engine.running() == 0 && engine.listeners() == 0)
+    }
+}
+
+impl Hands {
+    pub(crate) fn advance(&self, millis: u64) {
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+impl Clock for Hands {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+impl Ids for Names {
+    fn task(&self) -> TaskId {
+        TaskId::from_bits(u128::from(self.0.fetch_add(1, Ordering::SeqCst)))
+    }
+
+    fn node(&self) -> NodeId {
+        NodeId(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+}
+
+pub(crate) fn owner() -> Owner {
+    Owner::new("ada")
+}
+
+pub(crate) fn ada() -> Scope {
+    Scope::Of(owner())
+}
+
+pub(crate) fn call(tool: &str) -> NewCall {
+    let origin = Origin {
+        method: "tools/call".into(),
+        tool: Some(tool.into()),
+        params: None,
+        runner: "tools".into(),
+        progress_token: None,
+        retry: Retry::Never,
+        accepts: Accepts::all(),
+    };
+    NewCall::new(owner(), origin)
+}
+
+pub(crate) fn repeatable(tool: &str) -> NewCall {
+    let mut call = call(tool);
+    call.origin.retry = Retry::Rerun;
+    call
+}
+
+pub(crate) async fn create(engine: &Engine, call: NewCall) -> TaskId {
+    engine.create(call).await.unwrap().task().id
+}
+
+/// Somebody who waits for the end of a task.
+pub(crate) fn waiter(engine: &Engine, id: TaskId) -> JoinHandle<Result<Settled, EngineError>> {
+    let engine = engine.clone();
+    spawn(async move { engine.wait(&ada(), id).await })
+}
+
+/// An ending has its body, or none if cancelled.
+pub(crate) fn is_whole(settled: &Settled) -> bool {
+    settled.body.is_some() == (settled.brief.ending != Ending::Cancelled)
+}
+
+pub(crate) fn open_keys(task: &Task) -> Vec<AskKey> {
+    let open = task.outstanding().into_iter();
+    open.flat_map(|all| all.iter().map(|(key, _)| key.clone()))
+        .collect()
+}
+
+pub(crate) fn accept(key: &AskKey) -> BTreeMap<AskKey, Answer> {
+    [(key.clone(), Answer::Result(raw("2")))].into()
+}
+
+/// Answers the first question of a task, if it asks one before it ends.
+pub(crate) async fn answer_first(engine: &Engine, id: TaskId) {
+    loop {
+        match engine.get(&ada(), id).await {
+            Ok(Snapshot::Open(task)) => {
+                if let [key, ..] = &open_keys(&task)[..] {
+                    engine.answer(&ada(), id, accept(key)).await.unwrap();
+                    return;
+                }
+            }
+            _ => return,
+        }
+        yield_now().await;
+    }
+}
+
+/// How often each scenario is played at random; half as often by priorities.
+fn iterations() -> usize {
+    let asked = std::env::var("RACES").ok();
+    asked.map_or(2_000, |asked| asked.parse().unwrap())
+}

@@ -1,0 +1,119 @@
+//! Tools that do what their name says, and count how often each attempt of a task was started.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, Runner};
+use outlast_engine::task::Handle;
+use outlast_engine::{Answer, AskKind, Attempt, ErrorCode, Origin, Outcome, Question, TaskId};
+use outlast_wire::Raw;
+use shuttle::future::yield_now;
+use shuttle::rand::Rng;
+
+#[derive(Default)]
+pub(crate) struct Tools {
+    started: Mutex<HashMap<(TaskId, Attempt), usize>>,
+    /// How many questions were given up.
+    pub(crate) given_up: Mutex<usize>,
+}
+
+impl Tools {
+    /// How many attempts were started, each once (P5).
+    pub(crate) fn starts(&self) -> usize {
+        let started = self.started.lock().unwrap();
+        assert!(started.values().all(|times| *times == 1), "P5: {started:?}");
+        started.len()
+    }
+
+    fn start(&self, cx: &CallContext) {
+        let mut started = self.started.lock().unwrap();
+        *started.entry((cx.id(), cx.attempt())).or_default() += 1;
+    }
+}
+
+#[async_trait]
+impl Runner for Tools {
+    async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
+        self.start(&cx);
+        match call.tool.as_deref().unwrap() {
+            "step" => {
+                yield_now().await;
+                done()
+            }
+            "talk" => {
+                cx.status("one");
+                yield_now().await;
+                cx.status("two");
+                done()
+            }
+            "listen" => {
+                tokio::select! {
+                    biased;
+                    () = cx.cancelled() => Outcome::Cancelled,
+                    () = some_steps() => done(),
+                }
+            }
+            "linger" => std::future::pending().await,
+            "ask" => match cx.ask(form()).await {
+                Ok(Answer::Result(answer)) => Outcome::Result(answer),
+                Ok(Answer::Error(_)) => panic!("nobody answers like that"),
+                Err(error) => Outcome::error(ErrorCode(-1), error.to_string()),
+            },
+            "ask-briefly" => {
+                tokio::select! {
+                    biased;
+                    answer = cx.ask(form()) => drop(answer),
+                    () = some_steps() => {}
+                }
+                *self.given_up.lock().unwrap() += 1;
+                cx.cancelled().await;
+                Outcome::Cancelled
+            }
+            "attach-and-ask" => {
+                cx.attach(Handle(b"theirs".as_slice().into()))
+                    .await
+                    .unwrap();
+                match cx.ask(form()).await {
+                    Ok(_) => done(),
+                    Err(error) => Outcome::error(ErrorCode(-1), error.to_string()),
+                }
+            }
+            other => panic!("no tool {other}"),
+        }
+    }
+
+    async fn reattach(&self, _: Arc<Origin>, _: Handle, cx: CallContext) -> Option<Outcome> {
+        self.start(&cx);
+        for key in cx.left_open() {
+            // The only question may be answered or ended, never lost.
+            let answered = cx.answer_to(key).await.ok()?;
+            let _ = answered.confirm().await;
+        }
+        Some(done())
+    }
+
+    fn reattaches(&self) -> bool {
+        true
+    }
+}
+
+pub(crate) fn done() -> Outcome {
+    Outcome::Result(raw("1"))
+}
+
+pub(crate) fn raw(text: &str) -> Raw {
+    Raw::parse(text.into()).unwrap()
+}
+
+fn form() -> Question {
+    Question::new(AskKind::ElicitForm, None)
+}
+
+/// A time of any length.
+pub(crate) async fn some_steps() {
+    let steps = shuttle::rand::thread_rng().gen_range(0..30);
+    for _ in 0..steps {
+        yield_now().await;
+    }
+}

@@ -1,0 +1,77 @@
+//! Those who watch a task, and those who stop watching.
+
+use outlast_engine::Revision;
+use outlast_engine::engine::Event;
+use outlast_engine::store::Snapshot;
+use shuttle::future::spawn;
+
+use crate::stage::{ada, call, create, explore};
+use crate::tools::some_steps;
+
+#[test]
+fn a_watcher_sees_a_task_go_forward_to_its_end() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("talk")).await;
+        let staying = spawn({
+            let engine = engine.clone();
+            async move {
+                let mut watch = engine.watch(&ada(), id).await.unwrap();
+                let (mut revision, mut ended) = match &watch.first {
+                    Snapshot::Open(task) => (task.revision, false),
+                    Snapshot::Ended(brief) => (brief.revision, true),
+                };
+                while let Some(event) = watch.next().await {
+                    let Event::Stored(task) = event else { continue };
+                    // Registered before the look, so the first event may be older than that.
+                    assert!(task.revision >= revision || !ended, "it went back");
+                    revision = task.revision.max(revision);
+                    ended |= task.state.ending().is_some();
+                }
+                assert!(ended, "the end was not seen");
+            }
+        });
+        let leaving = spawn({
+            let engine = engine.clone();
+            async move {
+                let Ok(mut watch) = engine.watch(&ada(), id).await else {
+                    return;
+                };
+                tokio::select! {
+                    biased;
+                    () = some_steps() => {}
+                    event = watch.next() => drop(event),
+                }
+            }
+        });
+        staying.await.unwrap();
+        leaving.await.unwrap();
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
+fn the_last_event_of_a_watcher_is_the_newest() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("linger")).await;
+        let mut watch = engine.watch(&ada(), id).await.unwrap();
+        let changes = [2_000, 3_000].map(|ttl| {
+            let engine = engine.clone();
+            spawn(async move { engine.extend(&ada(), id, ttl).await.unwrap() })
+        });
+        for change in changes {
+            let _ = change.await.unwrap();
+        }
+        let ended = engine.cancel_now(&ada(), id).await.unwrap().revision;
+        let mut last = Revision(0);
+        while let Some(event) = watch.next().await {
+            let Event::Stored(task) = event else { continue };
+            assert!(task.revision > last, "an older event came later");
+            last = task.revision;
+        }
+        assert_eq!(last, ended);
+        drop(watch);
+        stage.curtain([engine]).await;
+    });
+}
