@@ -41,6 +41,19 @@ fn parts() -> Vec<Part> {
             &[("RUSTDOCFLAGS", "-D warnings")],
         ),
         Part::cargo("tests", &["test", "--workspace"], &[]),
+        Part::cargo(
+            "races",
+            &[
+                "test",
+                "--package",
+                "outlast-engine",
+                "--test",
+                "races",
+                "--target-dir",
+                "target/races",
+            ],
+            &[("RUSTFLAGS", "--cfg shuttle")],
+        ),
         Part {
             name: "peers",
             work: Box::new(|| peers::run(&[])),
