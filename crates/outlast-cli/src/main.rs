@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let done = runtime.block_on(async {
         match args.command {
             Command::Demo(demo) => demo::run(demo).await,
-            Command::Tasks(tasks) => tasks::run(tasks).await,
+            Command::Tasks(tasks) => tasks::run(tasks),
         }
     });
     // What still runs belongs to tasks that the next start settles.

@@ -1,13 +1,13 @@
 //! Tasks as text and as JSON.
 
+use outlast::engine::Task;
 use outlast::engine::task::Happening;
-use outlast::engine::{Committed, Task};
 use outlast::wire::{Timestamp, v1};
 use serde_json::{Value, json};
 
 /// A JSON array of tasks.
-pub(super) fn list(tasks: &[Committed<Task>]) -> Value {
-    tasks.iter().map(|task| one(task)).collect()
+pub(super) fn list(tasks: &[Task]) -> Value {
+    tasks.iter().map(one).collect()
 }
 
 /// A task as V1 writes it, with where it comes from.
@@ -27,7 +27,7 @@ pub(super) fn one(task: &Task) -> Value {
 }
 
 /// A table for people.
-pub(super) fn print_table(tasks: &[Committed<Task>], now: Timestamp) {
+pub(super) fn print_table(tasks: &[Task], now: Timestamp) {
     if tasks.is_empty() {
         eprintln!("no tasks here; `outlast demo` makes some");
         return;

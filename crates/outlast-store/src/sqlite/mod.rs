@@ -19,6 +19,7 @@ mod error;
 mod fault;
 mod file;
 mod lock;
+mod look;
 mod open;
 mod options;
 mod probe;
@@ -33,6 +34,7 @@ mod writer;
 
 pub use error::OpenError;
 pub use lock::Holder;
+pub use look::Look;
 pub use options::{Durability, SqliteOptions};
 pub use probe::{FailAs, Moment, Probe, Verdict};
 pub use store::Sqlite;

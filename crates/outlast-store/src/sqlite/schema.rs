@@ -51,15 +51,35 @@ pub(super) fn update(connection: &mut Connection, path: &Path) -> Result<(), Ope
     migrate(connection, path, STEPS)
 }
 
+/// Refuses a file of another version: whoever only looks changes nothing.
+pub(super) fn require_present(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    match version(connection, path)? {
+        VERSION => Ok(()),
+        found if found > VERSION => Err(newer(path, found, VERSION)),
+        found => {
+            let what = format!("it has schema {found}; open it once to bring it to {VERSION}");
+            Err(OpenError::corrupt(path, what))
+        }
+    }
+}
+
+fn version(connection: &Connection, path: &Path) -> Result<u32, OpenError> {
+    connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(OpenError::sqlite(path))
+}
+
+fn newer(path: &Path, found: u32, known: u32) -> OpenError {
+    let path = path.to_owned();
+    OpenError::Newer { path, found, known }
+}
+
 /// Takes the steps that the file has not taken, each in a transaction of its own.
 fn migrate(connection: &mut Connection, path: &Path, steps: &[Step]) -> Result<(), OpenError> {
     let known = steps.len() as u32;
-    let found: u32 = connection
-        .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(OpenError::sqlite(path))?;
+    let found = version(connection, path)?;
     if found > known {
-        let path = path.to_owned();
-        return Err(OpenError::Newer { path, found, known });
+        return Err(newer(path, found, known));
     }
     for (version, Step(sql)) in (1..).zip(steps).skip(found as usize) {
         take(connection, sql, version).map_err(OpenError::sqlite(path))?;

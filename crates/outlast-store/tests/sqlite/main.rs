@@ -10,6 +10,7 @@ mod file;
 mod grouping;
 mod locking;
 mod opened;
+mod previous;
 mod reopening;
 mod room;
 mod rows;

@@ -1,0 +1,68 @@
+//! A look into a store file without a lock and without a change, also while another process writes it.
+
+use std::path::Path;
+
+use outlast_engine::index::Index;
+use outlast_engine::store::{Position, Snapshot};
+use outlast_engine::{Owner, Scope, StoreError, Task, TaskId};
+use outlast_wire::Raw;
+use rusqlite::Connection;
+
+use super::error::OpenError;
+use super::file::{self, Found};
+use super::row::RowId;
+use super::{body, connect, scan, schema};
+
+/// The tasks in a file as they were at one moment.
+pub struct Look {
+    connection: Connection,
+    index: Index<RowId>,
+}
+
+impl Look {
+    /// Looks into the file at `path`; `None` if there is none.
+    pub fn at(path: impl AsRef<Path>) -> Result<Option<Self>, OpenError> {
+        let named = path.as_ref();
+        if !named.try_exists().map_err(OpenError::io(named))? {
+            return Ok(None);
+        }
+        let path = file::resolve(named).map_err(OpenError::io(named))?;
+        if file::inspect(&path)? == Found::Nothing {
+            return Ok(None);
+        }
+        let connection = connect::reading(&path).map_err(OpenError::sqlite(&path))?;
+        schema::require_present(&connection, &path)?;
+        // One transaction for all that is read: the file does not move under us.
+        connection
+            .execute_batch("BEGIN")
+            .map_err(OpenError::sqlite(&path))?;
+        let index = scan::index(&connection, &path)?;
+        Ok(Some(Self { connection, index }))
+    }
+
+    /// Up to `limit` tasks of an owner, newest first.
+    pub fn newest(&self, owner: &Owner, limit: usize) -> Result<Vec<Task>, StoreError> {
+        let page = self.index.page(owner, None::<Position>, limit);
+        let ids = page.tasks.iter().map(Snapshot::id);
+        let scope = Scope::Of(owner.clone());
+        ids.filter_map(|id| self.task(&scope, id).transpose())
+            .collect()
+    }
+
+    /// A task in `scope`.
+    pub fn task(&self, scope: &Scope, id: TaskId) -> Result<Option<Task>, StoreError> {
+        let Some((_, row)) = self.index.find(scope, id) else {
+            return Ok(None);
+        };
+        body::task(&self.connection, row, id).map_err(|fault| fault.error())
+    }
+
+    /// The body of a task in `scope`.
+    pub fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
+        let Some((_, row)) = self.index.find(scope, id) else {
+            return Ok(None);
+        };
+        let found = body::body(&self.connection, row, id).map_err(|fault| fault.error())?;
+        Ok(found.flatten())
+    }
+}
