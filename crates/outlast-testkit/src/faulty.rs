@@ -1,4 +1,5 @@
-//! A store that fails on demand: before the commit, after it, slowly, or by keeping news to itself.
+//! A store that fails on demand: before the commit, after it, slowly, for ever, or by keeping news to
+//! itself.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,7 +31,12 @@ pub enum Strike {
     BeforeCommit,
     /// It was written, but the caller is told that the store is unavailable.
     AfterCommit,
+    /// It was written, and the caller never hears of it: as if the process had died at that moment.
+    NeverTold,
 }
+
+/// Runs after a write was confirmed and before its caller hears of it.
+pub type BeforeNotify = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct Plan {
@@ -40,7 +46,11 @@ struct Plan {
     delay: Duration,
     muted: u64,
     writes: u64,
+    before_notify: Hook,
 }
+
+#[derive(Clone, Default)]
+struct Hook(Option<BeforeNotify>);
 
 impl FaultyStore {
     /// A store that makes no faults yet.
@@ -60,13 +70,18 @@ impl FaultyStore {
         write: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         self.wait().await;
-        match self.faults.strike() {
-            None => write.await,
-            Some(Strike::BeforeCommit) => Err(struck()),
-            Some(Strike::AfterCommit) => {
-                write.await?;
-                Err(struck())
-            }
+        let strike = self.faults.strike();
+        if strike == Some(Strike::BeforeCommit) {
+            return Err(struck());
+        }
+        let written = write.await;
+        if written.is_ok() {
+            self.faults.before_notify();
+        }
+        match strike {
+            Some(Strike::AfterCommit) => written.and(Err(struck())),
+            Some(Strike::NeverTold) => std::future::pending().await,
+            _ => written,
         }
     }
 
@@ -97,6 +112,11 @@ impl Faults {
         self.plan().delay = delay;
     }
 
+    /// Lets `hook` run after every write that was confirmed, before its caller hears of it.
+    pub fn run_before_notify(&self, hook: BeforeNotify) {
+        self.plan().before_notify = Hook(Some(hook));
+    }
+
     /// Keeps the next `count` news from those who would hear them.
     pub fn drop_news(&self, count: u64) {
         self.plan().muted = count;
@@ -119,6 +139,13 @@ impl Faults {
         }
         plan.failing -= 1;
         plan.strike
+    }
+
+    fn before_notify(&self) {
+        let hook = self.plan().before_notify.clone();
+        if let Some(hook) = hook.0 {
+            hook();
+        }
     }
 
     fn mutes(&self) -> bool {
@@ -183,7 +210,12 @@ impl Store for FaultyStore {
     }
 
     async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
-        self.write(self.inner.claim(node, limit)).await
+        // A claim that fails has offered nothing: there is no failure after its commit.
+        self.wait().await;
+        match self.faults.strike() {
+            Some(Strike::BeforeCommit) => Err(struck()),
+            _ => self.inner.claim(node, limit).await,
+        }
     }
 
     async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError> {
@@ -234,6 +266,12 @@ impl Store for FaultyStore {
 impl std::fmt::Debug for FaultyStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("FaultyStore").field(&self.faults).finish()
+    }
+}
+
+impl std::fmt::Debug for Hook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Hook").field(&self.0.is_some()).finish()
     }
 }
 
@@ -294,6 +332,19 @@ mod tests {
         let told = store.insert(insertion(task(2))).await;
         assert!(told.is_err_and(|error| error.is_passing()));
         assert!(given::shown(&store, given::id(2)).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_hook_sees_a_write_that_its_caller_does_not_know_of() {
+        let (store, faults) = faulty();
+        faults.fail_writes(1, Strike::NeverTold);
+        let (seen, mut look) = mpsc::unbounded_channel();
+        faults.run_before_notify(Arc::new(move || seen.send(()).expect("somebody looks")));
+        tokio::select! {
+            _ = store.insert(insertion(task(1))) => panic!("it is never told"),
+            seen = look.recv() => assert_eq!(seen, Some(())),
+        }
+        assert!(given::shown(&store, given::id(1)).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]

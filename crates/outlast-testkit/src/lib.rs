@@ -9,6 +9,6 @@ mod ids;
 mod model;
 
 pub use clock::SimClock;
-pub use faulty::{Faults, FaultyStore, Strike};
+pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
 pub use ids::CountingIds;
 pub use model::ModelStore;

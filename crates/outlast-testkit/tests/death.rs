@@ -61,6 +61,19 @@ fn promises_hold_when_death_comes_between_visibility_and_acknowledgement() {
 }
 
 #[test]
+fn promises_hold_when_death_comes_between_acknowledgement_and_notice() {
+    lives("before-notify", 30, 6, |n, _| {
+        (
+            Death::At {
+                point: "before-notify",
+                nth: n % 30 + 1,
+            },
+            None,
+        )
+    });
+}
+
+#[test]
 fn promises_hold_on_a_disk_that_fails_and_recovers() {
     lives("trouble", 30, 5, |n, dice| {
         let at = 1 + dice.below(30);

@@ -29,12 +29,17 @@ fn main() {
             other => panic!("{other} is not known"),
         }
     }
+    let fate = Arc::new(fate);
+    let before_notify = {
+        let fate = fate.clone();
+        Arc::new(move || fate.comes_to("before-notify"))
+    };
     let options = SqliteOptions {
-        probe: Some(Arc::new(fate)),
+        probe: Some(fate),
         ..SqliteOptions::default()
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(death::work(&path, seed, ttl, options));
+    runtime.block_on(death::work(&path, seed, ttl, options, before_notify));
 }
 
 /// `POINT@N`.
@@ -51,6 +56,19 @@ struct Fate {
     commits: AtomicU64,
 }
 
+impl Fate {
+    /// Dies if this is the point, for the n-th time.
+    fn comes_to(&self, name: &str) {
+        if let Some((point, nth)) = &self.die
+            && point == name
+            && self.passed.fetch_add(1, Ordering::Relaxed) + 1 == *nth
+        {
+            // No destructor, no flush, no farewell.
+            std::process::abort();
+        }
+    }
+}
+
 impl Probe for Fate {
     fn at(&self, moment: Moment) -> Verdict {
         let name = match moment {
@@ -59,13 +77,7 @@ impl Probe for Fate {
             Moment::BeforeAck => "before-ack",
             _ => return Verdict::Go,
         };
-        if let Some((point, nth)) = &self.die
-            && point == name
-            && self.passed.fetch_add(1, Ordering::Relaxed) + 1 == *nth
-        {
-            // No destructor, no flush, no farewell.
-            std::process::abort();
-        }
+        self.comes_to(name);
         match (&self.trouble, moment) {
             (Some((kind, nth)), Moment::BeforeCommit) => {
                 let commit = self.commits.fetch_add(1, Ordering::Relaxed) + 1;

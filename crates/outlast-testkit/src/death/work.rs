@@ -15,12 +15,24 @@ use outlast_wire::Raw;
 
 use super::tools::{MortalTools, NAMES};
 use super::{Ack, Dice};
+use crate::{BeforeNotify, FaultyStore};
 
 /// Works on the file at `path` with the load of `seed`, for ever. Most tasks live for `ttl`
-/// milliseconds, or for the policy's default.
-pub async fn work(path: &Path, seed: u64, ttl: Option<u64>, options: SqliteOptions) {
+/// milliseconds, or for the policy's default. `before_notify` runs after every write that the store
+/// has confirmed, before anybody here hears of it.
+pub async fn work(
+    path: &Path,
+    seed: u64,
+    ttl: Option<u64>,
+    options: SqliteOptions,
+    before_notify: BeforeNotify,
+) {
     let store = match Sqlite::open(path, options).await {
-        Ok(store) => Arc::new(store),
+        Ok(store) => {
+            let store = FaultyStore::new(Arc::new(store));
+            store.faults().run_before_notify(before_notify);
+            Arc::new(store)
+        }
         Err(error) => {
             eprintln!("mortal: {error}");
             std::process::exit(9);

@@ -1,0 +1,465 @@
+//! Every point at which a write can fail, for every kind of write, on both stores: nothing
+//! acknowledged is lost (P1), nothing stays `working` with nobody at work (P4), nobody waits in vain (P6).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, NewCall, Runner, Settled};
+use outlast_engine::store::Snapshot;
+use outlast_engine::{
+    Accepts, Answer, AskKey, AskKind, Ending, Engine, ErrorCode, MemoryStore, Origin, Outcome,
+    Owner, Policy, Question, Retry, Scope, Store, TaskId,
+};
+use outlast_store::sqlite::{FailAs, Moment, Probe, Verdict};
+use outlast_store::{Sqlite, SqliteOptions};
+use outlast_testkit::{Faults, FaultyStore, Strike};
+use outlast_wire::Raw;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+/// One test for each kind of write at each point.
+macro_rules! points {
+    ($($point:ident: $arm:expr;)*) => {$(
+        mod $point {
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn create() {
+                create_survives($arm).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn finish() {
+                finish_survives($arm).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn cancel() {
+                cancel_survives($arm).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn answer() {
+                answer_survives($arm).await;
+            }
+        }
+    )*};
+}
+
+points! {
+    memory_before_commit: Point::Strikes(Strike::BeforeCommit, 1);
+    memory_after_commit_before_ack: Point::Strikes(Strike::AfterCommit, 1);
+    memory_after_ack_before_notify: Point::HeldUp;
+    memory_down_for_a_while: Point::Strikes(Strike::BeforeCommit, 6);
+    memory_down_and_lying: Point::Strikes(Strike::AfterCommit, 6);
+    memory_late: Point::Late;
+    sqlite_fsync_error_before_commit: Point::Disk(Moment::BeforeCommit, FailAs::FsyncError);
+    sqlite_disk_full: Point::Disk(Moment::BeforeCommit, FailAs::DiskFull);
+    sqlite_fsync_error_after_commit: Point::Disk(Moment::AfterCommit, FailAs::FsyncError);
+    sqlite_late_before_commit: Point::Slow(Moment::BeforeCommit);
+    sqlite_late_before_ack: Point::Slow(Moment::BeforeAck);
+}
+
+/// A creation that is acknowledged is run and kept; one that is refused leaves nothing at work.
+async fn create_survives(point: Point) {
+    let stage = Stage::new(point).await;
+    stage.arm();
+    match stage.engine.create(call("gated")).await {
+        Ok(created) => {
+            let id = created.task().id;
+            stage.tools.gate.add_permits(1);
+            assert_eq!(stage.wait(id).await.body, Some(raw("1")));
+        }
+        Err(error) => assert!(error.is_passing(), "{error}"),
+    }
+    stage.tools.gate.add_permits(10);
+    stage.nothing_is_open().await;
+    assert!(stage.tools.started.load(Ordering::SeqCst) <= 1);
+    // The store is back, sooner or later.
+    let id = stage.create("gated").await;
+    assert_eq!(stage.wait(id).await.body, Some(raw("1")));
+    stage.holds_after_a_restart(&[id]).await;
+}
+
+/// An outcome is kept until the store takes it, and everybody who waits gets it once.
+async fn finish_survives(point: Point) {
+    let stage = Stage::new(point).await;
+    let id = stage.create("gated").await;
+    let waiters = [(); 3].map(|()| stage.waiter(id));
+    stage.arm();
+    stage.tools.gate.add_permits(1);
+    for waiter in waiters {
+        let settled = waiter.await.expect("it is answered");
+        assert_eq!(settled.brief.ending, Ending::Result);
+        assert_eq!(settled.body, Some(raw("1")));
+    }
+    stage.nothing_is_open().await;
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 1);
+    stage.holds_after_a_restart(&[id]).await;
+}
+
+/// A cancellation that is acknowledged holds; one in doubt is carried out or can be repeated.
+async fn cancel_survives(point: Point) {
+    let stage = Stage::new(point).await;
+    let id = stage.create("gated").await;
+    let waiter = stage.waiter(id);
+    stage.arm();
+    while let Err(error) = stage.engine.cancel_now(&ada(), id).await {
+        if !error.is_passing() {
+            // It was carried out although the caller was told that the store is unavailable.
+            break;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    let settled = waiter.await.expect("it is answered");
+    assert_eq!(settled.brief.ending, Ending::Cancelled);
+    stage.nothing_is_open().await;
+    stage.holds_after_a_restart(&[id]).await;
+}
+
+/// An answer that is acknowledged reaches the work.
+async fn answer_survives(point: Point) {
+    let stage = Stage::new(point).await;
+    let id = stage.create("ask").await;
+    let key = stage.question(id).await;
+    let waiter = stage.waiter(id);
+    stage.arm();
+    let answers: BTreeMap<_, _> = [(key, Answer::Result(raw("2")))].into();
+    while let Err(error) = stage.engine.answer(&ada(), id, answers.clone()).await {
+        assert!(error.is_passing(), "{error}");
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(waiter.await.expect("it is answered").body, Some(raw("2")));
+    stage.nothing_is_open().await;
+    stage.holds_after_a_restart(&[id]).await;
+}
+
+/// As if the process had died between the store's word and its own: the next one finds everything.
+#[tokio::test]
+async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
+    for what in ["create", "finish", "cancel", "answer"] {
+        let stage = Stage::new(Point::Strikes(Strike::NeverTold, 1)).await;
+        let engine = stage.engine.clone();
+        let mut acknowledged = Vec::new();
+        if what == "create" {
+            stage.arm();
+            tokio::spawn(async move { engine.create(call("gated")).await.map(drop) });
+        } else {
+            let id = stage
+                .create(if what == "answer" { "ask" } else { "gated" })
+                .await;
+            acknowledged.push(id);
+            let answers = match what {
+                "answer" => [(stage.question(id).await, Answer::Result(raw("2")))].into(),
+                _ => BTreeMap::new(),
+            };
+            stage.arm();
+            match what {
+                "finish" => stage.tools.gate.add_permits(1),
+                "cancel" => drop(tokio::spawn(async move {
+                    engine.cancel_now(&ada(), id).await.map(drop)
+                })),
+                _ => drop(tokio::spawn(async move {
+                    engine.answer(&ada(), id, answers).await
+                })),
+            }
+        }
+        sleep(Duration::from_millis(50)).await;
+        // The dead engine says nothing more; its node is gone.
+        stage
+            .inner
+            .leave(stage.engine.node())
+            .await
+            .expect("it is open");
+        let next = open(stage.inner.clone(), &Arc::default()).await;
+        let usage = next.usage(&Owner::new("ada")).await.expect("it is open");
+        assert_eq!(usage.open, 0, "P4: {what}");
+        for id in acknowledged {
+            let settled = next.outcome(&ada(), id).await.expect("it is open");
+            let settled = settled.expect("P1: it was acknowledged");
+            match what {
+                "finish" => assert_eq!(settled.body, Some(raw("1"))),
+                "cancel" => assert_eq!(settled.brief.ending, Ending::Cancelled),
+                _ => assert_eq!(settled.brief.ending, Ending::Error(ErrorCode(-32603))),
+            }
+        }
+    }
+}
+
+/// Finished outcomes wait for a store that is down, all of them, and are stored once it is back.
+#[tokio::test]
+async fn outcomes_wait_for_a_store_that_is_down() {
+    let stage = Stage::new(Point::Strikes(Strike::BeforeCommit, 60)).await;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(stage.create("gated").await);
+    }
+    let waiters: Vec<_> = ids.iter().map(|id| stage.waiter(*id)).collect();
+    stage.arm();
+    stage.tools.gate.add_permits(20);
+    for waiter in waiters {
+        assert_eq!(waiter.await.expect("it is answered").body, Some(raw("1")));
+    }
+    assert_eq!(stage.tools.started.load(Ordering::SeqCst), 20);
+    stage.nothing_is_open().await;
+    stage.holds_after_a_restart(&ids).await;
+}
+
+/// Where a write fails, or how.
+#[derive(Clone, Copy, Debug)]
+enum Point {
+    /// The next writes to the memory store.
+    Strikes(Strike, u64),
+    /// The store has confirmed, and the one who asked is held up before it hears.
+    HeldUp,
+    /// Every answer of the memory store takes its time.
+    Late,
+    /// The next commit of SQLite.
+    Disk(Moment, FailAs),
+    /// Every commit of SQLite takes its time.
+    Slow(Moment),
+}
+
+struct Stage {
+    point: Point,
+    engine: Engine,
+    tools: Arc<Tools>,
+    /// Beneath the faults.
+    inner: Arc<dyn Store>,
+    faults: Faults,
+    trouble: Arc<Trouble>,
+    file: Option<(tempfile::TempDir, PathBuf)>,
+}
+
+impl Stage {
+    async fn new(point: Point) -> Self {
+        let trouble = Arc::new(Trouble::new(point));
+        let (inner, file): (Arc<dyn Store>, _) = match point {
+            Point::Disk(..) | Point::Slow(_) => {
+                let folder = tempfile::tempdir().expect("a folder");
+                let path = folder.path().join("tasks.db");
+                let options = SqliteOptions {
+                    probe: Some(trouble.clone()),
+                    ..SqliteOptions::default()
+                };
+                let store = Sqlite::open(&path, options).await.expect("a new file");
+                (Arc::new(store), Some((folder, path)))
+            }
+            _ => (Arc::new(MemoryStore::new()), None),
+        };
+        let faulty = FaultyStore::new(inner.clone());
+        let faults = faulty.faults();
+        let tools = Arc::new(Tools::default());
+        let engine = open(Arc::new(faulty), &tools).await;
+        Self {
+            point,
+            engine,
+            tools,
+            inner,
+            faults,
+            trouble,
+            file,
+        }
+    }
+
+    /// From now on there is trouble.
+    fn arm(&self) {
+        match self.point {
+            Point::Strikes(strike, count) => self.faults.fail_writes(count, strike),
+            Point::Late => self.faults.delay(Duration::from_millis(60)),
+            Point::HeldUp => self.faults.run_before_notify(Arc::new(|| {
+                std::thread::sleep(Duration::from_millis(30));
+            })),
+            Point::Disk(..) => self.trouble.left.store(1, Ordering::SeqCst),
+            Point::Slow(_) => self.trouble.left.store(i64::MAX, Ordering::SeqCst),
+        }
+    }
+
+    /// Creates a task, as often as it takes.
+    async fn create(&self, tool: &str) -> TaskId {
+        let patient = async {
+            loop {
+                match self.engine.create(call(tool)).await {
+                    Ok(created) => return created.task().id,
+                    Err(error) => assert!(error.is_passing(), "{error}"),
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(PATIENCE, patient)
+            .await
+            .expect("the store comes back")
+    }
+
+    fn waiter(&self, id: TaskId) -> tokio::task::JoinHandle<Settled> {
+        let engine = self.engine.clone();
+        tokio::spawn(async move { wait(&engine, id).await })
+    }
+
+    async fn wait(&self, id: TaskId) -> Settled {
+        wait(&self.engine, id).await
+    }
+
+    /// The question that a task asks.
+    async fn question(&self, id: TaskId) -> AskKey {
+        loop {
+            if let Ok(Snapshot::Open(task)) = self.engine.get(&ada(), id).await
+                && let Some(open) = task.outstanding()
+                && let Some((key, _)) = open.iter().next()
+            {
+                return key.clone();
+            }
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// P4, and no leak: soon nothing runs, nobody waits, no task is open.
+    async fn nothing_is_open(&self) {
+        let quiet = async {
+            loop {
+                let usage = self.inner.usage(&Owner::new("ada")).await;
+                let open = usage.expect("it is open").open;
+                if open == 0 && self.engine.running() == 0 && self.engine.listeners() == 0 {
+                    return;
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, quiet)
+            .await
+            .expect("P4: something is left");
+    }
+
+    /// P1: what was acknowledged is there after a restart, as it was.
+    async fn holds_after_a_restart(self, ids: &[TaskId]) {
+        let mut before = Vec::new();
+        for id in ids {
+            before.push(self.wait(*id).await);
+        }
+        self.engine
+            .shutdown(Duration::ZERO)
+            .await
+            .expect("it closes");
+        let store: Arc<dyn Store> = match &self.file {
+            None => self.inner,
+            Some((_, path)) => {
+                self.inner.close().await.expect("it closes");
+                let store = Sqlite::open(path, SqliteOptions::default()).await;
+                Arc::new(store.expect("the file is whole"))
+            }
+        };
+        let engine = open(store, &Arc::default()).await;
+        for (id, before) in ids.iter().zip(before) {
+            assert_eq!(wait(&engine, *id).await, before);
+        }
+        let usage = engine.usage(&Owner::new("ada")).await.expect("it is open");
+        assert_eq!(usage.open, 0);
+    }
+}
+
+async fn open(store: Arc<dyn Store>, tools: &Arc<Tools>) -> Engine {
+    let policy = Policy {
+        status_delay: 1,
+        ..Policy::default()
+    };
+    let builder = Engine::builder(store).policy(policy);
+    let opened = builder.runner("tools", tools.clone()).open().await;
+    opened.expect("the store is open").0
+}
+
+async fn wait(engine: &Engine, id: TaskId) -> Settled {
+    let settled = timeout(PATIENCE, engine.wait(&ada(), id)).await;
+    settled.expect("P6: nobody woke it").expect("it is there")
+}
+
+/// Lets the disk fail at the next commits, or takes its time with all of them.
+#[derive(Debug)]
+struct Trouble {
+    point: Point,
+    left: AtomicI64,
+}
+
+impl Trouble {
+    fn new(point: Point) -> Self {
+        let left = AtomicI64::new(0);
+        Self { point, left }
+    }
+}
+
+impl Probe for Trouble {
+    fn at(&self, moment: Moment) -> Verdict {
+        match self.point {
+            Point::Disk(when, fail) if when == moment => {
+                match self.left.fetch_sub(1, Ordering::SeqCst) > 0 {
+                    true => Verdict::Fail(fail),
+                    false => Verdict::Go,
+                }
+            }
+            Point::Slow(when) if when == moment && self.left.load(Ordering::SeqCst) > 0 => {
+                std::thread::sleep(Duration::from_millis(40));
+                Verdict::Go
+            }
+            _ => Verdict::Go,
+        }
+    }
+}
+
+struct Tools {
+    started: AtomicUsize,
+    gate: Semaphore,
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Self {
+            started: AtomicUsize::new(0),
+            gate: Semaphore::new(0),
+        }
+    }
+}
+
+#[async_trait]
+impl Runner for Tools {
+    async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
+        self.started.fetch_add(1, Ordering::SeqCst);
+        match call.tool.as_deref() {
+            Some("ask") => match cx.ask(Question::new(AskKind::ElicitForm, None)).await {
+                Ok(Answer::Result(answer)) => Outcome::Result(answer),
+                other => Outcome::error(ErrorCode(-1), format!("{other:?}")),
+            },
+            _ => {
+                let permit = self.gate.acquire().await.expect("it is never closed");
+                permit.forget();
+                Outcome::Result(raw("1"))
+            }
+        }
+    }
+}
+
+fn call(tool: &str) -> NewCall {
+    let origin = Origin {
+        method: "tools/call".into(),
+        tool: Some(tool.into()),
+        params: None,
+        runner: "tools".into(),
+        progress_token: None,
+        retry: Retry::Never,
+        accepts: Accepts::all(),
+    };
+    NewCall::new(Owner::new("ada"), origin)
+}
+
+fn ada() -> Scope {
+    Scope::Of(Owner::new("ada"))
+}
+
+fn raw(text: &str) -> Raw {
+    Raw::parse(text.into()).expect("it is JSON")
+}
+
+/// How long anything may take before it counts as lost.
+const PATIENCE: Duration = Duration::from_secs(20);
