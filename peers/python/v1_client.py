@@ -1,12 +1,14 @@
-"""The Python SDK as a client of our V1 server: v1_client.py COMMAND ARGS..."""
+"""The Python SDK as a client of our V1 server: v1_client.py URL, or COMMAND ARGS..."""
 
 import asyncio
 import sys
 import traceback
 import warnings
+from contextlib import asynccontextmanager
 
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
 
 warnings.simplefilter("ignore", DeprecationWarning)
 
@@ -34,10 +36,20 @@ class Peer:
         self.asked.append(meta.get(RELATED, {}).get("taskId"))
 
 
+@asynccontextmanager
+async def connected():
+    if sys.argv[1].startswith("http"):
+        async with streamablehttp_client(sys.argv[1]) as (read, write, _):
+            yield read, write
+    else:
+        server = StdioServerParameters(command=sys.argv[1], args=sys.argv[2:])
+        async with stdio_client(server) as (read, write):
+            yield read, write
+
+
 async def with_session(test):
     peer = Peer()
-    server = StdioServerParameters(command=sys.argv[1], args=sys.argv[2:])
-    async with stdio_client(server) as (read, write):
+    async with connected() as (read, write):
         callbacks = {"elicitation_callback": peer.elicit, "sampling_callback": peer.sample}
         async with ClientSession(read, write, **callbacks) as session:
             await session.initialize()

@@ -1,7 +1,8 @@
-// The TypeScript SDK as a client of our V1 server: node v1_client.mjs COMMAND ARGS...
+// The TypeScript SDK as a client of our V1 server: node v1_client.mjs URL, or COMMAND ARGS...
 import assert from 'node:assert/strict';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
   CallToolResultSchema,
   CreateMessageRequestSchema,
@@ -26,7 +27,9 @@ async function connect() {
     const said = request.params.messages[0].content.text;
     return { role: 'assistant', model: 'none', content: { type: 'text', text: `A line about ${said}.` } };
   });
-  await client.connect(new StdioClientTransport({ command, args, stderr: 'inherit' }));
+  await client.connect(command.startsWith('http')
+    ? new StreamableHTTPClientTransport(new URL(command))
+    : new StdioClientTransport({ command, args, stderr: 'inherit' }));
   return client;
 }
 

@@ -2,8 +2,9 @@
 //!
 //! Each is installed by package name into `target/peers`, once.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use crate::npm::root;
 use crate::part::run as run_command;
@@ -13,18 +14,50 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         return Err(format!("cargo xtask peers takes no argument (got {arg})"));
     }
     let server = sample_server()?;
-    let typescript = typescript()?;
-    run_command(
-        Command::new("node")
-            .arg(typescript.join("v1_client.mjs"))
-            .arg(&server),
-    )?;
-    let python = python()?;
-    run_command(
-        Command::new(python)
-            .arg(root().join("peers/python/v1_client.py"))
-            .arg(&server),
-    )
+    let typescript = typescript()?.join("v1_client.mjs");
+    let (python, script) = (python()?, root().join("peers/python/v1_client.py"));
+    let listening = Listening::start(&server)?;
+    let targets = [server.as_os_str(), listening.url.as_ref()];
+    for target in targets {
+        println!("\nTypeScript SDK 1.32.2, {}", target.display());
+        run_command(Command::new("node").arg(&typescript).arg(target))?;
+        println!("\nPython SDK 1.30.0, {}", target.display());
+        run_command(Command::new(&python).arg(&script).arg(target))?;
+    }
+    Ok(())
+}
+
+/// The sample server over HTTP, as long as this lives.
+struct Listening {
+    child: Child,
+    url: String,
+}
+
+impl Listening {
+    fn start(server: &Path) -> Result<Self, String> {
+        let mut command = Command::new(server);
+        command
+            .args(["--http", "127.0.0.1:0"])
+            .stdout(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("{command:?}: {error}"))?;
+        let mut url = String::new();
+        let stdout = child.stdout.take().ok_or("the server has no stdout")?;
+        BufReader::new(stdout)
+            .read_line(&mut url)
+            .map_err(|error| error.to_string())?;
+        let url = url.trim_end().to_owned();
+        Ok(Self { child, url })
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // Gone already is as good as ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 fn sample_server() -> Result<PathBuf, String> {

@@ -1,24 +1,29 @@
-//! An MCP server whose tools run as durable tasks: `cargo run --example tasks_server -- [--store URL]`.
+//! An MCP server whose tools run as durable tasks:
+//! `cargo run --example tasks_server -- [--store URL] [--http ADDRESS]`.
 //!
-//! It speaks on standard input and output, so it can stand in any host's configuration. The tools are those
-//! of two well-known samples, and one that asks its caller.
+//! It speaks on standard input and output, so it can stand in any host's configuration, or over Streamable
+//! HTTP, where it prints its URL. The tools are those of two well-known samples, and one that asks its
+//! caller.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::Engine;
 use outlast::front::{About, Front, RUNNER};
-use outlast::{TaskSupport, Tool, Tools, text, transport};
+use outlast::transport::{self, http::HttpOptions};
+use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::json;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let mut store = "memory:".to_owned();
+    let mut http = None;
     while let Some(arg) = args.next() {
         match (arg.as_str(), args.next()) {
             ("--store", Some(url)) => store = url,
-            _ => return Err("usage: tasks_server [--store URL]".into()),
+            ("--http", Some(address)) => http = Some(address.parse()?),
+            _ => return Err("usage: tasks_server [--store URL] [--http ADDRESS]".into()),
         }
     }
     let store = outlast::store::open_store(&store.parse()?, Default::default()).await?;
@@ -38,7 +43,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: None,
     };
-    transport::stdio::serve(Front::new(engine.clone(), tools, about)).await?;
+    let front = Front::new(engine.clone(), tools, about);
+    match http {
+        None => transport::stdio::serve(front).await?,
+        Some(bind) => {
+            let options = HttpOptions {
+                bind,
+                ..HttpOptions::default()
+            };
+            let server = transport::http::serve(front, options).await?;
+            println!("{}", server.url());
+            tokio::signal::ctrl_c().await?;
+            server.shutdown().await;
+        }
+    }
     engine.shutdown(Duration::from_secs(10)).await?;
     store.close().await?;
     Ok(())

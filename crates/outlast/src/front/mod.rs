@@ -11,6 +11,7 @@ mod peer;
 mod session;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_engine::{Engine, Owner, TaskId};
@@ -70,13 +71,19 @@ impl Front {
         Raw::encode(&info).expect("two strings are JSON")
     }
 
-    /// Makes `session` the one that hears of a task, unless another does.
+    /// Makes `session` the one that hears of a task, unless one does already.
     pub(crate) fn claim_follower(&self, task: TaskId, session: &SessionId) -> bool {
         let mut followers = self
             .followers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        followers.entry(task).or_insert_with(|| session.clone()) == session
+        match followers.entry(task) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(free) => {
+                free.insert(session.clone());
+                true
+            }
+        }
     }
 
     pub(crate) fn drop_follower(&self, task: TaskId) {

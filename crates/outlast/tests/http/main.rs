@@ -1,3 +1,17 @@
 //! Conversations over Streamable HTTP, with a client that writes its own bytes.
 
-fn main() {}
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test may stop where its stage is not as it should be"
+)]
+
+mod answers;
+mod asks;
+mod bytes;
+mod client;
+mod principals;
+mod refusals;
+mod restart;
+mod resume;
+mod sessions;
+mod stage;

@@ -40,6 +40,30 @@ async fn a_question_of_a_task_names_it_and_its_answer_lets_it_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_is_put_once_however_many_wait_for_the_task() {
+    let mut client = Client::new().await;
+    let id = create(&mut client, "ask").await;
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        waits.push(client.send("tasks/result", json!({ "taskId": id })).await);
+    }
+    let asked = client.told("elicitation/create").await;
+    client
+        .respond(&asked["id"], json!({ "action": "decline" }))
+        .await;
+    for wait in waits {
+        assert!(client.answer_to(wait).await.get("result").is_some());
+    }
+    client.silence().await;
+    let mut announced = 0;
+    while let Some(message) = client.early() {
+        assert_ne!(message["method"], "elicitation/create");
+        announced += usize::from(message["method"] == "notifications/tasks/status");
+    }
+    assert_eq!(announced, 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn two_questions_at_once_are_both_put_and_both_needed() {
     // V1-INPUT-8.
     let mut client = Client::new().await;

@@ -133,6 +133,11 @@ impl Client {
         }
     }
 
+    /// What was kept while something else was waited for.
+    pub(crate) fn early(&mut self) -> Option<Value> {
+        self.early.pop_front()
+    }
+
     /// Nothing arrives for a while, apart from what was kept.
     pub(crate) async fn silence(&mut self) {
         let heard = tokio::time::timeout(Duration::from_millis(300), self.lines.next_line()).await;

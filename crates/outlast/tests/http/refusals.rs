@@ -1,0 +1,162 @@
+//! What strangers send.
+
+use std::time::Duration;
+
+use outlast::transport::http::HttpOptions;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::bytes::{self, Answer};
+use crate::client::Client;
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn a_foreign_page_and_a_foreign_name_are_refused() {
+    // V1-HTTP-2.
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let origin = [("origin", "http://evil.example")];
+    for method in ["GET", "POST", "DELETE", "OPTIONS"] {
+        let refused = client.send(method, &origin, PING).await;
+        assert_eq!(refused.status, 403);
+        let body = refused.json().await;
+        assert!(body.get("id").is_none() && body.get("error").is_some());
+    }
+    let host = [("host", "evil.example")];
+    assert_eq!(client.send("POST", &host, PING).await.status, 403);
+    let absolute = b"POST http://evil.example/mcp HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    assert_eq!(bytes::send(client.address, absolute).await.status, 403);
+    let local = [("origin", "http://localhost:6274")];
+    assert_eq!(client.send("POST", &local, PING).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_version_that_is_not_spoken_is_refused() {
+    // V1-HTTP-9.
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    for odd in ["1999-01-01", "nonsense", "2026-07-28"] {
+        let stated = [("mcp-protocol-version", odd)];
+        for method in ["POST", "GET", "DELETE"] {
+            assert_eq!(client.send(method, &stated, PING).await.status, 400);
+        }
+    }
+    for fine in ["", "2025-06-18"] {
+        let stated = [("mcp-protocol-version", fine)];
+        assert_eq!(client.send("POST", &stated, PING).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn garbage_is_answered_by_an_error() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":{}{}}}}}"#,
+        "[".repeat(10_000),
+        "]".repeat(10_000)
+    );
+    let cases: [(&[u8], i64); 6] = [
+        (b"", -32700),
+        (b"hello", -32700),
+        (b"\xff\xfe", -32700),
+        (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+        (br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+        (deep.as_bytes(), -32600),
+    ];
+    for who in [&client, &stage.stranger()] {
+        for (body, code) in cases {
+            let answer = who.post_bytes(body).await;
+            assert_eq!(answer.status, 400);
+            assert_eq!(answer.json().await["error"]["code"], code);
+        }
+    }
+    assert_eq!(client.ask("ping", json!({})).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_must_be_json_and_not_too_large() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    for odd in ["", "text/plain", "application/x-www-form-urlencoded"] {
+        let stated = [("content-type", odd)];
+        assert_eq!(client.send("POST", &stated, PING).await.status, 415);
+    }
+    let length = (100 << 20).to_string();
+    let large = [("content-length", length.as_str())];
+    let refused = client.send("POST", &large, b"{").await;
+    assert_eq!(refused.status, 413);
+    assert!(refused.json().await.get("error").is_some());
+    // The same without saying so.
+    let chunked = [("transfer-encoding", "chunked"), ("content-length", "")];
+    let piece = format!("{:x}\r\n{}\r\n", 1 << 20, " ".repeat(1 << 20)).repeat(17);
+    assert_eq!(
+        client.send("POST", &chunked, piece.as_bytes()).await.status,
+        413
+    );
+}
+
+#[tokio::test]
+async fn the_endpoint_knows_one_path_and_three_methods() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let refused = client.send("PUT", &[], PING).await;
+    assert_eq!(refused.status, 405);
+    assert_eq!(refused.header("allow"), Some("GET, POST, DELETE"));
+    let elsewhere = b"POST /other HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    assert_eq!(bytes::send(client.address, elsewhere).await.status, 404);
+}
+
+#[tokio::test]
+async fn whoever_dribbles_is_shown_the_door() {
+    let stage = Stage::with(HttpOptions {
+        patience: Duration::from_millis(100),
+        ..HttpOptions::default()
+    })
+    .await;
+    let address = stage.server.local_addr();
+    let client = Client::meet(address).await;
+    let mut stream = client.listen(None).await;
+    let mut head = TcpStream::connect(address).await.unwrap();
+    head.write_all(b"POST /mcp HTTP/1.1\r\nhost: local")
+        .await
+        .unwrap();
+    assert!(Answer::read(head).await.is_none());
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    silent.write_all(b"").await.unwrap();
+    assert!(Answer::read(silent).await.is_none());
+    let length = [("content-length", "100")];
+    assert_eq!(client.send("POST", &length, b"{").await.status, 408);
+    // One who listens is not silent for want of patience.
+    assert_eq!(stream.event().await.unwrap().message, None);
+    stream.silence().await;
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_refused() {
+    let stage = Stage::new().await;
+    let address = stage.server.local_addr();
+    let request = format!("POST /mcp HTTP/1.1\r\nhost: {}", "x".repeat(1 << 20));
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let _ = stream.write_all(request.as_bytes()).await;
+    if let Some(answer) = Answer::read(stream).await {
+        assert_eq!(answer.status, 431);
+    }
+    stage.client().await;
+}
+
+#[tokio::test]
+async fn an_answer_to_a_question_that_nobody_asked_is_taken_and_forgotten() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    for id in [json!("nobody.1"), json!(7)] {
+        client.respond(&id, "x").await;
+    }
+    let broken = json!({ "jsonrpc": "2.0", "id": "q", "result": 7 });
+    let refused = client.post(&broken).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.json().await.get("id").is_none());
+}
+
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;

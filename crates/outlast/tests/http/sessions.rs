@@ -1,0 +1,129 @@
+//! The life of a session.
+
+use std::time::Duration;
+
+use outlast::engine::{Owner, Policy};
+use outlast::transport::http::HttpOptions;
+use serde_json::json;
+
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn a_session_begins_with_a_name_that_nobody_can_guess() {
+    // V1-SESS-1.
+    let stage = Stage::new().await;
+    let mut names = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let name = stage.client().await.session.unwrap();
+        assert!(name.len() >= 26 && name.bytes().all(|byte| byte.is_ascii_graphic()));
+        assert!(names.insert(name));
+    }
+}
+
+#[tokio::test]
+async fn a_bad_introduction_opens_no_session() {
+    let stage = Stage::new().await;
+    let answer = stage.stranger().ask("initialize", json!({})).await;
+    assert_eq!(answer.header("mcp-session-id"), None);
+    assert_eq!(answer.json().await["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn a_request_names_its_session() {
+    // V1-SESS-3, V1-SESS-4.
+    let stage = Stage::new().await;
+    let stranger = stage.stranger();
+    assert_eq!(stranger.ask("tools/list", json!({})).await.status, 400);
+    assert_eq!(stranger.send("GET", &[], b"").await.status, 400);
+    assert_eq!(stranger.leave().await.status, 400);
+    let mut lost = stage.client().await;
+    for name in ["00000000000000000000000000", "x", "../../etc/passwd"] {
+        lost.session = Some(name.into());
+        let answer = lost.ask("tools/list", json!({})).await;
+        assert_eq!(answer.status, 404);
+        assert!(answer.json().await.get("error").is_some());
+        assert_eq!(lost.send("GET", &[], b"").await.status, 404);
+        assert_eq!(lost.leave().await.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn an_ended_session_is_not_found_and_its_tasks_end_with_it() {
+    // V1-SESS-4, BD-22.
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    client.task("gated", json!({})).await;
+    let mut general = client.listen(None).await;
+    assert_eq!(client.leave().await.status, 204);
+    assert_eq!(client.ask("ping", json!({})).await.status, 404);
+    assert_eq!(client.leave().await.status, 404);
+    general.rest().await;
+    let owner = Owner::new(format!("session:{}", client.session.unwrap()));
+    while stage.engine.usage(&owner).await.unwrap().owner_open > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_bounded_and_only_ended_ones_make_room() {
+    let stage = Stage::with(HttpOptions {
+        sessions: 2,
+        ..HttpOptions::default()
+    })
+    .await;
+    let (one, _two) = (stage.client().await, stage.client().await);
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "t", "version": "1" },
+    });
+    let refused = stage.stranger().ask("initialize", params).await;
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.json().await["id"], 1);
+    assert_eq!(one.leave().await.status, 204);
+    stage.client().await;
+}
+
+#[tokio::test]
+async fn what_a_session_has_open_is_bounded() {
+    let stage = Stage::with(HttpOptions {
+        streams: 2,
+        ..HttpOptions::default()
+    })
+    .await;
+    let client = stage.client().await;
+    let _one = client.listen(None).await;
+    let two = client.listen(None).await;
+    assert_eq!(client.send("GET", &[], b"").await.status, 429);
+    assert_eq!(client.ask("ping", json!({})).await.status, 429);
+    drop(two);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(client.ask("ping", json!({})).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_uses_expires_and_one_that_is_used_does_not() {
+    let stage = Stage::with_policy(
+        HttpOptions {
+            idle: Duration::from_millis(400),
+            ..HttpOptions::default()
+        },
+        Policy {
+            ttl_cap: 400,
+            ttl_default: 400,
+            ..Policy::default()
+        },
+    )
+    .await;
+    let (used, listening, idle) = (
+        stage.client().await,
+        stage.client().await,
+        stage.client().await,
+    );
+    let _stream = listening.listen(None).await;
+    for _ in 0..15 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(used.ask("ping", json!({})).await.status, 200);
+    }
+    assert_eq!(idle.ask("ping", json!({})).await.status, 404);
+    assert_eq!(listening.ask("ping", json!({})).await.status, 200);
+}

@@ -1,0 +1,130 @@
+//! A server with a few tools, and a gate that some of them wait at.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::engine::{Engine, MemoryStore, Policy, Store};
+use outlast::front::{About, Front, RUNNER};
+use outlast::store::open_store;
+use outlast::tools::Hints;
+use outlast::transport::http::{HttpOptions, HttpServer, serve};
+use outlast::{TaskSupport, Tool, Tools, text};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::client::Client;
+
+/// A running server.
+pub(crate) struct Stage {
+    pub(crate) server: HttpServer,
+    pub(crate) engine: Engine,
+    store: Arc<dyn Store>,
+    /// Every permit lets one tool go on.
+    pub(crate) gate: Arc<Semaphore>,
+}
+
+impl Stage {
+    /// A server that forgets everything.
+    pub(crate) async fn new() -> Self {
+        Self::with(HttpOptions::default()).await
+    }
+
+    pub(crate) async fn with(options: HttpOptions) -> Self {
+        Self::with_policy(options, Policy::default()).await
+    }
+
+    pub(crate) async fn with_policy(options: HttpOptions, policy: Policy) -> Self {
+        Self::on(Arc::new(MemoryStore::new()), options, policy).await
+    }
+
+    /// A server on a file.
+    pub(crate) async fn on_file(file: &Path, options: HttpOptions) -> Self {
+        let url = file.to_str().unwrap().parse().unwrap();
+        let store = open_store(&url, Default::default()).await.unwrap();
+        Self::on(store, options, Policy::default()).await
+    }
+
+    async fn on(store: Arc<dyn Store>, options: HttpOptions, policy: Policy) -> Self {
+        let gate = Arc::new(Semaphore::new(0));
+        let tools = Arc::new(tools(&gate));
+        let builder = Engine::builder(store.clone())
+            .policy(policy)
+            .runner(RUNNER, tools.clone());
+        let (engine, _) = builder.open().await.unwrap();
+        let about = About {
+            name: "test".into(),
+            version: "1".into(),
+            instructions: None,
+        };
+        let front = Front::new(engine.clone(), tools, about);
+        Self {
+            server: serve(front, options).await.unwrap(),
+            engine,
+            store,
+            gate,
+        }
+    }
+
+    /// A client that has introduced itself.
+    pub(crate) async fn client(&self) -> Client {
+        Client::meet(self.server.local_addr()).await
+    }
+
+    pub(crate) fn stranger(&self) -> Client {
+        Client::stranger(self.server.local_addr())
+    }
+
+    /// Stops everything in the middle of whatever it does, and lets go of the file.
+    pub(crate) async fn fall(self) {
+        drop(self.server);
+        self.engine.shutdown(Duration::ZERO).await.unwrap();
+        self.store.close().await.unwrap();
+    }
+}
+
+fn tools(gate: &Arc<Semaphore>) -> Tools {
+    let echo = Tool::new("echo", "says it again", |args, _| async move {
+        Ok(text(args.text("say")?))
+    });
+    let at = gate.clone();
+    let steps = Tool::new("steps", "takes three steps", move |_, cx| {
+        let gate = at.clone();
+        async move {
+            for step in 1..=3 {
+                pass(&gate).await;
+                cx.progress(step.into(), 3.0);
+            }
+            pass(&gate).await;
+            Ok(text("arrived"))
+        }
+    });
+    let at = gate.clone();
+    let gated = Tool::new("gated", "waits at the gate", move |_, _| {
+        let gate = at.clone();
+        async move {
+            pass(&gate).await;
+            Ok(text("through"))
+        }
+    });
+    let ask = Tool::new("ask", "asks for a name", |_, cx| async move {
+        let form = json!({
+            "message": "Who?",
+            "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
+        });
+        let answer = cx.elicit(form).await?;
+        Ok(text(format!("Hello, {}!", answer["content"]["name"])))
+    });
+    let again = Hints {
+        read_only: true,
+        idempotent: true,
+    };
+    let optional = [steps, gated, ask].map(|tool| tool.task(TaskSupport::Optional).hints(again));
+    optional
+        .into_iter()
+        .fold(Tools::new().with(echo), Tools::with)
+}
+
+async fn pass(gate: &Semaphore) {
+    gate.acquire().await.unwrap().forget();
+}
