@@ -1,0 +1,190 @@
+//! Clients that work on the same few tasks at once, and note what they ask and are told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, EngineError, NewCall, Runner, Settled};
+use outlast_engine::store::Snapshot;
+use outlast_engine::{
+    Accepts, Answer, AskKey, AskKind, Ending, Engine, ErrorCode, Origin, Owner, Question, Retry,
+    Scope, Store, TaskId,
+};
+use outlast_testkit::death::Dice;
+use outlast_wire::Raw;
+
+use crate::history::{ASKER, Actor, FINISHER, History};
+use crate::spec::{Op, Outcome, Seen, Told};
+
+/// Lets `clients` loose on `tasks` tasks and returns what they went through.
+pub(crate) async fn round(
+    store: Arc<dyn Store>,
+    seed: u64,
+    clients: u32,
+    tasks: usize,
+) -> Arc<History> {
+    let history = Arc::new(History::default());
+    let engine = open(store, &history).await;
+    let mut ids = Vec::new();
+    for _ in 0..tasks {
+        ids.push(create(&engine, &history).await);
+    }
+    let clients = (0..clients).map(|number| {
+        let client = Client {
+            engine: engine.clone(),
+            history: history.clone(),
+            number,
+        };
+        let mut dice = Dice::new(seed ^ u64::from(number) << 40);
+        let ids = ids.clone();
+        tokio::spawn(async move {
+            for step in 0..STEPS {
+                let id = ids[dice.below(ids.len() as u64) as usize];
+                match dice.below(20) {
+                    0 => client.cancel(id).await,
+                    1..5 => client.answer(id, u64::from(number) * 100 + step).await,
+                    5..8 => tokio::time::sleep(Duration::from_micros(dice.below(300))).await,
+                    _ => {
+                        client.get(id).await;
+                    }
+                }
+            }
+            for id in ids {
+                // An answer that comes before the question is ignored.
+                while client.get(id).await == Seen::Working {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                client.answer(id, u64::from(number) * 100 + 99).await;
+                client.wait(id).await;
+                client.get(id).await;
+            }
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    for client in clients {
+        client.await.expect("no client fails");
+    }
+    let closed = engine.shutdown(Duration::from_secs(10)).await;
+    assert_eq!(closed.expect("it closes").left, 0);
+    history
+}
+
+/// One client with one thing in hand at a time.
+pub(crate) struct Client {
+    pub(crate) engine: Engine,
+    pub(crate) history: Arc<History>,
+    pub(crate) number: Actor,
+}
+
+impl Client {
+    pub(crate) async fn get(&self, id: TaskId) -> Seen {
+        self.history.asked(id, self.number, Op::Get);
+        let seen = match self.engine.get(&ada(), id).await {
+            Err(EngineError::NotFound) => Seen::Nothing,
+            Err(error) => panic!("{error}"),
+            Ok(Snapshot::Open(task)) => match task.outstanding() {
+                Some(_) => Seen::Asking,
+                None => Seen::Working,
+            },
+            Ok(Snapshot::Ended(_)) => {
+                let settled = self.engine.outcome(&ada(), id).await;
+                Seen::Ended(outcome(
+                    &settled.expect("it is there").expect("it has ended"),
+                ))
+            }
+        };
+        self.history.told(id, self.number, Told::Seen(seen.clone()));
+        seen
+    }
+
+    pub(crate) async fn wait(&self, id: TaskId) {
+        self.history.asked(id, self.number, Op::Wait);
+        let settled = self.engine.wait(&ada(), id).await.expect("it is there");
+        let seen = Seen::Ended(outcome(&settled));
+        self.history.told(id, self.number, Told::Seen(seen));
+    }
+
+    pub(crate) async fn cancel(&self, id: TaskId) {
+        self.history.asked(id, self.number, Op::CancelNow);
+        let told = match self.engine.cancel_now(&ada(), id).await {
+            Ok(_) => Told::Done,
+            Err(EngineError::Refused(_)) => Told::Refused,
+            Err(error) => panic!("{error}"),
+        };
+        self.history.told(id, self.number, told);
+    }
+
+    pub(crate) async fn answer(&self, id: TaskId, value: u64) {
+        self.history.asked(id, self.number, Op::Answer(value));
+        let answer = Answer::Result(Raw::encode(&value).expect("a number is JSON"));
+        let answers = BTreeMap::from([(AskKey::new(QUESTION), answer)]);
+        let answered = self.engine.answer(&ada(), id, answers).await;
+        answered.expect("it is there");
+        self.history.told(id, self.number, Told::Done);
+    }
+}
+
+pub(crate) async fn open(store: Arc<dyn Store>, history: &Arc<History>) -> Engine {
+    let asker = Arc::new(Asker(history.clone()));
+    let opened = Engine::builder(store).runner("asker", asker).open().await;
+    opened.expect("the store is open").0
+}
+
+pub(crate) async fn create(engine: &Engine, history: &History) -> TaskId {
+    let origin = Origin {
+        method: "tools/call".into(),
+        tool: None,
+        params: None,
+        runner: "asker".into(),
+        progress_token: None,
+        retry: Retry::Never,
+        accepts: Accepts::all(),
+    };
+    let created = engine.create(NewCall::new(Owner::new("ada"), origin)).await;
+    let id = created.expect("there is room").task().id;
+    // Nobody else knows the id: the creation is over before anything else begins.
+    history.asked(id, CREATOR, Op::Create);
+    history.told(id, CREATOR, Told::Done);
+    id
+}
+
+/// Asks a question and ends with the answer.
+struct Asker(Arc<History>);
+
+#[async_trait]
+impl Runner for Asker {
+    async fn run(&self, _: Arc<Origin>, cx: CallContext) -> outlast_engine::Outcome {
+        self.0.asked(cx.id(), ASKER, Op::Ask);
+        let question = Question::new(AskKind::ElicitForm, None);
+        let asked = cx.put(AskKey::new(QUESTION), question).await;
+        let Ok(Answer::Result(answer)) = asked.map(|answered| answered.answer) else {
+            return outlast_engine::Outcome::error(ErrorCode(-1), "it was not answered");
+        };
+        self.0.asked(cx.id(), FINISHER, Op::Finish(number(&answer)));
+        outlast_engine::Outcome::Result(answer)
+    }
+}
+
+fn outcome(settled: &Settled) -> Outcome {
+    match (settled.brief.ending, &settled.body) {
+        (Ending::Cancelled, None) => Outcome::Cancelled,
+        (Ending::Result, Some(body)) => Outcome::Result(number(body)),
+        other => panic!("nobody ends it like that: {other:?}"),
+    }
+}
+
+fn number(raw: &Raw) -> u64 {
+    raw.as_str().parse().expect("answers are numbers")
+}
+
+fn ada() -> Scope {
+    Scope::Of(Owner::new("ada"))
+}
+
+const QUESTION: &str = "which";
+
+/// How much each client does.
+const STEPS: u64 = 8;
+
+const CREATOR: Actor = 2_000;

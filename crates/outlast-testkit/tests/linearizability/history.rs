@@ -1,0 +1,69 @@
+//! What was asked and told, in the order in which it happened, and whether one order of single steps
+//! explains it.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use outlast_engine::TaskId;
+use stateright::semantics::{ConsistencyTester, LinearizabilityTester};
+
+use crate::spec::{OneTask, Op, Told};
+
+/// Who acts: clients by their number, and the work of a task.
+pub(crate) type Actor = u32;
+
+/// The work while it asks.
+pub(crate) const ASKER: Actor = 1_000;
+
+/// The work when it ends.
+pub(crate) const FINISHER: Actor = 1_001;
+
+#[derive(Debug, Default)]
+pub(crate) struct History(Mutex<Vec<(TaskId, Actor, Event)>>);
+
+#[derive(Clone, Debug)]
+enum Event {
+    Asked(Op),
+    Told(Told),
+}
+
+impl History {
+    /// Notes that `actor` begins something, before it does.
+    pub(crate) fn asked(&self, task: TaskId, actor: Actor, op: Op) {
+        self.note(task, actor, Event::Asked(op));
+    }
+
+    /// Notes what `actor` was told, after it was.
+    pub(crate) fn told(&self, task: TaskId, actor: Actor, told: Told) {
+        self.note(task, actor, Event::Told(told));
+    }
+
+    /// Checks every task by itself; returns how many steps were explained, or a history that cannot be.
+    pub(crate) fn check(&self) -> Result<usize, String> {
+        let events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut testers = BTreeMap::new();
+        for (task, actor, event) in events.iter() {
+            let tester = testers
+                .entry(*task)
+                .or_insert_with(|| LinearizabilityTester::new(OneTask::Absent));
+            match event.clone() {
+                Event::Asked(op) => tester.on_invoke(*actor, op)?,
+                Event::Told(told) => tester.on_return(*actor, told)?,
+            };
+        }
+        for (task, tester) in &testers {
+            if !tester.is_consistent() {
+                let its: Vec<_> = events.iter().filter(|(id, ..)| id == task).collect();
+                return Err(format!(
+                    "task {task}: no order of single steps explains {its:#?}"
+                ));
+            }
+        }
+        Ok(events.len())
+    }
+
+    fn note(&self, task: TaskId, actor: Actor, event: Event) {
+        let mut events = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push((task, actor, event));
+    }
+}

@@ -1,0 +1,81 @@
+//! Histories of clients that work at once: each task behaves as if they had come one after the other (P2).
+
+mod clients;
+mod history;
+mod lying;
+mod spec;
+
+use std::sync::Arc;
+
+use outlast_engine::MemoryStore;
+use outlast_store::{Sqlite, SqliteOptions};
+
+use clients::{Client, create, open, round};
+use history::History;
+use lying::{Lie, Lying};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tasks_in_memory_are_linearizable() {
+    let mut steps = 0;
+    for seed in 0..150 {
+        let history = round(Arc::new(MemoryStore::new()), seed, 4, 3).await;
+        steps += history
+            .check()
+            .unwrap_or_else(|odd| panic!("seed {seed}: {odd}"));
+    }
+    println!("{steps} events explained");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn tasks_in_sqlite_are_linearizable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut steps = 0;
+    for seed in 0..40 {
+        let path = folder.path().join(format!("{seed}.db"));
+        let store = Sqlite::open(&path, SqliteOptions::default()).await;
+        let history = round(Arc::new(store.expect("a new file")), seed, 4, 3).await;
+        steps += history
+            .check()
+            .unwrap_or_else(|odd| panic!("seed {seed}: {odd}"));
+    }
+    println!("{steps} events explained");
+}
+
+#[tokio::test]
+async fn a_store_that_shows_old_news_is_found_out() {
+    let history = Arc::new(History::default());
+    let engine = open(Arc::new(Lying::new(Lie::OldNews)), &history).await;
+    let id = create(&engine, &history).await;
+    let client = Client {
+        engine,
+        history: history.clone(),
+        number: 1,
+    };
+    client.get(id).await;
+    client.cancel(id).await;
+    client.get(id).await;
+    client.get(id).await;
+    assert!(history.check().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_lets_a_task_end_twice_is_found_out() {
+    let history = Arc::new(History::default());
+    let engine = open(Arc::new(Lying::new(Lie::TwoEnds)), &history).await;
+    let id = create(&engine, &history).await;
+    let clients = [1, 2].map(|number| {
+        let (engine, history) = (engine.clone(), history.clone());
+        tokio::spawn(async move {
+            let client = Client {
+                engine,
+                history,
+                number,
+            };
+            client.cancel(id).await;
+        })
+    });
+    for client in clients {
+        client.await.expect("no client fails");
+    }
+    assert!(history.check().is_err());
+}
