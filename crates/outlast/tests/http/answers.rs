@@ -32,12 +32,9 @@ async fn a_tool_that_reports_progress_is_answered_by_a_stream() {
     let rest = answer.rest().await;
     let steps: Vec<_> = rest
         .iter()
-        .map(|said| said["params"]["progress"].clone())
+        .map(|said| &said["params"]["progress"])
         .collect();
-    assert_eq!(
-        steps[..3],
-        [json!(1.0), json!(2.0), json!(3.0)].map(|step| step)
-    );
+    assert_eq!(steps[..3], [1, 2, 3]);
     assert_eq!(rest[3]["result"]["content"][0]["text"], "arrived");
 }
 
