@@ -25,6 +25,9 @@ pub(crate) struct Demo {
     /// Where tasks live: `sqlite:PATH` or `memory:` [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
+    /// Serve the sample tools over Streamable HTTP instead of running them here, such as at 127.0.0.1:8040.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<std::net::SocketAddr>,
     /// How many rounds of sample tasks to run.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) rounds: u32,
@@ -72,9 +75,9 @@ pub(crate) struct Place {
     /// Where the tasks live: `sqlite:PATH` [default: the file of `outlast demo`].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// Whose tasks.
-    #[arg(long, default_value = crate::demo::OWNER, value_name = "NAME")]
-    pub(crate) owner: String,
+    /// Only the tasks of this owner.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,7 @@
 //! `outlast demo`: sample tools as durable tasks on an embedded store, in this process for now.
 
 mod narrate;
+mod serve;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use outlast::engine::engine::{Event, NewCall};
 use outlast::engine::store::Snapshot;
 use outlast::engine::{Accepts, Answer, Engine, Owner, Scope, TaskId};
+use outlast::front::RUNNER;
 use outlast::wire::Raw;
 
 use crate::args;
@@ -30,6 +32,12 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
     let (engine, recovered) = builder.open().await?;
     narrate::welcome(&url, &engine, recovered).await?;
+    if let Some(address) = args.http {
+        serve::over_http(&engine, tools, address).await?;
+        engine.shutdown(DRAIN).await?;
+        store.close().await?;
+        return Ok(());
+    }
 
     let rounds = async {
         for round in 1..=args.rounds {
@@ -47,7 +55,7 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
             Ok(())
         }
     };
-    engine.clone().shutdown(Duration::from_secs(10)).await?;
+    engine.clone().shutdown(DRAIN).await?;
     done?;
     narrate::farewell(&url, &engine).await?;
     store.close().await?;
@@ -117,4 +125,5 @@ async fn answer(engine: &Engine, task: &outlast::engine::Task) -> Result<(), Fai
     Ok(())
 }
 
-const RUNNER: &str = "demo";
+/// How long running calls may go on when the demo stops.
+const DRAIN: Duration = Duration::from_secs(10);

@@ -22,7 +22,7 @@ pub(crate) fn run(tasks: Tasks) -> Result<(), Failure> {
 fn show_list(list: &List) -> Result<(), Failure> {
     let now = SystemClock.now();
     let mut tasks = match look(&list.at)? {
-        Some(look) => look.newest(&Owner::new(list.at.owner.as_str()), list.limit)?,
+        Some(look) => look.newest(&scope(&list.at), list.limit)?,
         None => Vec::new(),
     };
     tasks.retain(|task| !task.is_gone(now));
@@ -74,5 +74,8 @@ fn find(one: &One) -> Result<(Look, Task), Failure> {
 }
 
 fn scope(at: &Place) -> Scope {
-    Scope::Of(Owner::new(at.owner.as_str()))
+    match &at.owner {
+        Some(owner) => Scope::Of(Owner::new(owner.as_str())),
+        None => Scope::Anyone,
+    }
 }

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use outlast_engine::index::Index;
 use outlast_engine::store::{Position, Snapshot};
-use outlast_engine::{Owner, Scope, StoreError, Task, TaskId};
+use outlast_engine::{Scope, StoreError, Task, TaskId};
 use outlast_wire::Raw;
 use rusqlite::Connection;
 
 use super::error::OpenError;
+use super::fault::Fault;
 use super::file::{self, Found};
-use super::row::RowId;
+use super::row::{LAST_POSITION, RowId};
 use super::{body, connect, scan, schema};
 
 /// The tasks in a file as they were at one moment.
@@ -40,13 +41,31 @@ impl Look {
         Ok(Some(Self { connection, index }))
     }
 
-    /// Up to `limit` tasks of an owner, newest first.
-    pub fn newest(&self, owner: &Owner, limit: usize) -> Result<Vec<Task>, StoreError> {
-        let page = self.index.page(owner, None::<Position>, limit);
-        let ids = page.tasks.iter().map(Snapshot::id);
-        let scope = Scope::Of(owner.clone());
-        ids.filter_map(|id| self.task(&scope, id).transpose())
-            .collect()
+    /// Up to `limit` tasks in `scope`, newest first.
+    pub fn newest(&self, scope: &Scope, limit: usize) -> Result<Vec<Task>, StoreError> {
+        match scope {
+            Scope::Of(owner) => {
+                let page = self.index.page(owner, None::<Position>, limit);
+                let ids = page.tasks.iter().map(Snapshot::id);
+                ids.filter_map(|id| self.task(scope, id).transpose())
+                    .collect()
+            }
+            Scope::Anyone => self.newest_of_all(limit).map_err(|fault| fault.error()),
+        }
+    }
+
+    /// Walks over the whole file: nobody keeps a list of everybody's tasks.
+    fn newest_of_all(&self, limit: usize) -> Result<Vec<Task>, Fault> {
+        let newest = "SELECT row FROM tasks ORDER BY row & ?1 DESC LIMIT ?2";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = self.connection.prepare(newest)?;
+        let rows = statement.query_map([LAST_POSITION.cast_signed(), limit], |row| row.get(0))?;
+        let rows = rows.collect::<Result<Vec<i64>, _>>()?;
+        let tasks = rows
+            .into_iter()
+            .map(|row| scan::load(&self.connection, RowId(row)));
+        let tasks = tasks.collect::<Result<Vec<_>, _>>().map_err(body::fault)?;
+        Ok(tasks.into_iter().flatten().collect())
     }
 
     /// A task in `scope`.

@@ -48,8 +48,10 @@ fn a_look_into_a_file_changes_nothing_and_needs_no_lock() {
     let store = Sqlite::open_blocking(&path, SqliteOptions::default()).unwrap();
     let look = Look::at(&path).unwrap().unwrap();
     let owner = Owner::new("local");
-    let tasks = look.newest(&owner, 5).unwrap();
+    let tasks = look.newest(&Scope::Of(owner.clone()), 5).unwrap();
     assert_eq!(tasks.len(), 5);
+    assert_eq!(look.newest(&Scope::Anyone, 5).unwrap(), tasks);
+    assert_eq!(look.newest(&Scope::Anyone, 100).unwrap().len(), 8);
     let stranger = Scope::Of(Owner::new("eve"));
     assert!(look.task(&stranger, tasks[4].id).unwrap().is_none());
     assert!(look.body(&Scope::Of(owner), tasks[4].id).unwrap().is_some());

@@ -1,0 +1,45 @@
+//! The demo as a server: the sample tools over Streamable HTTP, for any MCP client.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use outlast::Tools;
+use outlast::engine::Engine;
+use outlast::front::{About, Front};
+use outlast::transport::http::{HttpOptions, serve};
+
+use super::narrate::say;
+use crate::exit::Failure;
+
+/// Serves until the user stops it.
+pub(super) async fn over_http(
+    engine: &Engine,
+    tools: Arc<Tools>,
+    address: SocketAddr,
+) -> Result<(), Failure> {
+    let about = About {
+        name: "outlast-demo".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        instructions: None,
+    };
+    let front = Front::new(engine.clone(), tools, about);
+    let options = HttpOptions {
+        bind: address,
+        ..HttpOptions::default()
+    };
+    let server = serve(front, options).await?;
+    let url = server.url();
+    println!("{url}");
+    say(format_args!(
+        "\nConnect an MCP client, for example VS Code with this .vscode/mcp.json:\n"
+    ));
+    say(format_args!(
+        "  {{ \"servers\": {{ \"outlast-demo\": {{ \"type\": \"http\", \"url\": \"{url}\" }} }} }}\n"
+    ));
+    say(format_args!(
+        "Ctrl-C stops it; what runs then has 10 s to finish."
+    ));
+    tokio::signal::ctrl_c().await?;
+    server.shutdown().await;
+    Ok(())
+}
