@@ -20,7 +20,7 @@ use crate::store::{Brief, Committed, Due, Feed, Page, Position, Snapshot, StoreE
 use crate::task::Task;
 
 use nodes::Nodes;
-use owners::Owners;
+use owners::{Listed, Owners};
 use shard::{Shard, Slot};
 
 /// Indexes over committed tasks. What is not admitted is not visible.
@@ -108,9 +108,12 @@ impl<C: Clone> Index<C> {
     }
 
     /// Makes a task visible for which room is held.
-    pub fn admit(&self, task: Task, position: Position, cold: C) -> Committed<Task> {
+    pub fn admit(&self, mut task: Task, position: Position, cold: C) -> Committed<Task> {
+        let listed = Listed::Open(task.id);
+        if let Some(owner) = self.owners.list(&task.owner, position, listed) {
+            task.share_owner(owner);
+        }
         let task = Arc::new(task);
-        self.owners.list(&task.owner, position, task.id);
         self.shard(task.id)
             .put(Slot::of(task.clone(), position, cold));
         Committed::confirmed_by_backend(task)
@@ -122,19 +125,24 @@ impl<C: Clone> Index<C> {
             Found::Open(task) => (task.id, &task.owner, &task.request_key, false),
             Found::Ended(brief) => (brief.id, &brief.owner, &brief.request_key, true),
         };
-        let owner = self
-            .owners
-            .restore(owner, key.as_deref(), position, id, ended);
+        let owner = self.owners.restore(owner, key.as_deref(), id, ended);
         self.retained.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(u64::from(!ended), Ordering::Relaxed);
         self.next_position
             .fetch_max(position.0 + 1, Ordering::Relaxed);
         let slot = match found {
-            Found::Open(task) => Slot::of(Arc::new(*task), position, cold),
+            Found::Open(mut task) => {
+                self.owners.list(&owner, position, Listed::Open(id));
+                task.share_owner(owner);
+                Slot::of(Arc::new(*task), position, cold)
+            }
             Found::Ended(mut brief) => {
-                brief.owner = owner;
+                brief.owner = owner.clone();
+                let brief = Arc::new(brief);
+                self.owners
+                    .list(&owner, position, Listed::Ended(brief.clone()));
                 Slot::Ended {
-                    brief: Arc::new(brief),
+                    brief,
                     position,
                     cold,
                 }
@@ -160,9 +168,10 @@ impl<C: Clone> Index<C> {
                     id: next.id,
                     expected,
                 })?;
-        if before.was_open && next.state.ending().is_some() {
-            self.open.fetch_sub(1, Ordering::Relaxed);
-            self.owners.ended(&next.owner);
+        if let Some(brief) = before.brief {
+            self.open
+                .fetch_sub(u64::from(before.was_open), Ordering::Relaxed);
+            self.owners.ended(before.position, brief, before.was_open);
         }
         self.nodes.tell_others(node, next.id);
         Ok(Replaced {
@@ -211,11 +220,12 @@ impl<C: Clone> Index<C> {
 
     /// Part of an owner's list.
     pub fn page(&self, owner: &Owner, after: Option<Position>, limit: usize) -> Page {
-        let (ids, next) = self.owners.page(owner, after, limit);
-        let tasks = ids
-            .into_iter()
-            .filter_map(|id| self.get(&Scope::Anyone, id))
-            .collect();
+        let (listed, next) = self.owners.page(owner, after, limit);
+        let tasks = listed.into_iter().filter_map(|listed| match listed {
+            Listed::Open(id) => self.get(&Scope::Anyone, id),
+            Listed::Ended(brief) => Some(Snapshot::Ended(Committed::confirmed_by_backend(brief))),
+        });
+        let tasks = tasks.collect();
         Page { tasks, next }
     }
 

@@ -3,12 +3,13 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::Arc;
 
 use super::lock;
 use crate::id::{Owner, TaskId};
 use crate::policy::Quota;
 use crate::runtime::Mutex;
-use crate::store::{Position, StoreError};
+use crate::store::{Brief, Position, StoreError};
 use crate::task::Task;
 
 #[derive(Debug)]
@@ -22,8 +23,15 @@ struct Holdings {
     /// Tasks that are visible or for which room is held.
     retained: u32,
     /// Visible tasks in the order they were created.
-    list: BTreeMap<Position, TaskId>,
+    list: BTreeMap<Position, Listed>,
     keys: HashMap<Box<str>, TaskId>,
+}
+
+/// A task in a list. What has ended is at hand, so that a page of it is read in one place.
+#[derive(Clone, Debug)]
+pub(super) enum Listed {
+    Open(TaskId),
+    Ended(Arc<Brief>),
 }
 
 impl Default for Owners {
@@ -82,10 +90,13 @@ impl Owners {
         }
     }
 
-    pub(super) fn list(&self, owner: &Owner, position: Position, id: TaskId) {
-        if let Some(held) = lock(self.shard(owner)).get_mut(owner) {
-            held.list.insert(position, id);
-        }
+    /// Adds a task to the list of its owner, if there is room held for it; returns the owner as it is
+    /// known here, so that its name is kept once.
+    pub(super) fn list(&self, owner: &Owner, position: Position, listed: Listed) -> Option<Owner> {
+        let mut shard = lock(self.shard(owner));
+        let known = shard.get_key_value(owner)?.0.clone();
+        shard.get_mut(owner)?.list.insert(position, listed);
+        Some(known)
     }
 
     pub(super) fn unlist(&self, owner: &Owner, position: Position) {
@@ -94,23 +105,32 @@ impl Owners {
         }
     }
 
-    pub(super) fn ended(&self, owner: &Owner) {
+    /// Lists a task as ended, and counts its end if it was open before.
+    pub(super) fn ended(&self, position: Position, brief: Arc<Brief>, was_open: bool) {
+        let owner = &brief.owner;
         let mut shard = lock(self.shard(owner));
         let Some(held) = shard.get_mut(owner) else {
             return;
         };
-        held.open -= 1;
+        held.open -= u32::from(was_open);
+        // It may have been removed meanwhile, and of two changes the later may come first.
+        let newer = |listed: &Listed| match listed {
+            Listed::Open(_) => true,
+            Listed::Ended(known) => known.revision < brief.revision,
+        };
+        if let Some(listed) = held.list.get_mut(&position).filter(|listed| newer(listed)) {
+            *listed = Listed::Ended(brief.clone());
+        }
         if held.is_nothing() {
             shard.remove(owner);
         }
     }
 
-    /// Adds a task found in a file; returns the owner as it is known here, so that its name is kept once.
+    /// Holds room for a task found in a file; returns the owner as it is known here.
     pub(super) fn restore(
         &self,
         owner: &Owner,
         key: Option<&str>,
-        position: Position,
         id: TaskId,
         ended: bool,
     ) -> Owner {
@@ -119,9 +139,7 @@ impl Owners {
             Entry::Occupied(entry) => entry,
             Entry::Vacant(entry) => entry.insert_entry(Holdings::default()),
         };
-        let held = entry.get_mut();
-        held.hold(key, id, !ended);
-        held.list.insert(position, id);
+        entry.get_mut().hold(key, id, !ended);
         entry.key().clone()
     }
 
@@ -131,7 +149,7 @@ impl Owners {
         owner: &Owner,
         after: Option<Position>,
         limit: usize,
-    ) -> (Vec<TaskId>, Option<Position>) {
+    ) -> (Vec<Listed>, Option<Position>) {
         let shard = lock(self.shard(owner));
         let Some(held) = shard.get(owner) else {
             return (Vec::new(), None);
@@ -139,12 +157,12 @@ impl Owners {
         let before = after.unwrap_or(Position(u64::MAX));
         let mut rest = held.list.range(..before).rev();
         let mut last = None;
-        let ids = rest.by_ref().take(limit).map(|(position, id)| {
+        let page = rest.by_ref().take(limit).map(|(position, listed)| {
             last = Some(*position);
-            *id
+            listed.clone()
         });
-        let ids = ids.collect();
-        (ids, rest.next().and(last))
+        let page = page.collect();
+        (page, rest.next().and(last))
     }
 
     pub(super) fn usage(&self, owner: &Owner) -> (u32, u32) {

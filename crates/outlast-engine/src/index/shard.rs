@@ -38,7 +38,10 @@ pub(super) enum Slot<C> {
 
 pub(super) struct Before<C> {
     pub(super) was_open: bool,
+    pub(super) position: Position,
     pub(super) cold: C,
+    /// What is at hand of the task now, if it has ended.
+    pub(super) brief: Option<Arc<Brief>>,
 }
 
 impl<C> Default for Shard<C> {
@@ -75,20 +78,41 @@ impl<C> Shard<C> {
         next: &Arc<Task>,
         cold: impl FnOnce(&Arc<Task>, &C) -> C,
     ) -> Option<Before<C>> {
-        let slot = self.remove(next.id, expected)?;
-        let was_open = matches!(slot, Slot::Open { .. });
+        let id = next.id;
+        let slot = self.find(id).filter(|slot| slot.revision() == expected)?;
+        let (was_open, due) = (matches!(slot, Slot::Open { .. }), slot.due());
         let position = slot.position();
         let standing = slot.offer_standing_after(next);
-        let before = slot.into_cold();
-        let cold = cold(next, &before);
-        let mut slot = Slot::of(next.clone(), position, cold);
+        let made = cold(next, slot.cold());
+        let mut slot = Slot::of(next.clone(), position, made);
         if let Slot::Open { offered, .. } = &mut slot {
             *offered = standing;
         }
-        self.put(slot);
+        let brief = match &slot {
+            Slot::Open { .. } => None,
+            Slot::Ended { brief, .. } => Some(brief.clone()),
+        };
+        // Most changes move no deadline.
+        if slot.due() != due {
+            self.due.remove(&(due, id));
+            self.due.insert((slot.due(), id));
+        }
+        let (from, to) = match was_open {
+            true => (&mut self.open, &mut self.ended),
+            false => (&mut self.ended, &mut self.open),
+        };
+        let before = match was_open == brief.is_none() {
+            true => from.insert(id, slot),
+            false => {
+                to.insert(id, slot);
+                from.remove(&id)
+            }
+        };
         Some(Before {
             was_open,
-            cold: before,
+            position,
+            cold: before?.into_cold(),
+            brief,
         })
     }
 

@@ -19,24 +19,27 @@ pub enum Snapshot {
 }
 
 /// What is kept at hand of a task that has ended.
+// In the order of use: whoever looks a task up among a million asks whose it is and whether its time
+// is over, and finds both where it finds the counter of those who share this.
 #[derive(Clone, Debug, PartialEq)]
+#[repr(C)]
 pub struct Brief {
-    /// The task.
-    pub id: TaskId,
     /// Whose task it is.
     pub owner: Owner,
+    /// When it was accepted.
+    pub created: Timestamp,
+    /// From creation to expiry, in milliseconds.
+    pub ttl: u64,
+    /// The task.
+    pub id: TaskId,
     /// The key under which its creator may ask for it again.
     pub request_key: Option<Arc<str>>,
     /// How it ended.
     pub ending: Ending,
     /// A sentence about the ending.
     pub message: Option<Arc<str>>,
-    /// When it was accepted.
-    pub created: Timestamp,
     /// When it ended.
     pub updated: Timestamp,
-    /// From creation to expiry, in milliseconds.
-    pub ttl: u64,
     /// How often its caller should look, in milliseconds.
     pub poll_interval: u32,
     /// How often it was stored.

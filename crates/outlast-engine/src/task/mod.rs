@@ -3,20 +3,21 @@
 //! The only code that changes a task is [`transition`](crate::transition). Encoding lives in the wire
 //! crate, durability in stores.
 
+mod asked;
 mod lifetime;
 mod state;
 mod timeline;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
-use crate::ask::{Answer, Outstanding};
-use crate::id::{AskKey, Attempt, NodeId, Owner, Revision, TaskId};
+use crate::ask::Outstanding;
+use crate::id::{Attempt, NodeId, Owner, Revision, TaskId};
 use crate::origin::Origin;
 
+pub use asked::{Asked, Questions};
 pub use lifetime::{Keep, Lifetime};
 pub use state::State;
 pub use timeline::{Happening, Moment, Timeline};
@@ -76,15 +77,6 @@ pub struct CancelIntent {
 /// Opaque bytes of a runner that can re-attach: an upstream task, a sealed request state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handle(pub Arc<[u8]>);
-
-/// The memory of a task's questions.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Asked {
-    /// Every key ever used, answered or not.
-    pub keys: Arc<BTreeSet<AskKey>>,
-    /// Answers that are stored but that the runner has not confirmed.
-    pub answers: Arc<BTreeMap<AskKey, Answer>>,
-}
 
 /// What a stored row says cannot be a task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -172,6 +164,12 @@ impl Task {
             State::AwaitingInput(outstanding) => Some(outstanding),
             State::Working | State::Ended(_) => None,
         }
+    }
+
+    /// Names the owner by a value that others share, so that the name is kept once.
+    pub(crate) fn share_owner(&mut self, owner: Owner) {
+        debug_assert_eq!(self.0.owner, owner);
+        self.0.owner = owner;
     }
 
     pub(crate) fn into_fields(self) -> Fields {

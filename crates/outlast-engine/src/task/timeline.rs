@@ -84,6 +84,8 @@ impl Timeline {
             self.moments.remove(1);
             self.dropped = self.dropped.saturating_add(1);
         }
+        // Most histories have few entries and are kept for long.
+        self.moments.reserve_exact(1);
         self.moments.push(Moment { at, what });
     }
 }

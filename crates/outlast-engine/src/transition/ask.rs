@@ -1,7 +1,6 @@
 //! Questions and answers: a key is used once, an answer is kept until the runner confirms it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
@@ -20,7 +19,7 @@ pub(super) fn ask(
     if fields.asked.keys.len() >= limit {
         return Err(Refused::TooManyQuestions { limit });
     }
-    if !Arc::make_mut(&mut fields.asked.keys).insert(key.clone()) {
+    if !fields.asked.change().keys.insert(key.clone()) {
         return Err(Refused::KeyReused(key));
     }
     let mut open = questions(&fields);
@@ -52,7 +51,7 @@ pub(super) fn answer(
     open.retain(|(key, _)| match given.remove(key) {
         None => true,
         Some(answer) => {
-            Arc::make_mut(&mut fields.asked.answers).insert(key.clone(), answer);
+            fields.asked.change().answers.insert(key.clone(), answer);
             fields.timeline.note(now, Happening::Answered(key.clone()));
             effects.push(Effect::Deliver(key.clone()));
             false
@@ -69,6 +68,6 @@ pub(super) fn confirm(mut fields: Fields, key: &AskKey, now: Timestamp) -> Resul
     if !fields.asked.answers.contains_key(key) {
         return Err(Refused::NotOutstanding);
     }
-    Arc::make_mut(&mut fields.asked.answers).remove(key);
+    fields.asked.change().answers.remove(key);
     Ok(stored(fields, None, Vec::new(), now))
 }

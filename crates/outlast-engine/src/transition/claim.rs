@@ -1,7 +1,5 @@
 //! A takeover after the executor died: a new attempt, so that whatever the old one still says is refused.
 
-use std::sync::Arc;
-
 use outlast_wire::Timestamp;
 
 use super::{Effect, Refused, Step, Takeover, questions, stored, wait_for};
@@ -23,7 +21,7 @@ pub(super) fn claim(
         for (key, _) in questions(&fields) {
             fields.timeline.note(now, Happening::Withdrawn(key));
         }
-        Arc::make_mut(&mut fields.asked.answers).clear();
+        fields.asked.forget_answers();
         wait_for(&mut fields, Vec::new(), now);
         fields.handle = None;
         fields.message = None;

@@ -1,7 +1,5 @@
 //! The end of a task: the outcome is summed up once, and everything that was open is closed.
 
-use std::sync::Arc;
-
 use outlast_wire::Timestamp;
 
 use super::{Effect, Step, stored, wait_for};
@@ -11,7 +9,7 @@ use crate::task::{Fields, Happening, Keep, State};
 pub(super) fn end(mut fields: Fields, outcome: Outcome, now: Timestamp) -> Step {
     wait_for(&mut fields, Vec::new(), now);
     fields.state = State::Ended(outcome.ending());
-    fields.asked.answers = Arc::default();
+    fields.asked.forget_answers();
     fields.handle = None;
     // The last word of the work is no description of its end.
     fields.message = outcome.message();

@@ -23,8 +23,8 @@ impl Model {
         let open = task.outstanding().into_iter().flat_map(|open| open.iter());
         Self {
             open: open.map(|(key, _)| key.clone()).collect(),
-            used: (*task.asked.keys).clone(),
-            kept: (*task.asked.answers).clone(),
+            used: task.asked.keys.clone(),
+            kept: task.asked.answers.clone(),
         }
     }
 

@@ -94,18 +94,14 @@ pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
         message: cells.shared(Column::Message)?,
         cancel,
         handle: cells.maybe_bytes(Column::Handle)?.map(Handle),
-        asked: Asked {
-            keys: Arc::new(
-                cells
-                    .json(Column::Asked, text::read_asked)?
-                    .unwrap_or_default(),
-            ),
-            answers: Arc::new(
-                cells
-                    .json(Column::Answers, text::read_answers)?
-                    .unwrap_or_default(),
-            ),
-        },
+        asked: Asked::new(
+            cells
+                .json(Column::Asked, text::read_asked)?
+                .unwrap_or_default(),
+            cells
+                .json(Column::Answers, text::read_answers)?
+                .unwrap_or_default(),
+        ),
         timeline: timeline.unwrap_or_default(),
     };
     Task::restore(fields).map_err(|error| cells.nonsense(error.what))
