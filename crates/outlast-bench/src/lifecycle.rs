@@ -23,14 +23,16 @@ pub(crate) fn on_disk(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-/// Beside a manager that is new for every batch, so that it has next to nothing to sweep.
+/// Both are new for every batch, so that the peer has next to nothing to sweep.
 fn beside_nothing(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
-    let ours = stage.runtime.block_on(Subject::memory())?;
+    let fresh = || stage.runtime.block_on(Subject::memory());
     for callers in CALLERS {
         let batch = (callers * 2).max(128);
         let turn = stage.scale.turn;
         let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| match side {
-            0 => pace(stage.runtime, callers, batch, turn, || ours.clone()),
+            0 => pace(stage.runtime, callers, batch, turn, || {
+                fresh().expect("an empty store opens")
+            }),
             _ => pace(stage.runtime, callers, batch, turn, Peer::new),
         });
         table.row(row(
