@@ -5,6 +5,7 @@
 
 mod board;
 mod errors;
+mod filter;
 mod follow;
 mod legacy;
 mod peer;
@@ -22,6 +23,7 @@ use serde_json::json;
 use crate::tools::Tools;
 
 pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
+pub use filter::{Filter, Incoming, Next, Reply};
 pub(crate) use peer::Peer;
 pub use session::{Session, SessionId};
 
@@ -30,6 +32,7 @@ pub struct Front {
     pub(crate) engine: Engine,
     pub(crate) tools: Arc<Tools>,
     pub(crate) about: About,
+    pub(crate) filters: Vec<Arc<dyn Filter>>,
     /// Which session hears of a task that runs or waits: the one that made it.
     followers: Mutex<HashMap<TaskId, SessionId>>,
 }
@@ -48,11 +51,23 @@ pub struct About {
 impl Front {
     /// A front for `tools`, which the engine runs under [`RUNNER`].
     pub fn new(engine: Engine, tools: Arc<Tools>, about: About) -> Arc<Self> {
+        Self::filtered(engine, tools, about, Vec::new())
+    }
+
+    /// The same with filters around every request, the outermost first.
+    pub fn filtered(
+        engine: Engine,
+        tools: Arc<Tools>,
+        about: About,
+        filters: Vec<Arc<dyn Filter>>,
+    ) -> Arc<Self> {
+        let followers = Mutex::default();
         Arc::new(Self {
             engine,
             tools,
             about,
-            followers: Mutex::default(),
+            filters,
+            followers,
         })
     }
 

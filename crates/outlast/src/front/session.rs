@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use outlast_engine::{AskKey, Owner, Scope, TaskId};
+use outlast_engine::{Answer, AskKey, Owner, Scope, TaskId};
 use outlast_wire::envelope::Id;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use super::follow::Shown;
 use super::{Board, Front, Peer, StreamId};
@@ -29,7 +29,7 @@ struct State {
     /// Requests that can be cancelled, by their id.
     in_flight: HashMap<Id, oneshot::Sender<()>>,
     /// Calls that are no tasks, by the id that their questions carry.
-    calls: HashMap<TaskId, tokio::sync::mpsc::UnboundedSender<(AskKey, outlast_engine::Answer)>>,
+    calls: HashMap<TaskId, mpsc::UnboundedSender<(AskKey, Answer)>>,
     /// Streams on which somebody waits for the outcome of a task.
     waits: BTreeMap<TaskId, Vec<StreamId>>,
     /// Tasks that this session hears of, and what its client was told of each last.
@@ -41,6 +41,39 @@ struct State {
 struct Asked {
     line: Arc<str>,
     sent_on: Option<StreamId>,
+}
+
+/// That somebody waits for a task on a stream.
+pub(crate) struct Waits<'a> {
+    session: &'a Session,
+    task: TaskId,
+    stream: StreamId,
+}
+
+/// Answers to the questions of a call that is no task.
+pub(crate) struct Answers<'a> {
+    session: &'a Session,
+    call: TaskId,
+    told: mpsc::UnboundedReceiver<(AskKey, Answer)>,
+}
+
+impl Answers<'_> {
+    /// The next answer.
+    pub(crate) async fn next(&mut self) -> Option<(AskKey, Answer)> {
+        self.told.recv().await
+    }
+}
+
+impl Drop for Answers<'_> {
+    fn drop(&mut self) {
+        self.session.state().calls.remove(&self.call);
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.session.wait_ends(self.task, self.stream);
+    }
 }
 
 impl SessionId {
@@ -101,18 +134,16 @@ impl Session {
         }
     }
 
-    /// Registers a call that is no task: answers to its questions arrive at the receiver.
-    pub(crate) fn expect_answers(
-        &self,
-        call: TaskId,
-    ) -> tokio::sync::mpsc::UnboundedReceiver<(AskKey, outlast_engine::Answer)> {
-        let (tell, told) = tokio::sync::mpsc::unbounded_channel();
+    /// Registers a call that is no task, as long as what is returned lives: answers to its questions arrive
+    /// there.
+    pub(crate) fn expect_answers(&self, call: TaskId) -> Answers<'_> {
+        let (tell, told) = mpsc::unbounded_channel();
         self.state().calls.insert(call, tell);
-        told
-    }
-
-    pub(crate) fn forget_call(&self, call: TaskId) {
-        self.state().calls.remove(&call);
+        Answers {
+            session: self,
+            call,
+            told,
+        }
     }
 
     /// Hands an answer to a call that is no task; gives it back if there is none of that id.
@@ -120,8 +151,8 @@ impl Session {
         &self,
         call: TaskId,
         key: AskKey,
-        answer: outlast_engine::Answer,
-    ) -> Option<(AskKey, outlast_engine::Answer)> {
+        answer: Answer,
+    ) -> Option<(AskKey, Answer)> {
         match self.state().calls.get(&call) {
             Some(tell) => {
                 let _ = tell.send((key, answer));
@@ -131,13 +162,19 @@ impl Session {
         }
     }
 
-    /// Somebody waits for the outcome of `task` on `stream`: its questions can travel there (BR-IN-2).
-    pub(crate) fn wait_begins(&self, task: TaskId, stream: StreamId) {
+    /// Somebody waits for the outcome of `task` on `stream`, as long as what is returned lives: its questions
+    /// can travel there (BR-IN-2).
+    pub(crate) fn wait_on(&self, task: TaskId, stream: StreamId) -> Waits<'_> {
         self.state().waits.entry(task).or_default().push(stream);
         self.deliver(|of| of == task);
+        Waits {
+            session: self,
+            task,
+            stream,
+        }
     }
 
-    pub(crate) fn wait_ends(&self, task: TaskId, stream: StreamId) {
+    fn wait_ends(&self, task: TaskId, stream: StreamId) {
         let mut state = self.state();
         if let Some(streams) = state.waits.get_mut(&task) {
             streams.retain(|found| *found != stream);

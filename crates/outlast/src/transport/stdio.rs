@@ -62,23 +62,20 @@ async fn read_lines(
         if bytes.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let session = session.clone();
-        // Calls and waits spawn their own work: what runs here ends soon, and the order of short requests
-        // is kept by nobody.
-        handling.spawn(async move { handle(&session, stream, &bytes, &limits).await });
-    }
-}
-
-async fn handle(session: &Arc<Session>, stream: StreamId, bytes: &[u8], limits: &Limits) {
-    match Message::parse(bytes.trim_ascii_end(), limits) {
-        Ok(message) => session.receive(message, stream).await,
-        // A broken answer is not answered.
-        Err(malformed) if malformed.sort == Sort::Answer => {}
-        Err(malformed) => {
-            let error = malformed.to_error().to_raw();
-            session
-                .board
-                .send(stream, write::error(malformed.id.as_ref(), error.borrow()));
+        match Message::parse(bytes.trim_ascii_end(), &limits) {
+            Ok(message) => {
+                if let Some(work) = session.receive(message, stream).await {
+                    handling.spawn(work);
+                }
+            }
+            // A broken answer is not answered.
+            Err(malformed) if malformed.sort == Sort::Answer => {}
+            Err(malformed) => {
+                let error = malformed.to_error().to_raw();
+                session
+                    .board
+                    .send(stream, write::error(malformed.id.as_ref(), error.borrow()));
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use outlast::engine::{Engine, MemoryStore, Store};
-use outlast::front::{About, Front, RUNNER};
+use outlast::front::{About, Filter, Front, RUNNER};
 use outlast::tools::Hints;
 use outlast::wire::Timestamp;
 use outlast::{TaskSupport, Tool, Tools, text};
@@ -40,6 +40,14 @@ impl Client {
     }
 
     pub(crate) async fn connect(store: Arc<dyn Store>, tools: Tools) -> Self {
+        Self::filtered(store, tools, Vec::new()).await
+    }
+
+    pub(crate) async fn filtered(
+        store: Arc<dyn Store>,
+        tools: Tools,
+        filters: Vec<Arc<dyn Filter>>,
+    ) -> Self {
         let tools = Arc::new(tools);
         let builder = Engine::builder(store)
             .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
@@ -50,7 +58,7 @@ impl Client {
             version: "1".into(),
             instructions: None,
         };
-        let front = Front::new(engine.clone(), tools, about);
+        let front = Front::filtered(engine.clone(), tools, about, filters);
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(async move {

@@ -9,5 +9,6 @@ mod asks;
 mod bad_input;
 mod calls;
 mod client;
+mod filters;
 mod handshake;
 mod tasks;

@@ -1,38 +1,40 @@
 //! `tools/call`: one way to run it, two ways to deliver it (S2-11, S2-38).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use outlast_engine::engine::{Event, NewCall, RunningCall};
 use outlast_engine::{Accepts, Committed, Outcome, Task};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::v1::{TaskRequest, TaskSupport};
-use outlast_wire::{Raw, RawRef, Status, codes, meta, notice, v1};
+use outlast_wire::{Raw, Status, codes, meta, notice, v1};
 
-use super::Reply;
 use crate::front::errors::to_wire;
 use crate::front::follow::{progress_params, question_id};
-use crate::front::{RUNNER, Session, StreamId};
+use crate::front::{RUNNER, Reply, Session, StreamId};
 use crate::tools::Tool;
 
 impl Session {
     pub(super) async fn call_tool(
         self: &Arc<Self>,
-        id: &Id,
-        params: Option<RawRef<'_>>,
+        params: Option<Raw>,
         tasks: bool,
         stream: StreamId,
     ) -> Reply {
         let Some(params) = params else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
-        let Some(name) = outlast_wire::tool::called(params) else {
+        let Some(name) = outlast_wire::tool::called(params.borrow()) else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
         let Some(tool) = self.front.tools.get(&name) else {
             return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));
         };
         // V1-CAP-11: without the capability, `task` is not even looked at.
-        let wish = match tasks.then(|| TaskRequest::read(Some(params))).transpose() {
+        let wish = match tasks
+            .then(|| TaskRequest::read(Some(params.borrow())))
+            .transpose()
+        {
             Ok(wish) => wish.flatten(),
             Err(error) => return Reply::from(error),
         };
@@ -49,30 +51,27 @@ impl Session {
             }
             _ => {}
         }
-        let mut call = self.new_call(tool, params);
+        let token = meta::progress_token(params.borrow());
+        let mut call = self.new_call(tool, params.clone(), token.as_ref());
         match wish {
             Some(wish) => {
                 call.ttl = wish.ttl_ms;
                 self.create(call, tool.immediate_response()).await
             }
             None => match self.front.engine.start(call) {
-                Ok(running) => {
-                    let token = meta::progress_token(params);
-                    tokio::spawn(self.clone().run_plainly(id.clone(), running, token, stream));
-                    Reply::Later
-                }
+                Ok(running) => self.run_plainly(running, token, stream).await,
                 Err(error) => Reply::from(to_wire(&error)),
             },
         }
     }
 
-    fn new_call(&self, tool: &Tool, params: RawRef<'_>) -> NewCall {
+    fn new_call(&self, tool: &Tool, params: Raw, token: Option<&Id>) -> NewCall {
         let accepts = self.peer().map_or(Accepts::NONE, |peer| peer.accepts());
         let mut origin = self
             .front
             .tools
-            .origin(RUNNER, tool.name(), params.to_raw(), accepts);
-        origin.progress_token = meta::progress_token(params).map(|token| token.to_raw());
+            .origin(RUNNER, tool.name(), params, accepts);
+        origin.progress_token = token.map(Id::to_raw);
         NewCall::new(self.owner.clone(), origin)
     }
 
@@ -91,18 +90,17 @@ impl Session {
     }
 
     /// Runs a call whose caller waits: progress and questions travel before the answer, on its stream.
+    /// Dropping this stops the work.
     async fn run_plainly(
-        self: Arc<Self>,
-        id: Id,
+        &self,
         mut running: RunningCall,
         token: Option<Id>,
         stream: StreamId,
-    ) {
+    ) -> Reply {
         let call = running.id();
-        let mut cancelled = self.begin(&id);
         let mut answers = self.expect_answers(call);
-        let mut asked = std::collections::BTreeSet::new();
-        let outcome = loop {
+        let mut asked = BTreeSet::new();
+        loop {
             tokio::select! {
                 biased;
                 event = running.event() => match event {
@@ -123,21 +121,13 @@ impl Session {
                         }
                     }
                     Some(Event::Stored(_)) => {}
-                    None => break Some(running.outcome().await),
+                    None => return delivered(running.outcome().await),
                 },
-                Some((key, answer)) = answers.recv() => {
+                Some((key, answer)) = answers.next() => {
                     // A question that is not open any more takes no answer.
                     let _ = running.answer([(key, answer)].into()).await;
                 }
-                Ok(()) = &mut cancelled => break None,
             }
-        };
-        self.done(&id);
-        self.forget_call(call);
-        match outcome {
-            Some(outcome) => self.reply(&id, stream, delivered(outcome)),
-            // V1-CANC-3: stopped, and no answer.
-            None => self.board.end(stream),
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use outlast_wire::{Raw, RawRef, codes, v1};
 
-use super::Reply;
-use crate::front::{Peer, Session};
+use crate::front::{Peer, Reply, Session};
 
 impl Session {
     pub(super) async fn initialize(&self, params: Option<RawRef<'_>>) -> Reply {

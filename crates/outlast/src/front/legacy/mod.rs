@@ -9,46 +9,69 @@ mod wait;
 use std::sync::Arc;
 
 use outlast_engine::Answer;
-use outlast_wire::envelope::{self, ErrorObject, Id, Message, write};
+use outlast_wire::envelope::{self, Id, Message, write};
 use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::follow::answered;
-use super::{Session, StreamId};
-
-/// What becomes of a request.
-pub(crate) enum Reply {
-    /// This is the result.
-    Result(Raw),
-    /// This is the error object.
-    Error(Raw),
-    /// Somebody else answers later, or nobody does.
-    Later,
-}
-
-impl From<ErrorObject> for Reply {
-    fn from(error: ErrorObject) -> Self {
-        Self::Error(error.to_raw())
-    }
-}
+use super::{Incoming, Next, Reply, Session, StreamId};
 
 impl Session {
     /// Handles one message. The answer to a request goes onto `stream`.
-    pub(crate) async fn receive(self: &Arc<Self>, message: Message<'_>, stream: StreamId) {
+    ///
+    /// A request is known when this returns, so that whoever cancels it in the next message finds it;
+    /// its work is the future that is returned.
+    pub(crate) async fn receive<'a>(
+        self: &Arc<Self>,
+        message: Message<'a>,
+        stream: StreamId,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
         match message {
-            Message::Request(request) => {
-                let reply = self
-                    .request(&request.id, &request.method, request.params, stream)
-                    .await;
-                self.reply(&request.id, stream, reply);
-            }
+            Message::Request(request) => return Some(self.take(request, stream)),
             Message::Notification(notification) => {
+                for filter in &self.front.filters {
+                    filter.notification(
+                        &notification.method,
+                        notification.params.map(RawRef::as_str),
+                    );
+                }
                 self.notified(&notification.method, notification.params);
             }
             Message::Response(response) => self.answer(response).await,
         }
+        None
     }
 
-    pub(crate) fn reply(&self, id: &Id, stream: StreamId, reply: Reply) {
+    /// The work of one request, to its answer. Cancelling the request drops it (V1-CANC-3).
+    fn take(
+        self: &Arc<Self>,
+        request: envelope::Request<'_>,
+        stream: StreamId,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let cancelled = self.begin(&request.id);
+        let id = request.id;
+        let incoming = Incoming {
+            method: request.method.into_owned(),
+            params: request.params.map(RawRef::to_raw),
+            owner: self.owner.clone(),
+        };
+        let session = self.clone();
+        async move {
+            let next = Next {
+                filters: &session.front.filters,
+                session: &session,
+                stream,
+            };
+            let reply = tokio::select! {
+                biased;
+                reply = next.run(incoming) => reply,
+                Ok(()) = cancelled => Reply::Nothing,
+            };
+            session.done(&id);
+            session.reply(&id, stream, reply);
+        }
+    }
+
+    fn reply(&self, id: &Id, stream: StreamId, reply: Reply) {
         match reply {
             Reply::Result(result) => self
                 .board
@@ -57,17 +80,18 @@ impl Session {
                 self.board
                     .finish(stream, write::error(Some(id), error.borrow()));
             }
-            Reply::Later => {}
+            Reply::Nothing => self.board.end(stream),
         }
     }
 
-    async fn request(
+    /// Answers a request that has passed every filter.
+    pub(in crate::front) async fn handle(
         self: &Arc<Self>,
-        id: &Id,
-        method: &str,
-        params: Option<RawRef<'_>>,
+        request: Incoming,
         stream: StreamId,
     ) -> Reply {
+        let method = request.method.as_str();
+        let params = request.params.as_ref().map(Raw::borrow);
         match method {
             "ping" => return Reply::Result(empty()),
             v1::method::INITIALIZE => return self.initialize(params).await,
@@ -82,11 +106,12 @@ impl Session {
         match (method, tasks) {
             (outlast_wire::tool::LIST, _) => self.list_tools(tasks.is_some(), params),
             (outlast_wire::tool::CALL, _) => {
-                self.call_tool(id, params, tasks.is_some(), stream).await
+                self.call_tool(request.params, tasks.is_some(), stream)
+                    .await
             }
             ("logging/setLevel", _) => Reply::Result(empty()),
             (v1::method::GET, Some(_)) => self.get_task(params).await,
-            (v1::method::RESULT, Some(_)) => self.task_result(id, params, stream).await,
+            (v1::method::RESULT, Some(_)) => self.task_result(params, stream).await,
             (v1::method::LIST, Some(tasks)) if tasks.list => self.list_tasks(params).await,
             (v1::method::CANCEL, Some(_)) => self.cancel_task(params).await,
             _ => Reply::from(codes::method_not_found(method)),

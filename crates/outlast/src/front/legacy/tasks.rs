@@ -4,9 +4,8 @@ use outlast_engine::TaskId;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{RawRef, codes, params, v1};
 
-use super::Reply;
-use crate::front::Session;
 use crate::front::errors::to_wire;
+use crate::front::{Reply, Session};
 
 impl Session {
     /// V1-GET-1, V1-GET-5, V1-META-6.

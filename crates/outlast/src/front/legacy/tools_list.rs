@@ -4,8 +4,7 @@ use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes, params};
 use serde_json::json;
 
-use super::Reply;
-use crate::front::Session;
+use crate::front::{Reply, Session};
 
 impl Session {
     pub(super) fn list_tools(&self, tasks: bool, params: Option<RawRef<'_>>) -> Reply {

@@ -5,18 +5,16 @@ use std::sync::Arc;
 use outlast_engine::engine::{EngineError, Settled};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Ending, TaskId};
-use outlast_wire::envelope::Id;
 use outlast_wire::{RawRef, codes, v1};
 
-use super::Reply;
 use super::tasks::named;
 use crate::front::errors::to_wire;
-use crate::front::{Session, StreamId};
+use crate::front::{Reply, Session, StreamId};
 
 impl Session {
+    /// Waits on behalf of one request. Cancelling that request drops this and nothing else (V1-CANCEL-11).
     pub(super) async fn task_result(
         self: &Arc<Self>,
-        id: &Id,
         params: Option<RawRef<'_>>,
         stream: StreamId,
     ) -> Reply {
@@ -25,38 +23,20 @@ impl Session {
             Err(error) => return Reply::from(error),
         };
         match self.front.engine.outcome(&self.scope(), task).await {
-            Ok(Some(settled)) => outcome(task, Ok(settled)),
-            Ok(None) => {
-                tokio::spawn(self.clone().wait(id.clone(), task, stream));
-                Reply::Later
-            }
-            Err(error) => Reply::from(to_wire(&error)),
+            Ok(Some(settled)) => return outcome(task, Ok(settled)),
+            Ok(None) => {}
+            Err(error) => return Reply::from(to_wire(&error)),
         }
-    }
-
-    /// Waits on behalf of one request. Cancelling that request ends the wait and nothing else (V1-CANCEL-11).
-    async fn wait(self: Arc<Self>, id: Id, task: TaskId, stream: StreamId) {
-        let cancelled = self.begin(&id);
         self.board.prime(stream);
         // Questions of a task that an earlier life of this server began are heard of from here on.
-        self.front.follow(&self, task, None);
-        self.wait_begins(task, stream);
-        let scope = self.scope();
-        tokio::select! {
-            settled = self.front.engine.wait(&scope, task) => {
-                // Whoever has the result may leave: the news comes first.
-                if let Ok(settled) = &settled {
-                    self.hear(&Snapshot::Ended(settled.brief.clone()));
-                }
-                self.wait_ends(task, stream);
-                self.done(&id);
-                self.reply(&id, stream, outcome(task, settled));
-            }
-            Ok(()) = cancelled => {
-                self.wait_ends(task, stream);
-                self.board.end(stream);
-            }
+        self.front.follow(self, task, None);
+        let _waits = self.wait_on(task, stream);
+        let settled = self.front.engine.wait(&self.scope(), task).await;
+        // Whoever has the result may leave: the news comes first.
+        if let Ok(settled) = &settled {
+            self.hear(&Snapshot::Ended(settled.brief.clone()));
         }
+        outcome(task, settled)
     }
 }
 

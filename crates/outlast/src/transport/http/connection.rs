@@ -63,6 +63,8 @@ pub(super) async fn serve(
     let mut connection = pin!(
         http1::Builder::new()
             .max_buf_size(HEAD)
+            // Answers are small: one buffer is written faster than a list of two.
+            .writev(false)
             .serve_connection(TokioIo::new(stream), service)
     );
     let mut tick = interval(endpoint.options.patience / 2);

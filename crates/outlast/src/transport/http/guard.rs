@@ -2,9 +2,11 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
+};
 use outlast_engine::Owner;
-use outlast_wire::{headers, version};
+use outlast_wire::version;
 
 use super::options::{self, HttpOptions};
 use super::refused::Refused;
@@ -145,7 +147,7 @@ pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
 
 /// Checks the version that a request names; without one, that of its session holds (V1-HTTP-9, V1-HTTP-11).
 pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
-    match headers.get(headers::PROTOCOL_VERSION) {
+    match headers.get(PROTOCOL_VERSION) {
         None => Ok(()),
         Some(stated) => match version::LEGACY_VERSIONS.iter().any(|known| stated == known) {
             true => Ok(()),
@@ -185,6 +187,10 @@ fn is_loopback(host: &str) -> bool {
     }
 }
 
+// The names of the wire crate as hyper looks them up: without a pass over their letters.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
 #[cfg(test)]
 mod tests {
     use super::super::options::Token;
@@ -205,6 +211,13 @@ mod tests {
 
     fn admit(guard: &Guard, pairs: &[(&'static str, &'static str)]) -> Result<Caller, Refused> {
         guard.admit(&"/mcp".parse().unwrap(), &headers(pairs))
+    }
+
+    #[test]
+    fn the_names_of_headers_are_those_of_the_wire() {
+        use outlast_wire::headers;
+        assert!(headers::SESSION_ID.eq_ignore_ascii_case(SESSION_ID.as_str()));
+        assert!(headers::PROTOCOL_VERSION.eq_ignore_ascii_case(PROTOCOL_VERSION.as_str()));
     }
 
     #[test]

@@ -47,7 +47,8 @@ impl Endpoint {
                 self.request(&entry, request, forms, busy).await
             }
             (Some(entry), message) => {
-                entry.session.receive(message, NOWHERE).await;
+                // No request, and so no work.
+                let _ = entry.session.receive(message, NOWHERE).await;
                 Ok(answer::accepted())
             }
             (None, Message::Request(request)) if request.method == v1::method::INITIALIZE => {
@@ -91,9 +92,12 @@ impl Endpoint {
         }
         let session = self.sessions.begin(caller);
         let mut attached = session.board.open(Kind::Answer);
-        session
+        let work = session
             .receive(Message::Request(request), attached.stream)
             .await;
+        if let Some(work) = work {
+            work.await;
+        }
         let Some(line) = attached.receiver.recv().await.and_then(|out| out.line) else {
             return Ok(answer::accepted());
         };
@@ -124,9 +128,22 @@ impl Endpoint {
         let permit = self.sessions.permit(entry).ok_or(Refused::Streams)?;
         // Only a tool takes long without a word; a wait says at once that it is one.
         let may_hold = request.method == outlast_wire::tool::CALL;
+        let short = [
+            v1::method::GET,
+            v1::method::LIST,
+            v1::method::CANCEL,
+            outlast_wire::tool::LIST,
+        ];
+        let may_last = !session.front.filters.is_empty() || !short.contains(&&*request.method);
         let mut open = Unnamed::new(session);
         let stream = open.attached().stream;
-        session.receive(Message::Request(request), stream).await;
+        let work = session.receive(Message::Request(request), stream).await;
+        match work {
+            // What goes on without its caller must not end with the connection (V1-SSE-6).
+            Some(work) if may_last => drop(tokio::spawn(work)),
+            Some(work) => work.await,
+            None => {}
+        }
         let receiver = &mut open.attached().receiver;
         let first = match may_hold && forms.events {
             true => timeout(self.options.hold, receiver.recv()).await.ok(),

@@ -20,7 +20,8 @@ use crate::front::{Front, Session, SessionId};
 /// The sessions of a server.
 pub(super) struct Sessions {
     front: Arc<Front>,
-    live: RwLock<HashMap<SessionId, Arc<Entry>>>,
+    /// By name.
+    live: RwLock<HashMap<Arc<str>, Arc<Entry>>>,
     /// How many are stored, as far as is known.
     stored: AtomicUsize,
     limits: Bounds,
@@ -88,11 +89,10 @@ impl Sessions {
         name: &str,
         caller: &Caller,
     ) -> Result<Option<Arc<Entry>>, StoreError> {
-        let id = SessionId::new(name);
         let now = now();
-        let entry = match self.at_hand(&id) {
+        let entry = match self.at_hand(name) {
             Some(entry) => entry,
-            None => match self.revive(id, now).await? {
+            None => match self.revive(name, now).await? {
                 Some(entry) => entry,
                 None => return Ok(None),
             },
@@ -113,7 +113,7 @@ impl Sessions {
         entry.ended.store(true, Ordering::SeqCst);
         let id = &entry.session.id;
         self.delete(id).await?;
-        if self.live_mut(|live| live.remove(id)).is_some() {
+        if self.live_mut(|live| live.remove(id.as_str())).is_some() {
             // A sweep may have counted meanwhile.
             let less = |count: usize| count.checked_sub(1);
             let _ = self
@@ -163,8 +163,7 @@ impl Sessions {
 
     /// Whether somebody listens in a session, or tasks are there that no other session can reach.
     async fn is_needed(&self, record: &Record) -> bool {
-        let id = SessionId::new(record.key.key.clone());
-        if let Some(entry) = self.at_hand(&id)
+        if let Some(entry) = self.at_hand(&record.key.key)
             && entry.open.load(Ordering::Relaxed) > 0
         {
             return true;
@@ -186,10 +185,12 @@ impl Sessions {
         };
         let expires = now.plus(2 * self.limits.half_life);
         record.expires = Some(expires);
-        let id = SessionId::new(record.key.key.clone());
+        let name = record.key.key.clone();
         store.write_records(vec![RecordWrite::Put(record)]).await?;
-        match self.at_hand(&id) {
-            Some(entry) if entry.ended.load(Ordering::SeqCst) => self.delete(&id).await,
+        match self.at_hand(&name) {
+            Some(entry) if entry.ended.load(Ordering::SeqCst) => {
+                self.delete(&entry.session.id).await
+            }
             Some(entry) => {
                 entry.expires.store(expires.0, Ordering::Relaxed);
                 Ok(())
@@ -204,20 +205,17 @@ impl Sessions {
         store.write_records(vec![delete]).await
     }
 
-    fn at_hand(&self, id: &SessionId) -> Option<Arc<Entry>> {
+    fn at_hand(&self, name: &str) -> Option<Arc<Entry>> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
-        live.get(id).cloned()
+        live.get(name).cloned()
     }
 
     /// Takes up a session of an earlier life of the server.
-    async fn revive(
-        &self,
-        id: SessionId,
-        now: Timestamp,
-    ) -> Result<Option<Arc<Entry>>, StoreError> {
-        if !could_be_ours(id.as_str()) {
+    async fn revive(&self, name: &str, now: Timestamp) -> Result<Option<Arc<Entry>>, StoreError> {
+        if !could_be_ours(name) {
             return Ok(None);
         }
+        let id = SessionId::new(name);
         let key = stored::key(&id);
         let Some(record) = self.front.engine.store().record(&key, now).await? else {
             return Ok(None);
@@ -243,7 +241,7 @@ impl Sessions {
                 open: Arc::default(),
             })
         };
-        self.live_mut(|live| live.entry(session.id.clone()).or_insert_with(entry).clone())
+        self.live_mut(|live| live.entry(session.id.as_str().into()).or_insert_with(entry).clone())
     }
 
     /// Lets a session live on, in the background and once.
@@ -281,7 +279,7 @@ impl Sessions {
         store.write_records(vec![RecordWrite::Put(record)]).await
     }
 
-    fn live_mut<T>(&self, change: impl FnOnce(&mut HashMap<SessionId, Arc<Entry>>) -> T) -> T {
+    fn live_mut<T>(&self, change: impl FnOnce(&mut HashMap<Arc<str>, Arc<Entry>>) -> T) -> T {
         // Every critical section is a few map operations that do not panic.
         let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut live)

@@ -1,0 +1,77 @@
+//! Filters: whoever runs a server can look at every request on its way, change it, answer it, or change
+//! its answer.
+//!
+//! The first filter is the outermost. A filter that does not call [`Next::run`] keeps the request from
+//! everything behind it. `tools/list` and each task method are requests like any other.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_engine::Owner;
+use outlast_wire::Raw;
+use outlast_wire::envelope::ErrorObject;
+
+use super::{Session, StreamId};
+
+/// Stands around every request.
+#[async_trait]
+pub trait Filter: Send + Sync + 'static {
+    /// Handles a request, usually by passing it on.
+    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply;
+
+    /// Looks at a notification before it is handled.
+    fn notification(&self, method: &str, params: Option<&str>) {
+        let _ = (method, params);
+    }
+}
+
+/// A request on its way.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    /// What is asked for.
+    pub method: String,
+    /// An object, unopened.
+    pub params: Option<Raw>,
+    /// Whose request it is.
+    pub owner: Owner,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// This is the result.
+    Result(Raw),
+    /// This is the error object.
+    Error(Raw),
+    /// It is not answered.
+    Nothing,
+}
+
+/// The way on from a filter: the filters behind it, then the server itself.
+pub struct Next<'a> {
+    pub(super) filters: &'a [Arc<dyn Filter>],
+    pub(super) session: &'a Arc<Session>,
+    pub(super) stream: StreamId,
+}
+
+impl Next<'_> {
+    /// Passes the request on.
+    pub async fn run(self, request: Incoming) -> Reply {
+        match self.filters.split_first() {
+            Some((filter, behind)) => {
+                let next = Next {
+                    filters: behind,
+                    ..self
+                };
+                filter.request(request, next).await
+            }
+            None => self.session.handle(request, self.stream).await,
+        }
+    }
+}
+
+impl From<ErrorObject> for Reply {
+    fn from(error: ErrorObject) -> Self {
+        Self::Error(error.to_raw())
+    }
+}

@@ -1,0 +1,127 @@
+//! Filters around requests, as a user would write them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use outlast::engine::MemoryStore;
+use outlast::front::{Filter, Incoming, Next, Reply};
+use outlast::wire::{Raw, codes};
+use serde_json::{Value, json};
+
+use crate::client::{Client, samples};
+
+/// Answers a method of its own.
+struct Custom;
+
+#[async_trait]
+impl Filter for Custom {
+    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
+        match request.method.as_str() {
+            "acme/whoami" => {
+                let answer = json!({ "_meta": { "acme/owner": request.owner.as_str() } });
+                Reply::Result(Raw::encode(&answer).unwrap())
+            }
+            _ => next.run(request).await,
+        }
+    }
+}
+
+/// Notes what passes, hides a tool, and lets nobody cancel.
+#[derive(Default)]
+struct Strict {
+    seen: Mutex<Vec<String>>,
+    notified: AtomicUsize,
+}
+
+#[async_trait]
+impl Filter for Strict {
+    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
+        self.seen.lock().unwrap().push(request.method.clone());
+        let method = request.method.clone();
+        if method == "tasks/cancel" {
+            return Reply::from(codes::invalid_params("nobody cancels here"));
+        }
+        let reply = next.run(request).await;
+        match (method.as_str(), &reply) {
+            ("tools/list", Reply::Result(list)) => {
+                let mut list: Value = list.open().unwrap();
+                list["tools"]
+                    .as_array_mut()
+                    .unwrap()
+                    .retain(|tool| tool["name"] != "echo");
+                Reply::Result(Raw::encode(&list).unwrap())
+            }
+            _ => reply,
+        }
+    }
+
+    fn notification(&self, _: &str, _: Option<&str>) {
+        self.notified.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+async fn filtered(filters: Vec<Arc<dyn Filter>>) -> Client {
+    let mut client = Client::filtered(Arc::new(MemoryStore::new()), samples(), filters).await;
+    client
+        .introduce("2025-11-25", json!({ "elicitation": {} }))
+        .await;
+    client
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_implements_a_method_of_its_own() {
+    let mut client = filtered(vec![Arc::new(Custom)]).await;
+    let answer = client.call("acme/whoami", json!({})).await;
+    assert_eq!(answer["result"]["_meta"]["acme/owner"], "local");
+    assert_eq!(
+        client.call("acme/other", json!({})).await["error"]["code"],
+        -32601
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_stands_around_the_list_of_tools_and_every_task_method() {
+    let strict = Arc::new(Strict::default());
+    let mut client = filtered(vec![strict.clone(), Arc::new(Custom)]).await;
+    let list = client.call("tools/list", json!({})).await;
+    let tools = list["result"]["tools"].as_array().unwrap();
+    assert!(tools.iter().all(|tool| tool["name"] != "echo"));
+    let created = client
+        .call("tools/call", json!({ "name": "slow", "task": {} }))
+        .await;
+    let id = created["result"]["task"]["taskId"].clone();
+    client.call("tasks/get", json!({ "taskId": id })).await;
+    client.call("tasks/list", json!({})).await;
+    let refused = client.call("tasks/cancel", json!({ "taskId": id })).await;
+    assert_eq!(refused["error"]["message"], "nobody cancels here");
+    let result = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(result["result"]["content"][0]["text"], "done");
+    let seen = strict.seen.lock().unwrap().clone();
+    let expected = [
+        "initialize",
+        "tools/list",
+        "tools/call",
+        "tasks/get",
+        "tasks/list",
+        "tasks/cancel",
+        "tasks/result",
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(strict.notified.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_right_behind_its_call_finds_it() {
+    let mut client = filtered(Vec::new()).await;
+    for _ in 0..50 {
+        let id = client
+            .send("tools/call", json!({ "name": "endless" }))
+            .await;
+        client
+            .notify("notifications/cancelled", json!({ "requestId": id }))
+            .await;
+    }
+    client.silence().await;
+    assert_eq!(client.engine.running(), 0);
+}
