@@ -38,6 +38,14 @@ pub(crate) fn mailbox() -> (Slot, Mailbox) {
 }
 
 impl Mailbox {
+    /// Forgets what is not newer than `seen`, here and on its way.
+    pub(crate) fn has_seen(&self, seen: Revision) {
+        let mut mail = self.0.mail();
+        mail.newest = mail.newest.max(Some(seen));
+        mail.events
+            .retain(|event| revision(event).is_none_or(|told| told > seen));
+    }
+
     /// The next event; `None` when there will be no more.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {

@@ -56,6 +56,7 @@ impl Engine {
     pub async fn watch(&self, scope: &Scope, id: TaskId) -> Result<Watch, EngineError> {
         let (place, events) = self.inner.topics.everything_of(id);
         let first = self.get(scope, id).await?;
+        events.has_seen(first.revision());
         // Of a task that has ended nothing more will be told.
         let place = first.ending().is_none().then_some(place);
         Ok(Watch {

@@ -27,6 +27,9 @@ pub use view::{Brief, Page, Position, Snapshot, Usage};
 /// Every method is one transaction; a write is durable and visible when its future resolves, and not
 /// visible before it is durable. There are no default methods: a wrapper that forgets to forward one
 /// must fail to compile. No method may cost more because more tasks are retained.
+///
+/// A write that is answered with [`StoreError::Unavailable`] may have taken place, and does not take
+/// place later. Engines look again; a claim that fails has offered nothing.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Adds a task, if its owner and the store have room, and the records with it.
