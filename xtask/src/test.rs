@@ -52,7 +52,10 @@ fn parts() -> Vec<Part> {
                 "--target-dir",
                 "target/races",
             ],
-            &[("RUSTFLAGS", "--cfg shuttle")],
+            &[
+                ("RUSTFLAGS", "--cfg shuttle"),
+                ("CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
+            ],
         ),
         Part {
             name: "peers",

@@ -121,7 +121,7 @@ fn the_engine_knows_no_sql_and_no_sockets() {
         .find(|p| p.name.as_str() == "outlast-engine");
     let engine = engine.expect("the engine crate");
     let tree = normal_tree(&metadata, &engine.id);
-    for stranger in ["rusqlite", "hyper", "axum", "reqwest"] {
+    for stranger in ["rusqlite", "hyper", "axum", "reqwest", "shuttle"] {
         assert!(
             !tree.contains(stranger),
             "outlast-engine reaches {stranger}"
