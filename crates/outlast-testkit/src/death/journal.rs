@@ -234,11 +234,16 @@ impl Known {
         let id = found.id();
         let outcome = match &found {
             Snapshot::Ended(brief) => {
-                let outcome = engine.outcome(scope, id).await;
-                let outcome = outcome.map_err(|error| Broken {
-                    promise: "P2",
-                    what: error.to_string(),
-                })?;
+                let outcome = match engine.outcome(scope, id).await {
+                    Ok(outcome) => outcome,
+                    // Its time was over between the two looks.
+                    Err(EngineError::NotFound | EngineError::Expired)
+                        if SystemClock.now() >= brief.expires() =>
+                    {
+                        return Ok(());
+                    }
+                    Err(error) => return broken("P2", format!("task {id}: {error}")),
+                };
                 let body = outcome.and_then(|settled| settled.body);
                 Some((
                     format!("{:?}", brief.ending),
