@@ -134,6 +134,14 @@ impl Session {
         }
     }
 
+    /// Cancels every request that is in flight: the session has ended.
+    pub(crate) fn cancel_all(&self) {
+        let found = std::mem::take(&mut self.state().in_flight);
+        for cancel in found.into_values() {
+            let _ = cancel.send(());
+        }
+    }
+
     /// Registers a call that is no task, as long as what is returned lives: answers to its questions arrive
     /// there.
     pub(crate) fn expect_answers(&self, call: TaskId) -> Answers<'_> {
