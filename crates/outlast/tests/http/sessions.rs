@@ -65,6 +65,24 @@ async fn an_ended_session_is_not_found_and_its_tasks_end_with_it() {
 }
 
 #[tokio::test]
+async fn a_call_ends_with_its_session() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.tool("gated", json!({})).await.status }
+    });
+    while stage.engine.running() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(client.leave().await.status, 204);
+    assert_eq!(waiting.await.unwrap(), 202);
+    while stage.engine.running() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_bounded_and_only_ended_ones_make_room() {
     let stage = Stage::with(HttpOptions {
         sessions: 2,

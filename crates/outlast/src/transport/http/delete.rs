@@ -32,6 +32,8 @@ impl Endpoint {
             if is_session(&session.owner) {
                 cancel_tasks(&session).await;
             }
+            // Nobody is left to hear what the rest would say.
+            session.cancel_all();
             session.board.close();
         });
         Ok(answer::empty(StatusCode::NO_CONTENT))

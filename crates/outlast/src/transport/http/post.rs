@@ -9,7 +9,7 @@ use hyper::Request;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use outlast_wire::envelope::{self, Limits, Message};
-use outlast_wire::{headers, v1};
+use outlast_wire::v1;
 use tokio::time::timeout;
 
 use super::answer::{self, Answer};
@@ -36,7 +36,7 @@ impl Endpoint {
         guard::check_json(&head.headers)?;
         let limits = Limits::default();
         // A stranger's body is not even read.
-        let entry = match head.headers.contains_key(headers::SESSION_ID) {
+        let entry = match head.headers.contains_key(guard::SESSION_ID) {
             true => Some(self.session(&caller, &head.headers).await?),
             false => None,
         };
@@ -68,7 +68,7 @@ impl Endpoint {
         headers: &HeaderMap,
     ) -> Result<Arc<Entry>, Refused> {
         let name = headers
-            .get(headers::SESSION_ID)
+            .get(guard::SESSION_ID)
             .ok_or(Refused::NoSession)?
             .to_str()
             .map_err(|_| Refused::UnknownSession)?;
@@ -112,7 +112,7 @@ impl Endpoint {
             .await
             .map_err(|error| Refused::Unavailable(Some(id), error.to_string()))?;
         let mut answer = answer::json(line);
-        answer.headers_mut().insert(SESSION, name);
+        answer.headers_mut().insert(guard::SESSION_ID, name);
         Ok(answer)
     }
 
@@ -281,5 +281,3 @@ async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, Refused> {
 
 /// The stream of messages that are not answered.
 const NOWHERE: StreamId = StreamId(0);
-
-const SESSION: hyper::header::HeaderName = hyper::header::HeaderName::from_static("mcp-session-id");

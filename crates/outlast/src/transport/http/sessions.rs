@@ -241,7 +241,11 @@ impl Sessions {
                 open: Arc::default(),
             })
         };
-        self.live_mut(|live| live.entry(session.id.as_str().into()).or_insert_with(entry).clone())
+        self.live_mut(|live| {
+            live.entry(session.id.as_str().into())
+                .or_insert_with(entry)
+                .clone()
+        })
     }
 
     /// Lets a session live on, in the background and once.
