@@ -19,7 +19,7 @@ impl Front {
         task: TaskId,
         known: Option<Shown>,
     ) {
-        if !self.claim_follower(task, &session.id) {
+        if !self.claim_follower(task, session) {
             return;
         }
         session.note_shown(task, known);
@@ -30,7 +30,7 @@ impl Front {
             if let Some(session) = session.upgrade() {
                 session.forget_shown(task);
             }
-            front.drop_follower(task);
+            front.drop_follower(task, &session);
         });
     }
 
@@ -51,7 +51,10 @@ impl Front {
             session.hear(&watch.first);
         }
         while let Some(event) = watch.next().await {
-            // The session ended: another one of the owner's may take over.
+            // The session ended, or another one of the owner's took over.
+            if !self.is_follower(task, session) {
+                return;
+            }
             let Some(session) = session.upgrade() else {
                 return;
             };

@@ -12,8 +12,7 @@ mod peer;
 mod session;
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use outlast_engine::{Engine, Owner, TaskId};
 use outlast_wire::Raw;
@@ -34,7 +33,7 @@ pub struct Front {
     pub(crate) about: About,
     pub(crate) filters: Vec<Arc<dyn Filter>>,
     /// Which session hears of a task that runs or waits: the one that made it.
-    followers: Mutex<HashMap<TaskId, SessionId>>,
+    followers: Mutex<HashMap<TaskId, Weak<Session>>>,
 }
 
 /// Who a server is.
@@ -86,35 +85,42 @@ impl Front {
         Raw::encode(&info).expect("two strings are JSON")
     }
 
-    /// Makes `session` the one that hears of a task, unless one does already.
-    pub(crate) fn claim_follower(&self, task: TaskId, session: &SessionId) -> bool {
-        let mut followers = self
-            .followers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        match followers.entry(task) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(free) => {
-                free.insert(session.clone());
-                true
-            }
+    /// Makes `session` the one that hears of a task, unless one does already that can be reached.
+    pub(crate) fn claim_follower(&self, task: TaskId, session: &Arc<Session>) -> bool {
+        let mut followers = self.followers();
+        let taken = followers
+            .get(&task)
+            .and_then(Weak::upgrade)
+            .is_some_and(|follower| Arc::ptr_eq(&follower, session) || follower.is_reachable());
+        if !taken {
+            followers.insert(task, Arc::downgrade(session));
+        }
+        !taken
+    }
+
+    /// Whether it is `session` that hears of a task.
+    pub(crate) fn is_follower(&self, task: TaskId, session: &Weak<Session>) -> bool {
+        self.followers()
+            .get(&task)
+            .is_some_and(|follower| follower.ptr_eq(session))
+    }
+
+    /// Nobody hears of a task any more, if it was `session` that did.
+    pub(crate) fn drop_follower(&self, task: TaskId, session: &Weak<Session>) {
+        let mut followers = self.followers();
+        if followers
+            .get(&task)
+            .is_some_and(|follower| follower.ptr_eq(session))
+        {
+            followers.remove(&task);
         }
     }
 
-    pub(crate) fn drop_follower(&self, task: TaskId) {
+    fn followers(&self) -> MutexGuard<'_, HashMap<TaskId, Weak<Session>>> {
+        // Every critical section is a map operation that does not panic.
         self.followers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .remove(&task);
-    }
-
-    /// Lets go of every task that `session` heard of; another session of the owner may take over.
-    pub(crate) fn release_followers(&self, session: &SessionId) {
-        let mut followers = self
-            .followers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        followers.retain(|_, of| of != session);
     }
 }
 

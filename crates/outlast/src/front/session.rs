@@ -265,6 +265,12 @@ impl Session {
         }
     }
 
+    /// Whether anything can be told to the client now.
+    pub(crate) fn is_reachable(&self) -> bool {
+        let waits: Vec<_> = self.state().waits.values().flatten().copied().collect();
+        self.board.general().is_some() || waits.into_iter().any(|stream| self.board.is_live(stream))
+    }
+
     /// The stream for news of a task: the general one, else one on which somebody waits for it (BD-11).
     pub(crate) fn stream_for_news(&self, task: TaskId) -> Option<StreamId> {
         self.board
@@ -312,11 +318,5 @@ impl Session {
     fn state(&self) -> MutexGuard<'_, State> {
         // Every critical section is a few map operations that do not panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.front.release_followers(&self.id);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_engine::engine::{Event, NewCall, RunningCall};
 use outlast_engine::{Accepts, Committed, Outcome, Task};
@@ -100,6 +101,7 @@ impl Session {
         let call = running.id();
         let mut answers = self.expect_answers(call);
         let mut asked = BTreeSet::new();
+        let mut unheard = 0;
         loop {
             tokio::select! {
                 biased;
@@ -123,6 +125,13 @@ impl Session {
                     Some(Event::Stored(_)) => {}
                     None => return delivered(running.outcome().await),
                 },
+                // A question that nobody can hear is not waited for for ever; a stream may be resumed meanwhile.
+                () = tokio::time::sleep(LOOK), if !asked.is_empty() => {
+                    unheard = if self.board.is_live(stream) { 0 } else { unheard + 1 };
+                    if unheard >= LOOKS {
+                        return Reply::Nothing;
+                    }
+                }
                 Some((key, answer)) = answers.next() => {
                     // A question that is not open any more takes no answer.
                     let _ = running.answer([(key, answer)].into()).await;
@@ -151,3 +160,9 @@ fn delivered(outcome: Outcome) -> Reply {
 fn refused(why: String) -> outlast_wire::envelope::ErrorObject {
     outlast_wire::envelope::ErrorObject::new(codes::METHOD_NOT_FOUND, why)
 }
+
+/// How often a call that has asked looks whether its caller is still there.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// How many looks in a row may find nobody.
+const LOOKS: u32 = 10;

@@ -55,6 +55,10 @@ impl Session {
             owner: self.owner.clone(),
         };
         let session = self.clone();
+        let known = Known {
+            session: self.clone(),
+            id: id.clone(),
+        };
         async move {
             let next = Next {
                 filters: &session.front.filters,
@@ -66,7 +70,7 @@ impl Session {
                 reply = next.run(incoming) => reply,
                 Ok(()) = cancelled => Reply::Nothing,
             };
-            session.done(&id);
+            drop(known);
             session.reply(&id, stream, reply);
         }
     }
@@ -150,6 +154,18 @@ impl Session {
         if let Err(error) = self.front.engine.answer(&self.scope(), task, answers).await {
             tracing::info!(%task, %error, "an answer was not taken");
         }
+    }
+}
+
+/// That a request is in flight, until it is answered or given up.
+struct Known {
+    session: Arc<Session>,
+    id: Id,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.session.done(&self.id);
     }
 }
 
