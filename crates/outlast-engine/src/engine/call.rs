@@ -49,12 +49,15 @@ impl NewCall {
 
 impl Inner {
     /// Checks that `call` may be run here, and makes the task it would be.
-    pub(crate) fn admit(&self, call: NewCall) -> Result<(Task, Arc<dyn Runner>), EngineError> {
+    pub(crate) fn admit(&self, mut call: NewCall) -> Result<(Task, Arc<dyn Runner>), EngineError> {
         if self.phase() != Phase::Open {
             return Err(EngineError::Closing);
         }
         call.check(&self.policy.sizes)?;
-        let runner = self.runner(&call.origin.runner)?;
+        let (name, runner) = self.named_runner(&call.origin.runner)?;
+        // The name is kept once, not with every task.
+        call.origin.runner = name.clone();
+        let runner = runner.clone();
         let new = NewTask {
             id: self.ids.task(),
             owner: call.owner,
@@ -68,9 +71,12 @@ impl Inner {
     }
 
     pub(crate) fn runner(&self, name: &Arc<str>) -> Result<Arc<dyn Runner>, EngineError> {
+        self.named_runner(name).map(|(_, runner)| runner.clone())
+    }
+
+    fn named_runner(&self, name: &Arc<str>) -> Result<(&Arc<str>, &Arc<dyn Runner>), EngineError> {
         self.runners
-            .get(name)
-            .cloned()
+            .get_key_value(name)
             .ok_or_else(|| EngineError::NoRunner(name.clone()))
     }
 }

@@ -81,7 +81,7 @@ impl Inner {
     ) -> Result<Committed<Task>, Failed> {
         let now = self.now();
         let mut next = Task::clone(task);
-        let (mut effects, mut body) = (Vec::with_capacity(3), None);
+        let (mut effects, mut body) = (Vec::new(), None);
         for command in commands {
             let skippable = matches!(command, Command::Status { .. } | Command::Confirm { .. });
             let before = skippable.then(|| next.clone());
@@ -92,7 +92,10 @@ impl Inner {
                     };
                     next = *stored;
                     body = its_body;
-                    effects.extend(step.effects);
+                    match effects.is_empty() {
+                        true => effects = step.effects,
+                        false => effects.extend(step.effects),
+                    }
                 }
                 Err(refused) => match before {
                     // A remark that changes nothing does not keep the rest from happening.
@@ -133,6 +136,8 @@ impl Inner {
         for effect in effects {
             match effect {
                 Effect::Publish => self.topics.publish(id, Event::Stored(task.clone())),
+                // Whoever begins to wait from here on looks at the store and finds the end there.
+                Effect::Wake if !self.topics.contains(id) => {}
                 Effect::Wake => {
                     let brief = task.derive(Brief::of);
                     let settled = brief.map(|brief| Settled {

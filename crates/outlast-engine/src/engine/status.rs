@@ -28,7 +28,7 @@ impl Inner {
             }
             // Company arrives meanwhile, and a call that ends takes its last remark along.
             sleep(Duration::from_millis(self.policy.status_delay)).await;
-            for cell in batch.drain(..) {
+            for cell in batch.drain(..).filter(|cell| cell.has_remarks()) {
                 spawn(self.clone().store_remarks(cell));
             }
         }
@@ -88,6 +88,13 @@ impl Inner {
 }
 
 impl Cell {
+    /// Whether something waits to be stored. If not, the next remark queues the call anew.
+    fn has_remarks(&self) -> bool {
+        let mut local = self.local();
+        local.queued = local.status.is_some() || !local.confirmed.is_empty();
+        local.queued
+    }
+
     /// Keeps remarks that were not stored, unless newer ones came.
     fn put_back(&self, commands: Vec<Command>) {
         let mut local = self.local();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{AskKey, Attempt};
 
 /// A bounded history. The first entry is kept; of the rest, the newest.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Timeline {
     /// The entries, oldest first.
     pub moments: Vec<Moment>,
@@ -87,6 +87,18 @@ impl Timeline {
         // Most histories have few entries and are kept for long.
         self.moments.reserve_exact(1);
         self.moments.push(Moment { at, what });
+    }
+}
+
+impl Clone for Timeline {
+    /// A copy with room for one entry more: tasks are copied in order to be changed.
+    fn clone(&self) -> Self {
+        let mut moments = Vec::with_capacity(self.moments.len() + 1);
+        moments.extend_from_slice(&self.moments);
+        Self {
+            moments,
+            dropped: self.dropped,
+        }
     }
 }
 
