@@ -8,7 +8,7 @@ use outlast_store::{Durability, SqliteOptions};
 use tokio::runtime::Runtime;
 
 use crate::load::fill;
-use crate::machine::resident;
+use crate::machine::{processor, resident};
 use crate::rmcp::Peer;
 use crate::subject::{Subject, owner};
 use crate::{Done, WORKERS};
@@ -24,6 +24,9 @@ pub(crate) enum Job {
     /// Opens a file; tells the seconds until the store and until the engine are there, the memory that
     /// took, and the tasks that were found.
     Open(PathBuf),
+    /// Lives through so many batches in memory, each on an empty store, for whoever holds a profiler to
+    /// it; tells the processor time of a life, in microseconds.
+    Live(usize),
 }
 
 impl Job {
@@ -35,6 +38,7 @@ impl Job {
             ["peer", tasks] => Self::RetainPeer(tasks.parse()?),
             ["fill", path, tasks] => Self::Fill(path.into(), tasks.parse()?),
             ["open", path] => Self::Open(path.into()),
+            ["live", batches] => Self::Live(batches.parse()?),
             _ => return Err("no such job".into()),
         })
     }
@@ -46,6 +50,7 @@ impl Job {
             Self::RetainPeer(tasks) => vec!["peer".into(), tasks.to_string()],
             Self::Fill(file, tasks) => vec!["fill".into(), path(file), tasks.to_string()],
             Self::Open(file) => vec!["open".into(), path(file)],
+            Self::Live(batches) => vec!["live".into(), batches.to_string()],
         }
     }
 }
@@ -68,10 +73,7 @@ pub(crate) fn measured(job: &Job) -> Done<Vec<f64>> {
 }
 
 pub(crate) fn run(job: Job) -> Done<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
-        .enable_all()
-        .build()?;
+    let runtime = crate::runtime(WORKERS)?;
     match job {
         Job::RetainMemory(tasks) => {
             let subject = runtime.block_on(Subject::memory())?;
@@ -89,10 +91,18 @@ pub(crate) fn run(job: Job) -> Done<()> {
                 ..SqliteOptions::default()
             };
             let subject = runtime.block_on(Subject::sqlite(&path, options))?;
-            println!("{}", growth(|| fill(&runtime, &subject, tasks, 64))?);
+            println!("{}", growth(|| fill(&runtime, &subject, tasks, 256))?);
             runtime.block_on(subject.engine.store().close())?;
         }
         Job::Open(path) => open(&runtime, &path)?,
+        Job::Live(batches) => {
+            let before = processor();
+            for _ in 0..batches {
+                let subject = runtime.block_on(Subject::memory())?;
+                fill(&runtime, &subject, 128, 16);
+            }
+            println!("{}", (processor() - before) * 1e6 / (batches * 128) as f64);
+        }
     }
     Ok(())
 }

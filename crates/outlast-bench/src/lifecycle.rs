@@ -25,15 +25,15 @@ pub(crate) fn on_disk(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
 
 /// Both are new for every batch, so that the peer has next to nothing to sweep.
 fn beside_nothing(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
-    let fresh = || stage.runtime.block_on(Subject::memory());
     for callers in CALLERS {
+        let fresh = || stage.runtime_for(callers).block_on(Subject::memory());
         let batch = (callers * 2).max(128);
         let turn = stage.scale.turn;
         let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| match side {
-            0 => pace(stage.runtime, callers, batch, turn, || {
+            0 => pace(stage.runtime_for(callers), callers, batch, turn, || {
                 fresh().expect("an empty store opens")
             }),
-            _ => pace(stage.runtime, callers, batch, turn, Peer::new),
+            _ => pace(stage.runtime_for(callers), callers, batch, turn, Peer::new),
         });
         table.row(row(
             format!("lives in memory, {callers} callers; beside an empty rmcp `TaskManager`"),
@@ -65,8 +65,16 @@ fn beside_many(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     for callers in CALLERS {
         let turn = stage.scale.turn;
         let rounds = Rounds::<2, Pace>::run(3, |side| match side {
-            0 => pace(stage.runtime, callers, callers * 16, turn, || ours.clone()),
-            _ => pace(stage.runtime, callers, callers, turn, || peer.clone()),
+            0 => pace(
+                stage.runtime_for(callers),
+                callers,
+                (callers * 8).max(1_024),
+                turn,
+                || ours.clone(),
+            ),
+            _ => pace(stage.runtime_for(callers), callers, callers, turn, || {
+                peer.clone()
+            }),
         });
         let retained = count(retained);
         table.row(row(
@@ -91,8 +99,12 @@ fn durable(stage: &Stage<'_>, retained: usize, table: &mut Table) -> Done<()> {
         let batch = (callers * 20).max(200);
         let turn = stage.scale.turn;
         let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| match side {
-            0 => pace(stage.runtime, callers, batch, turn, || ours.clone()),
-            _ => pace(stage.runtime, callers, batch, turn, || log.clone()),
+            0 => pace(stage.runtime_for(callers), callers, batch, turn, || {
+                ours.clone()
+            }),
+            _ => pace(stage.runtime_for(callers), callers, batch, turn, || {
+                log.clone()
+            }),
         });
         table.row(row(
             format!(

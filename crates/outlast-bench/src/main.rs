@@ -26,6 +26,7 @@ use args::Args;
 use machine::Watch;
 use scale::Scale;
 use table::Table;
+use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     let done = Args::read(std::env::args().skip(1)).and_then(|args| match args {
@@ -49,10 +50,7 @@ fn run(args: &args::Bench) -> Done<()> {
     let folder = tempfile::Builder::new()
         .prefix("outlast-bench")
         .tempdir_in(&args.folder)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
-        .enable_all()
-        .build()?;
+    let (runtime, lone) = (runtime(WORKERS)?, runtime(1)?);
     let mut table = Table::default();
     let parts: [(&str, Part); 7] = [
         ("memory", lifecycle::in_memory),
@@ -71,6 +69,7 @@ fn run(args: &args::Bench) -> Done<()> {
         let watch = Watch::start();
         let stage = Stage {
             runtime: &runtime,
+            lone: &lone,
             scale: &scale,
             folder: folder.path(),
         };
@@ -89,10 +88,29 @@ type Part = fn(&Stage<'_>, &mut Table) -> Done<()>;
 
 /// What every figure is measured on.
 pub(crate) struct Stage<'a> {
-    pub(crate) runtime: &'a tokio::runtime::Runtime,
+    pub(crate) runtime: &'a Runtime,
+    /// Has one thread, for one caller: nothing changes threads, and nobody waits by going round.
+    pub(crate) lone: &'a Runtime,
     pub(crate) scale: &'a Scale,
     pub(crate) folder: &'a std::path::Path,
 }
 
+impl Stage<'_> {
+    /// The runtime for so many callers.
+    pub(crate) fn runtime_for(&self, callers: usize) -> &Runtime {
+        match callers {
+            1 => self.lone,
+            _ => self.runtime,
+        }
+    }
+}
+
+pub(crate) fn runtime(workers: usize) -> Done<Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(workers)
+        .enable_all()
+        .build()?)
+}
+
 /// Threads that run futures, for us and for the peer.
-const WORKERS: usize = 2;
+pub(crate) const WORKERS: usize = 2;
