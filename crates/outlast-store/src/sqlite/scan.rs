@@ -1,6 +1,8 @@
 //! From the file to the index: one walk over all rows when a store is opened.
 
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 
 use outlast_engine::TaskId;
 use outlast_engine::index::{Found, Index};
@@ -38,17 +40,45 @@ pub(super) fn load(
     rows.next()?.map(row::task).transpose()
 }
 
-/// Admits the ended tasks; returns the others.
+/// Admits the ended tasks; returns the others. One thread reads, another admits.
 fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, BadRow> {
-    let mut open = Vec::new();
+    thread::scope(|scope| {
+        let (queue, found) = mpsc::sync_channel::<Vec<(Found, RowId)>>(QUEUE);
+        let admitting = scope.spawn(move || {
+            let mut found = found.into_iter().flatten();
+            found.try_for_each(|(found, at)| admit(index, found, at))
+        });
+        let open = read(connection, &queue);
+        drop(queue);
+        match admitting.join() {
+            Ok(admitted) => admitted.and(open),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Sends the ended tasks on, a portion at a time; returns the others.
+fn read(
+    connection: &Connection,
+    queue: &mpsc::SyncSender<Vec<(Found, RowId)>>,
+) -> Result<Vec<RowId>, BadRow> {
+    let (mut open, mut portion) = (Vec::new(), Vec::with_capacity(PORTION));
     let mut statement = connection.prepare(&row::select_brief_sql())?;
     let mut rows = statement.query(())?;
     while let Some(row) = rows.next()? {
         match row::brief_or_open(row)? {
-            (at, Some(found)) => admit(index, found, at)?,
+            (at, Some(found)) => portion.push((found, at)),
             (at, None) => open.push(at),
         }
+        if portion.len() == PORTION {
+            let full = std::mem::replace(&mut portion, Vec::with_capacity(PORTION));
+            if queue.send(full).is_err() {
+                // Something could not be admitted, and the other thread will say what.
+                return Ok(open);
+            }
+        }
     }
+    let _ = queue.send(portion);
     Ok(open)
 }
 
@@ -82,3 +112,9 @@ fn first_position(connection: &Connection) -> rusqlite::Result<Option<Position>>
         .optional()?;
     Ok(next.map(|next| Position(next.cast_unsigned())))
 }
+
+/// How many tasks go from the thread that reads to the one that admits at a time.
+const PORTION: usize = 512;
+
+/// How many portions the one may be ahead of the other.
+const QUEUE: usize = 8;
