@@ -61,7 +61,10 @@ impl Front {
             match event {
                 Event::Stored(task) => session.hear(&task.into()),
                 Event::Progress(progress) => {
-                    if let Some(token) = &token {
+                    // V1-PROG-2.
+                    if let Some(token) = &token
+                        && !session.is_over(task)
+                    {
                         session.tell_progress(task, token, &progress);
                     }
                 }

@@ -254,15 +254,28 @@ impl Session {
         self.state().shown.remove(&task);
     }
 
-    /// Whether `now` is news of a task that the session hears of; it is none the second time.
+    /// Whether `now` is news of a task that the session hears of. It is none the second time, and nothing is
+    /// news after the end (V1-LIFE-10).
     pub(crate) fn is_news(&self, task: TaskId, now: Shown) -> bool {
-        match self.state().shown.get_mut(&task) {
-            Some(known) if known.as_ref() != Some(&now) => {
-                *known = Some(now);
-                true
-            }
-            _ => false,
+        let mut state = self.state();
+        let Some(known) = state.shown.get_mut(&task) else {
+            return false;
+        };
+        let over = known
+            .as_ref()
+            .is_some_and(|(status, _)| status.is_terminal());
+        let news = !over && known.as_ref() != Some(&now);
+        if news {
+            *known = Some(now);
         }
+        news
+    }
+
+    /// Whether the client was told that a task has ended.
+    pub(crate) fn is_over(&self, task: TaskId) -> bool {
+        let state = self.state();
+        let known = state.shown.get(&task).and_then(Option::as_ref);
+        known.is_some_and(|(status, _)| status.is_terminal())
     }
 
     /// Whether anything can be told to the client now.
