@@ -45,6 +45,6 @@ pub(crate) fn count(n: usize) -> String {
     match n {
         n if n >= 1_000_000 && n.is_multiple_of(1_000_000) => format!("{} M", n / 1_000_000),
         n if n >= 1_000 && n.is_multiple_of(1_000) => format!("{} k", n / 1_000),
-        n => n.to_string(),
+        n => crate::table::whole(n as f64),
     }
 }
