@@ -28,10 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         Ok(text(format!("{pages} pages drawn")))
     });
-    let tools = Arc::new(Tools::new().with(render.hints(Hints {
-        read_only: true,
-        idempotent: true,
-    })));
+    let tools = Arc::new(Tools::new().with(render.hints(Hints::READ_ONLY)));
     let builder = Engine::builder(store.clone()).runner("tools", tools.clone());
     let (engine, recovered) = builder.open().await?;
     println!("after the last run: {recovered:?}");

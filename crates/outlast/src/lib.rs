@@ -12,4 +12,8 @@ pub use outlast_store as store;
 pub use outlast_wire as wire;
 
 pub use outlast_wire::v1::TaskSupport;
-pub use tools::{Tool, ToolContext, Tools, text};
+#[cfg(feature = "schemars")]
+pub use schemars;
+#[cfg(feature = "schemars")]
+pub use tools::Json;
+pub use tools::{Tool, ToolContext, Tools, current, text};

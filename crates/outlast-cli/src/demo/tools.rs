@@ -39,10 +39,7 @@ fn countdown(step: Duration) -> Tool {
         },
     )
     // Counting again harms nobody: after a crash it starts anew.
-    .hints(Hints {
-        read_only: true,
-        idempotent: true,
-    })
+    .hints(Hints::READ_ONLY)
 }
 
 fn research(step: Duration) -> Tool {

@@ -43,10 +43,13 @@ impl Arguments {
         }
     }
 
-    /// All arguments as a `T`.
+    /// All arguments as a `T`; the one that is wrong is named.
     pub fn read<T: for<'a> Deserialize<'a>>(self) -> Result<T, ToolFailure> {
-        serde_json::from_value(Value::Object(self.0))
-            .map_err(|error| format!("invalid arguments: {error}").into())
+        let read = serde_path_to_error::deserialize(Value::Object(self.0));
+        read.map_err(|error| match error.path().iter().next() {
+            Some(_) => format!("argument {}: {}", error.path(), error.inner()).into(),
+            None => format!("invalid arguments: {}", error.inner()).into(),
+        })
     }
 }
 

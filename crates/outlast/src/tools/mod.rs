@@ -5,7 +5,10 @@
 
 mod arguments;
 mod context;
+mod current;
 mod tool;
+#[cfg(feature = "schemars")]
+mod typed;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +22,10 @@ use serde_json::{Value, json};
 
 pub use arguments::Arguments;
 pub use context::{Asked, ToolContext};
+pub use current::current;
 pub use tool::{Hints, Tool};
+#[cfg(feature = "schemars")]
+pub use typed::{Json, Output};
 
 /// A set of tools: a [`Runner`] for `tools/call`.
 #[derive(Clone, Default)]
@@ -98,7 +104,7 @@ impl Runner for Tools {
         let cx = ToolContext::new(cx);
         let ended = tokio::select! {
             biased;
-            ended = (tool.run)(arguments, cx.clone()) => ended,
+            ended = current::running(cx.clone(), || (tool.run)(arguments, cx.clone())) => ended,
             () = cx.given_up() => return Outcome::Cancelled,
         };
         match ended {
@@ -150,28 +156,48 @@ mod tests {
 
     use super::*;
 
-    async fn run(tool: &str, arguments: Value) -> (Ending, Option<Value>) {
-        let greet = Tool::new("greet", "greets", |args, _| async move {
+    fn greet() -> Tool {
+        Tool::new("greet", "greets", |args, _| async move {
             Ok(text(format!("Hello, {}!", args.text("name")?)))
-        });
-        let sleep = Tool::new("sleep", "sleeps", |_, _| async move {
+        })
+    }
+
+    fn sleep() -> Tool {
+        Tool::new("sleep", "sleeps", |_, _| async move {
             tokio::time::sleep(Duration::from_secs(3_600)).await;
             Ok(text("awake"))
-        });
-        let tidy = Tool::new("tidy", "tidies up when it is to stop", |_, cx| async move {
+        })
+    }
+
+    fn tidy() -> Tool {
+        Tool::new("tidy", "tidies up when it is to stop", |_, cx| async move {
             cx.cancelled().await;
             tokio::time::sleep(Duration::from_millis(100)).await;
             Ok(text("tidied up"))
-        });
-        let tools = Arc::new(Tools::new().with(greet).with(sleep).with(tidy));
+        })
+    }
+
+    /// Runs a call of `tool` to its end.
+    pub(super) async fn run_one(tool: Tool, arguments: Value) -> (Ending, Option<Value>) {
+        let name = tool.name().to_owned();
+        run(tool, &name, arguments, false).await
+    }
+
+    async fn run(
+        tool: Tool,
+        name: &str,
+        arguments: Value,
+        cancelled: bool,
+    ) -> (Ending, Option<Value>) {
+        let tools = Arc::new(Tools::new().with(tool));
         let builder = Engine::builder(Arc::new(MemoryStore::new())).runner("tools", tools.clone());
         let (engine, _) = builder.open().await.unwrap();
         let owner = Owner::new("test");
         let scope = Scope::Of(owner.clone());
-        let params = Raw::encode(&json!({ "name": tool, "arguments": arguments })).unwrap();
-        let call = NewCall::new(owner, tools.origin("tools", tool, params, Accepts::NONE));
+        let params = Raw::encode(&json!({ "name": name, "arguments": arguments })).unwrap();
+        let call = NewCall::new(owner, tools.origin("tools", name, params, Accepts::NONE));
         let id = engine.create(call).await.unwrap().task().id;
-        if tool == "sleep" || tool == "tidy" {
+        if cancelled {
             tokio::time::sleep(Duration::from_millis(1)).await;
             engine.request_cancel(&scope, id).await.unwrap();
         }
@@ -184,14 +210,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_tool_gets_its_arguments_and_gives_its_result() {
-        let (ending, body) = run("greet", json!({ "name": "Ada" })).await;
+        let (ending, body) = run_one(greet(), json!({ "name": "Ada" })).await;
         assert_eq!((ending, body), (Ending::Result, Some(text("Hello, Ada!"))));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_bad_argument_is_a_result_that_the_model_can_read() {
         // V1-TLS-2: input problems are tool errors, an unknown tool is a protocol error.
-        let (ending, body) = run("greet", json!({ "name": 7 })).await;
+        let (ending, body) = run_one(greet(), json!({ "name": 7 })).await;
         assert_eq!(ending, Ending::ToolError);
         let body = body.unwrap();
         assert_eq!(body["isError"], true);
@@ -201,25 +227,64 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_unknown_tool_and_odd_params_are_protocol_errors() {
         assert_eq!(
-            run("nobody", json!({})).await.0,
+            run(greet(), "nobody", json!({}), false).await.0,
             Ending::Error(INVALID_PARAMS)
         );
         assert_eq!(
-            run("greet", json!("not an object")).await.0,
+            run_one(greet(), json!("not an object")).await.0,
             Ending::Error(INVALID_PARAMS)
         );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_tool_that_does_not_listen_is_stopped_when_its_caller_wants_that() {
-        assert_eq!(run("sleep", json!({})).await, (Ending::Cancelled, None));
+        let cancelled = run(sleep(), "sleep", json!({}), true).await;
+        assert_eq!(cancelled, (Ending::Cancelled, None));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_tool_that_listens_has_time_to_tidy_up() {
         assert_eq!(
-            run("tidy", json!({})).await,
+            run(tidy(), "tidy", json!({}), true).await,
             (Ending::Result, Some(text("tidied up")))
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_running_tool_is_known_anywhere_inside_it_and_nowhere_else() {
+        // S2-15, S2-74.
+        async fn deep_inside() -> Option<String> {
+            tokio::task::yield_now().await;
+            current().map(|cx| cx.id().to_string())
+        }
+        let tool = Tool::new("where", "tells which call it is", |_, cx| async move {
+            let spawned = tokio::spawn(deep_inside()).await?;
+            assert_eq!(spawned, None);
+            let found = deep_inside().await.ok_or("no current tool")?;
+            assert_eq!(found, cx.id().to_string());
+            current().ok_or("no current tool")?.status("found");
+            Ok(text(found))
+        });
+        let (ending, _) = run_one(tool, json!({})).await;
+        assert_eq!(ending, Ending::Result);
+        assert!(current().is_none());
+    }
+
+    #[test]
+    fn a_tool_is_listed_with_its_title_and_what_it_says_of_its_effects() {
+        let quiet = greet().listed();
+        assert_eq!((quiet.get("title"), quiet.get("annotations")), (None, None));
+        let hints = Hints {
+            destructive: Some(false),
+            open_world: Some(true),
+            ..Hints::READ_ONLY
+        };
+        let listed = greet().title("Greeting").hints(hints).listed();
+        assert_eq!(listed["title"], "Greeting");
+        let annotations = json!({
+            "readOnlyHint": true, "destructiveHint": false,
+            "idempotentHint": true, "openWorldHint": true,
+        });
+        assert_eq!(listed["annotations"], annotations);
     }
 }

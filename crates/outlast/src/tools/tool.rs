@@ -13,21 +13,28 @@ use super::{Arguments, ToolContext, ToolResult};
 #[derive(Clone)]
 pub struct Tool {
     pub(super) name: Arc<str>,
+    title: Option<Arc<str>>,
     description: Arc<str>,
     input: Value,
+    output: Option<Value>,
     pub(super) support: TaskSupport,
     pub(super) hints: Hints,
     immediate: Option<Arc<str>>,
     pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,
 }
 
-/// What a tool says about its effects (the `annotations` of the protocol).
+/// What a tool says about its effects (the `annotations` of the protocol). What is not said is left to the
+/// client, which assumes the worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
     /// It changes nothing.
     pub read_only: bool,
     /// Doing it twice is doing it once.
     pub idempotent: bool,
+    /// Whether it may destroy something.
+    pub destructive: Option<bool>,
+    /// Whether it reaches beyond a closed set of things, as a search of the web does.
+    pub open_world: Option<bool>,
 }
 
 pub(super) type Work = Pin<Box<dyn Future<Output = ToolResult> + Send>>;
@@ -42,8 +49,10 @@ impl Tool {
     {
         Self {
             name: name.into(),
+            title: None,
             description: description.into(),
             input: json!({ "type": "object" }),
+            output: None,
             support: TaskSupport::Forbidden,
             hints: Hints::default(),
             immediate: None,
@@ -54,6 +63,18 @@ impl Tool {
     /// The same tool, whose arguments follow this JSON Schema of an object.
     pub fn input(mut self, schema: Value) -> Self {
         self.input = schema;
+        self
+    }
+
+    /// The same tool, whose `structuredContent` follows this JSON Schema of an object (V1-TLS-3).
+    pub fn output(mut self, schema: Value) -> Self {
+        self.output = Some(schema);
+        self
+    }
+
+    /// The same tool with a name for people.
+    pub fn title(mut self, title: &str) -> Self {
+        self.title = Some(title.into());
         self
     }
 
@@ -103,13 +124,13 @@ impl Tool {
             "description": &*self.description,
             "inputSchema": self.input,
         });
-        let mut annotations = Map::new();
-        if self.hints.read_only {
-            annotations.insert("readOnlyHint".into(), true.into());
+        if let Some(title) = &self.title {
+            listed["title"] = json!(title);
         }
-        if self.hints.idempotent {
-            annotations.insert("idempotentHint".into(), true.into());
+        if let Some(output) = &self.output {
+            listed["outputSchema"] = output.clone();
         }
+        let annotations = self.hints.annotations();
         if !annotations.is_empty() {
             listed["annotations"] = Value::Object(annotations);
         }
@@ -118,11 +139,31 @@ impl Tool {
 }
 
 impl Hints {
+    /// It changes nothing, so it can as well be done twice.
+    pub const READ_ONLY: Self = Self {
+        read_only: true,
+        idempotent: true,
+        destructive: None,
+        open_world: None,
+    };
+
     /// Whether a call may run again when nobody knows how far it came.
     pub(super) fn retry(self) -> Retry {
         match self.read_only || self.idempotent {
             true => Retry::Rerun,
             false => Retry::Never,
         }
+    }
+
+    fn annotations(self) -> Map<String, Value> {
+        let said = [
+            ("readOnlyHint", self.read_only.then_some(true)),
+            ("destructiveHint", self.destructive),
+            ("idempotentHint", self.idempotent.then_some(true)),
+            ("openWorldHint", self.open_world),
+        ];
+        said.into_iter()
+            .filter_map(|(name, said)| Some((name.to_owned(), said?.into())))
+            .collect()
     }
 }

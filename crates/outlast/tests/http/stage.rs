@@ -115,10 +115,7 @@ fn tools(gate: &Arc<Semaphore>) -> Tools {
         let answer = cx.elicit(form).await?;
         Ok(text(format!("Hello, {}!", answer["content"]["name"])))
     });
-    let again = Hints {
-        read_only: true,
-        idempotent: true,
-    };
+    let again = Hints::READ_ONLY;
     let optional = [steps, gated, ask].map(|tool| tool.task(TaskSupport::Optional).hints(again));
     optional
         .into_iter()

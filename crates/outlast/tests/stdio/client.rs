@@ -269,9 +269,6 @@ pub(crate) fn samples() -> Tools {
         .into_iter()
         .map(|tool| tool.task(TaskSupport::Optional));
     let must = must.task(TaskSupport::Required).immediate("It has begun.");
-    let echo = echo.hints(Hints {
-        read_only: true,
-        idempotent: true,
-    });
+    let echo = echo.hints(Hints::READ_ONLY);
     optional.chain([echo, must]).fold(Tools::new(), Tools::with)
 }
