@@ -67,10 +67,10 @@ fn sample_server() -> Result<PathBuf, String> {
         "--package",
         "outlast",
         "--example",
-        "tasks_server",
+        "samples",
     ];
     run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
-    Ok(root().join("target/debug/examples/tasks_server"))
+    Ok(root().join("target/debug/examples/samples"))
 }
 
 /// A folder with the TypeScript peer and its packages.

@@ -4,11 +4,13 @@
 
 mod clock;
 pub mod death;
+mod example;
 mod faulty;
 mod ids;
 mod model;
 
 pub use clock::SimClock;
+pub use example::example;
 pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
 pub use ids::CountingIds;
 pub use model::ModelStore;

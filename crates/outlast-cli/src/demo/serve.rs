@@ -31,10 +31,16 @@ pub(super) async fn over_http(
     let url = server.url();
     println!("{url}");
     say(format_args!(
-        "\nConnect an MCP client, for example VS Code with this .vscode/mcp.json:\n"
+        "\nConnect an MCP client. VS Code, in .vscode/mcp.json:\n"
     ));
     say(format_args!(
         "  {{ \"servers\": {{ \"outlast-demo\": {{ \"type\": \"http\", \"url\": \"{url}\" }} }} }}\n"
+    ));
+    say(format_args!(
+        "Or the MCP Inspector (npx @modelcontextprotocol/inspector), transport Streamable HTTP, the same URL.\n"
+    ));
+    say(format_args!(
+        "Then call LongRunningAnalysis as a task, kill this process, start it again, and ask for the result.\n"
     ));
     say(format_args!(
         "Ctrl-C stops it; what runs then has 10 s to finish."

@@ -1,9 +1,19 @@
-//! The sample tools: one that counts, one that researches, one that asks, one that fails.
+//! The sample tools: one that counts, one that researches, one that asks, one that fails; and for clients also
+//! those of the library's examples.
+
+#[path = "../../../outlast/examples/tools/analysis.rs"]
+mod analysis;
+#[path = "../../../outlast/examples/tools/confirm.rs"]
+mod confirm_and_sample;
+#[path = "../../../outlast/examples/tools/long_running.rs"]
+mod long_running;
 
 use std::time::Duration;
 
+use outlast::schemars::JsonSchema;
 use outlast::tools::Hints;
 use outlast::{TaskSupport, Tool, Tools, text};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The calls of one round.
@@ -23,14 +33,24 @@ pub(super) fn samples(step: Duration) -> Tools {
         .into_iter()
         .map(|tool| tool.task(TaskSupport::Optional))
         .fold(Tools::new(), Tools::with)
+        .with(analysis::long_running_analysis())
+        .with(confirm_and_sample::confirm_and_sample())
+        .with(long_running::long_running_task())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "outlast::schemars")]
+struct Countdown {
+    /// Where it begins.
+    from: u32,
 }
 
 fn countdown(step: Duration) -> Tool {
-    Tool::new(
+    Tool::typed(
         "countdown",
         "counts down and reports progress",
-        move |args, cx| async move {
-            let from = args.number("from", 5.0)?.clamp(1.0, 1_000.0) as u32;
+        move |args: Countdown, cx| async move {
+            let from = args.from.clamp(1, 1_000);
             for left in (0..from).rev() {
                 tokio::time::sleep(step).await;
                 cx.progress(f64::from(from - left), from.into());
@@ -42,12 +62,18 @@ fn countdown(step: Duration) -> Tool {
     .hints(Hints::READ_ONLY)
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "outlast::schemars")]
+struct Research {
+    /// What it is about.
+    topic: String,
+}
+
 fn research(step: Duration) -> Tool {
-    Tool::new(
+    Tool::typed(
         "research",
         "works in four stages",
-        move |args, cx| async move {
-            let topic = args.text("topic")?.to_owned();
+        move |Research { topic }, cx| async move {
             for stage in ["gathering sources", "reading", "weighing", "writing"] {
                 cx.status(&format!("{stage} on {topic}"));
                 tokio::time::sleep(step * 2).await;
@@ -57,12 +83,18 @@ fn research(step: Duration) -> Tool {
     )
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "outlast::schemars")]
+struct Confirm {
+    /// The file it would act on. Nothing happens to it.
+    file: String,
+}
+
 fn confirm() -> Tool {
-    Tool::new(
+    Tool::typed(
         "confirm",
         "asks before it acts",
-        move |args, cx| async move {
-            let file = args.text("file")?.to_owned();
+        move |Confirm { file }, cx| async move {
             let form = json!({
                 "mode": "form",
                 "message": format!("Really shred {file}?"),

@@ -41,6 +41,8 @@ pub(crate) struct Attached {
 struct Streams {
     next: u64,
     streams: BTreeMap<StreamId, Stream>,
+    /// How many bytes are kept on all streams.
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -91,6 +93,11 @@ impl Board {
     pub(crate) fn resume(&self, id: StreamId, seen: u64) -> Option<Attached> {
         let mut streams = self.lock();
         let stream = streams.streams.get_mut(&id)?;
+        // Where a client listens in general, a gap is told by a fresh stream; the rest of an answer is worth having
+        // in any case.
+        if stream.kind == Kind::General && stream.first_kept() > seen.saturating_add(1) {
+            return None;
+        }
         let (live, receiver) = mpsc::channel(LAG + KEPT);
         for out in stream.kept.iter().filter(|out| out.event.1 > seen) {
             // The channel is larger than what is kept.
@@ -126,13 +133,15 @@ impl Board {
             .get(&id)
             .is_some_and(|stream| stream.kind != Kind::Pipe)
         {
-            streams.streams.remove(&id);
+            streams.remove(id);
         }
     }
 
     /// Ends all streams.
     pub(crate) fn close(&self) {
-        self.lock().streams.clear();
+        let mut streams = self.lock();
+        streams.streams.clear();
+        streams.bytes = 0;
     }
 
     /// Whether somebody is attached.
@@ -146,6 +155,15 @@ impl Board {
         let mut general = streams.streams.iter().rev();
         general
             .find(|(_, stream)| stream.kind != Kind::Answer && stream.is_live())
+            .map(|(id, _)| *id)
+    }
+
+    /// The stream on which the client listened in general last: what is sent there waits until it comes back.
+    pub(crate) fn last_general(&self) -> Option<StreamId> {
+        let streams = self.lock();
+        let mut general = streams.streams.iter().rev();
+        general
+            .find(|(_, stream)| stream.kind != Kind::Answer)
             .map(|(id, _)| *id)
     }
 
@@ -171,7 +189,10 @@ impl Board {
             stream.live = None;
         }
         if stream.kind != Kind::Pipe {
+            let before = stream.bytes;
             stream.keep(out);
+            streams.bytes = streams.bytes + streams.bytes_of(id) - before;
+            streams.forget_bytes(id);
         }
     }
 
@@ -191,14 +212,43 @@ impl Streams {
                 .find(|(_, stream)| !stream.is_live())
                 .map(|(id, _)| *id);
             let Some(oldest) = oldest else { return };
-            self.streams.remove(&oldest);
+            self.remove(oldest);
         }
+    }
+
+    /// Keeps the bytes of all streams bounded: what was sent longest ago on another stream than `id` goes first.
+    fn forget_bytes(&mut self, id: StreamId) {
+        while self.bytes > SESSION_BYTES {
+            let oldest = self
+                .streams
+                .iter_mut()
+                .find(|(of, stream)| **of != id && stream.bytes > 0);
+            let Some((_, stream)) = oldest else { return };
+            self.bytes -= stream.bytes;
+            stream.kept.clear();
+            stream.bytes = 0;
+        }
+    }
+
+    fn remove(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.remove(&id) {
+            self.bytes -= stream.bytes;
+        }
+    }
+
+    fn bytes_of(&self, id: StreamId) -> usize {
+        self.streams.get(&id).map_or(0, |stream| stream.bytes)
     }
 }
 
 impl Stream {
     fn is_live(&self) -> bool {
         self.live.as_ref().is_some_and(|live| !live.is_closed())
+    }
+
+    /// The number of the first event that is kept, or of the next one where none is.
+    fn first_kept(&self) -> u64 {
+        self.kept.front().map_or(self.next, |out| out.event.1)
     }
 
     fn keep(&mut self, out: Out) {
@@ -230,6 +280,9 @@ const KEPT: usize = 256;
 
 /// How many bytes of a stream are kept.
 const KEPT_BYTES: usize = 1 << 20;
+
+/// How many bytes of all streams of a session are kept.
+const SESSION_BYTES: usize = 4 << 20;
 
 /// How many streams of a session are remembered.
 const STREAMS: usize = 256;
@@ -286,13 +339,42 @@ mod tests {
         for _ in 0..1_000 {
             board.send(stream, "x".repeat(10_000));
         }
-        let mut again = board.resume(stream, 0).unwrap();
-        let kept = lines(&mut again);
-        assert!(kept.len() <= KEPT_BYTES / 10_000, "{}", kept.len());
-        assert_eq!(kept.last().unwrap().0, 1_000);
+        // A gap is not passed over.
+        assert!(board.resume(stream, 0).is_none());
+        let kept = KEPT_BYTES as u64 / 10_000;
+        let mut again = board.resume(stream, 1_000 - kept).unwrap();
+        assert_eq!(lines(&mut again).len() as u64, kept);
         for _ in 0..1_000 {
             drop(board.open(Kind::Answer));
         }
         assert!(board.lock().streams.len() <= STREAMS + 1);
+    }
+
+    #[test]
+    fn what_is_kept_of_all_streams_together_is_bounded() {
+        let board = Board::default();
+        let mut streams = Vec::new();
+        for _ in 0..50 {
+            let stream = board.open(Kind::Answer).stream;
+            board.send(stream, "x".repeat(900_000));
+            board.finish(stream, "last");
+            streams.push(stream);
+        }
+        let kept = |stream| lines(&mut board.resume(stream, 0).unwrap()).len();
+        assert_eq!(kept(streams[0]), 0);
+        assert_eq!(kept(streams[49]), 2);
+        let sum = |streams: &Streams| {
+            let sizes = streams.streams.values().map(|stream| stream.bytes);
+            sizes.sum::<usize>()
+        };
+        let bytes = board.lock().bytes;
+        assert!(
+            bytes <= SESSION_BYTES && bytes == sum(&board.lock()),
+            "{bytes}"
+        );
+        for stream in streams {
+            board.end(stream);
+        }
+        assert_eq!(board.lock().bytes, 0);
     }
 }

@@ -284,11 +284,13 @@ impl Session {
         self.board.general().is_some() || waits.into_iter().any(|stream| self.board.is_live(stream))
     }
 
-    /// The stream for news of a task: the general one, else one on which somebody waits for it (BD-11).
+    /// The stream for news of a task: the general one, else one on which somebody waits for it (BD-11), else the
+    /// general one that broke, whose client may come back for what it missed (S2-62).
     pub(crate) fn stream_for_news(&self, task: TaskId) -> Option<StreamId> {
         self.board
             .general()
             .or_else(|| self.waiting_stream(&self.state(), task))
+            .or_else(|| self.board.last_general())
     }
 
     /// Sends questions that are on no living stream: on one where somebody waits for the task, else on a

@@ -7,11 +7,17 @@
 
 mod answers;
 mod asks;
+mod broken;
+mod browsers;
 mod bytes;
 mod client;
+mod killed;
 mod principals;
+mod process;
 mod refusals;
 mod restart;
 mod resume;
+mod samples;
 mod sessions;
 mod stage;
+mod streams;

@@ -9,6 +9,8 @@ mod asks;
 mod bad_input;
 mod calls;
 mod client;
+mod examples;
 mod filters;
 mod handshake;
+mod receiver;
 mod tasks;

@@ -50,6 +50,12 @@ impl Guard {
 
     /// Lets a request in, or says why not.
     pub(super) fn admit(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<Caller, Refused> {
+        self.admit_place(uri, headers)?;
+        self.caller(headers).map(Caller)
+    }
+
+    /// Lets a request in by the name it was sent to and the page it comes from, whoever sends it.
+    pub(super) fn admit_place(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<(), Refused> {
         let host = match uri.authority() {
             Some(authority) => Some(authority.as_str()),
             None => headers.get(HOST).and_then(|host| host.to_str().ok()),
@@ -58,12 +64,15 @@ impl Guard {
         if !host.is_some_and(|host| self.is_ours(host)) {
             return Err(Refused::Host);
         }
-        if let Some(origin) = headers.get(ORIGIN)
-            && !origin.to_str().is_ok_and(|origin| self.may_call(origin))
-        {
-            return Err(Refused::Origin);
+        match headers.get(ORIGIN) {
+            Some(origin) if !self.may_read(origin) => Err(Refused::Origin),
+            _ => Ok(()),
         }
-        self.caller(headers).map(Caller)
+    }
+
+    /// Whether a page of that origin may call, and read what it is answered.
+    pub(super) fn may_read(&self, origin: &HeaderValue) -> bool {
+        origin.to_str().is_ok_and(|origin| self.may_call(origin))
     }
 
     fn is_ours(&self, authority: &str) -> bool {

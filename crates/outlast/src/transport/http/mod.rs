@@ -5,6 +5,7 @@
 
 mod answer;
 mod connection;
+mod cors;
 mod delete;
 mod get;
 mod guard;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
+use hyper::header::ORIGIN;
 use hyper::{Method, Request};
 use outlast_engine::task::Keep;
 use outlast_engine::{Ids, Policy, RandomIds};
@@ -16,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::answer::Answer;
 use super::connection::{self, Busy, Connections};
+use super::cors;
 use super::guard::Guard;
 use super::options::HttpOptions;
 use super::refused::Refused;
@@ -102,16 +104,33 @@ pub(super) struct Endpoint {
 impl Endpoint {
     /// Answers one request, in whatever way.
     pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>, busy: Busy) -> Answer {
-        self.route(request, busy)
+        let page = request.headers().get(ORIGIN).cloned();
+        let mut answer = self
+            .route(request, busy)
             .await
-            .unwrap_or_else(Refused::answer)
+            .unwrap_or_else(Refused::answer);
+        if let Some(origin) = page.filter(|origin| self.guard.may_read(origin)) {
+            cors::let_read(&mut answer, origin);
+        }
+        answer
     }
 
     async fn route(&self, request: Request<Incoming>, busy: Busy) -> Result<Answer, Refused> {
-        let caller = self.guard.admit(request.uri(), request.headers())?;
+        let preflight = request.method() == Method::OPTIONS;
+        // A browser asks before it has shown the page's token.
+        let caller = match preflight {
+            true => {
+                self.guard.admit_place(request.uri(), request.headers())?;
+                None
+            }
+            false => Some(self.guard.admit(request.uri(), request.headers())?),
+        };
         if request.uri().path() != self.options.path {
             return Err(Refused::Path);
         }
+        let Some(caller) = caller else {
+            return Ok(cors::preflight(request.headers()));
+        };
         match *request.method() {
             Method::POST => self.post(caller, request, busy).await,
             Method::GET => self.get(caller, request.headers(), busy).await,

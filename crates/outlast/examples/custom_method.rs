@@ -1,0 +1,86 @@
+//! A method of one's own, by a filter: `cargo run --example custom_method`.
+//!
+//! A filter stands around every request on its way to the server. This one counts what passes and answers
+//! `acme/counts`, which the server itself has never heard of; it notes who cancels a task; and it adds a line to
+//! the description of every tool in `tools/list`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use outlast::engine::{Engine, MemoryStore};
+use outlast::front::{About, Filter, Front, Incoming, Next, RUNNER, Reply};
+use outlast::transport::stdio;
+use outlast::wire::{Raw, codes, tool, v1};
+use outlast::{TaskSupport, Tool, Tools, text};
+use serde_json::{Value, json};
+
+/// How often each method was called.
+#[derive(Default)]
+struct Counting(Mutex<BTreeMap<String, u64>>);
+
+#[async_trait]
+impl Filter for Counting {
+    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
+        let method = request.method.clone();
+        match method.as_str() {
+            // Answered here; nothing behind this filter sees it.
+            "acme/counts" => return self.told(),
+            v1::method::CANCEL => eprintln!("{} cancels a task", request.owner.as_str()),
+            _ => {}
+        }
+        self.count(&method);
+        let reply = next.run(request).await;
+        match (method.as_str(), reply) {
+            (tool::LIST, Reply::Result(list)) => described(&list).unwrap_or(Reply::Result(list)),
+            (_, reply) => reply,
+        }
+    }
+
+    fn notification(&self, method: &str, _: Option<&str>) {
+        self.count(method);
+    }
+}
+
+impl Counting {
+    fn count(&self, method: &str) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Names are a stranger's: they are counted, but not without end.
+        if counts.len() < 1_000 || counts.contains_key(method) {
+            *counts.entry(method.to_owned()).or_default() += 1;
+        }
+    }
+
+    fn told(&self) -> Reply {
+        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match Raw::encode(&json!({ "counts": *counts })) {
+            Ok(result) => Reply::Result(result),
+            Err(error) => Reply::from(codes::internal(error.to_string())),
+        }
+    }
+}
+
+fn described(list: &Raw) -> Option<Reply> {
+    let mut list: Value = list.open().ok()?;
+    for tool in list["tools"].as_array_mut()? {
+        let line = format!("{} (counted)", tool["description"].as_str()?);
+        tool["description"] = line.into();
+    }
+    Raw::encode(&list).ok().map(Reply::Result)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let hello = Tool::new("hello", "Says hello", |_, _| async { Ok(text("Hello!")) });
+    let tools = Arc::new(Tools::new().with(hello.task(TaskSupport::Optional)));
+    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
+    let (engine, _) = builder.open().await?;
+    let about = About {
+        name: "custom-method".into(),
+        version: "1.0.0".into(),
+        instructions: None,
+    };
+    let filters: Vec<Arc<dyn Filter>> = vec![Arc::new(Counting::default())];
+    stdio::serve(Front::filtered(engine, tools, about, filters)).await?;
+    Ok(())
+}

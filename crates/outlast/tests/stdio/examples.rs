@@ -1,0 +1,189 @@
+//! The examples that a host starts, run as a host does.
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use outlast_testkit::example;
+use serde_json::{Value, json};
+
+/// A server in a process of its own.
+struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+    next: i64,
+}
+
+impl Process {
+    /// Starts the example `name` and introduces itself.
+    fn start(name: &str) -> (Self, Value) {
+        let mut child = Command::new(example(name))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut process = Self {
+            child,
+            stdin,
+            lines,
+            next: 0,
+        };
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": { "elicitation": {}, "sampling": {} },
+            "clientInfo": { "name": "by-hand", "version": "1" },
+        });
+        let met = process.call("initialize", params);
+        process.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        (process, met["result"].clone())
+    }
+
+    fn write(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(line.as_bytes()).unwrap();
+    }
+
+    fn read(&mut self) -> Value {
+        // V1-STDIO-2: every line is a message.
+        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
+    }
+
+    /// Sends a request and waits for its answer; questions on the way are answered.
+    fn call(&mut self, method: &str, params: Value) -> Value {
+        self.next += 1;
+        let id = self.next;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        loop {
+            let message = self.read();
+            let answer = match message["method"].as_str() {
+                None => {
+                    assert_eq!(message["id"], id, "{message}");
+                    return message;
+                }
+                Some("elicitation/create") => {
+                    json!({ "action": "accept", "content": { "confirm": true } })
+                }
+                Some("sampling/createMessage") => json!({
+                    "role": "assistant", "model": "none",
+                    "content": { "type": "text", "text": "Tides come and go." },
+                }),
+                Some(_) => continue,
+            };
+            self.write(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": answer }));
+        }
+    }
+
+    /// Calls a tool as a task and returns its id.
+    fn task(&mut self, tool: &str, arguments: Value) -> Value {
+        let params = json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60_000 } });
+        let created = self.call("tools/call", params);
+        let task = &created["result"]["task"];
+        assert_eq!(task["ttl"], 60_000, "{created}");
+        task["taskId"].clone()
+    }
+
+    /// Closes the pipe; the server ends by itself.
+    fn leave(mut self) {
+        drop(self.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Gone already is as good as ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn test_tasks_runs_its_tool_only_as_a_task() {
+    // S4-79 to S4-83.
+    let (mut server, met) = Process::start("test_tasks");
+    assert_eq!(
+        met["serverInfo"],
+        json!({ "name": "test-tasks", "version": "1.0.0" })
+    );
+    let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+    assert_eq!(met["capabilities"]["tasks"], tasks);
+    let list = server.call("tools/list", json!({}));
+    let tool = &list["result"]["tools"][0];
+    assert_eq!(tool["name"], "long_running_task");
+    assert_eq!(tool["execution"]["taskSupport"], "required");
+    assert_eq!(tool["inputSchema"]["required"], json!(["duration"]));
+    let duration = &tool["inputSchema"]["properties"]["duration"];
+    assert_eq!(
+        (&duration["type"], &duration["description"]),
+        (&json!("number"), &json!("Duration in seconds."))
+    );
+    let plain = json!({ "name": "long_running_task", "arguments": { "duration": 1 } });
+    assert_eq!(server.call("tools/call", plain)["error"]["code"], -32601);
+    let task = server.task("long_running_task", json!({ "duration": 0.2 }));
+    let result = server.call("tasks/result", json!({ "taskId": task }));
+    assert_eq!(
+        result["result"]["content"][0]["text"],
+        "Completed after 0.2s"
+    );
+    server.leave();
+}
+
+#[test]
+fn the_samples_ask_a_person_and_a_model() {
+    let (mut server, _) = Process::start("samples");
+    let task = server.task("confirm_and_sample", json!({ "topic": "tides" }));
+    let result = server.call("tasks/result", json!({ "taskId": task }));
+    assert_eq!(result["result"]["content"][0]["text"], "Tides come and go.");
+    let plain = json!({ "name": "confirm_and_sample", "arguments": { "topic": "tides" } });
+    let result = server.call("tools/call", plain);
+    assert_eq!(result["result"]["content"][0]["text"], "Tides come and go.");
+    server.leave();
+}
+
+#[test]
+fn a_filter_gives_a_server_a_method_of_its_own() {
+    // S3-1, S3-6, S3-8.
+    let (mut server, _) = Process::start("custom_method");
+    let list = server.call("tools/list", json!({}));
+    assert_eq!(
+        list["result"]["tools"][0]["description"],
+        "Says hello (counted)"
+    );
+    let task = server.task("hello", json!({}));
+    server.call("tasks/result", json!({ "taskId": task }));
+    let counts = server.call("acme/counts", json!({}))["result"]["counts"].clone();
+    let expected = json!({
+        "initialize": 1, "notifications/initialized": 1, "tools/list": 1, "tools/call": 1,
+        "tasks/result": 1,
+    });
+    assert_eq!(counts, expected);
+    assert_eq!(
+        server.call("acme/other", json!({}))["error"]["code"],
+        -32601
+    );
+    server.leave();
+}
+
+#[test]
+fn a_request_with_the_same_key_finds_its_task_in_the_next_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tasks.db");
+    let run = || {
+        let output = Command::new(example("durable_tool"))
+            .arg(&file)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let stored = |said: &str| {
+        let line = said.lines().find(|line| line.ends_with("is stored"));
+        line.unwrap_or_else(|| panic!("{said}")).to_owned()
+    };
+    let (first, second) = (run(), run());
+    assert!(first.contains("4 pages drawn"), "{first}");
+    assert_eq!(stored(&first), stored(&second));
+}
