@@ -19,7 +19,8 @@ use crate::rmcp::result;
 #[derive(Clone)]
 pub(crate) struct Subject {
     pub(crate) engine: Engine,
-    runner: &'static str,
+    texts: Texts,
+    runner: Arc<str>,
     pub(crate) ttl: u64,
 }
 
@@ -34,10 +35,13 @@ impl Subject {
     }
 
     pub(crate) async fn on(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Done<Self> {
-        let quiet = FnRunner::new(|_, _| async { outcome() });
-        let telling = FnRunner::new(|_, cx: outlast_engine::engine::CallContext| async move {
+        let texts = Texts::new()?;
+        let result = texts.result.clone();
+        let quiet = FnRunner::new(move |_, _| std::future::ready(copy(&result)));
+        let result = texts.result.clone();
+        let telling = FnRunner::new(move |_, cx: outlast_engine::engine::CallContext| {
             cx.status(STATUS);
-            outcome()
+            std::future::ready(copy(&result))
         });
         let waiting = FnRunner::new(|_, _| std::future::pending());
         let (engine, _) = Engine::builder(store)
@@ -50,20 +54,21 @@ impl Subject {
             .await?;
         Ok(Self {
             engine,
-            runner: "quiet",
+            texts,
+            runner: "quiet".into(),
             ttl: DAY,
         })
     }
 
     /// The same with calls that say where they stand before they end.
     pub(crate) fn telling(mut self) -> Self {
-        self.runner = "telling";
+        self.runner = "telling".into();
         self
     }
 
     /// The same with calls that never end.
     pub(crate) fn waiting(mut self) -> Self {
-        self.runner = "waiting";
+        self.runner = "waiting".into();
         self
     }
 
@@ -73,21 +78,20 @@ impl Subject {
         self
     }
 
-    /// A call as a front would make it from a request: nothing in it is shared with other calls.
+    /// A call as a front would make it from a request: names are shared, parameters are its own.
     pub(crate) fn call(&self) -> NewCall {
-        let params = Raw::parse(PARAMS.to_owned()).expect("it is JSON");
         let origin = Origin {
-            method: "tools/call".into(),
-            tool: Some("nothing".into()),
-            params: Some(params),
-            runner: self.runner.into(),
+            method: self.texts.method.clone(),
+            tool: Some(self.texts.tool.clone()),
+            params: Some(self.texts.params.borrow().to_raw()),
+            runner: self.runner.clone(),
             progress_token: None,
             retry: Retry::Never,
             accepts: Accepts::default(),
         };
         NewCall {
             ttl: Some(self.ttl),
-            ..NewCall::new(owner(), origin)
+            ..NewCall::new(self.texts.owner.clone(), origin)
         }
     }
 
@@ -100,7 +104,7 @@ impl Subject {
 impl Life for Subject {
     async fn live(&self) {
         let id = self.create().await;
-        let scope = Scope::Of(owner());
+        let scope = Scope::Of(self.texts.owner.clone());
         let settled = self.engine.wait(&scope, id).await.expect("it ends");
         assert!(settled.body.is_some_and(|body| body.size() >= 200));
         let found = self.engine.get(&scope, id).await.expect("it is kept");
@@ -127,8 +131,31 @@ fn policy() -> Policy {
     }
 }
 
-fn outcome() -> Outcome {
-    Outcome::Result(Raw::encode(&result()).expect("a result is JSON"))
+/// What is said over and over: made once, so that what is measured is the engine.
+#[derive(Clone)]
+struct Texts {
+    owner: Owner,
+    method: Arc<str>,
+    tool: Arc<str>,
+    params: Raw,
+    result: Raw,
+}
+
+impl Texts {
+    fn new() -> Done<Self> {
+        Ok(Self {
+            owner: owner(),
+            method: "tools/call".into(),
+            tool: "nothing".into(),
+            params: Raw::parse(PARAMS.to_owned())?,
+            result: Raw::encode(&result())?,
+        })
+    }
+}
+
+/// A result that shares no byte with those of other calls.
+fn copy(result: &Raw) -> Outcome {
+    Outcome::Result(result.borrow().to_raw())
 }
 
 pub(crate) const DAY: u64 = 24 * 3_600_000;

@@ -146,7 +146,7 @@ impl Store for ModelStore {
         }
         world.added += 1;
         let entry = Entry {
-            task: task.clone(),
+            task: Task::clone(&task),
             body: None,
             number: world.added,
             offered: None,
@@ -166,7 +166,7 @@ impl Store for ModelStore {
         if entry.task.executor != replace.next.executor {
             entry.offered = None;
         }
-        entry.task = replace.next;
+        entry.task = Task::clone(&replace.next);
         if replace.body.is_some() {
             entry.body = replace.body;
         }

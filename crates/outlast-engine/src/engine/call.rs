@@ -49,7 +49,10 @@ impl NewCall {
 
 impl Inner {
     /// Checks that `call` may be run here, and makes the task it would be.
-    pub(crate) fn admit(&self, mut call: NewCall) -> Result<(Task, Arc<dyn Runner>), EngineError> {
+    pub(crate) fn admit(
+        &self,
+        mut call: NewCall,
+    ) -> Result<(Arc<Task>, Arc<dyn Runner>), EngineError> {
         if self.phase() != Phase::Open {
             return Err(EngineError::Closing);
         }
@@ -67,7 +70,7 @@ impl Inner {
             lifetime: self.policy.lifetime(call.ttl),
             poll_interval: self.policy.poll_interval,
         };
-        Ok((Task::new(new, self.now()), runner))
+        Ok((Arc::new(Task::new(new, self.now())), runner))
     }
 
     pub(crate) fn runner(&self, name: &Arc<str>) -> Result<Arc<dyn Runner>, EngineError> {

@@ -48,9 +48,9 @@ pub(crate) struct Local {
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// Nobody holds a handle; the state lives here only.
-    Plain(Box<Task>, Option<oneshot::Sender<Outcome>>),
+    Plain(Arc<Task>, Option<oneshot::Sender<Outcome>>),
     /// The store has been asked to keep it. If it ends meanwhile, the outcome waits here.
-    Promoting(Box<Task>, Option<oneshot::Sender<Outcome>>, Option<Outcome>),
+    Promoting(Arc<Task>, Option<oneshot::Sender<Outcome>>, Option<Outcome>),
     /// The store has been asked to keep it, and its work waits for that.
     Storing,
     /// It is a task; this is the newest revision seen here.

@@ -27,7 +27,7 @@ impl Inner {
     ) -> Result<Committed<Task>, EngineError> {
         for _ in 0..MAX_ROUNDS {
             let task = self.open_task(scope, id).await?;
-            match self.commit(&task, vec![command.clone()]).await {
+            match self.commit(&task, [command.clone()]).await {
                 Ok(task) => return Ok(task),
                 Err(Failed::Store(StoreError::Conflict { .. })) => {}
                 Err(Failed::Store(error)) => return Err(error.into()),
@@ -59,9 +59,9 @@ impl Inner {
                         let Next::Stored(next, _) = step.next else {
                             return Ok(());
                         };
-                        **task = *next.clone();
+                        *task = next.clone();
                         drop(local);
-                        self.perform_plain(cell, *next, &step.effects);
+                        self.perform_plain(cell, next, &step.effects);
                         return Ok(());
                     }
                 }
@@ -77,20 +77,20 @@ impl Inner {
     pub(crate) async fn commit(
         &self,
         task: &Committed<Task>,
-        commands: Vec<Command>,
+        commands: impl IntoIterator<Item = Command>,
     ) -> Result<Committed<Task>, Failed> {
         let now = self.now();
-        let mut next = Task::clone(task);
+        let mut next = task.shared();
         let (mut effects, mut body) = (Vec::new(), None);
         for command in commands {
             let skippable = matches!(command, Command::Status { .. } | Command::Confirm { .. });
             let before = skippable.then(|| next.clone());
-            match next.apply(command, now) {
+            match Arc::unwrap_or_clone(next).apply(command, now) {
                 Ok(step) => {
                     let Next::Stored(stored, its_body) = step.next else {
                         return Err(Failed::Refused(Refused::Expired));
                     };
-                    next = *stored;
+                    next = stored;
                     body = its_body;
                     match effects.is_empty() {
                         true => effects = step.effects,
@@ -184,7 +184,7 @@ impl Inner {
         }
     }
 
-    fn perform_plain(&self, cell: &Cell, task: Task, effects: &[Effect]) {
+    fn perform_plain(&self, cell: &Cell, task: Arc<Task>, effects: &[Effect]) {
         for effect in effects {
             match effect {
                 Effect::Deliver(key) => {
@@ -197,7 +197,7 @@ impl Inner {
             }
         }
         if self.topics.contains(cell.id) {
-            self.topics.publish(cell.id, Event::Plain(Arc::new(task)));
+            self.topics.publish(cell.id, Event::Plain(task));
         }
     }
 }

@@ -49,7 +49,7 @@ impl Engine {
                 .clone()
                 .begin(task, runner, records.clone(), tell);
             // The work goes on even if whoever asked for it goes away meanwhile.
-            spawn(begun);
+            spawn(Box::pin(begun));
             let inserted = told.await.map_err(|_| EngineError::Closing)?;
             match inserted {
                 Ok(Inserted::New(task)) => return Ok(Created::New(task)),
@@ -72,7 +72,7 @@ impl Inner {
     /// Stores `task`, tells its creator, and runs it to the end.
     async fn begin(
         self: Arc<Self>,
-        task: Task,
+        task: Arc<Task>,
         runner: Arc<dyn Runner>,
         records: Vec<RecordWrite>,
         tell: oneshot::Sender<Result<Inserted, StoreError>>,

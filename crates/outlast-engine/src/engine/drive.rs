@@ -133,15 +133,11 @@ impl Inner {
         status: Option<Arc<str>>,
         outcome: Outcome,
     ) -> Result<(), StoreError> {
-        let mut commands = Vec::with_capacity(2);
-        commands.extend(status.map(|message| Command::Status {
-            attempt: cell.attempt,
-            message,
-        }));
-        commands.push(Command::End {
-            attempt: cell.attempt,
-            outcome,
-        });
+        let attempt = cell.attempt;
+        let status = status.map(|message| Command::Status { attempt, message });
+        let commands = status
+            .into_iter()
+            .chain([Command::End { attempt, outcome }]);
         match self.commit(known, commands).await {
             Ok(_) => Ok(()),
             Err(super::change::Failed::Store(error)) => Err(error),

@@ -89,7 +89,7 @@ impl Inner {
                         self.topics.settle(id, None);
                         over.push((id, task.revision));
                     }
-                    Ok(_) => match self.commit(&task, vec![Command::Due]).await {
+                    Ok(_) => match self.commit(&task, [Command::Due]).await {
                         Ok(_) => handled += 1,
                         Err(Failed::Store(StoreError::Conflict { .. }) | Failed::Refused(_)) => {}
                         Err(Failed::Store(error)) => return Err(error),

@@ -137,7 +137,7 @@ mod tests {
         for n in 0..1_000 {
             slot.put(progress(f64::from(n)));
         }
-        slot.put(Event::Plain(Arc::new(*asking)));
+        slot.put(Event::Plain(asking));
         for n in 1_000..2_000 {
             slot.put(progress(f64::from(n)));
         }

@@ -46,7 +46,7 @@ impl Engine {
         let (tell, outcome) = oneshot::channel();
         let id = task.id;
         let (place, events) = self.inner.topics.everything_of(id);
-        let stage = Stage::Plain(Box::new(task.clone()), Some(tell));
+        let stage = Stage::Plain(task.clone(), Some(tell));
         let cell = Arc::new(Cell::new(&task, stage));
         self.inner.calls.add(cell.clone());
         spawn(self.inner.clone().drive(cell.clone(), runner, Begin::Run));
@@ -146,7 +146,7 @@ impl RunningCall {
             let mut local = self.cell.local();
             match std::mem::replace(&mut local.stage, Stage::Over) {
                 Stage::Plain(task, tell) => {
-                    let copy = Task::clone(&task);
+                    let copy = Arc::new(Task::clone(&task));
                     local.stage = Stage::Promoting(task, tell, None);
                     Some(copy)
                 }

@@ -109,7 +109,7 @@ impl Inner {
                     outcome: outcome_unknown(),
                 },
             };
-            match self.commit(&task, vec![command]).await {
+            match self.commit(&task, [command]).await {
                 Ok(claimed) => {
                     if let Fate::Takeover(runner, how) = &fate {
                         self.take_over(claimed, runner.clone(), *how).await;

@@ -108,12 +108,14 @@ impl<C: Clone> Index<C> {
     }
 
     /// Makes a task visible for which room is held.
-    pub fn admit(&self, mut task: Task, position: Position, cold: C) -> Committed<Task> {
+    pub fn admit(&self, mut task: Arc<Task>, position: Position, cold: C) -> Committed<Task> {
         let listed = Listed::Open(task.id);
         if let Some(owner) = self.owners.list(&task.owner, position, listed) {
-            task.share_owner(owner);
+            // Nobody else has seen it yet.
+            if let Some(task) = Arc::get_mut(&mut task) {
+                task.share_owner(owner);
+            }
         }
-        let task = Arc::new(task);
         self.shard(task.id)
             .put(Slot::of(task.clone(), position, cold));
         Committed::confirmed_by_backend(task)
@@ -157,10 +159,9 @@ impl<C: Clone> Index<C> {
         &self,
         node: NodeId,
         expected: Revision,
-        next: Task,
+        next: Arc<Task>,
         cold: impl FnOnce(&Arc<Task>, &C) -> C,
     ) -> Result<Replaced<C>, StoreError> {
-        let next = Arc::new(next);
         let before =
             self.shard(next.id)
                 .replace(expected, &next, cold)

@@ -173,7 +173,7 @@ pub fn put(record: &Record) -> RecordWrite {
 /// An insertion into plenty of room.
 pub fn insertion(task: Task) -> Insert {
     Insert {
-        task,
+        task: Arc::new(task),
         quota: ROOM,
         records: Vec::new(),
     }
@@ -191,7 +191,7 @@ pub fn change(task: &Task, command: Command, now: Timestamp) -> Replace {
     Replace {
         node: HERE,
         expected: task.revision,
-        next: *next,
+        next,
         body,
         records: Vec::new(),
     }

@@ -181,7 +181,7 @@ async fn accepted(store: &Arc<dyn Store>, task: Task, quota: Quota) -> bool {
 
 async fn insert(store: &Arc<dyn Store>, task: Task, quota: Quota) -> Result<(), StoreError> {
     let insert = Insert {
-        task,
+        task: Arc::new(task),
         quota,
         records: Vec::new(),
     };

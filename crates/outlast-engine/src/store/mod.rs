@@ -9,6 +9,8 @@ mod proof;
 mod record;
 mod view;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::{mpsc, watch};
@@ -106,7 +108,7 @@ pub trait Store: Send + Sync + 'static {
 #[derive(Debug)]
 pub struct Insert {
     /// The task at its first revision.
-    pub task: Task,
+    pub task: Arc<Task>,
     /// The room there is.
     pub quota: Quota,
     /// Written in the same transaction.
@@ -130,7 +132,7 @@ pub struct Replace {
     /// The revision the change was computed from.
     pub expected: Revision,
     /// The task as it will be.
-    pub next: Task,
+    pub next: Arc<Task>,
     /// The body, if the task ends with one.
     pub body: Option<Raw>,
     /// Written in the same transaction.

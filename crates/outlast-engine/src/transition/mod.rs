@@ -119,7 +119,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// It is stored like this, with this body if it has just ended with one.
-    Stored(Box<Task>, Option<Raw>),
+    Stored(Arc<Task>, Option<Raw>),
     /// It is removed.
     Removed,
 }
@@ -264,7 +264,7 @@ fn stored(mut fields: Fields, body: Option<Raw>, effects: Vec<Effect>, now: Time
     fields.updated = fields.updated.max(now);
     fields.revision = fields.revision.next();
     Step {
-        next: Next::Stored(Box::new(Task::from_fields(fields)), body),
+        next: Next::Stored(Arc::new(Task::from_fields(fields)), body),
         effects,
     }
 }

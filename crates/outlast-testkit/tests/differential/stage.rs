@@ -182,7 +182,7 @@ impl<S: Subject> Stage<S> {
             ..given::new_task(u64::from(new.task))
         };
         let insert = Insert {
-            task: Task::new(task, self.now),
+            task: Task::new(task, self.now).into(),
             quota: Quota {
                 owner_open,
                 owner_retained,
@@ -220,7 +220,7 @@ impl<S: Subject> Stage<S> {
                     let replace = Replace {
                         node: task.executor,
                         expected,
-                        next: *next,
+                        next,
                         body,
                         records: self.records(records),
                     };

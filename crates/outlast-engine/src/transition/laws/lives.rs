@@ -60,7 +60,7 @@ pub(super) fn life() -> impl Strategy<Value = Vec<Event>> {
             });
             match next {
                 Some(Next::Removed) => break,
-                Some(Next::Stored(next, _)) => task = *next,
+                Some(Next::Stored(next, _)) => task = Arc::unwrap_or_clone(next),
                 None => {}
             }
         }

@@ -1,5 +1,7 @@
 //! Moments: expiry, run limit, the deadline of a cancellation.
 
+use std::sync::Arc;
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -156,5 +158,5 @@ proptest! {
 }
 
 fn after(task: &Task, command: Command, millis: u64) -> Task {
-    given::change(task, command, CREATED.plus(millis)).next
+    Arc::unwrap_or_clone(given::change(task, command, CREATED.plus(millis)).next)
 }

@@ -125,7 +125,7 @@ impl Writer {
             };
             if found.revision != known {
                 // The revision was read just now, and nobody else changes the index.
-                let _ = index.replace(NOBODY, known, found, |_, _| row);
+                let _ = index.replace(NOBODY, known, found.into(), |_, _| row);
             }
             return Ok(());
         }
