@@ -40,6 +40,7 @@ cargo xtask test              everything CI runs: format, lints, docs, tests, pe
 cargo xtask test PART...      only these parts (format lints docs tests peers schemas)
 cargo xtask soak --minutes N  load with kills for N minutes, checks every promise (default 5)
 cargo xtask bench engine      what the engine costs, beside the machine's limits and a peer (--quick, --out FILE)
+cargo xtask bench http-v1     what the HTTP server costs V1 clients, beside a bare endpoint and peers (--quick, --out FILE)
 cargo xtask peers             real clients that we did not write talk to the sample server
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";

@@ -74,7 +74,7 @@ fn sample_server() -> Result<PathBuf, String> {
 }
 
 /// A folder with the TypeScript peer and its packages.
-fn typescript() -> Result<PathBuf, String> {
+pub(crate) fn typescript() -> Result<PathBuf, String> {
     let folder = root().join("target/peers/typescript");
     let fresh = copy_changed(&root().join("peers/typescript"), &folder)?;
     if fresh || !folder.join("node_modules").is_dir() {

@@ -23,7 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "outlast-bench",
-        &["outlast-engine", "outlast-store", "outlast-wire"],
+        &["outlast", "outlast-engine", "outlast-store", "outlast-wire"],
     ),
     ("xtask", &[]),
 ];

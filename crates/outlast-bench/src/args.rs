@@ -2,11 +2,20 @@
 
 use std::path::PathBuf;
 
+use tempfile::TempDir;
+
 use crate::Done;
 use crate::child::Job;
+use crate::http::serve::Server;
+use crate::table::Table;
 
 pub(crate) enum Args {
-    Bench(Bench),
+    /// The engine.
+    Engine(Bench),
+    /// The HTTP server, as clients of V1 meet it.
+    HttpV1(Bench),
+    /// A server to be measured.
+    Serve(Server),
     /// A measurement that wants a process of its own.
     Child(Job),
 }
@@ -16,16 +25,31 @@ pub(crate) struct Bench {
     pub(crate) out: Option<PathBuf>,
     /// Where files are made: on the disk that is to be measured.
     pub(crate) folder: PathBuf,
+    /// The server on the TypeScript SDK.
+    pub(crate) typescript: Option<PathBuf>,
     only: Vec<String>,
 }
 
 impl Args {
-    pub(crate) fn read(args: impl Iterator<Item = String>) -> Done<Self> {
-        let mut args = args;
-        let mut bench = Bench {
+    pub(crate) fn read(mut args: impl Iterator<Item = String>) -> Done<Self> {
+        match args.next().as_deref() {
+            Some("engine") => Bench::read(args).map(Self::Engine),
+            Some("http-v1") => Bench::read(args).map(Self::HttpV1),
+            Some("serve") => Server::read(args).map(Self::Serve),
+            Some("child") => Job::read(args).map(Self::Child),
+            Some(other) => Err(format!("unknown benchmark {other}\n\n{USAGE}").into()),
+            None => Err(USAGE.into()),
+        }
+    }
+}
+
+impl Bench {
+    fn read(mut args: impl Iterator<Item = String>) -> Done<Self> {
+        let mut bench = Self {
             quick: false,
             out: None,
             folder: std::env::temp_dir(),
+            typescript: None,
             only: Vec::new(),
         };
         while let Some(arg) = args.next() {
@@ -35,24 +59,40 @@ impl Args {
                 "--out" => bench.out = Some(value()?.into()),
                 "--folder" => bench.folder = value()?.into(),
                 "--only" => bench.only.push(value()?),
-                "child" => return Job::read(args).map(Self::Child),
+                "--typescript" => bench.typescript = Some(value()?.into()),
                 other => return Err(format!("unknown argument {other}\n\n{USAGE}").into()),
             }
         }
-        Ok(Self::Bench(bench))
+        Ok(bench)
     }
-}
 
-impl Bench {
+    /// A folder for this run, on the disk that is to be measured.
+    pub(crate) fn scratch(&self) -> Done<TempDir> {
+        let mut named = tempfile::Builder::new();
+        Ok(named.prefix("outlast-bench").tempdir_in(&self.folder)?)
+    }
+
+    /// Shows the table to whoever wanted it.
+    pub(crate) fn publish(&self, table: &Table) -> Done<()> {
+        let text = table.to_string();
+        print!("{text}");
+        if let Some(out) = &self.out {
+            std::fs::write(out, &text)?;
+        }
+        Ok(())
+    }
+
     pub(crate) fn wants(&self, part: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == part)
     }
 }
 
 const USAGE: &str = "\
-usage: engine-bench [--quick] [--out FILE] [--folder FOLDER] [--only PART]...
-  --quick   100 k tasks instead of 1 M, fewer rounds
-  --out     writes the table there, too
-  --folder  makes its files there (default: the temporary folder)
-  --only    only this part: memory, disk, lookup, expiry, single, retained, open
+usage: outlast-bench engine|http-v1 [--quick] [--out FILE] [--folder FOLDER] [--typescript FILE] [--only PART]...
+  --quick       fewer tasks, fewer and shorter rounds
+  --out         writes the table there, too
+  --folder      makes its files there (default: the temporary folder)
+  --typescript  the V1 server on the TypeScript SDK, for http-v1
+  --only        only this part: memory, disk, lookup, expiry, single, retained, open of the engine;
+                lives, typescript, get, call, retained, blocked of http-v1
 ";

@@ -57,21 +57,40 @@ impl Ticks {
             .map(|number| number.parse().ok())
             .collect::<Option<_>>()?;
         let idle = all.get(3)? + all.get(4)?;
-        let own = fs::read_to_string("/proc/self/stat").ok()?;
-        // After the name in brackets: state, then numbers; the times are fields 14 to 17.
-        let own = own.rsplit(')').next()?.split_whitespace().skip(11).take(4);
+        // The times of living children come in with their death.
         Some(Self {
             busy: all.iter().sum::<u64>() - idle,
             idle,
-            own: own.filter_map(|number| number.parse::<u64>().ok()).sum(),
+            own: times_of("self", 4)?,
         })
     }
+}
+
+/// The sum of the first of user time, system time, and both of dead children, in hundredths of a second.
+fn times_of(process: &str, first: usize) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // After the name in brackets: state, then numbers; the times are fields 14 to 17.
+    let times = stat.rsplit(')').next()?.split_whitespace();
+    Some(
+        times
+            .skip(11)
+            .take(first)
+            .filter_map(|number| number.parse::<u64>().ok())
+            .sum(),
+    )
 }
 
 /// The processor time that this process has used so far, in seconds.
 pub(crate) fn processor() -> f64 {
     // The system counts in hundredths, whatever its timer does.
     Ticks::now().map_or(f64::NAN, |ticks| ticks.own as f64 / 100.0)
+}
+
+/// The processor time that a living process has used so far, in seconds.
+pub(crate) fn processor_of(process: u32) -> Done<f64> {
+    let times = times_of(&process.to_string(), 2);
+    let times = times.ok_or("the system does not tell the times of a process")?;
+    Ok(times as f64 / 100.0)
 }
 
 /// The memory that this process holds, in bytes.

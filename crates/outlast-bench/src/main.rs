@@ -1,4 +1,4 @@
-//! `engine-bench`: what the engine costs, beside the limits of the machine and beside a peer, in one run.
+//! What the engine and its servers cost, beside the limits of the machine and beside peers, in one run.
 //!
 //! Every figure alternates between us and what it is compared with, round by round, and the median of
 //! the rounds is told. Timings live here and in no test. The table goes to stdout, talk to stderr.
@@ -6,6 +6,7 @@
 mod args;
 mod child;
 mod expiry;
+mod http;
 mod lifecycle;
 mod load;
 mod lookup;
@@ -30,13 +31,15 @@ use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     let done = Args::read(std::env::args().skip(1)).and_then(|args| match args {
-        Args::Bench(bench) => run(&bench),
+        Args::Engine(bench) => run(&bench),
+        Args::HttpV1(bench) => http::v1(&bench),
+        Args::Serve(server) => http::serve::run(server),
         Args::Child(job) => child::run(job),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("engine-bench: {why}");
+            eprintln!("outlast-bench: {why}");
             ExitCode::FAILURE
         }
     }
@@ -47,9 +50,7 @@ type Done<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn run(args: &args::Bench) -> Done<()> {
     let scale = Scale::new(args.quick);
-    let folder = tempfile::Builder::new()
-        .prefix("outlast-bench")
-        .tempdir_in(&args.folder)?;
+    let folder = args.scratch()?;
     let (runtime, lone) = (runtime(WORKERS)?, runtime(1)?);
     let mut table = Table::default();
     let parts: [(&str, Part); 7] = [
@@ -76,12 +77,7 @@ fn run(args: &args::Bench) -> Done<()> {
         part(&stage, &mut table)?;
         table.note(format!("{name}: {}", watch.report()));
     }
-    let text = table.to_string();
-    print!("{text}");
-    if let Some(out) = &args.out {
-        std::fs::write(out, &text)?;
-    }
-    Ok(())
+    args.publish(&table)
 }
 
 type Part = fn(&Stage<'_>, &mut Table) -> Done<()>;

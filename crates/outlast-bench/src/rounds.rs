@@ -1,23 +1,35 @@
 //! Rounds: each side has its turn in every round, and the median of the rounds counts.
 
+use std::convert::Infallible;
+
 /// What `N` sides did in every round.
 pub(crate) struct Rounds<const N: usize, T = f64>(Vec<[T; N]>);
 
 impl<const N: usize, T: Copy> Rounds<N, T> {
     /// Runs `rounds` rounds after one that does not count. The sides take turns in going first.
     pub(crate) fn run(rounds: usize, mut turn: impl FnMut(usize) -> T) -> Self {
+        match Self::try_run(rounds, |side| Ok::<_, Infallible>(turn(side))) {
+            Ok(rounds) => rounds,
+        }
+    }
+
+    /// The same, until a turn fails.
+    pub(crate) fn try_run<E>(
+        rounds: usize,
+        mut turn: impl FnMut(usize) -> Result<T, E>,
+    ) -> Result<Self, E> {
         let mut all = Vec::with_capacity(rounds);
         for round in 0..=rounds {
             let mut figures = [None; N];
             for step in 0..N {
                 let side = (round + step) % N;
-                figures[side] = Some(turn(side));
+                figures[side] = Some(turn(side)?);
             }
             if round > 0 {
                 all.push(figures.map(|figure| figure.expect("every side had its turn")));
             }
         }
-        Self(all)
+        Ok(Self(all))
     }
 
     /// The same rounds, seen in one respect.
@@ -47,4 +59,13 @@ pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
         n if n % 2 == 1 => figures[n / 2],
         n => f64::midpoint(figures[n / 2 - 1], figures[n / 2]),
     }
+}
+
+/// The figure below which this part of them lies.
+pub(crate) fn quantile(figures: &[f64], part: f64) -> f64 {
+    let mut figures = figures.to_vec();
+    figures.sort_by(f64::total_cmp);
+    let at = (figures.len() as f64 * part) as usize;
+    let at = at.min(figures.len().saturating_sub(1));
+    figures.get(at).copied().unwrap_or(f64::NAN)
 }

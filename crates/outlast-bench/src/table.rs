@@ -25,6 +25,7 @@ pub(crate) enum Unit {
     Ratio,
     Bytes,
     Seconds,
+    Milliseconds,
     Commits,
 }
 
@@ -99,6 +100,7 @@ impl Unit {
             Self::Ratio => format!("{value:.2} ×"),
             Self::Bytes => format!("{value:.0} B"),
             Self::Seconds => format!("{value:.2} s"),
+            Self::Milliseconds => format!("{value:.2} ms"),
             Self::Commits => format!("{value:.0}"),
         }
     }

@@ -1,0 +1,130 @@
+//! One keep-alive HTTP/1.1 connection: bytes out, one answer back. It does no more than a measurement needs.
+
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::Done;
+
+pub(crate) struct Connection {
+    stream: TcpStream,
+    /// What has arrived of the answer at hand.
+    buffer: Vec<u8>,
+    body: Vec<u8>,
+}
+
+/// An answer, until the next request.
+pub(crate) struct Reply<'a> {
+    head: &'a str,
+    /// The body, or the last event of a stream.
+    pub(crate) text: &'a str,
+}
+
+impl Connection {
+    pub(crate) async fn open(address: SocketAddr) -> Done<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream,
+            buffer: Vec::with_capacity(8 << 10),
+            body: Vec::new(),
+        })
+    }
+
+    /// Sends one request and reads its answer to the end.
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> Done<Reply<'_>> {
+        self.buffer.clear();
+        self.body.clear();
+        self.stream.write_all(request).await?;
+        let head = loop {
+            if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
+                break at + 4;
+            }
+            self.more().await?;
+        };
+        let text = std::str::from_utf8(&self.buffer[..head])?;
+        if !text.starts_with("HTTP/1.1 2") {
+            self.more().await.ok();
+            let said = String::from_utf8_lossy(&self.buffer);
+            return Err(format!("refused: {said}").into());
+        }
+        match header(text, "content-length") {
+            Some(length) => {
+                let length: usize = length.parse()?;
+                while self.buffer.len() < head + length {
+                    self.more().await?;
+                }
+                let (head, body) = self.buffer.split_at(head);
+                Reply::new(head, body)
+            }
+            None if header(text, "transfer-encoding") == Some("chunked") => {
+                self.read_chunks(head).await?;
+                Reply::new(&self.buffer[..head], &self.body)
+            }
+            None => Reply::new(&self.buffer[..head], b""),
+        }
+    }
+
+    async fn read_chunks(&mut self, mut at: usize) -> Done<()> {
+        loop {
+            let line = loop {
+                if let Some(found) = find(&self.buffer[at..], b"\r\n") {
+                    break at + found;
+                }
+                self.more().await?;
+            };
+            let size = std::str::from_utf8(&self.buffer[at..line])?;
+            let size = usize::from_str_radix(size, 16)?;
+            at = line + 2;
+            while self.buffer.len() < at + size + 2 {
+                self.more().await?;
+            }
+            self.body.extend_from_slice(&self.buffer[at..at + size]);
+            at += size + 2;
+            if size == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn more(&mut self) -> Done<()> {
+        match self.stream.read_buf(&mut self.buffer).await? {
+            0 => Err("the server hung up".into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<'a> Reply<'a> {
+    fn new(head: &'a [u8], body: &'a [u8]) -> Done<Self> {
+        let body = std::str::from_utf8(body)?;
+        let text = body.rsplit_once("data: ").map_or(body, |(_, event)| event);
+        Ok(Self {
+            head: std::str::from_utf8(head)?,
+            text,
+        })
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&'a str> {
+        header(self.head, name)
+    }
+
+    /// The first string under `name`, wherever it is. Answers are scanned, not parsed.
+    pub(crate) fn string(&self, name: &str) -> Done<&'a str> {
+        let found = self.text.split_once(&format!("\"{name}\":\""));
+        let value = found.and_then(|(_, rest)| rest.split('"').next());
+        value.ok_or_else(|| format!("no {name} in {}", self.text).into())
+    }
+}
+
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        found.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}

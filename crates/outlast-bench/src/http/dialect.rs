@@ -1,0 +1,167 @@
+//! The words of a client of either generation, put together from pieces that are there before the clock runs.
+
+use std::io::Write as _;
+
+use super::client::Connection;
+use crate::Done;
+
+/// How a client does tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Generation {
+    /// MCP 2025-11-25: a session, and a call that asks for a task.
+    V1,
+    /// The extension on 2026-07-28: no session, and a server that makes tasks of its own accord.
+    V2,
+}
+
+/// One client on one connection.
+pub(crate) struct Speaker {
+    connection: Connection,
+    generation: Generation,
+    /// Headers that every request has.
+    head: String,
+    next: u64,
+    request: Vec<u8>,
+    body: Vec<u8>,
+    task: String,
+}
+
+impl Speaker {
+    /// Introduces itself, if its generation does that.
+    pub(crate) async fn meet(connection: Connection, generation: Generation) -> Done<Self> {
+        let version = match generation {
+            Generation::V1 => "2025-11-25",
+            Generation::V2 => "2026-07-28",
+        };
+        let mut speaker = Self {
+            connection,
+            generation,
+            head: HEAD.to_owned(),
+            next: 0,
+            request: Vec::new(),
+            body: Vec::new(),
+            task: String::new(),
+        };
+        if generation == Generation::V1 {
+            let reply = speaker.say("initialize", None, INITIALIZE).await?;
+            let session = reply.header("mcp-session-id").map(str::to_owned);
+            if let Some(session) = session {
+                speaker.head += &format!("mcp-session-id: {session}\r\n");
+            }
+        }
+        speaker.head += &format!("mcp-protocol-version: {version}\r\n");
+        Ok(speaker)
+    }
+
+    /// A call that becomes a task.
+    pub(crate) async fn create(&mut self, tool: &str) -> Done<()> {
+        let wish = match self.generation {
+            Generation::V1 => r#","task":{"ttl":3600000}"#,
+            Generation::V2 => "",
+        };
+        let params = format!(r#"{{"name":"{tool}","arguments":{ARGUMENTS}{wish}"#);
+        let reply = self.say("tools/call", Some(tool), &params).await?;
+        let task = reply.string("taskId")?.to_owned();
+        self.task = task;
+        Ok(())
+    }
+
+    /// A look at the task that was created last; says whether it is completed.
+    pub(crate) async fn get(&mut self) -> Done<bool> {
+        let reply = self.about_task("tasks/get").await?;
+        Ok(reply.string("status")? == "completed")
+    }
+
+    /// The result of the task that was created last.
+    pub(crate) async fn result(&mut self) -> Done<String> {
+        let reply = self.about_task("tasks/result").await?;
+        Ok(reply.string("text")?.to_owned())
+    }
+
+    /// A call that is answered by its result.
+    pub(crate) async fn call(&mut self) -> Done<()> {
+        let params = format!(r#"{{"name":"plain","arguments":{ARGUMENTS}"#);
+        let reply = self.say("tools/call", Some("plain"), &params).await?;
+        reply.string("text").map(drop)
+    }
+
+    /// A whole life, to the outcome.
+    pub(crate) async fn live(&mut self) -> Done<()> {
+        self.create("nothing").await?;
+        match self.generation {
+            Generation::V1 => {
+                self.get().await?;
+                self.result().await.map(drop)
+            }
+            Generation::V2 => {
+                while !self.get().await? {}
+                Ok(())
+            }
+        }
+    }
+
+    async fn about_task(&mut self, method: &str) -> Done<super::client::Reply<'_>> {
+        let task = std::mem::take(&mut self.task);
+        let params = format!(r#"{{"taskId":"{task}""#);
+        self.task.clone_from(&task);
+        self.say(method, Some(&task), &params).await
+    }
+
+    /// Sends a request whose params are open at their end, for the metadata of a generation that has some.
+    async fn say(
+        &mut self,
+        method: &str,
+        name: Option<&str>,
+        params: &str,
+    ) -> Done<super::client::Reply<'_>> {
+        self.next += 1;
+        let (meta, headers) = match (self.generation, name) {
+            (Generation::V1, _) => ("", String::new()),
+            (Generation::V2, None) => (META, format!("mcp-method: {method}\r\n")),
+            (Generation::V2, Some(name)) => {
+                let headers = format!("mcp-method: {method}\r\nmcp-name: {name}\r\n");
+                (META, headers)
+            }
+        };
+        self.body.clear();
+        write!(
+            self.body,
+            r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}{meta}}}}}"#,
+            self.next
+        )?;
+        self.request.clear();
+        let (head, length) = (&self.head, self.body.len());
+        write!(
+            self.request,
+            "{head}{headers}content-length: {length}\r\n\r\n"
+        )?;
+        self.request.extend_from_slice(&self.body);
+        self.connection.ask(&self.request).await
+    }
+}
+
+const HEAD: &str = "\
+POST /mcp HTTP/1.1\r
+host: 127.0.0.1\r
+content-type: application/json\r
+accept: application/json, text/event-stream\r
+";
+
+const INITIALIZE: &str = concat!(
+    r#"{"protocolVersion":"2025-11-25","capabilities":{"tasks":{}},"#,
+    r#""clientInfo":{"name":"bench","version":"1"}"#,
+);
+
+const META: &str = concat!(
+    r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+    r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"#,
+    r#""io.modelcontextprotocol/clientCapabilities":"#,
+    r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}}"#,
+);
+
+/// About 200 bytes.
+const ARGUMENTS: &str = concat!(
+    r#"{"text":""#,
+    "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567",
+    r#"89012345678901234567890123456789012345678901234567890123456789012345678901234567890123"}"#,
+);

@@ -1,0 +1,69 @@
+//! `http-v1`: what our HTTP server costs, beside the least that one can cost and beside peers.
+//!
+//! Judged is the processor time of the server process for one deed, which a busy machine disturbs least. One
+//! load generator speaks to all: keep-alive HTTP/1.1, one connection for each client, each client does one
+//! deed after the other. Servers are processes of their own, new for every row of rounds.
+
+mod client;
+mod dialect;
+mod latency;
+mod rows;
+pub(crate) mod serve;
+mod target;
+
+use std::path::PathBuf;
+
+use dialect::Generation;
+use tokio::runtime::Runtime;
+
+use crate::Done;
+use crate::args::Bench;
+use crate::machine::Watch;
+use crate::scale::Scale;
+use crate::table::Table;
+
+/// What all rows are measured with.
+struct Stage {
+    runtime: Runtime,
+    scale: Scale,
+    folder: tempfile::TempDir,
+    /// How our server is spoken to.
+    generation: Generation,
+    /// The server on the TypeScript SDK, if it is there.
+    typescript: Option<PathBuf>,
+}
+
+/// Measures the server as clients of V1 meet it.
+pub(crate) fn v1(args: &Bench) -> Done<()> {
+    let stage = Stage {
+        // The generator gets one thread, so that the server has at least the other core.
+        runtime: tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?,
+        scale: Scale::new(args.quick),
+        folder: args.scratch()?,
+        generation: Generation::V1,
+        typescript: args.typescript.clone(),
+    };
+    let mut table = Table::default();
+    let parts: [(&str, Part); 6] = [
+        ("lives", rows::lives),
+        ("typescript", rows::beside_typescript),
+        ("get", rows::gets),
+        ("call", rows::calls),
+        ("retained", rows::with_many_retained),
+        ("blocked", latency::rows),
+    ];
+    for (name, part) in parts {
+        if !args.wants(name) {
+            continue;
+        }
+        eprintln!("== {name} ==");
+        let watch = Watch::start();
+        part(&stage, &mut table)?;
+        table.note(format!("{name}: {}", watch.report()));
+    }
+    args.publish(&table)
+}
+
+type Part = fn(&Stage, &mut Table) -> Done<()>;

@@ -1,0 +1,47 @@
+//! The limit: an endpoint that reads the envelope of a message and answers a constant of the usual size.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Done;
+
+pub(super) async fn serve() -> Done<()> {
+    super::serve_router(Router::new().route("/mcp", post(answer))).await
+}
+
+/// A message whose params nobody opens.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    jsonrpc: &'a str,
+    #[serde(borrow)]
+    id: &'a RawValue,
+    method: &'a str,
+    #[serde(borrow)]
+    params: &'a RawValue,
+}
+
+async fn answer(body: Bytes) -> Response {
+    match serde_json::from_slice::<Envelope<'_>>(&body) {
+        Ok(message) => {
+            std::hint::black_box((message.jsonrpc, message.id, message.method, message.params));
+            ([(CONTENT_TYPE, "application/json")], REPLY).into_response()
+        }
+        Err(_) => StatusCode::BAD_REQUEST.into_response(),
+    }
+}
+
+/// 430 bytes, like a task with its result.
+const REPLY: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","#,
+    r#""taskId":"01234567-89ab-cdef-0123-456789abcdef","status":"completed","#,
+    r#""createdAt":"2026-01-01T00:00:00.000Z","lastUpdatedAt":"2026-01-01T00:00:00.000Z","#,
+    r#""ttlMs":3600000,"pollIntervalMs":1000,"result":{"content":[{"type":"text","text":""#,
+    "0123456789012345678901234567890123456789012345678901234567890123456789",
+    r#"01234567890123456789012345678901234567890123456789012345"}]}}}"#,
+);

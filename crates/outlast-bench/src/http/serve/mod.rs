@@ -1,0 +1,84 @@
+//! The servers that are measured, each in a process of its own: prints its address, serves until its
+//! standard input ends.
+
+mod limit;
+mod ours;
+mod rmcp;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+pub(super) use ours::now;
+use tokio::io::AsyncReadExt;
+
+use crate::{Done, WORKERS};
+
+/// What a process serves.
+pub(crate) enum Server {
+    /// Ours on the memory store, with so many tasks retained.
+    Memory(usize),
+    /// Ours on a file.
+    Sqlite(PathBuf, usize),
+    /// rmcp's, with its `TaskManager`.
+    Rmcp(usize),
+    /// The least that an HTTP server can do.
+    Limit,
+}
+
+impl Server {
+    pub(crate) fn read(args: impl Iterator<Item = String>) -> Done<Self> {
+        let args: Vec<String> = args.collect();
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        Ok(match args[..] {
+            ["memory", retained] => Self::Memory(retained.parse()?),
+            ["sqlite", path, retained] => Self::Sqlite(path.into(), retained.parse()?),
+            ["rmcp", retained] => Self::Rmcp(retained.parse()?),
+            ["limit"] => Self::Limit,
+            _ => return Err("no such server".into()),
+        })
+    }
+
+    pub(crate) fn args(&self) -> Vec<String> {
+        match self {
+            Self::Memory(retained) => vec!["memory".into(), retained.to_string()],
+            Self::Sqlite(path, retained) => {
+                let path = path.display().to_string();
+                vec!["sqlite".into(), path, retained.to_string()]
+            }
+            Self::Rmcp(retained) => vec!["rmcp".into(), retained.to_string()],
+            Self::Limit => vec!["limit".into()],
+        }
+    }
+}
+
+pub(crate) fn run(server: Server) -> Done<()> {
+    crate::runtime(WORKERS)?.block_on(async {
+        match server {
+            Server::Memory(retained) => ours::serve(ours::memory(), retained).await,
+            Server::Sqlite(path, retained) => {
+                ours::serve(ours::sqlite(&path).await?, retained).await
+            }
+            Server::Rmcp(retained) => rmcp::serve(retained).await,
+            Server::Limit => limit::serve().await,
+        }
+    })
+}
+
+/// Serves `router` as long as somebody holds the other end of standard input.
+async fn serve_router(router: axum::Router) -> Done<()> {
+    use axum::serve::ListenerExt;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    // As our own server does.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    until_released(address).await
+}
+
+/// Tells where the server is and waits until nobody holds the other end of standard input.
+async fn until_released(address: SocketAddr) -> Done<()> {
+    println!("{address}");
+    let mut nothing = Vec::new();
+    tokio::io::stdin().read_to_end(&mut nothing).await?;
+    Ok(())
+}
