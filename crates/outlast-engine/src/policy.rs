@@ -1,5 +1,8 @@
 //! The limits of an engine: how long, how many, how large.
 
+use outlast_wire::Raw;
+use outlast_wire::log::Log;
+
 use crate::outcome::Outcome;
 use crate::task::{Keep, Lifetime};
 
@@ -46,6 +49,8 @@ pub struct Sizes {
     pub payload: usize,
     /// Status texts; longer ones are cut.
     pub status: usize,
+    /// The data of a log message.
+    pub log: usize,
     /// The opaque handle of a runner.
     pub handle: usize,
     /// The questions a task may ask in its life.
@@ -71,6 +76,7 @@ impl Default for Policy {
             sizes: Sizes {
                 payload: 16 << 20,
                 status: 1 << 10,
+                log: 64 << 10,
                 handle: 64 << 10,
                 questions: 256,
                 name: 512,
@@ -93,7 +99,7 @@ impl Policy {
 impl Sizes {
     /// The outcome, or the error that takes its place if it is too large to keep.
     pub(crate) fn admit(&self, outcome: Outcome) -> Outcome {
-        let size = outcome.body().map_or(0, outlast_wire::Raw::size);
+        let size = outcome.body().map_or(0, Raw::size);
         if size <= self.payload {
             return outcome;
         }
@@ -104,6 +110,19 @@ impl Sizes {
                 "the result has {size} bytes, more than the limit of {limit} (setting `sizes.payload`)"
             ),
         )
+    }
+
+    /// The message, or one that says how large it was if it is too large.
+    pub(crate) fn admit_log(&self, mut log: Log) -> Log {
+        let size = log.data.size();
+        if size > self.log {
+            let limit = self.log;
+            let note = format!(
+                "a message of {size} bytes was left out: the limit is {limit} (setting `sizes.log`)"
+            );
+            log.data = Raw::encode(&note).expect("a text is JSON");
+        }
+        log
     }
 
     /// `text`, cut to the length of a status.

@@ -9,7 +9,7 @@
 //! | [`neutral`] | a task as the engine shows it to the codecs |
 //! | [`v1`], [`v2`] | the two generations: words, shapes, capabilities |
 //! | [`PeerTask`], [`Status`] | a task as a peer tells it |
-//! | [`params`], [`notice`], [`tool`] | what both generations share |
+//! | [`params`], [`notice`], [`log`], [`tool`] | what both generations share |
 //! | [`meta`], [`headers`], [`codes`], [`version`] | keys, HTTP headers, error codes, versions |
 //!
 //! ```
@@ -32,6 +32,7 @@ pub mod codes;
 pub mod envelope;
 pub mod headers;
 mod json;
+pub mod log;
 pub mod meta;
 pub mod neutral;
 pub mod notice;

@@ -11,6 +11,7 @@ pub use outlast_engine as engine;
 pub use outlast_store as store;
 pub use outlast_wire as wire;
 
+pub use outlast_wire::log::Level;
 pub use outlast_wire::v1::TaskSupport;
 #[cfg(feature = "schemars")]
 pub use schemars;

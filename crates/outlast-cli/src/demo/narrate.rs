@@ -83,6 +83,10 @@ pub(super) fn event(tool: &str, id: TaskId, event: &Event) {
                 progress.done
             ));
         }
+        Event::Log(log) => {
+            let (level, data) = (log.level, log.data.as_str());
+            say(format_args!("{tool:<10} {id}  {level:<14} {data}"));
+        }
         Event::Stored(_) | Event::Plain(_) => {}
     }
 }

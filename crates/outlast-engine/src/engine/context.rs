@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast_wire::log::Log;
 use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
@@ -37,6 +38,11 @@ impl CallContext {
     /// The call's id: that of its task, if it is one or becomes one.
     pub fn id(&self) -> TaskId {
         self.cell.id
+    }
+
+    /// The tool that is called, if it is a tool.
+    pub fn tool(&self) -> Option<Arc<str>> {
+        self.cell.origin.tool.clone()
     }
 
     /// Which start of the call this is.
@@ -76,6 +82,16 @@ impl CallContext {
         self.inner
             .topics
             .publish(self.cell.id, Event::Progress(progress));
+    }
+
+    /// Says something to whoever watches. Not stored; a watcher that does not keep up misses some. A message that
+    /// is too large is replaced by a word about its size.
+    pub fn log(&self, log: Log) {
+        if matches!(self.cell.local().stage, Stage::Over) {
+            return;
+        }
+        let log = self.inner.policy.sizes.admit_log(log);
+        self.inner.topics.publish(self.cell.id, Event::Log(log));
     }
 
     /// Asks the caller and waits for the answer. Dropping the future takes the question back.

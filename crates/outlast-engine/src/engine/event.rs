@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outlast_wire::Raw;
+use outlast_wire::log::Log;
 
 use crate::store::{Brief, Committed};
 use crate::task::Task;
@@ -16,6 +17,8 @@ pub enum Event {
     Plain(Arc<Task>),
     /// The work moved on. Not stored.
     Progress(Progress),
+    /// The work has something to say. Not stored.
+    Log(Log),
 }
 
 /// How far the work has come.

@@ -4,6 +4,7 @@ use outlast_engine::engine::{Created, EngineError, Event};
 use outlast_engine::store::Snapshot;
 use outlast_engine::task::Happening;
 use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError};
+use outlast_wire::log::Level;
 
 use crate::stage::{Stage, ada, call, owner, pass, raw};
 
@@ -96,6 +97,23 @@ async fn a_watcher_sees_every_step_and_then_the_end() {
         .collect();
     assert_eq!(messages, ["step 1", "step 2", "step 3"]);
     assert_eq!(seen.last().unwrap().1, Some(Ending::Result));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_hears_what_the_work_says_and_how_large_it_was_if_too_large() {
+    let stage = Stage::new().await;
+    let mut running = stage.engine.start(call("log")).unwrap();
+    let mut heard = Vec::new();
+    while let Some(event) = running.event().await {
+        if let Event::Log(log) = event {
+            heard.push((log.level, log.data.as_str().to_owned()));
+        }
+    }
+    assert_eq!(heard[0], (Level::Warning, r#"{"left":3}"#.to_owned()));
+    assert_eq!(heard[1].0, Level::Info);
+    assert!(heard[1].1.contains("1048578 bytes"), "{}", heard[1].1);
+    assert!(heard[1].1.contains("sizes.log"), "{}", heard[1].1);
+    assert_eq!(heard.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

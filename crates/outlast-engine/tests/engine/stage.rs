@@ -12,6 +12,7 @@ use outlast_engine::{
     Owner, Policy, Question, Retry, Scope, Store, Task, TaskId,
 };
 use outlast_testkit::SimClock;
+use outlast_wire::log::{Level, Log};
 use outlast_wire::{Raw, Timestamp};
 
 pub(crate) struct Stage {
@@ -159,6 +160,20 @@ impl Runner for Tools {
                     cx.status(&format!("step {step}"));
                     pass(100).await;
                 }
+                Outcome::Result(raw("2"))
+            }
+            "log" => {
+                cx.log(Log {
+                    level: Level::Warning,
+                    logger: None,
+                    data: raw(r#"{"left":3}"#),
+                });
+                cx.log(Log {
+                    level: Level::Info,
+                    logger: None,
+                    data: raw(&format!("\"{}\"", "x".repeat(1 << 20))),
+                });
+                pass(100).await;
                 Outcome::Result(raw("2"))
             }
             "chatter" => {

@@ -1,6 +1,7 @@
 //! One of everything that goes into a shape.
 
 use outlast_wire::envelope::{ErrorObject, Id, write};
+use outlast_wire::log::{self, Level, Log};
 use outlast_wire::neutral::{AskView, Ending, Phase, TaskView};
 use outlast_wire::notice::{self, Progress};
 use outlast_wire::v2::{self, Answer, Filter};
@@ -103,6 +104,14 @@ pub(crate) fn shared_notifications() -> Vec<(&'static str, Raw)> {
         };
         message(notice::PROGRESS, progress.to_raw())
     };
+    let log = |logger: Option<&str>, data: &str| {
+        let log = Log {
+            level: Level::Notice,
+            logger: logger.map(Into::into),
+            data: raw(data),
+        };
+        message(log::MESSAGE, log.to_raw())
+    };
     let cancel = |id: &Id, reason| message(notice::CANCELLED, notice::cancelling(id, reason));
     vec![
         (
@@ -110,6 +119,8 @@ pub(crate) fn shared_notifications() -> Vec<(&'static str, Raw)> {
             report(Id::from(1), Some(2.0), Some("half")),
         ),
         ("ProgressNotification", report(Id::text("p"), None, None)),
+        ("LoggingMessageNotification", log(None, "\"text\"")),
+        ("LoggingMessageNotification", log(Some("part"), "null")),
         ("CancelledNotification", cancel(&Id::from(1), None)),
         (
             "CancelledNotification",

@@ -1,4 +1,4 @@
-//! What a session hears of the tasks it made: status, progress, questions.
+//! What a session hears of the tasks it made: status, progress, log messages, questions.
 
 use std::sync::{Arc, Weak};
 
@@ -6,6 +6,7 @@ use outlast_engine::engine::{Event, Progress};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{AskKey, Task, TaskId};
 use outlast_wire::envelope::{Id, write};
+use outlast_wire::log::{self, Log};
 use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
 
 use super::{Front, Session};
@@ -68,6 +69,11 @@ impl Front {
                         session.tell_progress(task, token, &progress);
                     }
                 }
+                Event::Log(log) => {
+                    if !session.is_over(task) {
+                        session.tell_log(task, &log);
+                    }
+                }
                 Event::Plain(_) => {}
             }
         }
@@ -125,6 +131,22 @@ impl Session {
             );
         }
     }
+
+    /// Tells what a task has to say, if the client wants to hear it (A1-22).
+    fn tell_log(&self, task: TaskId, log: &Log) {
+        if let Some(line) = self.log_line(log, Some(task)) {
+            self.tell(task, line);
+        }
+    }
+
+    /// The notification of a log message, unless the client does not want it. That of a task carries the task.
+    pub(crate) fn log_line(&self, log: &Log, task: Option<TaskId>) -> Option<String> {
+        if !self.wants(log.level) {
+            return None;
+        }
+        let params = related(log.to_raw(), task)?;
+        Some(write::notification(log::MESSAGE, Some(params.borrow())))
+    }
 }
 
 /// What a client was told of a task: the word and the message.
@@ -171,7 +193,11 @@ pub(crate) fn progress_params(
         total: progress.total,
         message: progress.message.as_deref().map(Into::into),
     };
-    let params = params.to_raw();
+    related(params.to_raw(), task)
+}
+
+/// `params` marked with their task, if they are a task's (V1-META-1).
+fn related(params: Raw, task: Option<TaskId>) -> Option<Raw> {
     match task {
         Some(task) => meta::relate(params.borrow(), task.text().as_str()).ok(),
         None => Some(params),

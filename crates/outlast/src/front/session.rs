@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use outlast_engine::{Answer, AskKey, Owner, Scope, TaskId};
 use outlast_wire::envelope::Id;
+use outlast_wire::log::Level;
 use tokio::sync::{mpsc, oneshot};
 
 use super::follow::Shown;
@@ -34,6 +35,8 @@ struct State {
     waits: BTreeMap<TaskId, Vec<StreamId>>,
     /// Tasks that this session hears of, and what its client was told of each last.
     shown: BTreeMap<TaskId, Option<Shown>>,
+    /// From which level on log messages are wanted, once the client has said so.
+    level: Option<Level>,
     /// Questions of tasks, and the stream on which they travelled last.
     questions: BTreeMap<(TaskId, AskKey), Asked>,
 }
@@ -113,6 +116,16 @@ impl Session {
     /// Takes note of who the client is. The first introduction counts.
     pub(crate) fn introduce(&self, peer: Peer) -> Result<(), Peer> {
         self.peer.set(peer)
+    }
+
+    /// Takes note from which level on the client wants log messages.
+    pub(crate) fn set_level(&self, level: Level) {
+        self.state().level = Some(level);
+    }
+
+    /// Whether the client wants log messages of this level.
+    pub(crate) fn wants(&self, level: Level) -> bool {
+        level >= self.state().level.unwrap_or(UNASKED)
     }
 
     /// Registers a request that can be cancelled; resolves the receiver when it is.
@@ -335,3 +348,6 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// From which level on messages are sent to a client that has not said what it wants.
+const UNASKED: Level = Level::Info;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use outlast_engine::engine::{AskError, CallContext, Progress};
 use outlast_engine::{Answer, AskKind, Question, TaskId, Timing};
 use outlast_wire::Raw;
+use outlast_wire::log::{Level, Log};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// A tool's way to its caller. Cheap to clone.
@@ -55,6 +57,19 @@ impl ToolContext {
     /// Says how far the work has come.
     pub fn report(&self, progress: Progress) {
         self.call.progress(progress);
+    }
+
+    /// Says something to whoever listens: a text, or any JSON. It is not kept; a client gets it from the level on
+    /// that it wants, under the name of the tool.
+    pub fn log(&self, level: Level, data: impl Serialize) {
+        match Raw::encode(&data) {
+            Ok(data) => self.call.log(Log {
+                level,
+                logger: self.call.tool(),
+                data,
+            }),
+            Err(error) => tracing::warn!(%error, "a log message is no JSON"),
+        }
     }
 
     /// Asks the caller's person to fill in a form: the parameters of `elicitation/create`.

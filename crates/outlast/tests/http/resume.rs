@@ -33,6 +33,32 @@ async fn a_stream_goes_on_after_the_event_that_was_seen_last() {
 }
 
 #[tokio::test]
+async fn what_a_task_said_on_a_stream_that_broke_is_heard_when_it_goes_on() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let mut listening = client.listen(None).await;
+    listening.event().await;
+    let task = client.task("says", json!({})).await;
+    // Once it is known as working, whatever it says is followed.
+    client.until(&task, "working").await;
+    stage.gate.add_permits(1);
+    let (first, said) = listening.told("notifications/message").await;
+    assert_eq!(said["params"]["data"], "one");
+    stage.gate.add_permits(1);
+    listening.told("notifications/message").await;
+    // What came after the first message counts as unseen.
+    drop(listening);
+    let mut again = client.listen(Some(&first)).await;
+    let (_, said) = again.told("notifications/message").await;
+    assert_eq!(said["params"]["data"], "two");
+    let related = &said["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+    assert_eq!(*related, json!({ "taskId": task }));
+    stage.gate.add_permits(2);
+    let (_, said) = again.told("notifications/message").await;
+    assert_eq!(said["params"]["data"], "three");
+}
+
+#[tokio::test]
 async fn a_wait_that_broke_before_a_word_can_be_taken_up() {
     let stage = Stage::new().await;
     let client = stage.client().await;

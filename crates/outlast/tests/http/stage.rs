@@ -9,7 +9,7 @@ use outlast::front::{About, Front, RUNNER};
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
-use outlast::{TaskSupport, Tool, Tools, text};
+use outlast::{Level, TaskSupport, Tool, Tools, text};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -100,6 +100,18 @@ fn tools(gate: &Arc<Semaphore>) -> Tools {
         }
     });
     let at = gate.clone();
+    let says = Tool::new("says", "speaks three times", move |_, cx| {
+        let gate = at.clone();
+        async move {
+            for word in ["one", "two", "three"] {
+                pass(&gate).await;
+                cx.log(Level::Info, word);
+            }
+            pass(&gate).await;
+            Ok(text("said"))
+        }
+    });
+    let at = gate.clone();
     let gated = Tool::new("gated", "waits at the gate", move |_, _| {
         let gate = at.clone();
         async move {
@@ -116,7 +128,8 @@ fn tools(gate: &Arc<Semaphore>) -> Tools {
         Ok(text(format!("Hello, {}!", answer["content"]["name"])))
     });
     let again = Hints::READ_ONLY;
-    let optional = [steps, gated, ask].map(|tool| tool.task(TaskSupport::Optional).hints(again));
+    let optional =
+        [steps, says, gated, ask].map(|tool| tool.task(TaskSupport::Optional).hints(again));
     optional
         .into_iter()
         .fold(Tools::new().with(echo), Tools::with)

@@ -8,7 +8,7 @@ use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::front::{About, Filter, Front, RUNNER};
 use outlast::tools::Hints;
 use outlast::wire::Timestamp;
-use outlast::{TaskSupport, Tool, Tools, text};
+use outlast::{Level, TaskSupport, Tool, Tools, text};
 use outlast_testkit::SimClock;
 use serde_json::{Value, json};
 use tokio::io::{
@@ -182,6 +182,7 @@ impl Client {
         let (shape, part) = match (message["id"].as_i64(), message["method"].as_str()) {
             (_, Some("notifications/tasks/status")) => ("TaskStatusNotification", message),
             (_, Some("notifications/progress")) => ("ProgressNotification", message),
+            (_, Some("notifications/message")) => ("LoggingMessageNotification", message),
             (_, Some("elicitation/create")) => ("ElicitRequest", message),
             (_, Some("sampling/createMessage")) => ("CreateMessageRequest", message),
             (_, Some("roots/list")) => ("ListRootsRequest", message),
@@ -233,6 +234,17 @@ pub(crate) fn samples() -> Tools {
         }
         Ok(text("done"))
     });
+    let log = Tool::new("log", "speaks while it works", |_, cx| async move {
+        for (level, data) in [
+            (Level::Debug, json!("looking")),
+            (Level::Info, json!({ "found": 3 })),
+            (Level::Error, json!("one is broken")),
+        ] {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            cx.log(level, data);
+        }
+        Ok(text("done"))
+    });
     let ask = Tool::new("ask", "asks for a name", |_, cx| async move {
         let form = json!({
             "mode": "form",
@@ -264,7 +276,7 @@ pub(crate) fn samples() -> Tools {
         Ok(text("done"))
     });
     let endless = Tool::new("endless", "never ends", |_, _| std::future::pending());
-    let optional = [slow, steps, ask, sample, fail, endless];
+    let optional = [slow, steps, log, ask, sample, fail, endless];
     let optional = optional
         .into_iter()
         .map(|tool| tool.task(TaskSupport::Optional));

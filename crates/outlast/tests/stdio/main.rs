@@ -12,5 +12,6 @@ mod client;
 mod examples;
 mod filters;
 mod handshake;
+mod logging;
 mod receiver;
 mod tasks;

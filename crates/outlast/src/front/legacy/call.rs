@@ -90,7 +90,7 @@ impl Session {
         }
     }
 
-    /// Runs a call whose caller waits: progress and questions travel before the answer, on its stream.
+    /// Runs a call whose caller waits: progress, log messages and questions travel before the answer, on its stream.
     /// Dropping this stops the work.
     async fn run_plainly(
         &self,
@@ -120,6 +120,11 @@ impl Session {
                                 let line = write::request(&question_id(call, ask.key), ask.method, params);
                                 self.board.send(stream, line);
                             }
+                        }
+                    }
+                    Some(Event::Log(log)) => {
+                        if let Some(line) = self.log_line(&log, None) {
+                            self.board.send(stream, line);
                         }
                     }
                     Some(Event::Stored(_)) => {}

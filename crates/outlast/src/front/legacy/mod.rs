@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use outlast_engine::Answer;
 use outlast_wire::envelope::{self, Id, Message, write};
+use outlast_wire::log::{self, Level};
 use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::follow::answered;
@@ -113,12 +114,22 @@ impl Session {
                 self.call_tool(request.params, tasks.is_some(), stream)
                     .await
             }
-            ("logging/setLevel", _) => Reply::Result(empty()),
+            (log::SET_LEVEL, _) => self.set_log_level(params),
             (v1::method::GET, Some(_)) => self.get_task(params).await,
             (v1::method::RESULT, Some(_)) => self.task_result(params, stream).await,
             (v1::method::LIST, Some(tasks)) if tasks.list => self.list_tasks(params).await,
             (v1::method::CANCEL, Some(_)) => self.cancel_task(params).await,
             _ => Reply::from(codes::method_not_found(method)),
+        }
+    }
+
+    fn set_log_level(&self, params: Option<RawRef<'_>>) -> Reply {
+        match Level::wanted(params) {
+            Ok(level) => {
+                self.set_level(level);
+                Reply::Result(empty())
+            }
+            Err(error) => Reply::from(error),
         }
     }
 
