@@ -1,5 +1,6 @@
 //! A call to be run, as fronts hand it over.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::{EngineError, Inner, Phase, Runner};
@@ -22,7 +23,12 @@ pub struct NewCall {
     pub request_key: Option<Arc<str>>,
     /// Stored in the same transaction as the task.
     pub records: Vec<RecordWrite>,
+    /// What the runner may want to know of this process only: it is never stored.
+    pub parts: Option<Parts>,
 }
+
+/// Whatever travels with a call to its runner.
+pub type Parts = Arc<dyn Any + Send + Sync>;
 
 impl NewCall {
     /// A call with nothing special about it.
@@ -33,6 +39,7 @@ impl NewCall {
             ttl: None,
             request_key: None,
             records: Vec::new(),
+            parts: None,
         }
     }
 

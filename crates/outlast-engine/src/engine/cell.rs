@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use super::Progress;
 use super::stop::Stop;
+use super::{Parts, Progress};
 use crate::ask::Answer;
 use crate::id::{AskKey, Attempt, TaskId};
 use crate::origin::Origin;
@@ -21,6 +21,8 @@ pub(crate) struct Cell {
     pub(crate) id: TaskId,
     pub(crate) attempt: Attempt,
     pub(crate) origin: Arc<Origin>,
+    /// What travels with the call; nothing after a restart.
+    pub(crate) parts: Option<Parts>,
     pub(crate) stop: Stop,
     /// Rung when a promotion has been decided.
     pub(crate) decided: Notify,
@@ -60,11 +62,12 @@ pub(crate) enum Stage {
 }
 
 impl Cell {
-    pub(crate) fn new(task: &Task, stage: Stage) -> Self {
+    pub(crate) fn new(task: &Task, stage: Stage, parts: Option<Parts>) -> Self {
         Self {
             id: task.id,
             attempt: task.attempt,
             origin: task.origin.clone(),
+            parts,
             stop: Stop::default(),
             decided: Notify::new(),
             local: Mutex::new(Local {

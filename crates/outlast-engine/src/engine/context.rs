@@ -50,6 +50,11 @@ impl CallContext {
         self.cell.attempt
     }
 
+    /// What travels with the call, if it is a `T`. Gone after a restart.
+    pub fn parts<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.cell.parts.clone()?.downcast().ok()
+    }
+
     /// Whose call it is, unless it is over.
     pub fn owner(&self) -> Option<Owner> {
         match &self.cell.local().stage {

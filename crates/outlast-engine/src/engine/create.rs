@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
 use super::drive::{Begin, Pause};
-use super::{Engine, EngineError, Inner, NewCall, Phase, Runner};
+use super::{Engine, EngineError, Inner, NewCall, Parts, Phase, Runner};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
 use crate::runtime::spawn;
@@ -41,13 +41,14 @@ impl Engine {
             let records = std::mem::take(&mut call.records);
             // Kept for another round only where a round can fail for the key's sake.
             let again = call.request_key.is_some().then(|| call.clone());
+            let parts = call.parts.take();
             let (task, runner) = self.inner.admit(call)?;
             let origin = task.origin.clone();
             let (tell, told) = oneshot::channel();
             let begun = self
                 .inner
                 .clone()
-                .begin(task, runner, records.clone(), tell);
+                .begin(task, runner, records.clone(), parts, tell);
             // The work goes on even if whoever asked for it goes away meanwhile.
             spawn(Box::pin(begun));
             let inserted = told.await.map_err(|_| EngineError::Closing)?;
@@ -75,9 +76,10 @@ impl Inner {
         task: Arc<Task>,
         runner: Arc<dyn Runner>,
         records: Vec<RecordWrite>,
+        parts: Option<Parts>,
         tell: oneshot::Sender<Result<Inserted, StoreError>>,
     ) {
-        let cell = Arc::new(Cell::new(&task, Stage::Storing));
+        let cell = Arc::new(Cell::new(&task, Stage::Storing, parts));
         let keyed = task.request_key.is_some();
         // Before it is stored: whoever finds the task can stop its work from then on.
         self.calls.add(cell.clone());

@@ -42,7 +42,7 @@ use crate::store::Store;
 use crate::world::{Clock, Ids};
 
 pub use builder::EngineBuilder;
-pub use call::NewCall;
+pub use call::{NewCall, Parts};
 pub use context::{Answered, CallContext};
 pub use create::Created;
 pub use error::{AskError, EngineError};

@@ -42,12 +42,13 @@ impl Engine {
     pub fn start(&self, call: NewCall) -> Result<RunningCall, EngineError> {
         let mut call = call;
         let records = std::mem::take(&mut call.records);
+        let parts = call.parts.take();
         let (task, runner) = self.inner.admit(call)?;
         let (tell, outcome) = oneshot::channel();
         let id = task.id;
         let (place, events) = self.inner.topics.everything_of(id);
         let stage = Stage::Plain(task.clone(), Some(tell));
-        let cell = Arc::new(Cell::new(&task, stage));
+        let cell = Arc::new(Cell::new(&task, stage, parts));
         self.inner.calls.add(cell.clone());
         spawn(self.inner.clone().drive(cell.clone(), runner, Begin::Run));
         let inner = self.inner.clone();

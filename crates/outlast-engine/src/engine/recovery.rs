@@ -165,7 +165,7 @@ impl Inner {
             (Takeover::Reattach, Some(handle)) => Begin::Reattach(handle.clone()),
             _ => Begin::Run,
         };
-        let cell = Arc::new(Cell::new(&task, Stage::Stored(task.clone())));
+        let cell = Arc::new(Cell::new(&task, Stage::Stored(task.clone()), None));
         self.calls.add(cell.clone());
         // Whoever changed the task since it was claimed did not find the call here.
         if self.react(cell.id).await.is_err() {
