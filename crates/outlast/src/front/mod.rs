@@ -3,6 +3,7 @@
 //! Storage and transitions are the engine's; bytes and sockets are the transports'. Here is who may call
 //! what, what an answer looks like, and on which stream a message travels.
 
+pub(crate) mod audit;
 mod board;
 mod errors;
 mod filter;

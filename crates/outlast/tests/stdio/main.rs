@@ -6,6 +6,7 @@
 )]
 
 mod asks;
+mod audit;
 mod bad_input;
 mod calls;
 mod client;

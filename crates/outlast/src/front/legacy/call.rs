@@ -12,7 +12,7 @@ use outlast_wire::{Raw, Status, codes, meta, notice, v1};
 
 use crate::front::errors::to_wire;
 use crate::front::follow::{progress_params, question_id};
-use crate::front::{RUNNER, Reply, Session, StreamId};
+use crate::front::{RUNNER, Reply, Session, StreamId, audit};
 use crate::tools::Tool;
 
 impl Session {
@@ -81,6 +81,7 @@ impl Session {
         match self.front.engine.create(call).await {
             Ok(created) => {
                 let task = created.task();
+                audit::created(&self.owner, task.id);
                 // The creation itself says that it works.
                 self.front
                     .follow(self, task.id, Some((Status::Working, None)));

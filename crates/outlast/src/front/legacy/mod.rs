@@ -14,7 +14,7 @@ use outlast_wire::log::{self, Level};
 use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::follow::answered;
-use super::{Incoming, Next, Reply, Session, StreamId};
+use super::{Incoming, Next, Reply, Session, StreamId, audit};
 
 impl Session {
     /// Handles one message. The answer to a request goes onto `stream`.
@@ -137,7 +137,10 @@ impl Session {
         match method {
             // V1-CANCEL-10: only requests that are still unanswered are known here.
             notice::CANCELLED => {
-                if let Some(request) = params.and_then(notice::cancelled_request) {
+                if let Some(params) = params
+                    && let Some(request) = notice::cancelled_request(params)
+                {
+                    audit::request_cancelled(&self.owner, params);
                     self.cancel(&request);
                 }
             }

@@ -1,11 +1,12 @@
 //! `tasks/get`, `tasks/list` and `tasks/cancel`: answered at once, never on a stream of their own.
 
 use outlast_engine::TaskId;
+use outlast_engine::engine::EngineError;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{RawRef, codes, params, v1};
 
 use crate::front::errors::to_wire;
-use crate::front::{Reply, Session};
+use crate::front::{Reply, Session, audit};
 
 impl Session {
     /// V1-GET-1, V1-GET-5, V1-META-6.
@@ -19,7 +20,7 @@ impl Session {
                 let text = id.text();
                 Reply::Result(v1::task(&task.view(&text)))
             }
-            Err(error) => Reply::from(to_wire(&error)),
+            Err(error) => self.refused(v1::method::GET, &error),
         }
     }
 
@@ -56,11 +57,20 @@ impl Session {
         };
         match self.front.engine.cancel_now(&self.scope(), id).await {
             Ok(task) => {
+                audit::cancelled(&self.owner, id);
                 let text = id.text();
                 Reply::Result(v1::task(&task.view(&text)))
             }
-            Err(error) => Reply::from(to_wire(&error)),
+            Err(error) => self.refused(v1::method::CANCEL, &error),
         }
+    }
+
+    /// What the engine refused, and a note if somebody looked for a task that is not there.
+    pub(super) fn refused(&self, method: &str, error: &EngineError) -> Reply {
+        if matches!(error, EngineError::NotFound) {
+            audit::not_found(&self.owner, method);
+        }
+        Reply::from(to_wire(error))
     }
 }
 

@@ -9,7 +9,7 @@ use outlast_wire::{RawRef, codes, v1};
 
 use super::tasks::named;
 use crate::front::errors::to_wire;
-use crate::front::{Reply, Session, StreamId};
+use crate::front::{Reply, Session, StreamId, audit};
 
 impl Session {
     /// Waits on behalf of one request. Cancelling that request drops this and nothing else (V1-CANCEL-11).
@@ -23,9 +23,12 @@ impl Session {
             Err(error) => return Reply::from(error),
         };
         match self.front.engine.outcome(&self.scope(), task).await {
-            Ok(Some(settled)) => return outcome(task, Ok(settled)),
+            Ok(Some(settled)) => {
+                audit::retrieved(&self.owner, task);
+                return outcome(task, Ok(settled));
+            }
             Ok(None) => {}
-            Err(error) => return Reply::from(to_wire(&error)),
+            Err(error) => return self.refused(v1::method::RESULT, &error),
         }
         self.board.prime(stream);
         // Questions of a task that an earlier life of this server began are heard of from here on.
@@ -34,6 +37,7 @@ impl Session {
         let settled = self.front.engine.wait(&self.scope(), task).await;
         // Whoever has the result may leave: the news comes first.
         if let Ok(settled) = &settled {
+            audit::retrieved(&self.owner, task);
             self.hear(&Snapshot::Ended(settled.brief.clone()));
         }
         outcome(task, settled)

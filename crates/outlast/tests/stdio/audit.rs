@@ -1,0 +1,88 @@
+//! What is logged of the life of a task.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::client::Client;
+use crate::tasks::create;
+
+/// Collects the lines of the audit trail.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.push_str(&format!(" {}={value:?}", field.name()));
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "outlast::audit"
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        self.0.lock().unwrap().push(line.0);
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+impl Lines {
+    /// Whether a line has all of these parts.
+    fn have(&self, parts: &[&str]) -> bool {
+        let lines = self.0.lock().unwrap();
+        lines
+            .iter()
+            .any(|line| parts.iter().all(|part| line.contains(part)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_step_in_the_life_of_a_task_is_logged_with_its_owner() {
+    // V1-AUD-1, V1-AUD-2, V1-AUD-3, V1-CANC-7.
+    let lines = Lines::default();
+    let _collecting = tracing::subscriber::set_default(lines.clone());
+    let mut client = Client::new().await;
+    let done = create(&mut client, "slow").await;
+    client.call("tasks/result", json!({ "taskId": done })).await;
+    let stopped = create(&mut client, "endless").await;
+    client
+        .call("tasks/cancel", json!({ "taskId": stopped }))
+        .await;
+    let nowhere = json!({ "taskId": "00000000000000000000000000" });
+    client.call("tasks/get", nowhere).await;
+    let request = client
+        .send("tools/call", json!({ "name": "endless" }))
+        .await;
+    let cancel = json!({ "requestId": request, "reason": "too slow" });
+    client.notify("notifications/cancelled", cancel).await;
+    client.silence().await;
+    for parts in [
+        &["created", "owner=local", done.as_str()][..],
+        &["ended", "owner=local", done.as_str(), "completed"],
+        &["result retrieved", "owner=local", done.as_str()],
+        &["created", stopped.as_str()],
+        &["message=cancelled", "owner=local", stopped.as_str()],
+        &["task not found", "owner=local", "tasks/get"],
+        &["request cancelled", "owner=local", "too slow"],
+    ] {
+        assert!(lines.have(parts), "{parts:?}: {:?}", lines.0.lock());
+    }
+}
