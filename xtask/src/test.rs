@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything CI runs.
 
 use crate::part::{Part, run_all};
-use crate::{peers, schemas};
+use crate::{coverage, peers, schemas};
 
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
     let mut parts = parts();
@@ -41,6 +41,10 @@ fn parts() -> Vec<Part> {
             &[("RUSTDOCFLAGS", "-D warnings")],
         ),
         Part::cargo("tests", &["test", "--workspace"], &[]),
+        Part {
+            name: "coverage",
+            work: Box::new(|| coverage::run(&[])),
+        },
         Part::cargo(
             "races",
             &[

@@ -1,0 +1,65 @@
+//! What is promised in documents: every limit is in `docs/limits.md`, with its real default where that is a number.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test may stop where its stage is not as it should be"
+)]
+
+use std::path::Path;
+
+fn read(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    std::fs::read_to_string(root.join(path)).unwrap()
+}
+
+/// The public fields of the struct that begins with `head`.
+fn fields(source: &str, head: &str) -> Vec<String> {
+    let body = source.split_once(head).unwrap().1;
+    let body = body.split_once("\n}").unwrap().0;
+    body.lines()
+        .filter_map(|line| line.trim().strip_prefix("pub "))
+        .filter_map(|line| line.split(':').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_limit_is_documented() {
+    // V1-RM-4, V1-RM-5.
+    let limits = read("docs/limits.md");
+    let policy = read("crates/outlast-engine/src/policy.rs");
+    let http = read("crates/outlast/src/transport/http/options.rs");
+    let groups = ["quota", "sizes"];
+    let mut settings = fields(&policy, "pub struct Policy {");
+    settings.retain(|field| !groups.contains(&field.as_str()));
+    for (group, head) in [
+        ("quota", "pub struct Quota {"),
+        ("sizes", "pub struct Sizes {"),
+    ] {
+        let members = fields(&policy, head);
+        settings.extend(members.iter().map(|field| format!("{group}.{field}")));
+    }
+    settings.extend(fields(&http, "pub struct HttpOptions {"));
+    assert!(settings.len() > 20, "{settings:?}");
+    for setting in settings {
+        assert!(
+            limits.contains(&format!("`{setting}`")),
+            "docs/limits.md does not name `{setting}`"
+        );
+    }
+}
+
+#[test]
+fn what_separates_callers_without_a_token_is_said() {
+    // V1-SEC-5, V1-SEC-6, S2-65.
+    let limits = read("docs/limits.md").replace('\n', " ");
+    for said in [
+        "Where nobody is authenticated, the owner is the session or the local user",
+        "a secret of 128 random bits",
+        "| `ttl_default` | 3,600,000 (1 h) |",
+        "| `ttl_cap` | 3,600,000 (1 h) |",
+        "| `quota.owner_open` | 32 |",
+    ] {
+        assert!(limits.contains(said), "docs/limits.md does not say: {said}");
+    }
+}
