@@ -11,7 +11,7 @@ use outlast_engine::Owner;
 use outlast_wire::Raw;
 use outlast_wire::envelope::ErrorObject;
 
-use super::{Session, StreamId};
+use super::{HttpParts, Session, StreamId};
 
 /// Stands around every request.
 #[async_trait]
@@ -34,6 +34,8 @@ pub struct Incoming {
     pub params: Option<Raw>,
     /// Whose request it is.
     pub owner: Owner,
+    /// The head of the HTTP request, if it came by one.
+    pub http: Option<Arc<HttpParts>>,
 }
 
 /// What becomes of a request.

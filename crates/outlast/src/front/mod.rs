@@ -5,33 +5,33 @@
 
 pub(crate) mod audit;
 mod board;
+mod client;
 mod errors;
 mod filter;
 mod follow;
 mod legacy;
 mod peer;
+mod service;
 mod session;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use outlast_engine::{Engine, Owner, TaskId};
-use outlast_wire::Raw;
-use outlast_wire::v1::ServerTasks;
-use serde_json::json;
 
-use crate::tools::Tools;
+use crate::tools::{Own, Tools};
 
 pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
+pub use client::Client;
 pub use filter::{Filter, Incoming, Next, Reply};
 pub(crate) use peer::Peer;
+pub use service::{Arrival, HttpParts, Introduction, Offer, Service};
 pub use session::{Session, SessionId};
 
 /// What a server offers, and to whom.
 pub struct Front {
     pub(crate) engine: Engine,
-    pub(crate) tools: Arc<Tools>,
-    pub(crate) about: About,
+    pub(crate) service: Arc<dyn Service>,
     pub(crate) filters: Vec<Arc<dyn Filter>>,
     /// Which session hears of a task that runs or waits: the one that made it.
     followers: Mutex<HashMap<TaskId, Weak<Session>>>,
@@ -61,29 +61,22 @@ impl Front {
         about: About,
         filters: Vec<Arc<dyn Filter>>,
     ) -> Arc<Self> {
+        Self::serving(engine, Arc::new(Own::new(tools, about)), filters)
+    }
+
+    /// A front for any service, whose runners the engine has, with filters around every request.
+    pub fn serving(
+        engine: Engine,
+        service: Arc<dyn Service>,
+        filters: Vec<Arc<dyn Filter>>,
+    ) -> Arc<Self> {
         let followers = Mutex::default();
         Arc::new(Self {
             engine,
-            tools,
-            about,
+            service,
             filters,
             followers,
         })
-    }
-
-    /// What is declared to a client that was negotiated at 2025-11-25: tasks only if some tool can run as one
-    /// (BR-NEG-3), the list only where callers can be told apart (V1-CAP-14).
-    pub(crate) fn tasks(&self, callers_told_apart: bool) -> Option<ServerTasks> {
-        self.tools.any_task().then_some(ServerTasks {
-            list: callers_told_apart,
-            cancel: true,
-            tools_call: true,
-        })
-    }
-
-    pub(crate) fn info(&self) -> Raw {
-        let info = json!({ "name": self.about.name, "version": self.about.version });
-        Raw::encode(&info).expect("two strings are JSON")
     }
 
     /// Makes `session` the one that hears of a task, unless one does already that can be reached.

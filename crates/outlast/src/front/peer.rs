@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Peer {
     /// The version that was agreed.
     pub(crate) version: String,
-    capabilities: Raw,
-    info: Option<Raw>,
+    pub(super) capabilities: Raw,
+    pub(super) info: Option<Raw>,
 }
 
 impl Peer {
@@ -32,6 +32,15 @@ impl Peer {
             capabilities: said.capabilities.to_raw(),
             info: said.info.map(RawRef::to_raw),
         })
+    }
+
+    /// A client of that version that can do this.
+    pub(super) fn of(version: &str, capabilities: Raw) -> Self {
+        Self {
+            version: version.to_owned(),
+            capabilities,
+            info: None,
+        }
     }
 
     /// Whether the agreed version has tasks (V1-CAP-13).

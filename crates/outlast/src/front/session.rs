@@ -1,15 +1,17 @@
 //! One legacy session: who the client is, what it has in flight, what it was asked.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use outlast_engine::{Answer, AskKey, Owner, Scope, TaskId};
-use outlast_wire::envelope::Id;
-use outlast_wire::log::Level;
-use tokio::sync::{mpsc, oneshot};
+use outlast_engine::{Answer, AskKey, Ids, Owner, RandomIds, Scope, TaskId};
+use outlast_wire::envelope::{ErrorObject, Id, write};
+use outlast_wire::log::{self, Level};
+use outlast_wire::{Raw, codes};
+use tokio::sync::{OnceCell, mpsc, oneshot};
 
+use super::client::Outbox;
 use super::follow::Shown;
-use super::{Board, Front, Peer, StreamId};
+use super::{Board, Client, Front, Introduction, Peer, StreamId};
 
 /// The name of a session: visible ASCII that nobody can guess (V1-SESS-1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +23,11 @@ pub struct Session {
     pub(crate) owner: Owner,
     pub(crate) front: Arc<Front>,
     pub(crate) board: Board,
-    peer: OnceLock<Peer>,
+    /// Itself, for those who are told how to reach the client.
+    this: Weak<Session>,
+    client: OnceLock<Arc<Client>>,
+    /// What the service said of itself to the client.
+    about: OnceCell<Introduction>,
     state: Mutex<State>,
 }
 
@@ -85,6 +91,11 @@ impl SessionId {
         Self(name.into())
     }
 
+    /// A name that nobody has.
+    pub(crate) fn drawn() -> Self {
+        Self::new(RandomIds.task().text().as_str())
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -94,12 +105,14 @@ impl SessionId {
 impl Session {
     /// A session of `owner` in which nothing was said yet.
     pub fn new(front: Arc<Front>, id: SessionId, owner: Owner) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
             id,
             owner,
             front,
             board: Board::default(),
-            peer: OnceLock::new(),
+            this: this.clone(),
+            client: OnceLock::new(),
+            about: OnceCell::new(),
             state: Mutex::default(),
         })
     }
@@ -109,13 +122,38 @@ impl Session {
     }
 
     /// The client, once it has introduced itself.
-    pub(crate) fn peer(&self) -> Option<&Peer> {
-        self.peer.get()
+    pub(crate) fn client(&self) -> Option<&Arc<Client>> {
+        self.client.get()
     }
 
-    /// Takes note of who the client is. The first introduction counts.
-    pub(crate) fn introduce(&self, peer: Peer) -> Result<(), Peer> {
-        self.peer.set(peer)
+    /// The same as it is kept with the session.
+    pub(crate) fn peer(&self) -> Option<&Peer> {
+        self.client().map(|client| client.peer())
+    }
+
+    /// The client that said this of itself, as it can be reached in this session.
+    pub(crate) fn as_client(&self, peer: Peer) -> Arc<Client> {
+        let (session, owner) = (self.id.clone(), self.owner.clone());
+        Arc::new(Client::new(session, owner, peer, self.this.clone()))
+    }
+
+    /// Takes note of who the client is, and of what the service said to it. The first introduction counts.
+    pub(crate) fn introduce(&self, client: Arc<Client>, about: Option<Introduction>) -> bool {
+        let first = self.client.set(client).is_ok();
+        if let Some(about) = about.filter(|_| first) {
+            let _ = self.about.set(about);
+        }
+        first
+    }
+
+    /// What the service says of itself to the client.
+    pub(crate) async fn introduction(&self) -> Result<&Introduction, ErrorObject> {
+        let client = self
+            .client()
+            .ok_or_else(|| codes::invalid_request("the session begins with `initialize`"))?;
+        self.about
+            .get_or_try_init(|| self.front.service.introduce(client))
+            .await
     }
 
     /// Takes note from which level on the client wants log messages.
@@ -346,6 +384,24 @@ impl Session {
     fn state(&self) -> MutexGuard<'_, State> {
         // Every critical section is a few map operations that do not panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outbox for Session {
+    /// Tells it on a general stream; without one, nobody listens.
+    fn notify(&self, method: &str, params: Option<&Raw>) {
+        let params = params.map(Raw::borrow);
+        let unwanted =
+            method == log::MESSAGE && Level::wanted(params).is_ok_and(|level| !self.wants(level));
+        if let Some(stream) = self.board.general().filter(|_| !unwanted) {
+            self.board.send(stream, write::notification(method, params));
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.front.service.left(&self.id);
     }
 }
 

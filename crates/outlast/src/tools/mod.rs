@@ -6,6 +6,7 @@
 mod arguments;
 mod context;
 mod current;
+mod service;
 mod tool;
 #[cfg(feature = "schemars")]
 mod typed;
@@ -23,6 +24,7 @@ use serde_json::{Value, json};
 pub use arguments::Arguments;
 pub use context::{Asked, ToolContext};
 pub use current::current;
+pub(crate) use service::Own;
 pub use tool::{Hints, Tool};
 #[cfg(feature = "schemars")]
 pub use typed::{Json, Output};

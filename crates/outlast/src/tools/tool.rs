@@ -19,7 +19,7 @@ pub struct Tool {
     output: Option<Value>,
     pub(super) support: TaskSupport,
     pub(super) hints: Hints,
-    immediate: Option<Arc<str>>,
+    pub(super) immediate: Option<Arc<str>>,
     pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,
 }
 

@@ -27,7 +27,7 @@ pub async fn serve_on(
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
-    let session = Session::new(front, SessionId::new("stdio"), local_owner());
+    let session = Session::new(front, SessionId::drawn(), local_owner());
     let pipe = session.board.open(Kind::Pipe);
     let writing = tokio::spawn(write_lines(pipe.receiver, output));
     let read = read_lines(&session, pipe.stream, input).await;
@@ -64,7 +64,7 @@ async fn read_lines(
         }
         match Message::parse(bytes.trim_ascii_end(), &limits) {
             Ok(message) => {
-                if let Some(work) = session.receive(message, stream).await {
+                if let Some(work) = session.receive(message, stream, None).await {
                     handling.spawn(work);
                 }
             }

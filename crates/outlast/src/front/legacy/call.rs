@@ -5,31 +5,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::engine::{Event, NewCall, RunningCall};
-use outlast_engine::{Accepts, Committed, Outcome, Task};
+use outlast_engine::{Committed, Origin, Outcome, Retry, Task};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::v1::{TaskRequest, TaskSupport};
 use outlast_wire::{Raw, Status, codes, meta, notice, v1};
 
 use crate::front::errors::to_wire;
 use crate::front::follow::{progress_params, question_id};
-use crate::front::{RUNNER, Reply, Session, StreamId, audit};
-use crate::tools::Tool;
+use crate::front::{Arrival, Client, Incoming, Reply, Session, StreamId, audit};
 
 impl Session {
     pub(super) async fn call_tool(
         self: &Arc<Self>,
-        params: Option<Raw>,
+        client: &Arc<Client>,
+        request: Incoming,
         tasks: bool,
         stream: StreamId,
     ) -> Reply {
-        let Some(params) = params else {
+        let Some(params) = &request.params else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
         let Some(name) = outlast_wire::tool::called(params.borrow()) else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
-        let Some(tool) = self.front.tools.get(&name) else {
-            return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));
+        let offer = match self.front.service.offer(client, &name).await {
+            Ok(Some(offer)) => offer,
+            Ok(None) => {
+                return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));
+            }
+            Err(error) => return Reply::from(error),
         };
         // V1-CAP-11: without the capability, `task` is not even looked at.
         let wish = match tasks
@@ -39,7 +43,7 @@ impl Session {
             Ok(wish) => wish.flatten(),
             Err(error) => return Reply::from(error),
         };
-        match (wish, tool.support()) {
+        match (wish, offer.support) {
             (Some(_), TaskSupport::Forbidden) => {
                 // V1-TOOL-3: before anything runs.
                 let why = format!("tool {name} does not run as a task; call it without `task`");
@@ -52,28 +56,67 @@ impl Session {
             }
             _ => {}
         }
-        let token = meta::progress_token(params.borrow());
-        let mut call = self.new_call(tool, params.clone(), token.as_ref());
+        let tool = Some(Arc::from(&*name));
+        let (mut call, token) = self.new_call(client, request, offer.runner);
+        call.origin.tool = tool;
+        call.origin.retry = offer.retry;
         match wish {
             Some(wish) => {
                 call.ttl = wish.ttl_ms;
-                self.create(call, tool.immediate_response()).await
+                self.create(call, offer.immediate.as_deref()).await
             }
-            None => match self.front.engine.start(call) {
-                Ok(running) => self.run_plainly(running, token, stream).await,
-                Err(error) => Reply::from(to_wire(&error)),
-            },
+            None => self.start(call, token, stream).await,
         }
     }
 
-    fn new_call(&self, tool: &Tool, params: Raw, token: Option<&Id>) -> NewCall {
-        let accepts = self.peer().map_or(Accepts::NONE, |peer| peer.accepts());
-        let mut origin = self
-            .front
-            .tools
-            .origin(RUNNER, tool.name(), params, accepts);
-        origin.progress_token = token.map(Id::to_raw);
-        NewCall::new(self.owner.clone(), origin)
+    /// Runs a request that calls no tool like a call that is no task.
+    pub(super) async fn run_request(
+        &self,
+        client: &Arc<Client>,
+        runner: Arc<str>,
+        request: Incoming,
+        stream: StreamId,
+    ) -> Reply {
+        let (call, token) = self.new_call(client, request, runner);
+        self.start(call, token, stream).await
+    }
+
+    /// The call of a request, and the token for its progress.
+    fn new_call(
+        &self,
+        client: &Arc<Client>,
+        request: Incoming,
+        runner: Arc<str>,
+    ) -> (NewCall, Option<Id>) {
+        let Incoming {
+            method,
+            params,
+            http,
+            ..
+        } = request;
+        let token = params
+            .as_ref()
+            .and_then(|params| meta::progress_token(params.borrow()));
+        let origin = Origin {
+            method: method.into(),
+            tool: None,
+            params,
+            runner,
+            progress_token: token.as_ref().map(Id::to_raw),
+            retry: Retry::Never,
+            accepts: client.accepts(),
+        };
+        let mut call = NewCall::new(self.owner.clone(), origin);
+        let client = client.clone();
+        call.parts = Some(Arc::new(Arrival { client, http }));
+        (call, token)
+    }
+
+    async fn start(&self, call: NewCall, token: Option<Id>, stream: StreamId) -> Reply {
+        match self.front.engine.start(call) {
+            Ok(running) => self.run_plainly(running, token, stream).await,
+            Err(error) => Reply::from(to_wire(&error)),
+        }
     }
 
     /// Stored, then answered: the handle works when the client has it (V1-CREATE-12).

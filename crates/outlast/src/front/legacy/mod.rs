@@ -14,7 +14,8 @@ use outlast_wire::log::{self, Level};
 use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::follow::answered;
-use super::{Incoming, Next, Reply, Session, StreamId, audit};
+use super::{Client, HttpParts, Incoming, Next, Reply, Session, StreamId, audit};
+use initialize::{ALL, declared};
 
 impl Session {
     /// Handles one message. The answer to a request goes onto `stream`.
@@ -25,9 +26,10 @@ impl Session {
         self: &Arc<Self>,
         message: Message<'a>,
         stream: StreamId,
+        http: Option<Arc<HttpParts>>,
     ) -> Option<impl Future<Output = ()> + Send + use<>> {
         match message {
-            Message::Request(request) => return Some(self.take(request, stream)),
+            Message::Request(request) => return Some(self.take(request, stream, http)),
             Message::Notification(notification) => {
                 for filter in &self.front.filters {
                     filter.notification(
@@ -47,6 +49,7 @@ impl Session {
         self: &Arc<Self>,
         request: envelope::Request<'_>,
         stream: StreamId,
+        http: Option<Arc<HttpParts>>,
     ) -> impl Future<Output = ()> + Send + use<> {
         let cancelled = self.begin(&request.id);
         let id = request.id;
@@ -54,6 +57,7 @@ impl Session {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
             owner: self.owner.clone(),
+            http,
         };
         let session = self.clone();
         let known = Known {
@@ -102,35 +106,70 @@ impl Session {
             v1::method::INITIALIZE => return self.initialize(params).await,
             _ => {}
         }
-        let Some(peer) = self.peer() else {
+        let about = match self.introduction().await {
+            Ok(about) => Some(about),
+            // What tasks there are does not depend on how their server is.
+            Err(_) if method.starts_with("tasks/") => None,
+            Err(error) => return Reply::from(error),
+        };
+        let Some(client) = self.client() else {
             return Reply::from(codes::invalid_request(
                 "the session begins with `initialize`",
             ));
         };
-        let tasks = peer.has_tasks().then(|| self.front.tasks(true)).flatten();
+        let has_tasks = client.peer().has_tasks();
+        let tasks = about.map_or(Some(ALL), declared).filter(|_| has_tasks);
         match (method, tasks) {
-            (outlast_wire::tool::LIST, _) => self.list_tools(tasks.is_some(), params),
+            (outlast_wire::tool::LIST, _) => {
+                let params = request.params.as_ref();
+                self.list_tools(client, tasks.is_some(), params).await
+            }
             (outlast_wire::tool::CALL, _) => {
-                self.call_tool(request.params, tasks.is_some(), stream)
+                self.call_tool(client, request, tasks.is_some(), stream)
                     .await
             }
-            (log::SET_LEVEL, _) => self.set_log_level(params),
             (v1::method::GET, Some(_)) => self.get_task(params).await,
             (v1::method::RESULT, Some(_)) => self.task_result(params, stream).await,
             (v1::method::LIST, Some(tasks)) if tasks.list => self.list_tasks(params).await,
             (v1::method::CANCEL, Some(_)) => self.cancel_task(params).await,
-            _ => Reply::from(codes::method_not_found(method)),
+            // No method of a service begins like this.
+            _ if method.starts_with("tasks/") => Reply::from(codes::method_not_found(method)),
+            (log::SET_LEVEL, _) => self.set_log_level(client, request, stream).await,
+            _ => self.pass_on(client, request, stream).await,
         }
     }
 
-    fn set_log_level(&self, params: Option<RawRef<'_>>) -> Reply {
-        match Level::wanted(params) {
-            Ok(level) => {
-                self.set_level(level);
-                Reply::Result(empty())
-            }
-            Err(error) => Reply::from(error),
+    /// Lets the service answer, or the engine run the request by the runner that the service names.
+    async fn pass_on(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        request: Incoming,
+        stream: StreamId,
+    ) -> Reply {
+        match self.front.service.runs(&request.method) {
+            Some(runner) => self.run_request(client, runner, request, stream).await,
+            None => self.front.service.request(client, request).await,
         }
+    }
+
+    async fn set_log_level(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        request: Incoming,
+        stream: StreamId,
+    ) -> Reply {
+        let level = match Level::wanted(request.params.as_ref().map(Raw::borrow)) {
+            Ok(level) => level,
+            Err(error) => return Reply::from(error),
+        };
+        let reply = match self.front.service.runs(&request.method) {
+            Some(_) => self.pass_on(client, request, stream).await,
+            None => Reply::Result(empty()),
+        };
+        if matches!(reply, Reply::Result(_)) {
+            self.set_level(level);
+        }
+        reply
     }
 
     fn notified(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {
@@ -148,7 +187,11 @@ impl Session {
                 let session = self.clone();
                 tokio::spawn(async move { session.listens().await });
             }
-            _ => {}
+            _ => {
+                if let Some(client) = self.client() {
+                    self.front.service.notification(client, method, params);
+                }
+            }
         }
     }
 

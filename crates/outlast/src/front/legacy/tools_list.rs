@@ -1,34 +1,35 @@
-//! `tools/list`: every tool on one page, with its task support where the client can use that.
+//! `tools/list`: the service's page, with the task support of its tools where the client can use that.
 
-use outlast_wire::v1::TaskSupport;
-use outlast_wire::{Raw, RawRef, codes, params};
-use serde_json::json;
+use std::sync::Arc;
 
-use crate::front::{Reply, Session};
+use outlast_wire::tool::Edit;
+use outlast_wire::{Raw, RawRef, codes, object, tool, v1};
+
+use crate::front::{Client, Reply, Session};
 
 impl Session {
-    pub(super) fn list_tools(&self, tasks: bool, params: Option<RawRef<'_>>) -> Reply {
-        match params::cursor(params) {
-            Ok(None) => {}
-            Ok(Some(_)) => return Reply::from(codes::invalid_params("invalid cursor")),
-            Err(error) => return Reply::from(error),
-        }
-        let tools: Vec<_> = self
-            .front
-            .tools
-            .iter()
-            .map(|tool| {
-                let mut listed = tool.listed();
-                // V1-TOOL-8, S2-31: forbidden is left out.
-                if tasks && tool.support() != TaskSupport::Forbidden {
-                    listed["execution"] = json!({ "taskSupport": tool.support().as_str() });
+    pub(super) async fn list_tools(
+        &self,
+        client: &Arc<Client>,
+        tasks: bool,
+        params: Option<&Raw>,
+    ) -> Reply {
+        match self.front.service.list_tools(client, params).await {
+            Reply::Result(page) if !tasks => {
+                match tool::edit_list(page.borrow(), without_support) {
+                    Ok(page) => Reply::Result(page),
+                    Err(_) => Reply::from(codes::internal("the list of tools is not an object")),
                 }
-                listed
-            })
-            .collect();
-        match Raw::encode(&json!({ "tools": tools })) {
-            Ok(result) => Reply::Result(result),
-            Err(error) => Reply::from(codes::internal(error.to_string())),
+            }
+            reply => reply,
         }
+    }
+}
+
+/// V1-CAP-13: a client that knows no tasks is told of none.
+fn without_support(tool: RawRef<'_>) -> Edit {
+    match object::find(tool, &["execution"]).map(|_| v1::strip_execution(tool)) {
+        Some(Ok(stripped)) => Edit::Replace(stripped),
+        _ => Edit::Keep,
     }
 }

@@ -19,7 +19,7 @@ use super::refused::Refused;
 use super::server::Endpoint;
 use super::sessions::{Entry, Permit};
 use super::sse::Events;
-use crate::front::{Attached, Kind, Out, Session, StreamId};
+use crate::front::{Attached, HttpParts, Kind, Out, Session, StreamId};
 
 impl Endpoint {
     pub(super) async fn post(
@@ -44,15 +44,15 @@ impl Endpoint {
         let message = Message::parse(&bytes, &limits).map_err(Refused::Malformed)?;
         match (entry, message) {
             (Some(entry), Message::Request(request)) => {
-                self.request(&entry, request, forms, busy).await
+                self.request(&entry, request, head, forms, busy).await
             }
             (Some(entry), message) => {
                 // No request, and so no work.
-                let _ = entry.session.receive(message, NOWHERE).await;
+                let _ = entry.session.receive(message, NOWHERE, None).await;
                 Ok(answer::accepted())
             }
             (None, Message::Request(request)) if request.method == v1::method::INITIALIZE => {
-                self.initialize(&caller, request).await
+                self.initialize(&caller, request, head).await
             }
             (None, _) => {
                 guard::check_version(&head.headers)?;
@@ -85,6 +85,7 @@ impl Endpoint {
         &self,
         caller: &Caller,
         request: envelope::Request<'_>,
+        head: HttpParts,
     ) -> Result<Answer, Refused> {
         let id = request.id.clone();
         if !self.sessions.have_room().await {
@@ -93,7 +94,11 @@ impl Endpoint {
         let session = self.sessions.begin(caller);
         let mut attached = session.board.open(Kind::Answer);
         let work = session
-            .receive(Message::Request(request), attached.stream)
+            .receive(
+                Message::Request(request),
+                attached.stream,
+                Some(Arc::new(head)),
+            )
             .await;
         if let Some(work) = work {
             work.await;
@@ -121,6 +126,7 @@ impl Endpoint {
         &self,
         entry: &Entry,
         request: envelope::Request<'_>,
+        head: HttpParts,
         forms: Forms,
         busy: Busy,
     ) -> Result<Answer, Refused> {
@@ -137,7 +143,9 @@ impl Endpoint {
         let may_last = !session.front.filters.is_empty() || !short.contains(&&*request.method);
         let mut open = Unnamed::new(session);
         let stream = open.attached().stream;
-        let work = session.receive(Message::Request(request), stream).await;
+        let work = session
+            .receive(Message::Request(request), stream, Some(Arc::new(head)))
+            .await;
         match work {
             // What goes on without its caller must not end with the connection (V1-SSE-6).
             Some(work) if may_last => drop(tokio::spawn(work)),

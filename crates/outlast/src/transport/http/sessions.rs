@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use outlast_engine::store::{Record, RecordWrite, StoreError};
-use outlast_engine::{Clock, Ids, Owner, RandomIds, SystemClock};
+use outlast_engine::{Clock, Owner, SystemClock};
 use outlast_wire::Timestamp;
 
 use super::guard::Caller;
@@ -60,7 +60,7 @@ impl Sessions {
 
     /// A session of `caller` that nobody knows of yet.
     pub(super) fn begin(&self, caller: &Caller) -> Arc<Session> {
-        let id = SessionId::new(RandomIds.task().text().as_str());
+        let id = SessionId::drawn();
         let owner = caller.0.clone().unwrap_or_else(|| session_owner(&id));
         Session::new(self.front.clone(), id, owner)
     }
@@ -226,7 +226,7 @@ impl Sessions {
         };
         let session = Session::new(self.front.clone(), id, owner);
         // Nobody else has this session yet.
-        let _ = session.introduce(peer);
+        session.introduce(session.as_client(peer), None);
         let expires = record.expires.unwrap_or(Timestamp(u64::MAX));
         Ok(Some(self.put(session, expires)))
     }

@@ -1,0 +1,102 @@
+//! What stands behind a front: who the server is, its tools, and whatever else it answers itself.
+//!
+//! A front knows sessions, tasks and streams, and nothing of what it serves. Tools of this process, an rmcp
+//! server and an upstream server are each a [`Service`] for the front and a
+//! [`Runner`](outlast_engine::engine::Runner) for the engine: the service says what there is, the runner does it.
+//!
+//! | the client sends | the front asks |
+//! |---|---|
+//! | `initialize` | [`Service::introduce`] |
+//! | `tools/list` | [`Service::list_tools`] |
+//! | `tools/call` | [`Service::offer`], then the engine, which runs it by [`Offer::runner`] |
+//! | any other request that is not about tasks | the engine if [`Service::runs`] names a runner, else [`Service::request`] |
+//! | any other notification | [`Service::notification`] |
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_engine::Retry;
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::v1::TaskSupport;
+use outlast_wire::{Raw, RawRef, codes};
+
+use super::{Client, Incoming, Reply, SessionId};
+
+/// What stands behind a front. Nothing here knows an era: what is for one only, the front adds or takes away.
+#[async_trait]
+pub trait Service: Send + Sync + 'static {
+    /// What the server says of itself to this client. Asked once for each session, and again when a session of an
+    /// earlier life of the process is taken up.
+    async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject>;
+
+    /// A page of tools: the result of `tools/list`, each tool with `execution.taskSupport` unless it never runs as a
+    /// task.
+    async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply;
+
+    /// How the tool of that name may be called, or `None` if there is no such tool.
+    async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject>;
+
+    /// The runner by which the engine runs requests of this method like calls: they can ask their caller and say how
+    /// far they are. Requests that need neither are answered by [`Service::request`].
+    fn runs(&self, method: &str) -> Option<Arc<str>> {
+        let _ = method;
+        None
+    }
+
+    /// Answers a request that is neither about tools nor about tasks: prompts, resources, completion, a method of its
+    /// own. Dropped when the client cancels the request.
+    async fn request(&self, client: &Arc<Client>, request: Incoming) -> Reply {
+        let _ = client;
+        Reply::from(codes::method_not_found(&request.method))
+    }
+
+    /// Takes note of a notification. `notifications/initialized` and `notifications/cancelled` are the front's.
+    fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
+        let _ = (client, method, params);
+    }
+
+    /// A session is over. Its calls that became tasks may still run.
+    fn left(&self, session: &SessionId) {
+        let _ = session;
+    }
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug)]
+pub struct Introduction {
+    /// What it can do, without tasks: an object.
+    pub capabilities: Raw,
+    /// Its name and version: an object.
+    pub info: Raw,
+    /// What the model should know about it.
+    pub instructions: Option<String>,
+    /// Whether any of its tools runs as a task.
+    pub tasks: bool,
+}
+
+/// How a tool may be called.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// The runner that runs it.
+    pub runner: Arc<str>,
+    /// Whether it runs as a task.
+    pub support: TaskSupport,
+    /// Whether it may run again when nobody knows how far it came.
+    pub retry: Retry,
+    /// The text for the model while its task runs (V1-CREATE-11).
+    pub immediate: Option<Arc<str>>,
+}
+
+/// How a call came here. Its runner finds this in
+/// [`CallContext::parts`](outlast_engine::engine::CallContext::parts), unless an earlier life of the process began
+/// the call.
+#[derive(Clone)]
+pub struct Arrival {
+    /// Who calls.
+    pub client: Arc<Client>,
+    /// The head of the HTTP request, if it was one.
+    pub http: Option<Arc<HttpParts>>,
+}
+
+/// The head of an HTTP request: method, address, headers.
+pub type HttpParts = hyper::http::request::Parts;
