@@ -3,6 +3,7 @@
 //! The library people add: tools that run as tasks today; fronts, backs and the gateway are built on
 //! the same [`engine`]. No terminal and no home directory here: those belong to the command line.
 
+pub mod back;
 pub mod front;
 pub mod tools;
 pub mod transport;

@@ -1,0 +1,223 @@
+//! A tool call before it is made: what is called, and whether it shall be a task.
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use outlast_wire::Raw;
+use outlast_wire::v1::TaskSupport;
+
+use super::client::Core;
+use super::execution::Execution;
+use super::fault::Fault;
+use super::server::Generation;
+
+/// Whether a call shall be a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preference {
+    /// Only if the tool cannot be called otherwise.
+    Allow,
+    /// If the server and the tool can.
+    #[default]
+    Prefer,
+    /// Or not at all.
+    Require,
+    /// No.
+    Forbid,
+}
+
+/// A tool call to be made: set it up, then `.await` it for its [`Execution`].
+#[must_use = "a call is made when it is awaited"]
+pub struct Call {
+    core: Arc<Core>,
+    pub(crate) spec: CallSpec,
+}
+
+/// What is called.
+#[derive(Clone, Debug)]
+pub(crate) struct CallSpec {
+    pub(crate) tool: Arc<str>,
+    pub(crate) arguments: Option<Raw>,
+    pub(crate) preference: Preference,
+    pub(crate) ttl: Option<u64>,
+}
+
+/// Why a call was not made. Nothing was sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallRefused {
+    /// The server takes no tasks (S4-45).
+    #[error("server {0} does not support task-augmented tool calls")]
+    ServerWithoutTasks(Arc<str>),
+    /// The tool takes none (S4-46).
+    #[error("tool {0} does not support task execution")]
+    ToolWithoutTasks(Arc<str>),
+    /// The tool takes nothing else.
+    #[error("tool {0} runs only as a task; allow that")]
+    TaskRequired(Arc<str>),
+    /// The server has no such tool.
+    #[error("server {server} has no tool {tool}")]
+    UnknownTool {
+        /// The server.
+        server: Arc<str>,
+        /// The tool.
+        tool: Arc<str>,
+    },
+    /// The server could not be asked what the tool takes.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// How a call is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Plain,
+    Task,
+}
+
+impl Call {
+    pub(crate) fn new(core: Arc<Core>, tool: Arc<str>, arguments: Option<Raw>) -> Self {
+        let spec = CallSpec {
+            tool,
+            arguments,
+            preference: Preference::default(),
+            ttl: None,
+        };
+        Self { core, spec }
+    }
+
+    /// Says whether it shall be a task. [`Preference::Prefer`] if nothing is said.
+    pub fn task(mut self, preference: Preference) -> Self {
+        self.spec.preference = preference;
+        self
+    }
+
+    /// Asks the server to keep the task for so many milliseconds from its creation.
+    pub fn ttl(mut self, millis: u64) -> Self {
+        self.spec.ttl = Some(millis);
+        self
+    }
+
+    /// Checks the call and begins it. It goes on in the background as long as the [`Execution`] lives.
+    async fn start(self) -> Result<Execution, CallRefused> {
+        let form = self.form().await?;
+        Ok(Execution::begin(self.core, self.spec, form))
+    }
+
+    async fn form(&self) -> Result<Form, CallRefused> {
+        let core = &self.core;
+        let up = core.up().await?;
+        let takes_tasks = up.server.generation.takes_tool_tasks();
+        let support = match takes_tasks {
+            // V1-TOOL-1: whatever the tool says. No list is needed.
+            false => None,
+            true => {
+                let tools = core
+                    .shelf
+                    .tools(&up, &core.ears, core.options.request)
+                    .await?;
+                let found = tools.iter().find(|tool| tool.name == self.spec.tool);
+                found.map(|tool| tool.task_support)
+            }
+        };
+        plan(
+            self.spec.preference,
+            up.server.generation,
+            support,
+            &core.ears.server,
+            &self.spec.tool,
+        )
+    }
+}
+
+impl IntoFuture for Call {
+    type Output = Result<Execution, CallRefused>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.start())
+    }
+}
+
+/// The form of a call to a tool with this support; `None` if the server's list does not have it.
+fn plan(
+    preference: Preference,
+    generation: Generation,
+    support: Option<TaskSupport>,
+    server: &Arc<str>,
+    tool: &Arc<str>,
+) -> Result<Form, CallRefused> {
+    let takes_tasks = generation.takes_tool_tasks();
+    match (preference, support.unwrap_or(TaskSupport::Forbidden)) {
+        (Preference::Require, _) if !takes_tasks => {
+            Err(CallRefused::ServerWithoutTasks(server.clone()))
+        }
+        (Preference::Require, _) if support.is_none() => Err(CallRefused::UnknownTool {
+            server: server.clone(),
+            tool: tool.clone(),
+        }),
+        // V1-TOOL-2.
+        (Preference::Require, TaskSupport::Forbidden) => {
+            Err(CallRefused::ToolWithoutTasks(tool.clone()))
+        }
+        (Preference::Require, _) => Ok(Form::Task),
+        // V1-TOOL-5.
+        (Preference::Forbid, TaskSupport::Required) => Err(CallRefused::TaskRequired(tool.clone())),
+        (Preference::Allow | Preference::Prefer, TaskSupport::Required)
+        | (Preference::Prefer, TaskSupport::Optional) => Ok(Form::Task),
+        _ => Ok(Form::Plain),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_wire::v1::ServerTasks;
+
+    #[test]
+    fn a_call_takes_the_form_that_all_three_allow() {
+        use Preference::*;
+        use TaskSupport::{Forbidden, Optional, Required};
+        let tasks = Generation::V1(ServerTasks {
+            tools_call: true,
+            ..ServerTasks::default()
+        });
+        let (s, t): (Arc<str>, Arc<str>) = ("s".into(), "t".into());
+        let no_server = || Err(CallRefused::ServerWithoutTasks("s".into()));
+        let no_tool = || Err(CallRefused::ToolWithoutTasks("t".into()));
+        let needs = || Err(CallRefused::TaskRequired("t".into()));
+        for (preference, support, expected) in [
+            (Allow, Forbidden, Ok(Form::Plain)),
+            (Allow, Optional, Ok(Form::Plain)),
+            (Allow, Required, Ok(Form::Task)),
+            (Prefer, Forbidden, Ok(Form::Plain)),
+            (Prefer, Optional, Ok(Form::Task)),
+            (Prefer, Required, Ok(Form::Task)),
+            (Require, Forbidden, no_tool()),
+            (Require, Optional, Ok(Form::Task)),
+            (Require, Required, Ok(Form::Task)),
+            (Forbid, Forbidden, Ok(Form::Plain)),
+            (Forbid, Optional, Ok(Form::Plain)),
+            (Forbid, Required, needs()),
+        ] {
+            let planned = plan(preference, tasks, Some(support), &s, &t);
+            assert_eq!(planned, expected, "{preference:?} {support:?}");
+        }
+        // V1-TOOL-1, V1-CAP-6.
+        for preference in [Allow, Prefer, Forbid] {
+            let planned = plan(preference, Generation::None, None, &s, &t);
+            assert_eq!(planned, Ok(Form::Plain));
+        }
+        assert_eq!(plan(Require, Generation::None, None, &s, &t), no_server());
+        let bare = Generation::V1(ServerTasks::default());
+        assert_eq!(plan(Require, bare, None, &s, &t), no_server());
+        assert!(matches!(
+            plan(Require, tasks, None, &s, &t),
+            Err(CallRefused::UnknownTool { .. })
+        ));
+        // S4-45, S4-46: the seed's words.
+        let says = |refused: Result<Form, CallRefused>| refused.unwrap_err().to_string();
+        assert!(says(no_server()).contains("does not support task-augmented tool calls"));
+        assert!(says(no_tool()).contains("does not support task execution"));
+    }
+}

@@ -1,0 +1,195 @@
+//! A connection that comes back: it is opened, watched, and opened again where that is allowed.
+//!
+//! A session that the server has forgotten is opened anew at once (V1-SESS-5). A child that died is started again with
+//! growing pauses, if the options say so. What was in flight is told that it is lost; who may repeat what is decided
+//! by whoever asked.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::exchange::{Exchange, Inbound};
+use super::fault::Fault;
+use super::legacy::{self, Introduction};
+use super::server::Server;
+use super::target::Target;
+use crate::transport::link::LinkError;
+
+/// When a connection that was lost is made again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restart {
+    /// How long to wait before the first attempt; twice as long before each further one.
+    pub first: Duration,
+    /// The longest wait.
+    pub longest: Duration,
+    /// How many attempts in a row may fail.
+    pub attempts: u32,
+}
+
+/// Half a second at first, half a minute at most, ten attempts.
+impl Default for Restart {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_millis(500),
+            longest: Duration::from_secs(30),
+            attempts: 10,
+        }
+    }
+}
+
+/// What it takes to open a conversation.
+pub(crate) struct Opener {
+    pub(crate) target: Target,
+    pub(crate) we: Introduction,
+    pub(crate) patience: Duration,
+    pub(crate) restart: Option<Restart>,
+    pub(crate) inbound: Arc<dyn Inbound>,
+    pub(crate) ids: Arc<AtomicI64>,
+}
+
+/// A connection that comes back. Dropping it closes it.
+pub(crate) struct Connection {
+    state: watch::Receiver<State>,
+    closing: watch::Sender<bool>,
+}
+
+#[derive(Clone)]
+enum State {
+    Up(Arc<Up>),
+    /// On its way back.
+    Down,
+    Over(LinkError),
+}
+
+/// A conversation that is open.
+pub(crate) struct Up {
+    pub(crate) exchange: Arc<Exchange>,
+    pub(crate) server: Server,
+}
+
+impl Connection {
+    /// Opens a connection. The first attempt must succeed.
+    pub(crate) async fn open(opener: Opener) -> Result<Self, Fault> {
+        let up = opener.open().await?;
+        let (tell, state) = watch::channel(State::Up(up.clone()));
+        let (closing, closed) = watch::channel(false);
+        tokio::spawn(opener.keep(up, tell, closed));
+        Ok(Self { state, closing })
+    }
+
+    /// The conversation, once it is open; fails if it will not be any more.
+    pub(crate) async fn up(&self) -> Result<Arc<Up>, Fault> {
+        let mut state = self.state.clone();
+        let settled = state.wait_for(|state| !matches!(state, State::Down)).await;
+        match settled.as_deref() {
+            Ok(State::Up(up)) => Ok(up.clone()),
+            Ok(State::Over(error)) => Err(error.clone().into()),
+            Ok(State::Down) | Err(_) => Err(LinkError::Closed.into()),
+        }
+    }
+
+    /// Why the connection will not come back, if it will not.
+    pub(crate) fn over(&self) -> Option<LinkError> {
+        match &*self.state.borrow() {
+            State::Over(error) => Some(error.clone()),
+            State::Up(_) | State::Down => None,
+        }
+    }
+
+    /// Closes it and waits until that is done.
+    pub(crate) async fn close(&self) {
+        self.closing.send_replace(true);
+        let mut state = self.state.clone();
+        let _ = state
+            .wait_for(|state| matches!(state, State::Over(_)))
+            .await;
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.closing.send_replace(true);
+    }
+}
+
+impl Opener {
+    async fn open(&self) -> Result<Arc<Up>, Fault> {
+        let link = self.target.link()?;
+        let exchange = Exchange::begin(link, self.ids.clone(), self.inbound.clone());
+        match legacy::open(&exchange, &self.we, self.patience).await {
+            Ok(server) => Ok(Arc::new(Up { exchange, server })),
+            Err(fault) => {
+                exchange.close();
+                // A process that ended says more than that it does not answer.
+                let why = tokio::time::timeout(LAST_WORDS, exchange.over()).await;
+                match (fault, why) {
+                    (Fault::Link(_), Ok(error @ LinkError::Ended { .. })) => Err(error.into()),
+                    (fault, _) => Err(fault),
+                }
+            }
+        }
+    }
+
+    /// Keeps a connection open as long as it is wanted and the options allow.
+    async fn keep(
+        self,
+        mut up: Arc<Up>,
+        tell: watch::Sender<State>,
+        mut closing: watch::Receiver<bool>,
+    ) {
+        loop {
+            let reason = tokio::select! {
+                reason = up.exchange.over() => reason,
+                () = closed(&mut closing) => {
+                    up.exchange.close();
+                    let _ = up.exchange.over().await;
+                    tell.send_replace(State::Over(LinkError::Closed));
+                    return;
+                }
+            };
+            tell.send_replace(State::Down);
+            tracing::info!(%reason, endpoint = self.target.endpoint(), "the connection is lost");
+            let again = tokio::select! {
+                again = self.again(&reason) => again,
+                () = closed(&mut closing) => None,
+            };
+            match again {
+                Some(again) => up = again,
+                None => {
+                    tell.send_replace(State::Over(reason));
+                    return;
+                }
+            }
+            tell.send_replace(State::Up(up.clone()));
+        }
+    }
+
+    async fn again(&self, reason: &LinkError) -> Option<Arc<Up>> {
+        let gone = *reason == LinkError::SessionGone;
+        let restart = match (gone, self.restart) {
+            (_, Some(restart)) if reason.is_passing() => restart,
+            (true, _) => Restart::default(),
+            _ => return None,
+        };
+        let mut pause = if gone { Duration::ZERO } else { restart.first };
+        for _ in 0..restart.attempts.max(1) {
+            tokio::time::sleep(pause).await;
+            match self.open().await {
+                Ok(up) => return Some(up),
+                Err(fault) => tracing::info!(%fault, "the connection could not be made again"),
+            }
+            pause = (pause * 2).clamp(restart.first, restart.longest);
+        }
+        None
+    }
+}
+
+/// Resolves when the connection is not wanted any more.
+async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
+}
+
+/// How long a link that could not be opened may take to say why.
+const LAST_WORDS: Duration = Duration::from_secs(1);

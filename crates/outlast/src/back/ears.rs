@@ -1,0 +1,119 @@
+//! What we do when a server speaks on its own: news go to whoever waits for them, questions to the host.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outlast_engine::{Accepts, Answer};
+use outlast_wire::notice::{self, Progress};
+use outlast_wire::{Raw, RawRef, codes, meta, object, v1};
+
+use super::exchange::{Answering, Asked, Exchange, Inbound};
+use super::host::{Host, HostRequest};
+use super::routes::Routes;
+use super::screen::screen;
+
+/// Hears every notification that nobody else is there for: logs, changed lists.
+pub type Notices = Arc<dyn Fn(&str, Option<RawRef<'_>>) + Send + Sync>;
+
+/// Everything that hears a server.
+pub(crate) struct Ears {
+    /// What we call the server: it must not choose that itself (V1-ELIC-9).
+    pub(crate) server: Arc<str>,
+    pub(crate) routes: Arc<Routes>,
+    pub(crate) host: Arc<dyn Host>,
+    /// What was declared; a host that changes its mind is not asked more.
+    pub(crate) accepts: Accepts,
+    pub(crate) notices: Option<Notices>,
+    tools_changed: AtomicU64,
+}
+
+impl Ears {
+    pub(crate) fn new(server: Arc<str>, host: Arc<dyn Host>, notices: Option<Notices>) -> Self {
+        Self {
+            server,
+            routes: Arc::default(),
+            accepts: host.accepts(),
+            host,
+            notices,
+            tools_changed: AtomicU64::new(0),
+        }
+    }
+
+    /// How often the server said that its tools have changed (V1-TOOL-9).
+    pub(crate) fn tools_changed(&self) -> u64 {
+        self.tools_changed.load(Ordering::Acquire)
+    }
+
+    async fn answer(&self, asked: Asked) -> Answer {
+        if asked.method == "ping" {
+            return Answer::Result(empty());
+        }
+        let kind = match screen(&asked.method, asked.params.as_ref(), self.accepts) {
+            Ok(kind) => kind,
+            Err(error) => return Answer::Error(error.to_raw()),
+        };
+        let task = asked
+            .params
+            .as_ref()
+            .and_then(|params| meta::related_task(params.borrow()));
+        let request = HostRequest {
+            kind,
+            server: self.server.clone(),
+            task: task.clone(),
+            params: asked.params,
+        };
+        related(self.host.ask(request).await, task.as_deref())
+    }
+}
+
+impl Inbound for Ears {
+    fn notified(&self, method: &str, params: Option<RawRef<'_>>) {
+        match method {
+            notice::PROGRESS => {
+                if let Some(progress) = params.and_then(Progress::read) {
+                    self.routes.progress(progress);
+                }
+                return;
+            }
+            v1::method::STATUS => {
+                if let Some(Ok(task)) = params.map(v1::read_task) {
+                    self.routes.status(task);
+                }
+                return;
+            }
+            "notifications/tools/list_changed" => {
+                self.tools_changed.fetch_add(1, Ordering::AcqRel);
+            }
+            "notifications/elicitation/complete" => {
+                let id = params.and_then(|params| object::find(params, &["elicitationId"]));
+                if let Some(id) = id.and_then(RawRef::text) {
+                    self.host.elicitation_complete(&self.server, &id);
+                }
+            }
+            _ => {}
+        }
+        if let Some(hear) = &self.notices {
+            hear(method, params);
+        }
+    }
+
+    fn asked(self: Arc<Self>, _: &Arc<Exchange>, asked: Asked) -> Answering {
+        Box::pin(async move { self.answer(asked).await })
+    }
+}
+
+/// The answer to a question of a task is marked with the task (V1-INPUT-9).
+fn related(answer: Answer, task: Option<&str>) -> Answer {
+    let (Answer::Result(result), Some(task)) = (&answer, task) else {
+        return answer;
+    };
+    match meta::relate(result.borrow(), task) {
+        Ok(marked) => Answer::Result(marked),
+        // The host's answer is no object, and no answer.
+        Err(_) => Answer::Error(codes::internal("the host has no proper answer").to_raw()),
+    }
+}
+
+pub(crate) fn empty() -> Raw {
+    Raw::parse("{}".into()).expect("an empty object is JSON")
+}

@@ -1,0 +1,346 @@
+//! JSON-RPC on a [`Link`]: requests find their answers, the server's requests find ours. Payloads stay unopened.
+//!
+//! What a message means is the business of whoever listens ([`Inbound`]).
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use outlast_engine::Answer;
+use outlast_wire::envelope::{self, Id, Limits, Message, Sort, write};
+use outlast_wire::{Raw, RawRef, codes, notice};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::fault::{Fault, PeerError};
+use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel};
+
+/// Hears what a server says on its own.
+pub(crate) trait Inbound: Send + Sync + 'static {
+    /// A notification.
+    fn notified(&self, method: &str, params: Option<RawRef<'_>>);
+
+    /// A request. The future is dropped if the server takes it back or the connection ends.
+    fn asked(self: Arc<Self>, exchange: &Arc<Exchange>, request: Asked) -> Answering;
+}
+
+/// An answer in the making.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// A request of the server.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) method: String,
+    pub(crate) params: Option<Raw>,
+}
+
+/// One conversation on one link.
+pub(crate) struct Exchange {
+    outgoing: Mutex<Option<mpsc::Sender<Outgoing>>>,
+    waiting: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Fault>>>>,
+    ids: Arc<AtomicI64>,
+    over: watch::Sender<Option<LinkError>>,
+}
+
+/// A request that is on its way. Dropping it gives it up.
+pub(crate) struct Ticket {
+    id: Id,
+    answer: oneshot::Receiver<Result<Raw, Fault>>,
+    exchange: Arc<Exchange>,
+    on_drop: GiveUp,
+    open: bool,
+}
+
+/// What the server hears when nobody waits for an answer any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GiveUp {
+    /// That the request is cancelled.
+    Cancel,
+    /// Nothing: the request makes a task (V1-CANC-2) or opens the session (V1-INIT-8).
+    Quietly,
+}
+
+impl Exchange {
+    /// Begins a conversation. Its requests are numbered by `ids`, so that numbers are not used twice when a link takes
+    /// the place of another (V1-BASE-2).
+    pub(crate) fn begin(link: Link, ids: Arc<AtomicI64>, inbound: Arc<dyn Inbound>) -> Arc<Self> {
+        let exchange = Arc::new(Self {
+            outgoing: Mutex::new(Some(link.outgoing)),
+            waiting: Mutex::default(),
+            ids,
+            over: watch::channel(None).0,
+        });
+        tokio::spawn(exchange.clone().listen(link.incoming, inbound));
+        exchange
+    }
+
+    /// Sends a request.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        method: &str,
+        params: Option<RawRef<'_>>,
+        on_drop: GiveUp,
+    ) -> Result<Ticket, Fault> {
+        let id = Id::from(self.ids.fetch_add(1, Ordering::Relaxed));
+        let kind = match method == outlast_wire::v1::method::INITIALIZE {
+            true => Kind::Opening(id.clone()),
+            false => Kind::Request(id.clone()),
+        };
+        let (tell, answer) = oneshot::channel();
+        self.waiting().insert(id.clone(), tell);
+        let ticket = Ticket {
+            id: id.clone(),
+            answer,
+            exchange: self.clone(),
+            on_drop,
+            open: true,
+        };
+        let line = write::request(&id, method, params);
+        self.put(Outgoing::Message(Parcel::new(line, kind))).await?;
+        Ok(ticket)
+    }
+
+    /// Sends a request and waits for its answer, at most as long as `patience`.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        method: &str,
+        params: Option<RawRef<'_>>,
+        patience: Duration,
+    ) -> Result<Raw, Fault> {
+        let work = async {
+            let ticket = self.send(method, params, GiveUp::Cancel).await?;
+            ticket.answer().await
+        };
+        let answered = tokio::time::timeout(patience, work).await;
+        answered.unwrap_or(Err(Fault::TimedOut(patience)))
+    }
+
+    /// Sends a notification.
+    pub(crate) async fn notify(
+        &self,
+        method: &str,
+        params: Option<RawRef<'_>>,
+    ) -> Result<(), Fault> {
+        let line = write::notification(method, params);
+        self.put(Outgoing::Message(Parcel::new(line, Kind::OneWay)))
+            .await
+    }
+
+    /// Tells the transport that the handshake is over.
+    pub(crate) async fn opened(&self, version: &str) -> Result<(), Fault> {
+        let version = version.into();
+        self.put(Outgoing::Opened { version }).await
+    }
+
+    /// Closes the link in an orderly way.
+    pub(crate) fn close(&self) {
+        self.outgoing().take();
+    }
+
+    /// Resolves when the link is over, with the reason.
+    pub(crate) async fn over(&self) -> LinkError {
+        let mut over = self.over.subscribe();
+        match over.wait_for(Option::is_some).await {
+            Ok(error) => error.clone().unwrap_or(LinkError::Closed),
+            Err(_) => LinkError::Closed,
+        }
+    }
+
+    async fn put(&self, out: Outgoing) -> Result<(), Fault> {
+        let sender = self.outgoing().clone();
+        let closed = || Fault::Link(self.over.borrow().clone().unwrap_or(LinkError::Closed));
+        let sender = sender.ok_or_else(closed)?;
+        sender.send(out).await.map_err(|_| closed())
+    }
+
+    /// Reads the link to its end.
+    async fn listen(
+        self: Arc<Self>,
+        mut incoming: mpsc::Receiver<Incoming>,
+        inbound: Arc<dyn Inbound>,
+    ) {
+        let mut answering = Questions::default();
+        let mut reason = LinkError::Closed;
+        while let Some(item) = incoming.recv().await {
+            match item {
+                Incoming::Message { line, .. } => {
+                    self.hear(&line, &inbound, &mut answering).await;
+                }
+                Incoming::Failed { id, error } => self.settle(&id, Err(error.into())),
+                Incoming::Closed(error) => {
+                    reason = error;
+                    break;
+                }
+            }
+        }
+        // Whoever was asked something need not answer any more; whoever waits is told why it is in vain.
+        drop(answering);
+        self.close();
+        self.over.send_replace(Some(reason.clone()));
+        let waiting = std::mem::take(&mut *self.waiting());
+        for tell in waiting.into_values() {
+            let _ = tell.send(Err(reason.clone().into()));
+        }
+    }
+
+    async fn hear(
+        self: &Arc<Self>,
+        line: &[u8],
+        inbound: &Arc<dyn Inbound>,
+        answering: &mut Questions,
+    ) {
+        let message = match Message::parse(line, &Limits::default()) {
+            Ok(message) => message,
+            Err(malformed) if malformed.sort == Sort::Answer => {
+                if let Some(id) = &malformed.id {
+                    self.settle(id, Err(Fault::Malformed(malformed.to_string())));
+                }
+                return;
+            }
+            Err(malformed) => {
+                tracing::warn!(error = %malformed, "the server sent something that is no message");
+                if let Some(id) = &malformed.id {
+                    let error = malformed.to_error().to_raw();
+                    self.answer(id, Answer::Error(error)).await;
+                }
+                return;
+            }
+        };
+        match message {
+            Message::Response(response) => {
+                if let Some(id) = &response.id {
+                    let answer = match response.outcome {
+                        envelope::Outcome::Result(result) => Ok(result.to_raw()),
+                        envelope::Outcome::Error(error) => Err(PeerError::of(&error).into()),
+                    };
+                    self.settle(id, answer);
+                }
+            }
+            Message::Notification(told) if told.method == notice::CANCELLED => {
+                if let Some(id) = told.params.and_then(notice::cancelled_request) {
+                    answering.take_back(&id);
+                }
+            }
+            Message::Notification(told) => inbound.notified(&told.method, told.params),
+            Message::Request(request) => {
+                let id = request.id;
+                if answering.is_full() {
+                    let error = codes::internal("too many requests at once; try again later");
+                    self.answer(&id, Answer::Error(error.to_raw())).await;
+                    return;
+                }
+                let asked = Asked {
+                    method: request.method.into_owned(),
+                    params: request.params.map(RawRef::to_raw),
+                };
+                let work = inbound.clone().asked(self, asked);
+                let (exchange, of) = (self.clone(), id.clone());
+                answering.begin(id, async move {
+                    let answer = work.await;
+                    exchange.answer(&of, answer).await;
+                });
+            }
+        }
+    }
+
+    async fn answer(&self, id: &Id, answer: Answer) {
+        let line = match &answer {
+            Answer::Result(result) => write::result(id, result.borrow()),
+            Answer::Error(error) => write::error(Some(id), error.borrow()),
+        };
+        // A link that is over has nobody to tell.
+        let _ = self
+            .put(Outgoing::Message(Parcel::new(line, Kind::OneWay)))
+            .await;
+    }
+
+    /// Hands over an answer. One that nobody waits for is late or invented, and ignored (V1-CANC-5).
+    fn settle(&self, id: &Id, answer: Result<Raw, Fault>) {
+        let found = self.waiting().remove(id);
+        if let Some(tell) = found {
+            let _ = tell.send(answer);
+        }
+    }
+
+    fn give_up(&self, id: &Id, how: GiveUp) {
+        if self.waiting().remove(id).is_none() {
+            return;
+        }
+        let Some(sender) = self.outgoing().clone() else {
+            return;
+        };
+        // A queue that is full is one whose other end has more to do than to hear of this.
+        if how == GiveUp::Cancel {
+            let params = notice::cancelling(id, None);
+            let line = write::notification(notice::CANCELLED, Some(params.borrow()));
+            let _ = sender.try_send(Outgoing::Message(Parcel::new(line, Kind::OneWay)));
+        }
+        let _ = sender.try_send(Outgoing::Abandon(id.clone()));
+    }
+
+    fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Outgoing>>> {
+        // Every critical section is a clone or a take.
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Result<Raw, Fault>>>> {
+        // Every critical section is a map operation.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ticket {
+    /// Waits for the answer.
+    pub(crate) async fn answer(mut self) -> Result<Raw, Fault> {
+        self.wait().await
+    }
+
+    /// Waits for the answer without giving the ticket away.
+    pub(crate) async fn wait(&mut self) -> Result<Raw, Fault> {
+        let answer = (&mut self.answer).await;
+        self.open = false;
+        answer.unwrap_or(Err(Fault::Link(LinkError::Closed)))
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.open {
+            self.exchange.give_up(&self.id, self.on_drop);
+        }
+    }
+}
+
+/// Requests of the server that are being answered. Dropping this drops them all.
+#[derive(Default)]
+struct Questions {
+    work: JoinSet<()>,
+    by_id: HashMap<Id, AbortHandle>,
+}
+
+impl Questions {
+    fn begin(&mut self, id: Id, work: impl Future<Output = ()> + Send + 'static) {
+        let handle = self.work.spawn(work);
+        self.by_id.insert(id, handle);
+    }
+
+    /// V1-CANC-3: stops the work, and no answer is sent. Unknown and finished requests are ignored.
+    fn take_back(&mut self, id: &Id) {
+        if let Some(work) = self.by_id.remove(id) {
+            work.abort();
+        }
+    }
+
+    fn is_full(&mut self) -> bool {
+        while self.work.try_join_next().is_some() {}
+        if self.by_id.len() >= 2 * self.work.len().max(8) {
+            self.by_id.retain(|_, work| !work.is_finished());
+        }
+        self.work.len() >= ASKED
+    }
+}
+
+/// The most requests of a server that are answered at the same time (V1-ELIC-23).
+const ASKED: usize = 256;

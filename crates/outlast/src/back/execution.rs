@@ -1,0 +1,187 @@
+//! A call that is under way, as its caller sees it: watch it, settle it, cancel it, leave it.
+
+use std::sync::Arc;
+
+use outlast_engine::Outcome;
+use outlast_wire::PeerTask;
+use outlast_wire::notice::Progress;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::call::{CallSpec, Form};
+use super::client::Core;
+use super::drive::Driver;
+use super::fault::Fault;
+use super::reference::Reference;
+
+/// A call that is under way.
+///
+/// Dropping it leaves it: a task goes on at its server and can be [resumed](super::Client::resume), a plain call is
+/// cancelled, because nobody could ever fetch its result.
+#[derive(Debug)]
+pub struct Execution {
+    commands: mpsc::Sender<Command>,
+    view: watch::Receiver<View>,
+}
+
+/// How a call stands.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// What we call the server.
+    pub server: Arc<str>,
+    /// The tool.
+    pub tool: Arc<str>,
+    /// The task, as soon as the server has made one: id, status, message, times.
+    pub task: Option<PeerTask>,
+    /// How far the work has come, if it says so.
+    pub progress: Option<Progress>,
+    /// What the server wants the model to hear while the task runs (V1-CREATE-11).
+    pub immediate_response: Option<String>,
+    /// Whether somebody here asked for a cancellation.
+    pub cancelling: bool,
+    /// Whether the task's time will soon be over (S4-91).
+    pub expiring: bool,
+    /// How it ended, once it has.
+    pub ended: Option<Result<Outcome, Unsettled>>,
+}
+
+/// News of a call.
+#[derive(Clone, Debug)]
+pub struct Updates(watch::Receiver<View>);
+
+/// Why a call has no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unsettled {
+    /// The server has forgotten the task: its time was over (S4-29).
+    #[error("task {0} has expired; call the tool again with a longer ttl")]
+    Expired(String),
+    /// The server does not know the task, or does not say anything sensible about it any more.
+    #[error("task {task} is lost: {why}")]
+    Lost {
+        /// The task.
+        task: String,
+        /// What the server said last.
+        why: Fault,
+    },
+    /// The call could not be made or was not answered. [`Fault::nothing_happened`] says whether it may be repeated.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+    /// The execution was left before it was over.
+    #[error("the execution was left before it was over")]
+    Left,
+}
+
+/// Why a cancellation did not take place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotCancelled {
+    /// The call was over already (S4-55).
+    #[error("the call was already finished")]
+    Finished,
+    /// The server cannot cancel tasks.
+    #[error("the server does not support cancelling tasks")]
+    Unsupported,
+    /// The server did not do it.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// What the owner of an execution wants.
+pub(crate) enum Command {
+    Cancel(oneshot::Sender<Result<(), NotCancelled>>),
+    Leave,
+}
+
+impl Execution {
+    pub(crate) fn begin(core: Arc<Core>, spec: CallSpec, form: Form) -> Self {
+        let view = View::new(core.ears.server.clone(), spec.tool.clone());
+        Self::driven(view, |driver| driver.call(core, spec, form))
+    }
+
+    pub(crate) fn continued(core: Arc<Core>, reference: Reference) -> Self {
+        let view = View::new(core.ears.server.clone(), reference.tool.as_str().into());
+        Self::driven(view, |driver| driver.resume(core, reference))
+    }
+
+    fn driven<W>(view: View, work: impl FnOnce(Driver) -> W) -> Self
+    where
+        W: Future<Output = Result<Outcome, Unsettled>> + Send + 'static,
+    {
+        let (commands, wished) = mpsc::channel(4);
+        let (tell, view) = watch::channel(view);
+        let tell = Arc::new(tell);
+        let work = work(Driver::new(tell.clone(), wished));
+        tokio::spawn(async move {
+            let ended = work.await;
+            tell.send_modify(|view| view.ended = Some(ended));
+        });
+        Self { commands, view }
+    }
+
+    /// How it stands.
+    pub fn view(&self) -> View {
+        self.view.borrow().clone()
+    }
+
+    /// News from now on.
+    pub fn updates(&self) -> Updates {
+        Updates(self.view.clone())
+    }
+
+    /// The id of its task, once there is one; `None` if the call ended without.
+    pub async fn task(&self) -> Option<String> {
+        let mut view = self.view.clone();
+        let known = view.wait_for(|view| view.task.is_some() || view.ended.is_some());
+        let known = known.await.ok()?;
+        known.task.as_ref().map(|task| task.id.clone())
+    }
+
+    /// Waits for the end.
+    pub async fn settle(&self) -> Result<Outcome, Unsettled> {
+        let mut view = self.view.clone();
+        match view.wait_for(|view| view.ended.is_some()).await {
+            Ok(view) => view.ended.clone().unwrap_or(Err(Unsettled::Left)),
+            Err(_) => Err(Unsettled::Left),
+        }
+    }
+
+    /// Cancels the call. Of a task whose id is not known yet, the wish is kept until it is (A1-25).
+    pub async fn cancel(&self) -> Result<(), NotCancelled> {
+        let (tell, told) = oneshot::channel();
+        if self.commands.send(Command::Cancel(tell)).await.is_err() {
+            return Err(NotCancelled::Finished);
+        }
+        told.await.unwrap_or(Err(NotCancelled::Finished))
+    }
+
+    /// Leaves the call: a task goes on at its server, and its id is returned.
+    pub async fn detach(self) -> Option<String> {
+        let task = self.view.borrow().task.as_ref().map(|task| task.id.clone());
+        let _ = self.commands.send(Command::Leave).await;
+        task
+    }
+}
+
+impl Updates {
+    /// How the call stands after something has changed; `None` after the end. One who is slow sees the last of several
+    /// changes.
+    pub async fn next(&mut self) -> Option<View> {
+        self.0.changed().await.ok()?;
+        Some(self.0.borrow_and_update().clone())
+    }
+}
+
+impl View {
+    fn new(server: Arc<str>, tool: Arc<str>) -> Self {
+        Self {
+            server,
+            tool,
+            task: None,
+            progress: None,
+            immediate_response: None,
+            cancelling: false,
+            expiring: false,
+            ended: None,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Why a request to a server has no result.
+
+use std::time::Duration;
+
+use outlast_wire::Raw;
+use outlast_wire::envelope::{ErrorObject, ErrorView};
+
+use crate::transport::link::LinkError;
+
+/// Why a request has no result. The variant says who must act.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The server answered with an error.
+    #[error(transparent)]
+    Error(#[from] PeerError),
+    /// The message or its answer did not get through.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// The server did not answer in time.
+    #[error("the server did not answer within {} ms", .0.as_millis())]
+    TimedOut(Duration),
+    /// The server answered with something that the method does not allow.
+    #[error("the server's answer makes no sense: {0}")]
+    Malformed(String),
+    /// The server does not offer that.
+    #[error("the server does not support {0}")]
+    Unsupported(String),
+}
+
+/// A JSON-RPC error as a server sent it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} ({code})")]
+pub struct PeerError {
+    /// Its code.
+    pub code: i64,
+    /// Its message.
+    pub message: String,
+    /// The whole object as it came.
+    pub raw: Raw,
+}
+
+impl Fault {
+    /// The code of the server's error, if it is one.
+    pub fn code(&self) -> Option<i64> {
+        match self {
+            Self::Error(error) => Some(error.code),
+            _ => None,
+        }
+    }
+
+    /// Whether the server has certainly not acted on the request.
+    pub fn nothing_happened(&self) -> bool {
+        matches!(self, Self::Link(error) if error.nothing_happened())
+    }
+}
+
+impl PeerError {
+    pub(crate) fn of(view: &ErrorView<'_>) -> Self {
+        Self {
+            code: view.code,
+            message: view.message.clone().into_owned(),
+            raw: view.raw.to_raw(),
+        }
+    }
+}
+
+impl From<ErrorObject> for PeerError {
+    fn from(error: ErrorObject) -> Self {
+        Self {
+            code: error.code,
+            raw: error.to_raw(),
+            message: error.message,
+        }
+    }
+}

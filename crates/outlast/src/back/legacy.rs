@@ -1,0 +1,148 @@
+//! The legacy era as a client: the handshake, and V1 tasks as their requestor. `modern` will stand beside it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::v1::{Initialize, ServerTasks, TaskPage, TaskRequest};
+use outlast_wire::{PeerTask, Raw, RawRef, meta, object, params, v1, version};
+
+use super::exchange::{Exchange, GiveUp};
+use super::fault::Fault;
+use super::server::{Generation, Server};
+
+/// What we say of ourselves.
+#[derive(Clone, Debug)]
+pub(crate) struct Introduction {
+    pub(crate) capabilities: Raw,
+    pub(crate) info: Raw,
+}
+
+/// Opens a conversation (V1-INIT-1, V1-INIT-5).
+pub(crate) async fn open(
+    exchange: &Arc<Exchange>,
+    we: &Introduction,
+    patience: Duration,
+) -> Result<Server, Fault> {
+    let params = v1::initialize_params(version::LEGACY, we.capabilities.borrow(), we.info.borrow());
+    let opening = async {
+        let method = v1::method::INITIALIZE;
+        let ticket = exchange
+            .send(method, Some(params.borrow()), GiveUp::Quietly)
+            .await?;
+        ticket.answer().await
+    };
+    let answer = tokio::time::timeout(patience, opening)
+        .await
+        .unwrap_or(Err(Fault::TimedOut(patience)))?;
+    let server = read_server(answer.borrow())?;
+    exchange.opened(&server.version).await?;
+    exchange.notify(v1::method::INITIALIZED, None).await?;
+    Ok(server)
+}
+
+fn read_server(answer: RawRef<'_>) -> Result<Server, Fault> {
+    let malformed = |error: ErrorObject| Fault::Malformed(error.message);
+    let said = Initialize::read(answer).map_err(malformed)?;
+    if !version::LEGACY_VERSIONS.contains(&said.version.as_str()) {
+        // V1-INIT-4.
+        let ours = version::LEGACY_VERSIONS.join(", ");
+        return Err(Fault::Unsupported(format!(
+            "a protocol version that we speak: it wants {}, we speak {ours}",
+            said.version
+        )));
+    }
+    // V1-CAP-13: no tasks below 2025-11-25, whatever is declared.
+    let tasks = ServerTasks::read(said.capabilities).filter(|_| said.version == version::LEGACY);
+    let name = said.info.and_then(|info| object::find(info, &["name"]));
+    Ok(Server {
+        name: name
+            .and_then(RawRef::text)
+            .map_or_else(|| "unnamed".into(), |name| name.into()),
+        version: said.version.into(),
+        capabilities: said.capabilities.to_raw(),
+        info: said.info.map(RawRef::to_raw),
+        instructions: said.instructions,
+        generation: tasks.map_or(Generation::None, Generation::V1),
+    })
+}
+
+/// `tasks/get`.
+pub(crate) async fn look(
+    exchange: &Arc<Exchange>,
+    task: &str,
+    patience: Duration,
+) -> Result<PeerTask, Fault> {
+    let params = params::naming(task);
+    let answer = exchange
+        .request(v1::method::GET, Some(params.borrow()), patience)
+        .await?;
+    read_task(answer.borrow())
+}
+
+/// `tasks/result`: what the underlying request would have answered, without the mark of the task.
+pub(crate) async fn fetch(
+    exchange: &Arc<Exchange>,
+    task: &str,
+    patience: Duration,
+) -> Result<Raw, Fault> {
+    let params = params::naming(task);
+    let answer = exchange
+        .request(v1::method::RESULT, Some(params.borrow()), patience)
+        .await?;
+    meta::unrelate(answer.borrow()).map_err(|error| Fault::Malformed(error.to_string()))
+}
+
+/// `tasks/cancel`.
+pub(crate) async fn cancel(
+    exchange: &Arc<Exchange>,
+    task: &str,
+    patience: Duration,
+) -> Result<PeerTask, Fault> {
+    let params = params::naming(task);
+    let answer = exchange
+        .request(v1::method::CANCEL, Some(params.borrow()), patience)
+        .await?;
+    read_task(answer.borrow())
+}
+
+/// One page of `tasks/list`.
+pub(crate) async fn page(
+    exchange: &Arc<Exchange>,
+    cursor: Option<&str>,
+    patience: Duration,
+) -> Result<TaskPage, Fault> {
+    let params = params::continuing(cursor);
+    let answer = exchange
+        .request(v1::method::LIST, Some(params.borrow()), patience)
+        .await?;
+    v1::read_list(answer.borrow()).map_err(|error| Fault::Malformed(error.to_string()))
+}
+
+fn read_task(answer: RawRef<'_>) -> Result<PeerTask, Fault> {
+    v1::read_task(answer).map_err(|error| Fault::Malformed(error.to_string()))
+}
+
+/// The params of a call that shall be a task (V1-CREATE-1, S4-94).
+pub(crate) fn augmented(params: RawRef<'_>, ttl_ms: Option<u64>) -> Result<Raw, Fault> {
+    v1::augment(params, TaskRequest { ttl_ms }).map_err(|error| Fault::Malformed(error.to_string()))
+}
+
+/// What became of a call that was to be a task.
+pub(crate) enum Made {
+    Task(PeerTask, Option<String>),
+    /// The server made none and answered (A1-6).
+    Result(Raw),
+}
+
+/// Reads the answer to a call that was to be a task.
+pub(crate) fn read_made(answer: Raw) -> Result<Made, Fault> {
+    match v1::read_created(answer.borrow()) {
+        Ok(Some(task)) => {
+            let immediate = meta::model_immediate_response(answer.borrow());
+            Ok(Made::Task(task, immediate))
+        }
+        Ok(None) => Ok(Made::Result(answer)),
+        Err(error) => Err(Fault::Malformed(error.to_string())),
+    }
+}

@@ -1,0 +1,62 @@
+//! Our face towards servers: a client that drives their tasks and answers their questions.
+//!
+//! A connection is a pipe of unopened messages ([`transport::link`](crate::transport::link)); what an era or a
+//! generation makes of them sits above it.
+//!
+//! | where | what |
+//! |---|---|
+//! | `exchange` | JSON-RPC on a link: requests and their answers, the server's requests and ours |
+//! | `connection` | opens the conversation, and again after it was lost |
+//! | `legacy` | the handshake and the task methods of 2025-11-25; the modern era will stand beside it |
+//! | `client`, `call`, `execution` | what users hold |
+//! | `drive`, `observe`, `pace` | one call from request to outcome; one task under observation; when to look next |
+//! | `routes`, `ears` | who hears what a server says on its own |
+//! | `host`, `inbox`, `screen` | who answers a server's questions, and which get that far |
+//! | `reference` | finding a task again in another life of the program |
+//!
+//! ```no_run
+//! use outlast::back::{Client, ClientOptions, Target};
+//! use outlast::transport::http_client::HttpClientOptions;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let target = Target::http(HttpClientOptions::new("http://127.0.0.1:8040/mcp"));
+//! let client = Client::connect(target, ClientOptions::default()).await?;
+//! let call = client.call_tool("render", None).ttl(60_000).await?;
+//! println!("{:?}", call.settle().await?);
+//! # Ok(())
+//! # }
+//! ```
+
+mod call;
+mod client;
+mod connection;
+mod drive;
+mod ears;
+mod exchange;
+mod execution;
+mod fault;
+mod host;
+mod inbox;
+mod legacy;
+mod observe;
+mod outcome;
+mod pace;
+mod reference;
+mod routes;
+mod screen;
+mod server;
+mod target;
+mod tools;
+
+pub use call::{Call, CallRefused, Preference};
+pub use client::{Client, ClientOptions};
+pub use connection::Restart;
+pub use ears::Notices;
+pub use execution::{Execution, NotCancelled, Unsettled, Updates, View};
+pub use fault::{Fault, PeerError};
+pub use host::{Host, HostRequest, NoHost, accept, decline, dismiss, roots};
+pub use inbox::{Inbox, InboxEvent, Item, ItemId, NotWaiting};
+pub use reference::{InUse, Reference, References};
+pub use server::{Generation, Server};
+pub use target::Target;
+pub use tools::ToolInfo;

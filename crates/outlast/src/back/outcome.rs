@@ -1,0 +1,83 @@
+//! Answers of a server as outcomes of calls.
+
+use outlast_engine::{ErrorCode, Outcome};
+use outlast_wire::{Raw, codes, object, tool};
+
+use super::fault::{Fault, PeerError};
+
+/// A tool result as an outcome.
+pub(crate) fn of_result(result: Raw) -> Outcome {
+    match tool::is_error(result.borrow()) {
+        true => {
+            let message = tool::first_text(result.borrow()).map(Into::into);
+            Outcome::ToolError(result, message)
+        }
+        false => Outcome::Result(result),
+    }
+}
+
+/// A server's error as an outcome.
+pub(crate) fn of_error(error: PeerError) -> Outcome {
+    let PeerError { code, message, raw } = error;
+    Outcome::Error(raw, ErrorCode(code), Some(message.into()))
+}
+
+/// Whether a result says nothing: some servers answer so for tasks that were cancelled or failed (A1-1).
+pub(crate) fn is_hollow(result: &Raw) -> bool {
+    let has = |name| object::find(result.borrow(), &[name]).is_some();
+    !has("content") && !has("structuredContent") && !has("toolResult")
+}
+
+/// Whether an answer to a plain call says that the tool runs only as a task: -32601, -32600, or a result flagged as
+/// an error that quotes one of them, prefixed once or twice (A1-5).
+pub(crate) fn wants_task(answer: &Result<Raw, Fault>) -> bool {
+    let about_tasks = |text: &str| text.to_lowercase().contains("task");
+    match answer {
+        Err(Fault::Error(error)) => {
+            matches!(error.code, codes::METHOD_NOT_FOUND | codes::INVALID_REQUEST)
+                && about_tasks(&error.message)
+        }
+        Ok(result) if tool::is_error(result.borrow()) => {
+            let text = tool::first_text(result.borrow()).unwrap_or_default();
+            let quotes = text.contains("-32601") || text.contains("-32600");
+            quotes && text.starts_with("MCP error") && about_tasks(&text)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_wire::envelope::ErrorObject;
+
+    #[test]
+    fn a_tool_that_runs_only_as_a_task_says_so_in_several_ways() {
+        // A1-5.
+        let error = |code, text: &str| -> Result<Raw, Fault> {
+            Err(Fault::Error(ErrorObject::new(code, text).into()))
+        };
+        let result = |text: &str| -> Result<Raw, Fault> {
+            let block = serde_json::json!({ "type": "text", "text": text });
+            let result = serde_json::json!({ "content": [block], "isError": true });
+            Ok(Raw::encode(&result).unwrap())
+        };
+        assert!(wants_task(&error(
+            -32601,
+            "tool x requires task augmentation"
+        )));
+        assert!(wants_task(&error(
+            -32600,
+            "Task augmentation required for tools/call requests"
+        )));
+        assert!(wants_task(&result(
+            "MCP error -32601: Tool x requires task augmentation (taskSupport: 'required')"
+        )));
+        assert!(wants_task(&result(
+            "MCP error -32601: MCP error -32601: needs a task"
+        )));
+        assert!(!wants_task(&error(-32601, "no such method")));
+        assert!(!wants_task(&error(-32602, "task not found")));
+        assert!(!wants_task(&result("the task -32601 failed")));
+    }
+}

@@ -1,0 +1,148 @@
+//! When to look at a task next. Pure: the time is an argument.
+//!
+//! Looks are never closer than the server says, the next one is planned after the answer to the last (S4-39), and
+//! notifications only postpone it (S4-24).
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The plan for looking at one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    interval: Duration,
+    next: Instant,
+    /// No notification postpones the look beyond this.
+    latest: Instant,
+    failures: u32,
+}
+
+impl Pace {
+    /// Begins at `now` with what the server says in milliseconds.
+    pub(crate) fn new(now: Instant, told: Option<u64>) -> Self {
+        let mut pace = Self {
+            interval: DEFAULT,
+            next: now,
+            latest: now,
+            failures: 0,
+        };
+        pace.looked(now, told);
+        pace
+    }
+
+    /// When to look next.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// How many looks in a row failed.
+    pub(crate) fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// A look was answered.
+    pub(crate) fn looked(&mut self, now: Instant, told: Option<u64>) {
+        self.failures = 0;
+        self.interval = read(told);
+        self.next = now + self.interval;
+        self.latest = now + self.interval * POSTPONED;
+    }
+
+    /// The server told on its own how the task stands.
+    pub(crate) fn heard(&mut self, now: Instant, told: Option<u64>) {
+        self.interval = read(told);
+        self.next = (now + self.interval).min(self.latest).max(self.next);
+    }
+
+    /// A look failed: the next one takes longer to come.
+    pub(crate) fn failed(&mut self, now: Instant) {
+        self.failures += 1;
+        let pause = self
+            .interval
+            .saturating_mul(1 << (self.failures - 1).min(5));
+        let pause = pause.min(LONGEST).max(self.interval);
+        self.next = now + pause;
+        self.latest = self.next;
+    }
+}
+
+/// What the server says, if it makes sense (V1-GET-2).
+fn read(told: Option<u64>) -> Duration {
+    told.map_or(DEFAULT, |millis| {
+        Duration::from_millis(millis).clamp(FLOOR, CEILING)
+    })
+}
+
+/// Where the server says nothing (S4-37).
+const DEFAULT: Duration = Duration::from_secs(5);
+
+/// Never closer, whatever the server says.
+const FLOOR: Duration = Duration::from_millis(100);
+
+/// Never further apart, or a server that says nonsense would never be asked again.
+const CEILING: Duration = Duration::from_secs(3_600);
+
+/// The longest pause after failures, if the server does not want a longer one.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// How many intervals notifications can postpone a look by.
+const POSTPONED: u32 = 3;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn the_interval_is_read_each_time_and_kept_within_reason() {
+        let now = Instant::now();
+        let mut pace = Pace::new(now, None);
+        assert_eq!(pace.next(), now + DEFAULT);
+        pace.looked(now, Some(700));
+        assert_eq!(pace.next(), now + MS(700));
+        pace.looked(now, Some(0));
+        assert_eq!(pace.next(), now + FLOOR);
+        pace.looked(now, Some(u64::MAX));
+        assert_eq!(pace.next(), now + CEILING);
+    }
+
+    #[test]
+    fn notifications_postpone_the_look_and_do_not_replace_it() {
+        let start = Instant::now();
+        let mut pace = Pace::new(start, Some(1_000));
+        let mut now = start;
+        for _ in 0..20 {
+            now += MS(500);
+            if now >= pace.next() {
+                break;
+            }
+            let before = pace.next();
+            pace.heard(now, Some(1_000));
+            assert!(pace.next() >= before);
+        }
+        assert_eq!(pace.next(), start + MS(3_000));
+    }
+
+    #[test]
+    fn a_notification_never_brings_a_look_forward() {
+        let now = Instant::now();
+        let mut pace = Pace::new(now, Some(5_000));
+        pace.heard(now, Some(100));
+        assert_eq!(pace.next(), now + MS(5_000));
+    }
+
+    #[test]
+    fn failures_make_it_slower() {
+        let now = Instant::now();
+        let mut pace = Pace::new(now, Some(1_000));
+        let mut waits = Vec::new();
+        for _ in 0..9 {
+            pace.failed(now);
+            waits.push((pace.next() - now).as_secs());
+        }
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 32, 32, 32]);
+        pace.looked(now, Some(1_000));
+        assert_eq!((pace.next(), pace.failures()), (now + MS(1_000), 0));
+    }
+}

@@ -1,0 +1,211 @@
+//! A server's question, checked before anybody is bothered with it.
+
+use std::collections::BTreeSet;
+
+use outlast_engine::{Accepts, AskKind};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef, codes, object};
+
+/// What sort of question a request is, or why it is not put to anybody.
+pub(crate) fn screen(
+    method: &str,
+    params: Option<&Raw>,
+    accepts: Accepts,
+) -> Result<AskKind, ErrorObject> {
+    let params = params.map(Raw::borrow);
+    let member = |name: &str| object::find(params?, &[name]).filter(|value| !value.is_null());
+    let can = |kind| accepts.contains(kind);
+    let no_such_method = || codes::method_not_found(method);
+    match method {
+        "roots/list" if can(AskKind::Roots) => Ok(AskKind::Roots),
+        "elicitation/create" if can(AskKind::ElicitForm) || can(AskKind::ElicitUrl) => {
+            // V1-ELIC-3.
+            let mode = member("mode").map_or(Some("form".into()), RawRef::text);
+            let kind = match mode.as_deref() {
+                Some("form") => AskKind::ElicitForm,
+                Some("url") => AskKind::ElicitUrl,
+                _ => return Err(codes::invalid_params("`mode` must be `form` or `url`")),
+            };
+            // V1-ELIC-4.
+            if !can(kind) {
+                let why = format!("{} was not declared", kind.word());
+                return Err(codes::invalid_params(why));
+            }
+            elicitation(kind, member)?;
+            Ok(kind)
+        }
+        "sampling/createMessage" if can(AskKind::Sample) || can(AskKind::SampleWithTools) => {
+            let with_tools = member("tools").is_some() || member("toolChoice").is_some();
+            // V1-SAMP-2.
+            if with_tools && !can(AskKind::SampleWithTools) {
+                return Err(codes::invalid_params("`sampling.tools` was not declared"));
+            }
+            let messages = member("messages").and_then(object::elements);
+            let messages =
+                messages.ok_or_else(|| codes::invalid_params("`messages` must be an array"))?;
+            conversation(&messages)?;
+            Ok(match with_tools {
+                true => AskKind::SampleWithTools,
+                false => AskKind::Sample,
+            })
+        }
+        _ => Err(no_such_method()),
+    }
+}
+
+fn elicitation<'a>(
+    kind: AskKind,
+    member: impl Fn(&str) -> Option<RawRef<'a>>,
+) -> Result<(), ErrorObject> {
+    let text = |name: &str| member(name).and_then(RawRef::text);
+    if text("message").is_none() {
+        return Err(codes::invalid_params("`message` must be a string"));
+    }
+    let fits = match kind {
+        AskKind::ElicitUrl => text("url").is_some() && text("elicitationId").is_some(),
+        _ => member("requestedSchema").is_some_and(RawRef::is_object),
+    };
+    match (fits, kind) {
+        (true, _) => Ok(()),
+        // V1-ELIC-10.
+        (false, AskKind::ElicitUrl) => Err(codes::invalid_params(
+            "`url` and `elicitationId` must be strings",
+        )),
+        (false, _) => Err(codes::invalid_params("`requestedSchema` must be an object")),
+    }
+}
+
+/// Every use of a tool is followed by its result, and results stand alone (V1-SAMP-5, V1-SAMP-6).
+fn conversation(messages: &[RawRef<'_>]) -> Result<(), ErrorObject> {
+    let mut used = BTreeSet::new();
+    for message in messages {
+        let content = object::find(*message, &["content"])
+            .ok_or_else(|| codes::invalid_params("a message has no `content`"))?;
+        // V1-SAMP-7: one block or an array of them.
+        let blocks = object::elements(content).unwrap_or_else(|| vec![content]);
+        let of_kind = |block: &RawRef<'_>, kind: &str| {
+            object::find(*block, &["type"])
+                .and_then(RawRef::text)
+                .as_deref()
+                == Some(kind)
+        };
+        let id = |block: &RawRef<'_>, name: &str| {
+            object::find(*block, &[name])
+                .and_then(RawRef::text)
+                .map(std::borrow::Cow::into_owned)
+        };
+        let results: BTreeSet<_> = blocks
+            .iter()
+            .filter(|block| of_kind(block, "tool_result"))
+            .filter_map(|block| id(block, "toolUseId"))
+            .collect();
+        if !results.is_empty() && blocks.iter().any(|block| !of_kind(block, "tool_result")) {
+            return Err(codes::invalid_params(
+                "tool results are mixed with other content",
+            ));
+        }
+        if results != used {
+            return Err(codes::invalid_params(
+                "a tool result is missing or too much",
+            ));
+        }
+        used = blocks
+            .iter()
+            .filter(|block| of_kind(block, "tool_use"))
+            .filter_map(|block| id(block, "id"))
+            .collect();
+    }
+    match used.is_empty() {
+        true => Ok(()),
+        false => Err(codes::invalid_params("a tool result is missing")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn screened(method: &str, params: Value, kinds: &[AskKind]) -> Result<AskKind, i64> {
+        let params = Raw::encode(&params).unwrap();
+        let accepts = kinds.iter().copied().collect();
+        screen(method, Some(&params), accepts).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn only_what_was_declared_gets_through() {
+        let form = json!({ "message": "?", "requestedSchema": {} });
+        let url =
+            json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "1" });
+        let elicit = "elicitation/create";
+        // V1-ELIC-3, V1-ELIC-4.
+        assert_eq!(
+            screened(elicit, form.clone(), &[AskKind::ElicitForm]),
+            Ok(AskKind::ElicitForm)
+        );
+        assert_eq!(
+            screened(elicit, url.clone(), &[AskKind::ElicitForm]),
+            Err(-32602)
+        );
+        assert_eq!(
+            screened(elicit, url, &[AskKind::ElicitUrl]),
+            Ok(AskKind::ElicitUrl)
+        );
+        assert_eq!(screened(elicit, form, &[AskKind::Sample]), Err(-32601));
+        // V1-ROOT-3.
+        assert_eq!(screened("roots/list", json!({}), &[]), Err(-32601));
+        assert_eq!(
+            screened("roots/list", json!({}), &[AskKind::Roots]),
+            Ok(AskKind::Roots)
+        );
+        assert_eq!(
+            screened("tools/call", json!({}), &AskKind::ALL),
+            Err(-32601)
+        );
+        // V1-SAMP-2.
+        let tools = json!({ "messages": [], "maxTokens": 1, "tools": [] });
+        let sample = "sampling/createMessage";
+        assert_eq!(
+            screened(sample, tools.clone(), &[AskKind::Sample]),
+            Err(-32602)
+        );
+        assert_eq!(
+            screened(sample, tools, &[AskKind::SampleWithTools]),
+            Ok(AskKind::SampleWithTools)
+        );
+    }
+
+    #[test]
+    fn questions_without_what_they_need_are_refused() {
+        for params in [
+            json!({}),
+            json!({ "message": "?" }),
+            json!({ "message": "?", "mode": "voice" }),
+            json!({ "message": "?", "mode": "url", "url": "https://x" }),
+            json!({ "message": 1, "requestedSchema": {} }),
+        ] {
+            let screened = screened("elicitation/create", params.clone(), &AskKind::ALL);
+            assert_eq!(screened, Err(-32602), "{params}");
+        }
+    }
+
+    #[test]
+    fn tool_results_answer_tool_uses() {
+        // V1-SAMP-5, V1-SAMP-6.
+        let used = json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "1" }] });
+        let given =
+            json!({ "role": "user", "content": { "type": "tool_result", "toolUseId": "1" } });
+        let mixed = json!({ "role": "user", "content": [{ "type": "tool_result", "toolUseId": "1" }, { "type": "text", "text": "x" }] });
+        let said = json!({ "role": "user", "content": { "type": "text", "text": "x" } });
+        let check = |messages: Value| {
+            let params = json!({ "messages": messages, "maxTokens": 1, "tools": [] });
+            screened("sampling/createMessage", params, &AskKind::ALL)
+        };
+        assert!(check(json!([said, used, given, said])).is_ok());
+        assert_eq!(check(json!([used, mixed])), Err(-32602));
+        assert_eq!(check(json!([used, said])), Err(-32602));
+        assert_eq!(check(json!([used])), Err(-32602));
+        assert_eq!(check(json!([given])), Err(-32602));
+        assert_eq!(check(json!([{ "role": "user" }])), Err(-32602));
+    }
+}

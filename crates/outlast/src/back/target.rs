@@ -1,0 +1,79 @@
+//! Where a server is, and how to get a connection to it, again and again.
+
+use std::sync::Arc;
+
+use crate::front::Front;
+use crate::transport::child::{self, ChildOptions};
+use crate::transport::duplex;
+use crate::transport::http_client::{self, HttpClientOptions};
+use crate::transport::link::{Link, LinkError};
+
+/// Where a server is.
+#[derive(Clone)]
+pub struct Target(How);
+
+#[derive(Clone)]
+enum How {
+    Child(ChildOptions),
+    Http(HttpClientOptions),
+    Front(Arc<Front>),
+    Other(
+        Arc<str>,
+        Arc<dyn Fn() -> Result<Link, LinkError> + Send + Sync>,
+    ),
+}
+
+impl Target {
+    /// A server that is started as a child process.
+    pub fn child(options: ChildOptions) -> Self {
+        Self(How::Child(options))
+    }
+
+    /// A server at a URL.
+    pub fn http(options: HttpClientOptions) -> Self {
+        Self(How::Http(options))
+    }
+
+    /// A server in this process.
+    pub fn front(front: Arc<Front>) -> Self {
+        Self(How::Front(front))
+    }
+
+    /// Anything else that makes connections; `endpoint` names it in references.
+    pub fn other(
+        endpoint: impl Into<Arc<str>>,
+        connect: impl Fn() -> Result<Link, LinkError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(How::Other(endpoint.into(), Arc::new(connect)))
+    }
+
+    /// The name of the place, the same in every life of this program: a URL, or a command with its arguments.
+    pub fn endpoint(&self) -> String {
+        match &self.0 {
+            How::Child(options) => {
+                let parts = std::iter::once(&options.program).chain(&options.args);
+                let parts: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
+                parts.join(" ")
+            }
+            How::Http(options) => options.url.clone(),
+            How::Front(_) => "in-process".into(),
+            How::Other(endpoint, _) => endpoint.to_string(),
+        }
+    }
+
+    /// A fresh connection.
+    pub(crate) fn link(&self) -> Result<Link, LinkError> {
+        match &self.0 {
+            How::Child(options) => child::spawn(options),
+            How::Http(options) => http_client::connect(options),
+            How::Front(front) => Ok(duplex::to_front(front.clone())),
+            How::Other(_, connect) => connect(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Target({})", self.endpoint())
+    }
+}

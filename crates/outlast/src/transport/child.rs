@@ -1,0 +1,255 @@
+//! A server that is a child process: started in a process group of its own, spoken to on its pipes, ended with
+//! everything it started (V1-INIT-10).
+//!
+//! Ending goes from polite to certain: its input is closed, then it is told to terminate, then it is killed, with
+//! the whole group each time. What it writes to its standard error is passed on line by line and is no error
+//! (V1-STDIO-4).
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStderr, Command};
+use tokio::sync::mpsc;
+
+use super::lines;
+use super::link::{Incoming, Link, LinkError, QUEUE};
+
+/// A command that starts a server.
+#[derive(Clone)]
+pub struct ChildOptions {
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Environment variables besides those of this process.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where it runs, if not here.
+    pub directory: Option<PathBuf>,
+    /// Hears every line that the server writes to its standard error.
+    pub stderr: Option<Hear>,
+    /// How long the server may take to leave after its input was closed, and again after it was told to.
+    pub patience: Duration,
+}
+
+/// Hears one line.
+pub type Hear = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl ChildOptions {
+    /// Starts `program` without arguments.
+    pub fn new(program: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            directory: None,
+            stderr: None,
+            patience: Duration::from_secs(2),
+        }
+    }
+
+    /// The same with these arguments.
+    pub fn args(mut self, args: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        self.args = args.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+impl std::fmt::Debug for ChildOptions {
+    /// Without the environment, which may hold secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChildOptions")
+            .field("program", &self.program)
+            .field("args", &self.args)
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Starts a server and connects to it.
+pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
+    let mut command = Command::new(&options.program);
+    command
+        .args(&options.args)
+        .envs(options.env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some(directory) = &options.directory {
+        command.current_dir(directory);
+    }
+    let failed = |error: &dyn std::fmt::Display| {
+        let program = options.program.display();
+        LinkError::Unreachable(format!("{program} did not start: {error}"))
+    };
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        return Err(failed(&"it has no pipes"));
+    };
+    let group = Group::of(&child);
+    let tail = Arc::new(Mutex::new(Tail::default()));
+    let said = tokio::spawn(pass_on(stderr, tail.clone(), options.stderr.clone()));
+    let (outgoing, mut sent) = mpsc::channel(QUEUE);
+    let (tell, incoming) = mpsc::channel(QUEUE);
+    let patience = options.patience;
+    tokio::spawn(async move {
+        let closed = {
+            let mut reading = std::pin::pin!(lines::read(BufReader::new(stdout), &tell));
+            let writing = async {
+                let mut stdin = stdin;
+                let written = lines::write(&mut sent, &mut stdin).await;
+                let _ = stdin.shutdown().await;
+                written
+            };
+            tokio::select! {
+                read = &mut reading => {
+                    drop(read);
+                    None
+                }
+                written = writing => match written {
+                    Ok(()) => {
+                        // Last words, while it may leave on its own.
+                        let _ = tokio::time::timeout(patience, &mut reading).await;
+                        Some(LinkError::Closed)
+                    }
+                    // It does not read any more; what it said last may still be there.
+                    Err(_) => {
+                        let _ = tokio::time::timeout(FAREWELL, &mut reading).await;
+                        None
+                    }
+                },
+            }
+        };
+        let status = end(&mut child, &group, patience).await;
+        // Whoever hears of the end finds nothing left of the child, and all that it said.
+        drop(group);
+        let _ = tokio::time::timeout(FAREWELL, said).await;
+        let error = closed.unwrap_or_else(|| LinkError::Ended {
+            status,
+            stderr: tail.lock().unwrap_or_else(PoisonError::into_inner).text(),
+        });
+        let _ = tell.send(Incoming::Closed(error)).await;
+    });
+    Ok(Link { outgoing, incoming })
+}
+
+/// Waits for a child that should leave, and makes it leave.
+async fn end(child: &mut Child, group: &Group, patience: Duration) -> String {
+    let waited = |status: std::io::Result<ExitStatus>| match status {
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    if let Ok(status) = tokio::time::timeout(patience, child.wait()).await {
+        return waited(status);
+    }
+    group.signal(Signal::TERM);
+    if let Ok(status) = tokio::time::timeout(patience, child.wait()).await {
+        return waited(status);
+    }
+    group.signal(Signal::KILL);
+    waited(child.wait().await)
+}
+
+/// The process group of a child. Whatever is left of it is killed when this is dropped: a server may leave and
+/// forget what it started, and so may we.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        let id = child.id().and_then(|id| i32::try_from(id).ok());
+        Self(id.and_then(Pid::from_raw))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // No such group: everybody has left.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Passes on what a server says about itself.
+async fn pass_on(stderr: ChildStderr, tail: Arc<Mutex<Tail>>, hear: Option<Hear>) {
+    let mut input = BufReader::new(stderr);
+    loop {
+        let mut line = Vec::new();
+        // A line that does not end is passed on in pieces.
+        let read = (&mut input).take(LINE).read_until(b'\n', &mut line).await;
+        if !matches!(read, Ok(1..)) {
+            return;
+        }
+        let text = String::from_utf8_lossy(line.trim_ascii_end());
+        tail.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(&text);
+        if let Some(hear) = &hear {
+            hear(&text);
+        }
+    }
+}
+
+/// The last lines of something long.
+#[derive(Default)]
+struct Tail {
+    lines: VecDeque<String>,
+    bytes: usize,
+}
+
+impl Tail {
+    fn push(&mut self, line: &str) {
+        self.bytes += line.len();
+        self.lines.push_back(line.to_owned());
+        while self.lines.len() > TAIL_LINES || self.bytes > TAIL_BYTES && self.lines.len() > 1 {
+            let Some(dropped) = self.lines.pop_front() else {
+                return;
+            };
+            self.bytes -= dropped.len();
+        }
+    }
+
+    fn text(&self) -> String {
+        let lines: Vec<_> = self.lines.iter().map(String::as_str).collect();
+        lines.join("\n")
+    }
+}
+
+/// How long a server that has closed one pipe may take to say its last words on the other.
+pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How many bytes of one line of the standard error are passed on at once.
+const LINE: u64 = 16 << 10;
+
+/// How much of the standard error is remembered for whoever asks why the server ended.
+const TAIL_LINES: usize = 20;
+const TAIL_BYTES: usize = 4 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_of_the_standard_error_is_bounded() {
+        let mut tail = Tail::default();
+        for line in 0..100 {
+            tail.push(&format!("{line}{}", "x".repeat(1_000)));
+        }
+        assert!(tail.text().len() <= TAIL_BYTES + TAIL_LINES);
+        assert!(tail.text().contains("99x"));
+        tail.push(&"y".repeat(100_000));
+        assert_eq!(tail.lines.len(), 1);
+    }
+}

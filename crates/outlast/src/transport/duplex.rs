@@ -1,0 +1,59 @@
+//! A server in this process: the client's end of a pipe whose other end is a [`Front`], or anything else that
+//! reads and writes lines.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use tokio::sync::mpsc;
+
+use super::link::{Incoming, Link, LinkError, QUEUE};
+use super::{lines, stdio};
+use crate::front::Front;
+
+/// A connection to `front`, which is served as long as the connection lives.
+pub fn to_front(front: Arc<Front>) -> Link {
+    let (ours, theirs) = tokio::io::duplex(PIPE);
+    let (read, write) = tokio::io::split(theirs);
+    tokio::spawn(async move { stdio::serve_on(front, BufReader::new(read), write).await });
+    let (read, write) = tokio::io::split(ours);
+    over(read, write)
+}
+
+/// A connection over any pair of pipes to a server.
+pub fn over(
+    input: impl AsyncRead + Unpin + Send + 'static,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) -> Link {
+    let (outgoing, mut sent) = mpsc::channel(QUEUE);
+    let (tell, incoming) = mpsc::channel(QUEUE);
+    tokio::spawn(async move {
+        let reading = lines::read(BufReader::new(input), &tell);
+        let writing = async {
+            let mut output = output;
+            let written = lines::write(&mut sent, &mut output).await;
+            // The other end sees the end of its input and leaves.
+            let _ = tokio::io::AsyncWriteExt::shutdown(&mut output).await;
+            written
+        };
+        let (mut reading, mut writing) = (std::pin::pin!(reading), std::pin::pin!(writing));
+        let error = tokio::select! {
+            read = &mut reading => match read {
+                Ok(()) => LinkError::Broken("the server closed the pipe".into()),
+                Err(error) => LinkError::Broken(error.to_string()),
+            },
+            written = &mut writing => match written {
+                Ok(()) => {
+                    // Last words of the server, for a moment.
+                    let _ = tokio::time::timeout(super::child::FAREWELL, &mut reading).await;
+                    LinkError::Closed
+                }
+                Err(error) => LinkError::Broken(error.to_string()),
+            },
+        };
+        let _ = tell.send(Incoming::Closed(error)).await;
+    });
+    Link { outgoing, incoming }
+}
+
+/// How many bytes may be on their way in one direction.
+const PIPE: usize = 1 << 16;

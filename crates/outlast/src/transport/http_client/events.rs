@@ -1,0 +1,172 @@
+//! Server-sent events, read as they come: bytes in, events out. No I/O here.
+
+use std::time::Duration;
+
+/// Takes bytes and gives back the events in them.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    line: Vec<u8>,
+    after_return: bool,
+    began: bool,
+    data: Vec<u8>,
+    has_data: bool,
+    id: Option<String>,
+    retry: Option<Duration>,
+    limit: usize,
+    too_long: bool,
+}
+
+impl Events {
+    /// A reader that gives up on events of more than `limit` bytes.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            ..Self::default()
+        }
+    }
+
+    /// The id of the last event that had one: what to come back with.
+    pub(super) fn seen(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// How long the server wants us to wait before we come back.
+    pub(super) fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
+    /// Another connection goes on with the stream: what the last one left unfinished comes again.
+    pub(super) fn reconnected(&mut self) {
+        self.line.clear();
+        self.data.clear();
+        (self.after_return, self.began, self.has_data, self.too_long) = Default::default();
+    }
+
+    /// Takes `bytes` and returns the data of every event that they complete. Events without data are none.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut events = Vec::new();
+        for byte in bytes {
+            match (byte, std::mem::take(&mut self.after_return)) {
+                (b'\n', true) => {}
+                (b'\n', false) => events.extend(self.end_line()),
+                (b'\r', _) => {
+                    self.after_return = true;
+                    events.extend(self.end_line());
+                }
+                (byte, _) => {
+                    if self.line.len() + self.data.len() < self.limit {
+                        self.line.push(*byte);
+                    } else {
+                        self.too_long = true;
+                    }
+                }
+            }
+        }
+        events
+    }
+
+    fn end_line(&mut self) -> Option<Vec<u8>> {
+        let mut line = std::mem::take(&mut self.line);
+        if !std::mem::replace(&mut self.began, true) && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
+        if line.is_empty() {
+            return self.end_event();
+        }
+        let (name, value) = match line.iter().position(|byte| *byte == b':') {
+            Some(at) => {
+                let value = &line[at + 1..];
+                (&line[..at], value.strip_prefix(b" ").unwrap_or(value))
+            }
+            None => (&line[..], &[][..]),
+        };
+        match name {
+            b"data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+            }
+            b"id" if !value.contains(&0) => {
+                let id = str::from_utf8(value).ok().filter(|id| id.len() <= ID);
+                self.id = id.map(str::to_owned);
+            }
+            b"retry" => {
+                let millis = str::from_utf8(value)
+                    .ok()
+                    .and_then(|text| text.parse().ok());
+                self.retry = millis.map(Duration::from_millis).or(self.retry);
+            }
+            // Comments, names of events, and what is to come.
+            _ => {}
+        }
+        // One long line is not kept for the next.
+        line.clear();
+        if line.capacity() <= SPARE {
+            self.line = line;
+        }
+        None
+    }
+
+    fn end_event(&mut self) -> Option<Vec<u8>> {
+        let data = std::mem::take(&mut self.data);
+        let (has_data, too_long) = (
+            std::mem::take(&mut self.has_data),
+            std::mem::take(&mut self.too_long),
+        );
+        if too_long {
+            tracing::warn!(
+                limit = self.limit,
+                "an event of the server was too long and is ignored"
+            );
+        }
+        (has_data && !too_long && !data.is_empty()).then_some(data)
+    }
+}
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The longest id that is remembered.
+const ID: usize = 4 << 10;
+
+/// The largest buffer that is kept for the next line.
+const SPARE: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &[u8], step: usize) -> (Vec<String>, Events) {
+        let mut events = Events::new(1_000);
+        let found = text.chunks(step).flat_map(|part| events.take(part));
+        let found: Vec<_> = found.map(|data| String::from_utf8(data).unwrap()).collect();
+        (found, events)
+    }
+
+    #[test]
+    fn events_are_the_same_however_their_bytes_are_cut() {
+        let text = "\u{feff}id: 1\nretry: 250\ndata:\n\n: comment\r\nevent: message\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\ndata:x\rid: 2\r\rdata: cut off";
+        for step in 1..text.len() {
+            let (found, events) = all(text.as_bytes(), step);
+            assert_eq!(found, ["{\"a\":\n1}", "x"], "{step}");
+            assert_eq!(events.seen(), Some("2"));
+            assert_eq!(events.retry(), Some(Duration::from_millis(250)));
+        }
+    }
+
+    #[test]
+    fn an_event_that_is_too_long_is_left_out_and_the_next_is_read() {
+        let text = format!("data: {}\n\ndata: y\n\n", "x".repeat(5_000));
+        assert_eq!(all(text.as_bytes(), 64).0, ["y"]);
+        let text = format!("{}\n\ndata: z\n\n", "data: xxxxxxxxx\n".repeat(500));
+        assert_eq!(all(text.as_bytes(), 64).0, ["z"]);
+    }
+
+    #[test]
+    fn strange_fields_change_nothing() {
+        let text = "id: a\0b\nretry: soon\nretry\ndata: 1\n\nfoo: bar\ndata\n\n";
+        let (found, events) = all(text.as_bytes(), 3);
+        assert_eq!(found, ["1"]);
+        assert_eq!((events.seen(), events.retry()), (None, None));
+    }
+}

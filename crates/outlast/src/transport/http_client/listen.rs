@@ -1,0 +1,56 @@
+//! The stream on which a client listens in general (V1-SSE-7): kept open as long as the link lives, if the server has
+//! one.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use tokio::sync::mpsc;
+
+use super::Done;
+use super::endpoint::{Endpoint, message_limit};
+use super::events::Events;
+use super::post::{ContentKind, pause};
+use crate::transport::link::{Incoming, LinkError};
+
+/// Listens until the session ends or the server says that it has nothing to listen to.
+pub(super) async fn listen(endpoint: Arc<Endpoint>, tell: mpsc::Sender<Incoming>) -> Done {
+    let mut events = Events::new(message_limit());
+    let mut failures = 0;
+    loop {
+        match endpoint.get(events.seen()).await {
+            Ok(mut answer)
+                if answer.status().is_success()
+                    && ContentKind::of(&answer) == ContentKind::Stream =>
+            {
+                failures += 1;
+                events.reconnected();
+                while let Some(Ok(frame)) = answer.body_mut().frame().await {
+                    failures = 0;
+                    let Ok(bytes) = frame.into_data() else {
+                        continue;
+                    };
+                    for line in events.take(&bytes) {
+                        let message = Incoming::Message { line, via: None };
+                        if tell.send(message).await.is_err() {
+                            return Done::Fine;
+                        }
+                    }
+                }
+            }
+            // V1-HTTP-8: there is no such stream here.
+            Ok(answer) if answer.status() == StatusCode::METHOD_NOT_ALLOWED => return Done::Fine,
+            Ok(answer) => match endpoint.refusal(answer).await {
+                LinkError::SessionGone => return Done::Over(LinkError::SessionGone),
+                error if !error.is_passing() => {
+                    tracing::info!(%error, "the server has no stream to listen to");
+                    return Done::Fine;
+                }
+                _ => failures += 1,
+            },
+            Err(LinkError::Redirected(_)) => return Done::Fine,
+            Err(_) => failures += 1,
+        }
+        tokio::time::sleep(pause(&events, failures)).await;
+    }
+}

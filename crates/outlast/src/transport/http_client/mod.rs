@@ -1,0 +1,122 @@
+//! Streamable HTTP of 2025-11-25 as a client: every message is a POST of its own, answers are JSON or a stream, one
+//! GET listens in general, a DELETE says goodbye.
+//!
+//! Bytes, headers and sessions only. A session that the server has forgotten ends the [`Link`]; opening another is the
+//! business of [`back`](crate::back).
+
+mod endpoint;
+mod events;
+mod listen;
+mod options;
+mod post;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use outlast_wire::envelope::Id;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, QUEUE};
+use endpoint::Endpoint;
+
+pub use options::HttpClientOptions;
+
+/// A connection to the server at a URL. Nothing is sent yet.
+pub fn connect(options: &HttpClientOptions) -> Result<Link, LinkError> {
+    let endpoint = Arc::new(Endpoint::new(options)?);
+    let (outgoing, sent) = mpsc::channel(QUEUE);
+    let (tell, incoming) = mpsc::channel(QUEUE);
+    let carrier = Carrier {
+        endpoint,
+        tell,
+        work: JoinSet::new(),
+        posts: HashMap::new(),
+        listens: false,
+    };
+    tokio::spawn(carrier.carry(sent));
+    Ok(Link { outgoing, incoming })
+}
+
+/// Carries the messages of one link.
+struct Carrier {
+    endpoint: Arc<Endpoint>,
+    tell: mpsc::Sender<Incoming>,
+    work: JoinSet<Done>,
+    posts: HashMap<Id, AbortHandle>,
+    listens: bool,
+}
+
+/// What is left to do after a piece of work.
+enum Done {
+    /// Nothing.
+    Fine,
+    /// The session is over, and the link with it.
+    Over(LinkError),
+}
+
+impl Carrier {
+    async fn carry(mut self, mut sent: mpsc::Receiver<Outgoing>) {
+        let error = loop {
+            tokio::select! {
+                out = sent.recv() => match out {
+                    Some(out) => if let Some(error) = self.send(out).await {
+                        break error;
+                    },
+                    None => {
+                        self.work.abort_all();
+                        self.endpoint.say_goodbye().await;
+                        break LinkError::Closed;
+                    }
+                },
+                Some(done) = self.work.join_next() => {
+                    self.posts.retain(|_, post| !post.is_finished());
+                    if let Ok(Done::Over(error)) = done {
+                        break error;
+                    }
+                }
+                // Nobody listens: the link was dropped as a whole.
+                () = self.tell.closed() => {
+                    self.work.abort_all();
+                    self.endpoint.say_goodbye().await;
+                    return;
+                }
+            }
+        };
+        let _ = self.tell.send(Incoming::Closed(error)).await;
+    }
+
+    async fn send(&mut self, out: Outgoing) -> Option<LinkError> {
+        match out {
+            Outgoing::Message(parcel) => return self.post(parcel).await,
+            Outgoing::Opened { version } => self.endpoint.agree(&version),
+            Outgoing::Abandon(id) => {
+                if let Some(post) = self.posts.remove(&id) {
+                    post.abort();
+                }
+            }
+        }
+        None
+    }
+
+    async fn post(&mut self, parcel: Parcel) -> Option<LinkError> {
+        let id = parcel.request().cloned();
+        let opened = parcel.kind == Kind::OneWay && self.endpoint.is_open() && !self.listens;
+        let work = post::deliver(self.endpoint.clone(), parcel, self.tell.clone());
+        if opened {
+            // The message that ends the handshake arrives before any other, and before we listen.
+            if let Done::Over(error) = work.await {
+                return Some(error);
+            }
+            self.listens = true;
+            self.work
+                .spawn(listen::listen(self.endpoint.clone(), self.tell.clone()));
+            return None;
+        }
+        let post = self.work.spawn(work);
+        if let Some(id) = id {
+            self.posts.insert(id, post);
+        }
+        None
+    }
+}

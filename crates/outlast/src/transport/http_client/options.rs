@@ -1,0 +1,49 @@
+//! Which server, how it is shown who calls, and how long anything may take.
+
+use std::time::Duration;
+
+/// How a server is reached over HTTP.
+#[derive(Clone)]
+pub struct HttpClientOptions {
+    /// The endpoint, such as `https://example.com/mcp`.
+    pub url: String,
+    /// The token that is sent as `Authorization: Bearer`.
+    pub bearer: Option<String>,
+    /// Further headers of every request.
+    pub headers: Vec<(String, String)>,
+    /// Certificates that are trusted besides those of the system, in PEM.
+    pub trust: Vec<u8>,
+    /// How long a connection may take to be made.
+    pub connect: Duration,
+    /// How long a message that wants no answer may take to be accepted, and a goodbye to be said.
+    pub accept: Duration,
+}
+
+impl HttpClientOptions {
+    /// The server at `url`, with patience of 10 and 30 seconds.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            bearer: None,
+            headers: Vec::new(),
+            trust: Vec::new(),
+            connect: Duration::from_secs(10),
+            accept: Duration::from_secs(30),
+        }
+    }
+
+    /// The same with a token.
+    pub fn bearer(mut self, token: impl Into<String>) -> Self {
+        self.bearer = Some(token.into());
+        self
+    }
+}
+
+impl std::fmt::Debug for HttpClientOptions {
+    /// Without token and headers, which are secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpClientOptions")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,251 @@
+//! One message to the server, and its answer: nothing, JSON, or a stream that may break and go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use hyper::Response;
+use hyper::body::Incoming as Body;
+use hyper::header::CONTENT_TYPE;
+use outlast_wire::envelope::{Id, Limits, Message};
+use tokio::sync::mpsc;
+
+use super::Done;
+use super::endpoint::{Endpoint, message_limit, read_whole};
+use super::events::Events;
+use crate::transport::link::{Incoming, Kind, LinkError, Parcel};
+
+/// Sends `parcel` and passes on whatever comes back.
+pub(super) async fn deliver(
+    endpoint: Arc<Endpoint>,
+    parcel: Parcel,
+    tell: mpsc::Sender<Incoming>,
+) -> Done {
+    let request = parcel.request().cloned();
+    let error = match &request {
+        Some(id) => ask(&endpoint, &parcel, id, &tell).await.err(),
+        None => {
+            let told = tokio::time::timeout(endpoint.accept, hand_over(&endpoint, &parcel));
+            told.await.unwrap_or(Ok(())).err()
+        }
+    };
+    let Some(error) = error else {
+        return Done::Fine;
+    };
+    if let Some(id) = request {
+        let error = error.clone();
+        let _ = tell.send(Incoming::Failed { id, error }).await;
+    } else if error != LinkError::SessionGone {
+        tracing::warn!(%error, "a message was not delivered");
+    }
+    match error {
+        LinkError::SessionGone => Done::Over(error),
+        _ => Done::Fine,
+    }
+}
+
+/// Sends a message that wants no answer.
+async fn hand_over(endpoint: &Endpoint, parcel: &Parcel) -> Result<(), LinkError> {
+    let answer = endpoint.post(parcel).await?;
+    match answer.status().is_success() {
+        true => Ok(()),
+        false => Err(endpoint.refusal(answer).await),
+    }
+}
+
+/// Sends a request and passes on its answer, with all that comes before it.
+async fn ask(
+    endpoint: &Endpoint,
+    parcel: &Parcel,
+    id: &Id,
+    tell: &mpsc::Sender<Incoming>,
+) -> Result<(), LinkError> {
+    let answer = endpoint.post(parcel).await?;
+    let kind = ContentKind::of(&answer);
+    if !answer.status().is_success() {
+        return refused(endpoint, answer, kind, id, tell).await;
+    }
+    if matches!(parcel.kind, Kind::Opening(_)) {
+        endpoint.opened_by(&answer);
+    }
+    match kind {
+        ContentKind::Stream => stream(endpoint, answer, id, tell).await,
+        ContentKind::Json => {
+            let body = read_whole(answer, message_limit()).await?;
+            match answers(&body, id) {
+                true => pass_on(tell, body.to_vec(), id).await,
+                false => Err(LinkError::Broken(
+                    "the server answered with something else than an answer".into(),
+                )),
+            }
+        }
+        ContentKind::Other => Err(LinkError::Broken(
+            "the server answered with neither JSON nor a stream".into(),
+        )),
+    }
+}
+
+/// A refusal may still be a JSON-RPC answer: then that counts, whatever the status (A2-30).
+async fn refused(
+    endpoint: &Endpoint,
+    answer: Response<Body>,
+    kind: ContentKind,
+    id: &Id,
+    tell: &mpsc::Sender<Incoming>,
+) -> Result<(), LinkError> {
+    let status = answer.status();
+    let session_gone = status == hyper::StatusCode::NOT_FOUND && endpoint.has_session();
+    if kind != ContentKind::Json || session_gone {
+        return Err(endpoint.refusal(answer).await);
+    }
+    let body = read_whole(answer, message_limit()).await?;
+    if answers(&body, id) {
+        return pass_on(tell, body.to_vec(), id).await;
+    }
+    let text = String::from_utf8_lossy(&body);
+    Err(LinkError::Refused {
+        status: status.as_u16(),
+        detail: text.chars().take(DETAIL).collect(),
+    })
+}
+
+/// Reads the stream of an answer to its end, over as many connections as it takes (V1-SSE-2, V1-SSE-3).
+async fn stream(
+    endpoint: &Endpoint,
+    mut answer: Response<Body>,
+    id: &Id,
+    tell: &mpsc::Sender<Incoming>,
+) -> Result<(), LinkError> {
+    let mut events = Events::new(message_limit());
+    let mut failures = 0;
+    loop {
+        let heard = hear(&mut answer, &mut events, id, tell).await;
+        match heard {
+            Heard::Answer => return Ok(()),
+            Heard::Something => failures = 0,
+            Heard::Nothing => failures += 1,
+        }
+        if events.seen().is_none() || failures > RESUMES {
+            return Err(LinkError::Broken(
+                "the stream ended before the answer".into(),
+            ));
+        }
+        answer = resume(endpoint, &events, &mut failures).await?;
+    }
+}
+
+/// Comes back for the rest of a stream.
+async fn resume(
+    endpoint: &Endpoint,
+    events: &Events,
+    failures: &mut u32,
+) -> Result<Response<Body>, LinkError> {
+    loop {
+        tokio::time::sleep(pause(events, *failures)).await;
+        let error = match endpoint.get(events.seen()).await {
+            Ok(answer) if answer.status().is_success() => return Ok(answer),
+            Ok(answer) => endpoint.refusal(answer).await,
+            Err(error) => error,
+        };
+        *failures += 1;
+        if !error.is_passing() || error == LinkError::SessionGone || *failures > RESUMES {
+            return Err(error);
+        }
+    }
+}
+
+/// How long to wait before coming back: what the server says, and longer after failures.
+pub(super) fn pause(events: &Events, failures: u32) -> Duration {
+    let told = events.retry().unwrap_or(RETRY).min(LONGEST);
+    told.saturating_mul(1 << failures.min(6))
+        .min(LONGEST)
+        .max(told)
+}
+
+enum Heard {
+    Answer,
+    Something,
+    Nothing,
+}
+
+async fn hear(
+    answer: &mut Response<Body>,
+    events: &mut Events,
+    id: &Id,
+    tell: &mpsc::Sender<Incoming>,
+) -> Heard {
+    let mut heard = Heard::Nothing;
+    events.reconnected();
+    while let Some(Ok(frame)) = answer.body_mut().frame().await {
+        let Ok(bytes) = frame.into_data() else {
+            continue;
+        };
+        for line in events.take(&bytes) {
+            heard = Heard::Something;
+            let last = answers(&line, id);
+            if pass_on(tell, line, id).await.is_err() {
+                return Heard::Answer;
+            }
+            if last {
+                // A stream that ends by itself leaves a connection that can be used again.
+                let rest = async { while let Some(Ok(_)) = answer.body_mut().frame().await {} };
+                let _ = tokio::time::timeout(REST, rest).await;
+                return Heard::Answer;
+            }
+        }
+    }
+    heard
+}
+
+async fn pass_on(tell: &mpsc::Sender<Incoming>, line: Vec<u8>, id: &Id) -> Result<(), LinkError> {
+    let via = Some(id.clone());
+    let told = tell.send(Incoming::Message { line, via }).await;
+    told.map_err(|_| LinkError::Closed)
+}
+
+/// Whether `line` is the answer to the request `id`. A line that is no message at all counts as one: nothing better
+/// will follow for it, and whoever waits must hear of it.
+fn answers(line: &[u8], id: &Id) -> bool {
+    match Message::parse(line, &Limits::default()) {
+        Ok(Message::Response(response)) => response.id.as_ref() == Some(id),
+        Ok(_) => false,
+        Err(malformed) => malformed.id.as_ref() == Some(id),
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ContentKind {
+    Json,
+    Stream,
+    Other,
+}
+
+impl ContentKind {
+    pub(super) fn of(answer: &Response<Body>) -> Self {
+        let header = answer.headers().get(CONTENT_TYPE);
+        let text = header.and_then(|value| value.to_str().ok()).unwrap_or("");
+        let essence = text.split(';').next().unwrap_or("").trim();
+        if essence.eq_ignore_ascii_case("text/event-stream") {
+            Self::Stream
+        } else if essence.eq_ignore_ascii_case("application/json") {
+            Self::Json
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// How long to wait before coming back to a server that does not say.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The longest wait.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// How often in a row a stream may bring nothing before it is given up.
+const RESUMES: u32 = 8;
+
+/// How long a stream may take to end after the answer.
+const REST: Duration = Duration::from_millis(250);
+
+/// How many characters of a refusal are shown.
+const DETAIL: usize = 1_000;

@@ -1,0 +1,162 @@
+//! A connection to a server as two queues of messages, whatever carries them: a child's pipes, HTTP, this process.
+//!
+//! Messages stay lines of JSON here. Ids, answers and meaning are the business of [`back`](crate::back).
+
+use std::sync::Arc;
+
+use outlast_wire::envelope::Id;
+use tokio::sync::mpsc;
+
+/// A connection to a server.
+///
+/// Dropping `outgoing` closes it in an orderly way; `incoming` ends when that is done.
+#[derive(Debug)]
+pub struct Link {
+    /// What goes to the server.
+    pub outgoing: mpsc::Sender<Outgoing>,
+    /// What comes from it.
+    pub incoming: mpsc::Receiver<Incoming>,
+}
+
+/// Something for the server, or for the transport itself.
+#[derive(Clone, Debug)]
+pub enum Outgoing {
+    /// A message.
+    Message(Parcel),
+    /// The handshake is over: requests name this version from now on, and the transport listens in general if it
+    /// has to do anything for that.
+    Opened {
+        /// The version that was agreed.
+        version: Arc<str>,
+    },
+    /// Nobody waits for the answer to this request any more.
+    Abandon(Id),
+}
+
+/// One message and what a transport must know of it.
+#[derive(Clone, Debug)]
+pub struct Parcel {
+    /// The message, on one line.
+    pub line: String,
+    /// What sort it is.
+    pub kind: Kind,
+    /// Headers where the transport has any.
+    pub headers: Vec<(String, String)>,
+}
+
+/// The sorts of message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A request, by its id.
+    Request(Id),
+    /// The request that opens a session, by its id.
+    Opening(Id),
+    /// A notification or an answer: nothing comes back.
+    OneWay,
+}
+
+/// Something from the server, or from the transport itself.
+#[derive(Clone, Debug)]
+pub enum Incoming {
+    /// A message as it came.
+    Message {
+        /// Its text.
+        line: Vec<u8>,
+        /// The request on whose own stream it came, where the transport has such streams.
+        via: Option<Id>,
+    },
+    /// A request will not be answered.
+    Failed {
+        /// The request.
+        id: Id,
+        /// Why.
+        error: LinkError,
+    },
+    /// The connection is over; nothing follows.
+    Closed(LinkError),
+}
+
+/// Why a connection or one exchange on it came to nothing. The variant says what the server knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkError {
+    /// There is no way to the server; it has seen nothing.
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(String),
+    /// The session is gone; the server has done nothing. A new one must be opened (V1-SESS-5).
+    #[error("the session is gone")]
+    SessionGone,
+    /// The server refused the message by an HTTP status; it has done nothing.
+    #[error("the server answered with HTTP status {status}{}", shown(detail))]
+    Refused {
+        /// The status.
+        status: u16,
+        /// The beginning of what it said.
+        detail: String,
+    },
+    /// The server points to another origin, where we do not follow.
+    #[error("the server redirects to {0}, which is not followed")]
+    Redirected(String),
+    /// The connection broke before an answer came; what the server did is unknown.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// The server's process ended.
+    #[error("the server ended ({status}){}", shown(stderr))]
+    Ended {
+        /// How it ended.
+        status: String,
+        /// The last it wrote to its standard error.
+        stderr: String,
+    },
+    /// We closed it.
+    #[error("the connection was closed")]
+    Closed,
+}
+
+impl LinkError {
+    /// Whether the server has certainly not acted on the message.
+    pub fn nothing_happened(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable(_) | Self::SessionGone | Self::Refused { .. } | Self::Redirected(_)
+        )
+    }
+
+    /// Whether trying again later may help.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::SessionGone | Self::Broken(_) | Self::Ended { .. } => true,
+            Self::Refused { status, .. } => matches!(status, 408 | 425 | 429 | 500..),
+            Self::Redirected(_) | Self::Closed => false,
+        }
+    }
+}
+
+impl Parcel {
+    /// A message without headers.
+    pub fn new(line: String, kind: Kind) -> Self {
+        Self {
+            line,
+            kind,
+            headers: Vec::new(),
+        }
+    }
+
+    /// The request whose answer is awaited, if any.
+    pub fn request(&self) -> Option<&Id> {
+        match &self.kind {
+            Kind::Request(id) | Kind::Opening(id) => Some(id),
+            Kind::OneWay => None,
+        }
+    }
+}
+
+fn shown(detail: &str) -> String {
+    match detail.is_empty() {
+        true => String::new(),
+        false => format!(": {detail}"),
+    }
+}
+
+/// How many messages may wait on either side of a connection before its writer has to wait.
+pub(crate) const QUEUE: usize = 1_024;

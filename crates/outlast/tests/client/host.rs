@@ -1,0 +1,167 @@
+//! A server's questions, and who answers them.
+
+use outlast::back::{ClientOptions, InboxEvent};
+use outlast::engine::{Accepts, AskKind};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::stage::{capabilities, connected_with, raw, said, task, text, with_inbox};
+
+fn form() -> Value {
+    json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_a_task_shows_server_and_task_and_its_answer_is_marked() {
+    // S1-9, V1-INPUT-9, V1-META-2, S4-25, V1-ELIC-9.
+    let (inbox, options) = with_inbox();
+    let options = ClientOptions {
+        server: Some("my server".into()),
+        ..options
+    };
+    let (client, mut server) = connected_with(options, capabilities()).await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("input_required", 60_000)).await;
+    let fetch = server.asked("tasks/result").await;
+    let mut params = form();
+    let mark = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t1" } });
+    params["_meta"] = mark.clone();
+    server.ask("q1", "elicitation/create", params.clone()).await;
+    let item = inbox.first().await;
+    assert_eq!(&*item.request.server, "my server");
+    assert_eq!(item.request.task.as_deref(), Some("t1"));
+    assert_eq!(item.request.kind, AskKind::ElicitForm);
+    assert_eq!(item.request.params, Some(raw(params)));
+    inbox
+        .respond(
+            item.id,
+            raw(json!({ "action": "accept", "content": { "name": "x" } })),
+        )
+        .unwrap();
+    let answer = server.answer("q1").await;
+    assert_eq!(
+        answer["result"],
+        json!({ "action": "accept", "content": { "name": "x" }, "_meta": mark })
+    );
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_way_out_of_a_question_is_answered() {
+    // V1-ELIC-7, V1-SAMP-4, S1-7, S1-85.
+    let (inbox, options) = with_inbox();
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "Hi" } });
+    let sample = json!({ "messages": [message], "maxTokens": 10 });
+    server.ask("1", "elicitation/create", form()).await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    assert_eq!(
+        server.answer("1").await["result"],
+        json!({ "action": "decline" })
+    );
+    server.ask("2", "elicitation/create", form()).await;
+    inbox.cancel(inbox.first().await.id).unwrap();
+    assert_eq!(
+        server.answer("2").await["result"],
+        json!({ "action": "cancel" })
+    );
+    server
+        .ask("3", "sampling/createMessage", sample.clone())
+        .await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    assert_eq!(server.answer("3").await["error"]["code"], -1);
+    server.ask("4", "sampling/createMessage", sample).await;
+    let said =
+        json!({ "role": "assistant", "content": { "type": "text", "text": "Ho" }, "model": "m" });
+    inbox
+        .respond(inbox.first().await.id, raw(said.clone()))
+        .unwrap();
+    assert_eq!(server.answer("4").await["result"], said);
+    server.ask("5", "roots/list", json!({})).await;
+    assert_eq!(server.answer("5").await["result"], json!({ "roots": [] }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_taken_back_or_cut_off_is_dismissed() {
+    // V1-CANC-3, S1-11.
+    let (inbox, options) = with_inbox();
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    server.ask("1", "elicitation/create", form()).await;
+    let item = inbox.first().await;
+    let mut news = inbox.news();
+    server
+        .notify("notifications/cancelled", json!({ "requestId": "1" }))
+        .await;
+    assert_eq!(news.recv().await, Ok(InboxEvent::Gone(item.id)));
+    server.silence(Duration::from_secs(10)).await;
+    server.ask("2", "elicitation/create", form()).await;
+    let item = inbox.first().await;
+    drop(server);
+    while news.recv().await != Ok(InboxEvent::Gone(item.id)) {}
+    assert!(inbox.items().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_declared_is_refused_and_a_ping_is_answered() {
+    // V1-ELIC-4, V1-ROOT-3, V1-PING-1, S1-26.
+    let inbox = outlast::back::Inbox::new([AskKind::ElicitForm].into_iter().collect::<Accepts>());
+    let options = ClientOptions {
+        host: Arc::new(inbox.clone()),
+        ..ClientOptions::default()
+    };
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "1" });
+    for (id, method, params, code) in [
+        ("1", "elicitation/create", url, -32602),
+        ("2", "roots/list", json!({}), -32601),
+        (
+            "3",
+            "sampling/createMessage",
+            json!({ "messages": [], "maxTokens": 1 }),
+            -32601,
+        ),
+        ("4", "tools/call", json!({}), -32601),
+        // Receiver tasks are off.
+        ("5", "tasks/get", json!({ "taskId": "x" }), -32601),
+    ] {
+        server.ask(id, method, params).await;
+        assert_eq!(server.answer(id).await["error"]["code"], code, "{method}");
+    }
+    server.ask("6", "ping", json!({})).await;
+    assert_eq!(server.answer("6").await["result"], json!({}));
+    // `task` is not even looked at.
+    let mut params = form();
+    params["task"] = json!("nonsense");
+    server.ask("7", "elicitation/create", params).await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    assert_eq!(
+        server.answer("7").await["result"],
+        json!({ "action": "decline" })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_questions_is_bounded() {
+    // V1-ELIC-23.
+    let (inbox, options) = with_inbox();
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    for id in 0..300 {
+        server
+            .ask(&format!("q{id}"), "elicitation/create", form())
+            .await;
+    }
+    let refused = server.answer("q299").await;
+    assert_eq!(refused["error"]["code"], -32603);
+    assert!(inbox.items().len() <= 256);
+    inbox.decline(inbox.first().await.id).unwrap();
+    server.answer("q0").await;
+    server.ask("again", "elicitation/create", form()).await;
+    while inbox.items().len() < 256 {
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,15 @@
+//! The client against servers that the test plays by hand, against our own, and against processes and sockets.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test may stop where its stage is not as it should be"
+)]
+
+mod child;
+mod front;
+mod handshake;
+mod host;
+mod quirks;
+mod recovery;
+mod requestor;
+mod stage;

@@ -1,0 +1,142 @@
+//! Servers as they are in the field (INTEROP, ambiguities A1).
+
+use outlast::back::{Preference, Unsettled};
+use outlast::engine::Outcome;
+use serde_json::json;
+
+use crate::stage::{connected, said, task, text};
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_is_refused_before_the_end_leads_back_to_polling() {
+    // A1-3: FastMCP.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    for status in [
+        "input_required",
+        "input_required",
+        "working",
+        "working",
+        "completed",
+    ] {
+        let look = server.asked("tasks/get").await;
+        server.reply(&look, task(status, 100)).await;
+        if status == "input_required" {
+            let fetch = server.asked("tasks/result").await;
+            server
+                .refuse(&fetch, -32602, "Task not completed yet")
+                .await;
+        }
+    }
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_creation_that_is_over_already_is_fetched_at_once() {
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("completed", 60_000).await;
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert!(!server.heard("tasks/get"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_turns_out_to_want_a_task_gets_one() {
+    // A1-5: the TypeScript SDK says so in a result.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None).task(Preference::Allow);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
+    let asked = server.asked("tools/call").await;
+    assert!(asked["params"].get("task").is_none());
+    let mut refused = text(
+        "MCP error -32601: MCP error -32601: Tool slow requires task augmentation (taskSupport: 'required')",
+    );
+    refused["isError"] = json!(true);
+    server.reply(&asked, refused).await;
+    let asked = server.asked("tools/call").await;
+    assert_eq!(asked["params"]["task"], json!({}));
+    server.reply(&asked, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hollow_result_of_a_task_that_was_cancelled_elsewhere_is_seen_as_such() {
+    // A1-1: the Python SDK.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("input_required", 100).await;
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, json!({ "_meta": {} })).await;
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("cancelled", 100)).await;
+    assert_eq!(call.await.unwrap().settle().await, Ok(Outcome::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_the_result_that_never_ends_is_given_up_and_polling_goes_on() {
+    // V1-INIT-9, A1-26.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("input_required", 3_600_000).await;
+    let fetch = server.asked("tasks/result").await;
+    let told = server.told("notifications/cancelled").await;
+    assert_eq!(told["params"]["requestId"], fetch["id"]);
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("completed", 100)).await;
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_stops_answering_looks_loses_the_task_in_the_end() {
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let call = call.await.unwrap();
+    let settled = call.settle().await;
+    assert!(
+        matches!(settled, Err(Unsettled::Lost { .. })),
+        "{settled:?}"
+    );
+    server.asked("tasks/get").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_make_no_sense_are_errors_and_no_panic() {
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
+    let asked = server.asked("tools/call").await;
+    server
+        .reply(&asked, json!({ "task": { "status": "working" } }))
+        .await;
+    let settled = call.await.unwrap().settle().await;
+    assert!(matches!(settled, Err(Unsettled::Fault(_))), "{settled:?}");
+    let call = client.call_tool("slow", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    server
+        .reply(&asked, json!({ "task": task("working", 100) }))
+        .await;
+    for strange in [
+        json!({}),
+        json!({ "taskId": "t1", "status": "paused" }),
+        json!({ "taskId": 1 }),
+        json!([]),
+    ] {
+        let look = server.asked("tasks/get").await;
+        server.reply(&look, strange).await;
+    }
+    assert!(matches!(call.settle().await, Err(Unsettled::Lost { .. })));
+}

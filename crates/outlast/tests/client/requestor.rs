@@ -1,0 +1,688 @@
+//! Tasks at a server: made, looked at, fetched, cancelled (rows of the requestor in V1 and seed 004).
+
+use std::time::Duration;
+
+use outlast::back::{CallRefused, NotCancelled, Preference, Unsettled};
+use outlast::engine::Outcome;
+use outlast::wire::Status;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::stage::{Settles, capabilities, connected, connected_with, raw, said, task, text};
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
+    // S4-8, S4-9, S4-13, S4-76, V1-GET-2, V1-GET-3.
+    let (client, mut server) = connected().await;
+    let arguments = raw(json!({ "n": 1 }));
+    let call = client.call_tool("slow", Some(arguments)).ttl(60_000);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
+    let asked = server.asked("tools/call").await;
+    assert_eq!(asked["params"]["task"], json!({ "ttl": 60_000 }));
+    assert_eq!(asked["params"]["arguments"], json!({ "n": 1 }));
+    assert!(asked["params"]["_meta"]["progressToken"].is_number());
+    server
+        .reply(&asked, json!({ "task": task("working", 500) }))
+        .await;
+    let call = call.await.unwrap();
+    assert_eq!(call.task().await.as_deref(), Some("t1"));
+    // The interval is read again from every answer.
+    let made = Instant::now();
+    for interval in [500, 1_500, 100, 100] {
+        let look = server.asked("tasks/get").await;
+        assert_eq!(look["params"], json!({ "taskId": "t1" }));
+        server.reply(&look, task("working", interval)).await;
+    }
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("completed", 100)).await;
+    let fetch = server.asked("tasks/result").await;
+    // V1-META-4.
+    assert_eq!(fetch["params"], json!({ "taskId": "t1" }));
+    let mut result = text("done");
+    result["_meta"] = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t1" } });
+    server.reply(&fetch, result).await;
+    let outcome = call.settle().await.unwrap();
+    assert_eq!(outcome, Outcome::Result(raw(text("done"))));
+    let looks = server.times("tasks/get");
+    let gaps: Vec<_> = looks.iter().map(|at| (*at - made).as_millis()).collect();
+    assert_eq!(gaps, [500, 1_000, 2_500, 2_600, 2_700]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_an_interval_it_is_five_seconds_and_never_under_a_tenth() {
+    // S4-37.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "required")]).await;
+    let asked = server.asked("tools/call").await;
+    // S4-94.
+    assert_eq!(asked["params"]["task"], json!({}));
+    let mut made = task("working", 0);
+    made.as_object_mut().unwrap().remove("pollInterval");
+    server.reply(&asked, json!({ "task": made })).await;
+    let _call = call.await.unwrap();
+    let made = Instant::now();
+    let look = server.asked("tasks/get").await;
+    assert_eq!((Instant::now() - made).as_millis(), 5_000);
+    server.reply(&look, task("working", 1)).await;
+    server.asked("tasks/get").await;
+    assert_eq!((Instant::now() - made).as_millis(), 5_100);
+    // The next look waits for the answer to the last.
+    server.silence(MS(5_000)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_terminal_notification_is_followed_by_the_result_at_once() {
+    // S4-24, S4-38, S4-73.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 60_000).await;
+    let call = call.await.unwrap();
+    call.task().await;
+    let made = Instant::now();
+    server
+        .notify("notifications/tasks/status", task("working", 60_000))
+        .await;
+    server
+        .notify("notifications/tasks/status", task("completed", 60_000))
+        .await;
+    let fetch = server.asked("tasks/result").await;
+    assert_eq!(Instant::now(), made);
+    // V1-NOTIF-7: what has ended stays so.
+    server
+        .notify("notifications/tasks/status", task("working", 60_000))
+        .await;
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(call.view().task.unwrap().status, Status::Completed);
+    assert!(!server.heard("tasks/get"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_notifications_postpone_the_next_look_and_none_replaces_it() {
+    // S4-24, V1-NOTIF-4.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 1_000).await;
+    let _call = call.await.unwrap();
+    _call.task().await;
+    let made = Instant::now();
+    for _ in 0..5 {
+        tokio::time::sleep(MS(500)).await;
+        server
+            .notify("notifications/tasks/status", task("working", 1_000))
+            .await;
+    }
+    server.asked("tasks/get").await;
+    assert_eq!((server.times("tasks/get")[0] - made).as_millis(), 3_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notification_that_comes_before_the_creation_is_kept() {
+    // A1-27.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
+    let asked = server.asked("tools/call").await;
+    server
+        .notify("notifications/tasks/status", task("completed", 60_000))
+        .await;
+    server
+        .reply(&asked, json!({ "task": task("working", 60_000) }))
+        .await;
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_payload_of_a_failed_task_is_fetched() {
+    // A1-2, S4-20.
+    for (answer, is_error) in [(true, false), (false, true)] {
+        let (client, mut server) = connected().await;
+        let call = client.call_tool("slow", None);
+        let call = tokio::spawn(async move { call.await.unwrap() });
+        server.make_task("working", 100).await;
+        let look = server.asked("tasks/get").await;
+        server.reply(&look, task("failed", 100)).await;
+        let fetch = server.asked("tasks/result").await;
+        if answer {
+            let mut result = text("it broke");
+            result["isError"] = json!(true);
+            server.reply(&fetch, result).await;
+        } else {
+            server.refuse(&fetch, -32050, "it broke badly").await;
+        }
+        match call.await.unwrap().settle().await.unwrap() {
+            Outcome::ToolError(_, message) => {
+                assert!(!is_error);
+                assert_eq!(message.as_deref(), Some("it broke"));
+            }
+            Outcome::Error(_, code, _) => {
+                assert!(is_error);
+                assert_eq!(code.0, -32050);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_result_is_fetched_when_input_is_required_and_looks_go_on() {
+    // S4-21, V1-INPUT-3, V1-RES-9.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("input_required", 100)).await;
+    let fetch = server.asked("tasks/result").await;
+    for _ in 0..3 {
+        let look = server.asked("tasks/get").await;
+        server.reply(&look, task("working", 100)).await;
+    }
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    // Never two at once.
+    assert_eq!(server.times("tasks/result").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_is_heard_from_the_call_to_the_end_of_the_task() {
+    // S4-26, V1-PROG-3, A1-21.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    let asked = server.make_task("working", 60_000).await;
+    let call = call.await.unwrap();
+    let token = &asked["params"]["_meta"]["progressToken"];
+    let mut updates = call.updates();
+    for progress in [1, 2] {
+        let params =
+            json!({ "progressToken": token, "progress": progress, "total": 2, "message": "m" });
+        server.notify("notifications/progress", params).await;
+        loop {
+            let view = updates.next().await.unwrap();
+            if let Some(heard) = view
+                .progress
+                .filter(|heard| heard.progress == f64::from(progress))
+            {
+                assert_eq!(
+                    (heard.total, heard.message.as_deref()),
+                    (Some(2.0), Some("m"))
+                );
+                break;
+            }
+        }
+    }
+    // Somebody else's token, and nonsense, are ignored.
+    server
+        .notify(
+            "notifications/progress",
+            json!({ "progressToken": "x", "progress": 9 }),
+        )
+        .await;
+    server
+        .notify("notifications/progress", json!({ "progress": 9 }))
+        .await;
+    client.ping_answered_by(&mut server).await;
+    assert_eq!(call.view().progress.unwrap().progress, 2.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_text_for_the_model_is_shown() {
+    // S4-50, V1-CREATE-11.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
+    let asked = server.asked("tools/call").await;
+    let meta = json!({ "io.modelcontextprotocol/model-immediate-response": "It has begun." });
+    server
+        .reply(
+            &asked,
+            json!({ "task": task("working", 100), "_meta": meta }),
+        )
+        .await;
+    let call = call.await.unwrap();
+    call.task().await;
+    assert_eq!(
+        call.view().immediate_response.as_deref(),
+        Some("It has begun.")
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_result_to_an_augmented_call_is_the_result() {
+    // A1-6, S4-49.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
+    let asked = server.asked("tools/call").await;
+    server.reply(&asked, text("at once")).await;
+    let call = call.await.unwrap();
+    assert_eq!(said(&call.settle().await.unwrap()), "at once");
+    assert_eq!(call.task().await, None);
+    // Not repeated after an error either.
+    let call = client.call_tool("slow", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    server
+        .refuse(&asked, -32602, "Invalid task creation result")
+        .await;
+    assert!(matches!(call.settle().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
+    assert_eq!(server.times("tools/call").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_augmented_only_where_server_and_tool_allow_it() {
+    // V1-CAP-5, V1-CAP-6, V1-TOOL-1, V1-TOOL-2, V1-TOOL-10, S4-45, S4-46, S4-47.
+    let (client, mut server) = connected().await;
+    let calling = {
+        let client = client.clone();
+        tokio::spawn(async move { client.call_tool("later", None).await })
+    };
+    server
+        .list(&[
+            ("must", "required"),
+            ("later", "some day"),
+            ("not", "forbidden"),
+        ])
+        .await;
+    let call = calling.await.unwrap().unwrap();
+    let asked = server.asked("tools/call").await;
+    assert!(asked["params"].get("task").is_none());
+    server.reply(&asked, text("plain")).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "plain");
+    let refused = client
+        .call_tool("not", None)
+        .task(Preference::Require)
+        .await;
+    assert_eq!(
+        refused.unwrap_err(),
+        CallRefused::ToolWithoutTasks("not".into())
+    );
+    let refused = client
+        .call_tool("must", None)
+        .task(Preference::Forbid)
+        .await;
+    assert_eq!(
+        refused.unwrap_err(),
+        CallRefused::TaskRequired("must".into())
+    );
+
+    let (client, mut server) = connected_with(Default::default(), json!({ "tools": {} })).await;
+    let refused = client
+        .call_tool("slow", None)
+        .task(Preference::Require)
+        .await;
+    assert_eq!(
+        refused.unwrap_err(),
+        CallRefused::ServerWithoutTasks("test".into())
+    );
+    let call = client.call_tool("slow", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    assert!(asked["params"].get("task").is_none());
+    server.reply(&asked, text("plain")).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "plain");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_list_of_tools_is_read_again_when_it_has_changed() {
+    // V1-TOOL-9, V1-PAGE-1, V1-PAGE-2.
+    let (client, mut server) = connected().await;
+    let tools = {
+        let client = client.clone();
+        tokio::spawn(async move { client.tools().await })
+    };
+    let first = server.asked("tools/list").await;
+    server
+        .reply(
+            &first,
+            json!({ "tools": [{ "name": "a" }, { "noName": 1 }], "nextCursor": "\u{1f4c4}" }),
+        )
+        .await;
+    let second = server.asked("tools/list").await;
+    assert_eq!(second["params"]["cursor"], "\u{1f4c4}");
+    server
+        .reply(&second, json!({ "tools": [{ "name": "b" }] }))
+        .await;
+    let tools = tools.await.unwrap().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(client.tools().await.unwrap(), tools);
+    server
+        .notify("notifications/tools/list_changed", json!({}))
+        .await;
+    client.ping_answered_by(&mut server).await;
+    let tools = {
+        let client = client.clone();
+        tokio::spawn(async move { client.tools().await })
+    };
+    server.list(&[("c", "optional")]).await;
+    assert_eq!(tools.await.unwrap().unwrap().len(), 1);
+    // A list that leads in circles is not followed.
+    server
+        .notify("notifications/tools/list_changed", json!({}))
+        .await;
+    client.ping_answered_by(&mut server).await;
+    let tools = tokio::spawn(async move { client.tools().await });
+    for _ in 0..2 {
+        let page = server.asked("tools/list").await;
+        server
+            .reply(&page, json!({ "tools": [], "nextCursor": "same" }))
+            .await;
+    }
+    assert!(tools.await.unwrap().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_cancelled_by_its_own_method() {
+    // S4-23, S4-78, V1-CANCEL-8.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 60_000).await;
+    let call = std::sync::Arc::new(call.await.unwrap());
+    call.task().await;
+    let cancelling = {
+        let call = call.clone();
+        tokio::spawn(async move { call.cancel().await })
+    };
+    let cancel = server.asked("tasks/cancel").await;
+    assert_eq!(cancel["params"], json!({ "taskId": "t1" }));
+    assert!(call.view().cancelling);
+    server.reply(&cancel, task("cancelled", 100)).await;
+    assert_eq!(cancelling.await.unwrap(), Ok(()));
+    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    assert!(!server.heard("notifications/cancelled"));
+    assert_eq!(call.cancel().await, Err(NotCancelled::Finished));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_that_comes_too_late_says_so_and_the_result_counts() {
+    // S4-55, A1-14.
+    for already in [true, false] {
+        let (client, mut server) = connected().await;
+        let call = client.call_tool("slow", None);
+        let call = tokio::spawn(async move { call.await.unwrap() });
+        server.make_task("working", 1_000).await;
+        let call = std::sync::Arc::new(call.await.unwrap());
+        call.task().await;
+        let cancelling = {
+            let call = call.clone();
+            tokio::spawn(async move { call.cancel().await })
+        };
+        let cancel = server.asked("tasks/cancel").await;
+        if already {
+            server
+                .refuse(
+                    &cancel,
+                    -32602,
+                    "Cannot cancel task: already in terminal status",
+                )
+                .await;
+            let look = server.asked("tasks/get").await;
+            server.reply(&look, task("completed", 100)).await;
+        } else {
+            server.reply(&cancel, task("completed", 100)).await;
+        }
+        assert_eq!(cancelling.await.unwrap(), Err(NotCancelled::Finished));
+        let fetch = server.asked("tasks/result").await;
+        server.reply(&fetch, text("done")).await;
+        assert_eq!(said(&call.settle().await.unwrap()), "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_cancel_is_not_asked_to() {
+    let mut without = capabilities();
+    without["tasks"].as_object_mut().unwrap().remove("cancel");
+    let (client, mut server) = connected_with(Default::default(), without).await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 60_000).await;
+    let call = call.await.unwrap();
+    call.task().await;
+    assert_eq!(call.cancel().await, Err(NotCancelled::Unsupported));
+    server.silence(MS(1_000)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_before_the_id_is_known_is_kept() {
+    // A1-25, V1-CANC-2.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
+    let asked = server.asked("tools/call").await;
+    let call = std::sync::Arc::new(call.await.unwrap());
+    let cancelling = {
+        let call = call.clone();
+        tokio::spawn(async move { call.cancel().await })
+    };
+    server.silence(MS(1_000)).await;
+    server
+        .reply(&asked, json!({ "task": task("working", 60_000) }))
+        .await;
+    let cancel = server.asked("tasks/cancel").await;
+    server.reply(&cancel, task("cancelled", 100)).await;
+    assert_eq!(cancelling.await.unwrap(), Ok(()));
+    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_dropped_before_its_id_is_known_is_cancelled_when_it_is() {
+    // A1-25.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.list(&[("slow", "optional")]).await;
+    let asked = server.asked("tools/call").await;
+    drop(call.await.unwrap());
+    server.silence(MS(1_000)).await;
+    server
+        .reply(&asked, json!({ "task": task("working", 100) }))
+        .await;
+    let cancel = server.asked("tasks/cancel").await;
+    server.reply(&cancel, task("cancelled", 100)).await;
+    server.silence(MS(10_000)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_call_is_cancelled_by_notification() {
+    // S4-93, V1-CANC-1, V1-CANC-8.
+    let (client, mut server) = connected_with(Default::default(), json!({ "tools": {} })).await;
+    let call = client.call_tool("slow", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    assert_eq!(call.cancel().await, Ok(()));
+    let told = server.told("notifications/cancelled").await;
+    assert_eq!(told["params"]["requestId"], asked["id"]);
+    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    // V1-CANC-5: a late answer harms nobody.
+    server.reply(&asked, text("late")).await;
+    client.ping_answered_by(&mut server).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_left_is_not_polled_any_more_and_lives_on() {
+    // S4-74.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let call = call.await.unwrap();
+    call.task().await;
+    assert_eq!(call.detach().await.as_deref(), Some("t1"));
+    server.silence(MS(60_000)).await;
+    assert!(!server.heard("tasks/cancel"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_owner_is_warned_before_a_task_expires_and_told_when_it_has() {
+    // S4-29, S4-91.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 10_000).await;
+    let call = call.await.unwrap();
+    call.task().await;
+    let made = Instant::now();
+    let mut updates = call.updates();
+    let warned = tokio::spawn(async move {
+        while let Some(view) = updates.next().await {
+            if view.expiring {
+                return Instant::now();
+            }
+        }
+        panic!("never warned");
+    });
+    loop {
+        let look = server.asked("tasks/get").await;
+        if Instant::now() - made < MS(60_000) {
+            server.reply(&look, task("working", 10_000)).await;
+        } else {
+            server.refuse(&look, -32602, "task not found").await;
+            break;
+        }
+    }
+    assert_eq!(call.settle().await, Err(Unsettled::Expired("t1".into())));
+    assert_eq!((warned.await.unwrap() - made).as_secs(), 48);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_not_found_before_its_time_is_lost_after_a_few_looks() {
+    // A1-15.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let call = call.await.unwrap();
+    for _ in 0..4 {
+        let look = server.asked("tasks/get").await;
+        server.refuse(&look, -32602, "no such task").await;
+    }
+    let settled = call.settle().await;
+    assert!(
+        matches!(settled, Err(Unsettled::Lost { task, why }) if task == "t1" && why.code() == Some(-32602))
+    );
+    // One that comes back is not.
+    let call = client.call_tool("slow", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    server
+        .reply(&asked, json!({ "task": task("working", 100) }))
+        .await;
+    for _ in 0..5 {
+        for _ in 0..3 {
+            let look = server.asked("tasks/get").await;
+            server.refuse(&look, -32603, "the store is down").await;
+        }
+        let look = server.asked("tasks/get").await;
+        server.reply(&look, task("working", 100)).await;
+    }
+    assert!(call.view().ended.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_are_listed_from_all_pages_looked_at_and_cancelled_by_id() {
+    // S4-22, S4-52, S4-53, S4-54, S4-77, V1-LIST-3.
+    let (client, mut server) = connected().await;
+    let listing = {
+        let client = client.clone();
+        tokio::spawn(async move { client.list_tasks().await })
+    };
+    let page = server.asked("tasks/list").await;
+    server
+        .reply(
+            &page,
+            json!({ "tasks": [task("working", 1)], "nextCursor": " {\"a\":1} " }),
+        )
+        .await;
+    let page = server.asked("tasks/list").await;
+    assert_eq!(page["params"]["cursor"], " {\"a\":1} ");
+    server
+        .reply(&page, json!({ "tasks": [task("completed", 1)] }))
+        .await;
+    let statuses: Vec<_> = listing
+        .await
+        .unwrap()
+        .unwrap()
+        .iter()
+        .map(|task| task.status)
+        .collect();
+    assert_eq!(statuses, [Status::Working, Status::Completed]);
+    let fetching = {
+        let client = client.clone();
+        tokio::spawn(async move { client.task_result("t1").await })
+    };
+    let fetch = server.asked("tasks/result").await;
+    server.silence(MS(100_000)).await;
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(fetching.await.unwrap().unwrap(), raw(text("done")));
+    let (mut without, mut server) = (capabilities(), server);
+    without["tasks"] = json!({ "requests": { "tools": { "call": {} } } });
+    let cancelling = tokio::spawn(async move { client.cancel_task("t1").await });
+    let cancel = server.asked("tasks/cancel").await;
+    server.reply(&cancel, task("cancelled", 1)).await;
+    assert_eq!(cancelling.await.unwrap().unwrap().status, Status::Cancelled);
+    let (client, _server) = connected_with(Default::default(), without).await;
+    assert!(client.list_tasks().await.is_err());
+    assert!(client.cancel_task("t1").await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_executions_on_one_connection_all_settle_and_keep_their_pace() {
+    let (client, mut server) = connected().await;
+    let calls: Vec<_> = (0..1_000)
+        .map(|_| {
+            let client = client.clone();
+            tokio::spawn(
+                async move { client.call_tool("slow", None).await.unwrap().settle().await },
+            )
+        })
+        .collect();
+    let mut looks = std::collections::HashMap::<String, (usize, Instant)>::new();
+    let mut made = 0;
+    let mut settled = 0;
+    while settled < 1_000 {
+        let message = server.next_request().await;
+        match message["method"].as_str().unwrap() {
+            "tools/list" => {
+                let tool = json!({ "name": "slow", "inputSchema": {}, "execution": { "taskSupport": "required" } });
+                server.reply(&message, json!({ "tools": [tool] })).await;
+            }
+            "tools/call" => {
+                let mut task = task("working", 500);
+                task["taskId"] = format!("t{made}").into();
+                looks.insert(format!("t{made}"), (0, Instant::now()));
+                made += 1;
+                server.reply(&message, json!({ "task": task })).await;
+            }
+            "tasks/get" => {
+                let id = message["params"]["taskId"].as_str().unwrap().to_owned();
+                let (count, last) = looks.get_mut(&id).unwrap();
+                assert!(Instant::now() - *last >= MS(500), "{id}");
+                (*count, *last) = (*count + 1, Instant::now());
+                let status = if *count == 3 { "completed" } else { "working" };
+                let mut task = task(status, 500);
+                task["taskId"] = id.into();
+                server.reply(&message, task).await;
+            }
+            "tasks/result" => {
+                settled += 1;
+                server.reply(&message, text("done")).await;
+            }
+            other => panic!("{other}"),
+        }
+    }
+    for call in calls {
+        assert_eq!(said(&call.await.unwrap().unwrap()), "done");
+    }
+}
