@@ -129,6 +129,11 @@ impl Accepts {
         self.0 & (1 << kind as u8) != 0
     }
 
+    /// The kinds that are not in `other`.
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// One bit for each kind, as stores keep it.
     pub fn bits(self) -> u8 {
         self.0

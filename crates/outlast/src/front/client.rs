@@ -47,6 +47,18 @@ impl Client {
         }
     }
 
+    /// A client that says who it is with every request, and is not remembered.
+    pub(super) fn passing(owner: Owner, peer: Peer) -> Self {
+        // One name for all that can be served alike.
+        let name = format!("{owner} {}", peer.accepts().bits());
+        Self {
+            session: SessionId::new(name),
+            owner,
+            peer,
+            outbox: None,
+        }
+    }
+
     pub(crate) fn peer(&self) -> &Peer {
         &self.peer
     }
@@ -97,7 +109,7 @@ impl Client {
 }
 
 /// The capabilities of a client that accepts these questions.
-fn capabilities(accepts: Accepts) -> Value {
+pub(super) fn capabilities(accepts: Accepts) -> Value {
     let has = |kind| accepts.contains(kind);
     let object = |members: &[(&str, bool)]| {
         let members = members.iter().filter(|(_, has)| *has);

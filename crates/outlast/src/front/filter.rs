@@ -11,7 +11,7 @@ use outlast_engine::Owner;
 use outlast_wire::Raw;
 use outlast_wire::envelope::ErrorObject;
 
-use super::{HttpParts, Session, StreamId};
+use super::{HttpParts, Request, Session, StreamId};
 
 /// Stands around every request.
 #[async_trait]
@@ -52,8 +52,16 @@ pub enum Reply {
 /// The way on from a filter: the filters behind it, then the server itself.
 pub struct Next<'a> {
     pub(super) filters: &'a [Arc<dyn Filter>],
-    pub(super) session: &'a Arc<Session>,
-    pub(super) stream: StreamId,
+    pub(super) end: End<'a>,
+}
+
+/// The server itself.
+#[derive(Clone, Copy)]
+pub(super) enum End<'a> {
+    /// A session, and the stream of the answer.
+    Legacy(&'a Arc<Session>, StreamId),
+    /// A request that belongs to no session.
+    Modern(&'a Request),
 }
 
 impl Next<'_> {
@@ -67,7 +75,10 @@ impl Next<'_> {
                 };
                 filter.request(request, next).await
             }
-            None => self.session.handle(request, self.stream).await,
+            None => match self.end {
+                End::Legacy(session, stream) => session.handle(request, stream).await,
+                End::Modern(modern) => modern.handle(request).await,
+            },
         }
     }
 }

@@ -5,11 +5,14 @@
 
 pub(crate) mod audit;
 mod board;
+mod changes;
 mod client;
+mod delivery;
 mod errors;
 mod filter;
 mod follow;
 mod legacy;
+mod modern;
 mod peer;
 mod service;
 mod session;
@@ -22,8 +25,13 @@ use outlast_engine::{Engine, Owner, TaskId};
 use crate::tools::{Own, Tools};
 
 pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
+pub use changes::Change;
 pub use client::Client;
+pub use delivery::Delivery;
 pub use filter::{Filter, Incoming, Next, Reply};
+pub(crate) use modern::{
+    Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
+};
 pub(crate) use peer::Peer;
 pub use service::{Arrival, HttpParts, Introduction, Offer, Service};
 pub use session::{Session, SessionId};
@@ -33,6 +41,7 @@ pub struct Front {
     pub(crate) engine: Engine,
     pub(crate) service: Arc<dyn Service>,
     pub(crate) filters: Vec<Arc<dyn Filter>>,
+    modern: modern::Modern,
     /// Which session hears of a task that runs or waits: the one that made it.
     followers: Mutex<HashMap<TaskId, Weak<Session>>>,
 }
@@ -75,8 +84,14 @@ impl Front {
             engine,
             service,
             filters,
+            modern: modern::Modern::default(),
             followers,
         })
+    }
+
+    /// Tells whoever listens that something changed that clients may have remembered.
+    pub fn announce(&self, change: Change) {
+        self.modern.changes.tell(change);
     }
 
     /// Makes `session` the one that hears of a task, unless one does already that can be reached.

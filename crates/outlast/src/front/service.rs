@@ -15,12 +15,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_engine::Retry;
+use outlast_engine::{Accepts, Retry};
 use outlast_wire::envelope::ErrorObject;
+use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes};
 
-use super::{Client, Incoming, Reply, SessionId};
+use super::{Client, Delivery, Incoming, Reply, SessionId};
 
 /// What stands behind a front. Nothing here knows an era: what is for one only, the front adds or takes away.
 #[async_trait]
@@ -85,6 +86,12 @@ pub struct Offer {
     pub retry: Retry,
     /// The text for the model while its task runs (V1-CREATE-11).
     pub immediate: Option<Arc<str>>,
+    /// When a call becomes a task whose caller leaves that to the server.
+    pub delivery: Delivery,
+    /// What a caller must be able to answer for the tool to be of any use.
+    pub needs: Accepts,
+    /// Arguments that are repeated in headers.
+    pub headers: Arc<[HeaderParam]>,
 }
 
 /// How a call came here. Its runner finds this in

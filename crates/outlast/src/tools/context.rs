@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_engine::engine::{AskError, CallContext, Progress};
-use outlast_engine::{Answer, AskKind, Question, TaskId, Timing};
+use outlast_engine::{Answer, AskKey, AskKind, Question, TaskId, Timing};
 use outlast_wire::Raw;
 use outlast_wire::log::{Level, Log};
 use serde::Serialize;
@@ -100,6 +100,25 @@ impl ToolContext {
         let mut question = question(kind, &params);
         question.timing = Timing::BeforeWork;
         opened(self.call.ask(question).await)
+    }
+
+    /// The same under a key that the tool chooses and uses once: a caller that knows it may answer before it is
+    /// asked.
+    pub async fn ask_first_as(
+        &self,
+        key: &str,
+        kind: AskKind,
+        params: Value,
+    ) -> Result<Value, Asked> {
+        let mut question = question(kind, &params);
+        question.timing = Timing::BeforeWork;
+        let answered = self.call.put(AskKey::new(key), question).await;
+        let answered = answered.map_err(Asked::Not)?;
+        let answer = answered.answer.clone();
+        if let Err(error) = answered.confirm().await {
+            tracing::info!(%error, "an answer is kept although it was used");
+        }
+        opened(Ok(answer))
     }
 
     /// Whether the caller wants the work to stop.

@@ -6,6 +6,7 @@
 mod arguments;
 mod context;
 mod current;
+mod deliver;
 mod service;
 mod tool;
 #[cfg(feature = "schemars")]
@@ -38,9 +39,24 @@ pub struct Tools {
 /// What a tool returns: its result as JSON, or why it failed.
 pub type ToolResult = Result<Value, ToolFailure>;
 
-/// Why a tool failed, in words for the model.
+/// Why a tool failed: in words for the model, or as an error of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolFailure(String);
+pub struct ToolFailure(Why);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Why {
+    /// A result that is flagged, and that the model can read.
+    Words(String),
+    /// A JSON-RPC error.
+    Error(ErrorCode, String),
+}
+
+impl ToolFailure {
+    /// A JSON-RPC error: for what is wrong with the request rather than with the work. The model does not see it.
+    pub fn error(code: i64, message: impl Into<String>) -> Self {
+        Self(Why::Error(ErrorCode(code), message.into()))
+    }
+}
 
 /// A result that is one piece of text.
 pub fn text(text: impl Into<String>) -> Value {
@@ -113,7 +129,8 @@ impl Runner for Tools {
             // A tool may flag its own result.
             Ok(result) if result["isError"] == true => failed(&result),
             Ok(result) => encoded(&result, Outcome::Result),
-            Err(ToolFailure(why)) => {
+            Err(ToolFailure(Why::Error(code, message))) => Outcome::error(code, message),
+            Err(ToolFailure(Why::Words(why))) => {
                 let mut result = text(why);
                 result["isError"] = Value::Bool(true);
                 failed(&result)
@@ -124,7 +141,7 @@ impl Runner for Tools {
 
 impl<T: std::fmt::Display> From<T> for ToolFailure {
     fn from(why: T) -> Self {
-        Self(why.to_string())
+        Self(Why::Words(why.to_string()))
     }
 }
 

@@ -71,6 +71,9 @@ impl Service for Own {
             support: tool.support(),
             retry: tool.hints.retry(),
             immediate: tool.immediate.clone(),
+            delivery: tool.delivery(),
+            needs: tool.needs,
+            headers: tool.headers.clone(),
         }))
     }
 }

@@ -3,11 +3,14 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use outlast_engine::Retry;
+use outlast_engine::{Accepts, Retry};
+use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use serde_json::{Map, Value, json};
 
+use super::deliver::mirrored;
 use super::{Arguments, ToolContext, ToolResult};
+use crate::front::Delivery;
 
 /// One tool.
 #[derive(Clone)]
@@ -20,6 +23,9 @@ pub struct Tool {
     pub(super) support: TaskSupport,
     pub(super) hints: Hints,
     pub(super) immediate: Option<Arc<str>>,
+    pub(super) delivery: Option<Delivery>,
+    pub(super) needs: Accepts,
+    pub(super) headers: Arc<[HeaderParam]>,
     pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,
 }
 
@@ -56,12 +62,16 @@ impl Tool {
             support: TaskSupport::Forbidden,
             hints: Hints::default(),
             immediate: None,
+            delivery: None,
+            needs: Accepts::NONE,
+            headers: Arc::default(),
             run: Arc::new(move |arguments, cx| Box::pin(run(arguments, cx))),
         }
     }
 
     /// The same tool, whose arguments follow this JSON Schema of an object.
     pub fn input(mut self, schema: Value) -> Self {
+        self.headers = mirrored(&self.name, &schema);
         self.input = schema;
         self
     }

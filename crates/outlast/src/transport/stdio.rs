@@ -4,12 +4,14 @@ use std::io;
 use std::sync::Arc;
 
 use outlast_wire::envelope::{Limits, Message, Sort, write};
+use outlast_wire::v2;
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
 };
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::front::{Front, Kind, Out, Session, SessionId, StreamId, local_owner};
+use crate::front::{Front, Kind, Out, Session, SessionId, StreamId, local_owner, said_on_pipe};
 
 /// Serves `front` on standard input and output until the input ends.
 pub async fn serve(front: Arc<Front>) -> io::Result<()> {
@@ -43,6 +45,8 @@ async fn read_lines(
 ) -> io::Result<()> {
     let limits = Limits::default();
     let mut handling = JoinSet::new();
+    let mut listening = JoinSet::new();
+    let (open, closing) = watch::channel(());
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -52,17 +56,46 @@ async fn read_lines(
             .read_until(b'\n', &mut line)
             .await?;
         if read == 0 {
+            // Whoever listens is told that it is over; everything else ends with the pipe.
+            drop(open);
+            while listening.join_next().await.is_some() {}
             return Ok(());
         }
         if line.last() != Some(&b'\n') && read as u64 == limit {
             skip_line(&mut input).await?;
         }
         while handling.try_join_next().is_some() {}
+        while listening.try_join_next().is_some() {}
         let bytes = std::mem::take(&mut line);
         if bytes.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
         match Message::parse(bytes.trim_ascii_end(), &limits) {
+            Ok(Message::Request(request)) => {
+                let listens = request.method == v2::method::LISTEN;
+                match said_on_pipe(&request) {
+                    Ok(Some(said)) => {
+                        let closing = closing.clone();
+                        let closing =
+                            Box::new(move || -> Closed { Box::pin(closed(closing.clone())) });
+                        let work = session.take_modern(request, said, stream, closing);
+                        match listens {
+                            true => listening.spawn(work),
+                            false => handling.spawn(work),
+                        };
+                    }
+                    Ok(None) => {
+                        let message = Message::Request(request);
+                        if let Some(work) = session.receive(message, stream, None).await {
+                            handling.spawn(work);
+                        }
+                    }
+                    Err(error) => {
+                        let error = write::error(Some(&request.id), error.to_raw().borrow());
+                        session.board.send(stream, error);
+                    }
+                }
+            }
             Ok(message) => {
                 if let Some(work) = session.receive(message, stream, None).await {
                     handling.spawn(work);
@@ -79,6 +112,13 @@ async fn read_lines(
         }
     }
 }
+
+/// Resolves when the other end of `open` is dropped.
+async fn closed(mut open: watch::Receiver<()>) {
+    while open.changed().await.is_ok() {}
+}
+
+type Closed = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Passes over the rest of a line that is too long.
 async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {

@@ -36,7 +36,7 @@ async fn a_version_that_is_not_spoken_is_refused() {
     // V1-HTTP-9.
     let stage = Stage::new().await;
     let client = stage.client().await;
-    for odd in ["1999-01-01", "nonsense", "2026-07-28"] {
+    for odd in ["1999-01-01", "nonsense", "2026-07-29"] {
         let stated = [("mcp-protocol-version", odd)];
         for method in ["POST", "GET", "DELETE"] {
             assert_eq!(client.send(method, &stated, PING).await.status, 400);

@@ -13,6 +13,7 @@ use outlast_wire::envelope::{self, Id, Message, write};
 use outlast_wire::log::{self, Level};
 use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
+use super::filter::End;
 use super::follow::answered;
 use super::{Client, HttpParts, Incoming, Next, Reply, Session, StreamId, audit};
 use initialize::{ALL, declared};
@@ -67,8 +68,7 @@ impl Session {
         async move {
             let next = Next {
                 filters: &session.front.filters,
-                session: &session,
-                stream,
+                end: End::Legacy(&session, stream),
             };
             let reply = tokio::select! {
                 biased;
@@ -80,7 +80,7 @@ impl Session {
         }
     }
 
-    fn reply(&self, id: &Id, stream: StreamId, reply: Reply) {
+    pub(in crate::front) fn reply(&self, id: &Id, stream: StreamId, reply: Reply) {
         match reply {
             Reply::Result(result) => self
                 .board
@@ -215,9 +215,9 @@ impl Session {
 }
 
 /// That a request is in flight, until it is answered or given up.
-struct Known {
-    session: Arc<Session>,
-    id: Id,
+pub(in crate::front) struct Known {
+    pub(in crate::front) session: Arc<Session>,
+    pub(in crate::front) id: Id,
 }
 
 impl Drop for Known {

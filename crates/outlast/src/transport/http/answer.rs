@@ -10,6 +10,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
+use super::answering::Answering;
 use super::sse::Events;
 
 pub(super) type Answer = Response<Payload>;
@@ -20,6 +21,8 @@ pub(super) enum Payload {
     Text(Option<Bytes>),
     /// A stream.
     Events(Box<Events>),
+    /// The stream of one answer.
+    Answering(Box<Answering>),
 }
 
 /// 202: taken, and nothing more to say (V1-HTTP-6).
@@ -44,7 +47,16 @@ pub(super) fn text(status: StatusCode, line: String) -> Answer {
 
 /// A stream of events.
 pub(super) fn events(events: Events) -> Answer {
-    let mut answer = with_status(StatusCode::OK, Payload::Events(Box::new(events)));
+    stream(Payload::Events(Box::new(events)))
+}
+
+/// The stream of one answer.
+pub(super) fn answering(answering: Answering) -> Answer {
+    stream(Payload::Answering(Box::new(answering)))
+}
+
+fn stream(payload: Payload) -> Answer {
+    let mut answer = with_status(StatusCode::OK, payload);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -66,6 +78,9 @@ impl Body for Payload {
             Self::Events(events) => events
                 .poll_bytes(cx)
                 .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Answering(answering) => answering
+                .poll_bytes(cx)
+                .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
@@ -78,7 +93,7 @@ impl Body for Payload {
             Self::Text(text) => {
                 SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
             }
-            Self::Events(_) => SizeHint::default(),
+            Self::Events(_) | Self::Answering(_) => SizeHint::default(),
         }
     }
 }

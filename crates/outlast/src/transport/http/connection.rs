@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::poll_fn;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,8 +32,8 @@ pub(super) struct Connections {
 pub(super) struct Busy(Arc<Activity>);
 
 /// What a connection has done and has to do.
-#[derive(Default)]
 struct Activity {
+    address: IpAddr,
     begun: AtomicUsize,
     busy: AtomicUsize,
 }
@@ -55,7 +56,8 @@ pub(super) async fn serve(
 ) {
     // Answers are small and somebody waits for each.
     let _ = stream.set_nodelay(true);
-    let activity = Arc::new(Activity::default());
+    let address = stream.peer_addr().map(|address| address.ip());
+    let activity = Arc::new(Activity::new(address.unwrap_or(NOWHERE)));
     let service = service_fn(|request| {
         let (endpoint, busy) = (endpoint.clone(), activity.begin());
         async move { Ok::<_, Infallible>(endpoint.answer(request, busy).await) }
@@ -92,10 +94,25 @@ pub(super) async fn serve(
 }
 
 impl Activity {
+    fn new(address: IpAddr) -> Self {
+        Self {
+            address,
+            begun: AtomicUsize::new(0),
+            busy: AtomicUsize::new(0),
+        }
+    }
+
     fn begin(self: &Arc<Self>) -> Busy {
         self.begun.fetch_add(1, Ordering::Relaxed);
         self.busy.fetch_add(1, Ordering::Relaxed);
         Busy(self.clone())
+    }
+}
+
+impl Busy {
+    /// Where the connection comes from.
+    pub(super) fn address(&self) -> IpAddr {
+        self.0.address
     }
 }
 
@@ -150,6 +167,9 @@ impl Drop for Known<'_> {
             .remove(place);
     }
 }
+
+/// The address of a caller that is gone already.
+const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The most bytes of the head of a request.
 const HEAD: usize = 64 << 10;

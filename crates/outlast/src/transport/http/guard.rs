@@ -198,7 +198,7 @@ fn is_loopback(host: &str) -> bool {
 
 // The names of the wire crate as hyper looks them up: without a pass over their letters.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,16 @@
-//! Streamable HTTP of 2025-11-25: one endpoint, POST to speak, GET to listen, DELETE to leave.
+//! Streamable HTTP: one endpoint, POST to speak; up to 2025-11-25 also GET to listen and DELETE to leave.
 //!
 //! Bytes and headers only. What a message means and on which stream it travels is the front's business;
 //! here is who may come in, which session a request belongs to, and whether an answer is JSON or a stream.
 
 mod answer;
+mod answering;
 mod connection;
 mod cors;
 mod delete;
 mod get;
 mod guard;
+mod modern;
 mod options;
 mod post;
 mod refused;

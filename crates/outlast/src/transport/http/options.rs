@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use outlast_wire::headers::OnMissingName;
 use sha2::{Digest, Sha256};
 
 /// How an HTTP server is set up. The default listens on loopback, on a free port, without tokens.
@@ -19,6 +20,8 @@ pub struct HttpOptions {
     pub allowed_origins: Vec<String>,
     /// Names under which this server is known besides those of loopback, without a port.
     pub allowed_hosts: Vec<String>,
+    /// What becomes of a modern task method whose header does not name the task.
+    pub task_names: OnMissingName,
     /// How long a session without requests, streams and tasks is kept at least.
     pub idle: Duration,
     /// The most sessions at once. Only expired ones make room.
@@ -52,6 +55,7 @@ impl Default for HttpOptions {
             tokens: Vec::new(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
+            task_names: OnMissingName::default(),
             idle: Duration::from_secs(3_600),
             sessions: 10_000,
             streams: 256,

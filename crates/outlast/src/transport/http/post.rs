@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::answer::{self, Answer};
 use super::connection::Busy;
 use super::guard::{self, Caller, Forms};
+use super::modern;
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sessions::{Entry, Permit};
@@ -36,13 +37,21 @@ impl Endpoint {
         guard::check_json(&head.headers)?;
         let limits = Limits::default();
         // A stranger's body is not even read.
-        let entry = match head.headers.contains_key(guard::SESSION_ID) {
+        let named = head.headers.contains_key(guard::SESSION_ID);
+        // A3-7: a modern request belongs to no session.
+        let is_modern = modern::is_modern(&head.headers);
+        let entry = match named && !is_modern {
             true => Some(self.session(&caller, &head.headers).await?),
             false => None,
         };
         let bytes = self.read(body, &head.headers, limits.bytes).await?;
         let message = Message::parse(&bytes, &limits).map_err(Refused::Malformed)?;
+        let said = modern::said(&message, &head.headers, entry.is_some())?;
         match (entry, message) {
+            (_, Message::Request(request)) if let Some(said) = said => {
+                self.modern(caller, request, said, head, forms, busy).await
+            }
+            (None, Message::Notification(_)) if is_modern => Ok(answer::accepted()),
             (Some(entry), Message::Request(request)) => {
                 self.request(&entry, request, head, forms, busy).await
             }

@@ -38,6 +38,8 @@ pub(super) enum Refused {
     Broken,
     /// The body is no message.
     Malformed(Malformed),
+    /// It is a modern request that cannot be served (V2-CODE-4).
+    Modern(Id, ErrorObject),
     /// There is no room for another session.
     Sessions(Id),
     /// The session has too much open.
@@ -66,7 +68,7 @@ impl Refused {
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
-            Self::Version | Self::NoSession => StatusCode::BAD_REQUEST,
+            Self::Version | Self::NoSession | Self::Modern(..) => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Broken => StatusCode::REQUEST_TIMEOUT,
             Self::Malformed(malformed) => match malformed.fault {
@@ -117,6 +119,7 @@ impl Refused {
                 let id = malformed.id.filter(|_| malformed.sort == Sort::Call);
                 (id, error)
             }
+            Self::Modern(id, error) => (Some(id), error),
             Self::Sessions(id) => (Some(id), codes::internal("there are too many sessions")),
             Self::Streams => {
                 let why = "the session has too many requests and streams open";

@@ -19,6 +19,7 @@ use super::answer::Answer;
 use super::connection::{self, Busy, Connections};
 use super::cors;
 use super::guard::Guard;
+use super::modern::is_modern;
 use super::options::HttpOptions;
 use super::refused::Refused;
 use super::sessions::{Bounds, Sessions};
@@ -133,6 +134,8 @@ impl Endpoint {
         };
         match *request.method() {
             Method::POST => self.post(caller, request, busy).await,
+            // V2-HTTP-7.
+            Method::GET | Method::DELETE if is_modern(request.headers()) => Err(Refused::Method),
             Method::GET => self.get(caller, request.headers(), busy).await,
             Method::DELETE => self.delete(caller, request.headers()).await,
             _ => Err(Refused::Method),
@@ -141,11 +144,13 @@ impl Endpoint {
 
     /// Resolves when the server closes, or is gone.
     pub(super) fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut phase = self.phase.clone();
-        async move {
-            let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
-        }
+        closed(self.phase.clone())
     }
+}
+
+/// Resolves when the server closes, or is gone.
+pub(super) async fn closed(mut phase: watch::Receiver<Phase>) {
+    let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }
 
 async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {

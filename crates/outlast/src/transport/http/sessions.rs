@@ -58,6 +58,10 @@ impl Sessions {
         Ok(sessions)
     }
 
+    pub(super) fn front(&self) -> &Arc<Front> {
+        &self.front
+    }
+
     /// A session of `caller` that nobody knows of yet.
     pub(super) fn begin(&self, caller: &Caller) -> Arc<Session> {
         let id = SessionId::drawn();

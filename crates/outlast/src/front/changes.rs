@@ -1,0 +1,56 @@
+//! What changed on a server apart from its tasks, for whoever listens.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+/// Something that a client may have remembered is not as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources.
+    Resources,
+    /// The resource of this address.
+    Resource(Arc<str>),
+}
+
+/// Tells of changes.
+#[derive(Debug)]
+pub(crate) struct Changes(broadcast::Sender<Change>);
+
+impl Change {
+    /// The notification that tells of it.
+    pub(crate) fn method(&self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources => "notifications/resources/list_changed",
+            Self::Resource(_) => "notifications/resources/updated",
+        }
+    }
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(UNHEARD))
+    }
+}
+
+impl Changes {
+    /// Tells whoever listens.
+    pub(crate) fn tell(&self, change: Change) {
+        // Nobody may listen.
+        let _ = self.0.send(change);
+    }
+
+    /// What changes from now on.
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Change> {
+        self.0.subscribe()
+    }
+}
+
+/// How many changes a listener may be behind.
+const UNHEARD: usize = 256;

@@ -1,0 +1,119 @@
+//! Answers to questions, held against what was asked (V2-UPD-12, V2-UPD-18, V2-MRTR-10, BR-IN-8).
+
+use std::collections::BTreeMap;
+
+use outlast_engine::{Answer, AskKey, AskKind, Outstanding};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{RawRef, codes, object, v2};
+
+/// Those of the answers that are to open questions. Others are dropped unseen; one that is no answer to its question
+/// makes all of them invalid.
+pub(super) fn fitting(
+    open: Option<&Outstanding>,
+    answers: Vec<v2::Answer>,
+) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
+    let mut fitting = BTreeMap::new();
+    for answer in answers {
+        let key = AskKey::new(answer.key);
+        let Some(question) = open.and_then(|open| open.get(&key)) else {
+            continue;
+        };
+        if let Err(why) = check(question.kind, answer.result.borrow()) {
+            let method = question.kind.method();
+            let why = format!(
+                "the answer under `{}` is none to {method}: {why}",
+                key.as_str()
+            );
+            return Err(codes::invalid_params(why));
+        }
+        fitting.insert(key, Answer::Result(answer.result));
+    }
+    Ok(fitting)
+}
+
+/// Whether a value has the shape of an answer. What a form says is for whoever asked to judge.
+fn check(kind: AskKind, answer: RawRef<'_>) -> Result<(), &'static str> {
+    let names = ["action", "content", "role", "model", "roots"];
+    let [action, content, role, model, roots] =
+        object::pick(answer, names).map_err(|_| "it is no object")?;
+    match kind {
+        AskKind::ElicitForm | AskKind::ElicitUrl => {
+            let action = action.and_then(RawRef::text);
+            if !matches!(action.as_deref(), Some("accept" | "decline" | "cancel")) {
+                return Err("`action` must be `accept`, `decline` or `cancel`");
+            }
+            match content.is_none_or(RawRef::is_object) {
+                true => Ok(()),
+                false => Err("`content` must be an object"),
+            }
+        }
+        AskKind::Sample | AskKind::SampleWithTools => {
+            if !role.is_some_and(RawRef::is_text) || !model.is_some_and(RawRef::is_text) {
+                return Err("`role` and `model` must be strings");
+            }
+            let list = |content| object::elements(content).is_some();
+            match content.is_some_and(|content| content.is_object() || list(content)) {
+                true => Ok(()),
+                false => Err("`content` must be an object or an array"),
+            }
+        }
+        AskKind::Roots => match roots.is_some_and(|roots| object::elements(roots).is_some()) {
+            true => Ok(()),
+            false => Err("`roots` must be an array"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_engine::Question;
+
+    use super::*;
+
+    fn judge(kind: AskKind, answer: &str) -> Result<usize, i64> {
+        let open = vec![(AskKey::new("k"), Question::new(kind, None))];
+        let open = Outstanding::new(open);
+        let answers = RawRef::parse(answer).unwrap();
+        let answers = v2::read_answers(answers).unwrap();
+        fitting(open.as_ref(), answers)
+            .map(|fitting| fitting.len())
+            .map_err(|error| error.code)
+    }
+
+    #[test]
+    fn what_was_not_asked_is_dropped_unseen_and_what_does_not_fit_refuses_all() {
+        // V2-UPD-12, V2-UPD-18.
+        let form = AskKind::ElicitForm;
+        assert_eq!(judge(form, r#"{"other":7}"#), Ok(0));
+        assert_eq!(
+            judge(form, r#"{"other":7,"k":{"action":"decline"}}"#),
+            Ok(1)
+        );
+        for bad in [
+            r#"{"k":7}"#,
+            r#"{"k":{}}"#,
+            r#"{"k":{"action":"maybe"}}"#,
+            r#"{"k":{"action":"accept","content":[]}}"#,
+        ] {
+            assert_eq!(judge(form, bad), Err(-32602), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_kind_has_its_shape() {
+        let sample =
+            r#"{"k":{"role":"assistant","model":"m","content":{"type":"text","text":""}}}"#;
+        let list = r#"{"k":{"role":"assistant","model":"m","content":[]}}"#;
+        for fine in [sample, list] {
+            assert_eq!(judge(AskKind::Sample, fine), Ok(1));
+            assert_eq!(judge(AskKind::Roots, fine), Err(-32602));
+            assert_eq!(judge(AskKind::ElicitUrl, fine), Err(-32602));
+        }
+        assert_eq!(
+            judge(AskKind::SampleWithTools, r#"{"k":{"role":"assistant"}}"#),
+            Err(-32602)
+        );
+        assert_eq!(judge(AskKind::Roots, r#"{"k":{"roots":[]}}"#), Ok(1));
+        assert_eq!(judge(AskKind::Roots, r#"{"k":{"roots":{}}}"#), Err(-32602));
+    }
+}

@@ -1,0 +1,73 @@
+//! Requests that the service answers: `tools/list`, prompts, resources, completion, whatever it knows.
+
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::tool::{self, Edit};
+use outlast_wire::v2::{self, CacheHint};
+use outlast_wire::{Raw, RawRef, codes, v1};
+
+use super::Request;
+use super::discover::CACHE;
+use crate::front::{Incoming, Reply};
+
+impl Request {
+    /// Answers a request that is neither about tasks nor a call of a tool.
+    pub(super) async fn ask_service(&self, request: Incoming) -> Result<Reply, ErrorObject> {
+        let runner = self.front.service.runs(&request.method);
+        if let Some(runner) = runner.filter(|_| request.method != tool::LIST) {
+            return self.run_request(request, runner).await;
+        }
+        let params = request.params.as_ref().map(Raw::borrow);
+        let client = self.client(params);
+        let cacheable = CACHEABLE.contains(&request.method.as_str());
+        let reply = match request.method.as_str() {
+            tool::LIST => {
+                let params = request.params.as_ref();
+                let listed = self.front.service.list_tools(&client, params).await;
+                modern_list(listed)?
+            }
+            _ => self.front.service.request(&client, request).await,
+        };
+        match reply {
+            Reply::Result(result) => finished(result.borrow(), cacheable),
+            Reply::Error(error) => Ok(Reply::Error(v2::modern_error(error.borrow()))),
+            Reply::Nothing => Ok(Reply::Nothing),
+        }
+    }
+}
+
+/// A result of the service as a complete one, with a hint for caches where one belongs (V2-CACHE-1).
+pub(super) fn finished(result: RawRef<'_>, cacheable: bool) -> Result<Reply, ErrorObject> {
+    let stated = CacheHint::read(result);
+    let finished = match cacheable {
+        // A service that knows better is believed.
+        true if stated.ttl_ms > 0 => stated.apply(result),
+        true => CACHE.apply(result),
+        false => v2::complete(result),
+    };
+    finished
+        .map(Reply::Result)
+        .map_err(|_| codes::internal("the result is not an object"))
+}
+
+/// Tools as V2 lists them: without a word about tasks (V2-TLS-2).
+fn modern_list(listed: Reply) -> Result<Reply, ErrorObject> {
+    let Reply::Result(listed) = listed else {
+        return Ok(listed);
+    };
+    let edited = tool::edit_list(listed.borrow(), |tool| match v1::strip_execution(tool) {
+        Ok(stripped) => Edit::Replace(stripped),
+        Err(_) => Edit::Drop,
+    });
+    edited
+        .map(Reply::Result)
+        .map_err(|_| codes::internal("the list of tools is not an object"))
+}
+
+/// Whose results carry a hint for caches.
+pub(super) const CACHEABLE: [&str; 5] = [
+    tool::LIST,
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];

@@ -1,0 +1,198 @@
+//! MCP 2026-07-28 as a server: every request says what it needs, nothing is remembered between two.
+//!
+//! One file for each method that has more than a line to it. How a request arrives and how its answer leaves is the
+//! transports' business; which era a request is of is told by [`Said::read`].
+
+mod answers;
+mod call;
+mod discover;
+mod listen;
+mod lists;
+mod mrtr;
+mod outlet;
+mod park;
+mod pipe;
+mod said;
+mod seal;
+mod tasks;
+mod visitor;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use outlast_wire::envelope::{ErrorObject, Id};
+use outlast_wire::v2::{self, RequestMeta, method};
+use outlast_wire::{Raw, RawRef, codes, meta, object, tool, version};
+use tokio::sync::OnceCell;
+
+use super::changes::Changes;
+use super::filter::End;
+use super::{Client, Front, Incoming, Introduction, Next, Peer, Reply};
+use park::Parking;
+use seal::Seal;
+
+pub(crate) use outlet::Outlet;
+pub(crate) use pipe::said_on_pipe;
+pub(crate) use said::{Said, is_modern_only, nothing_said};
+pub(crate) use visitor::Visitor;
+
+/// What a front keeps for modern requests.
+pub(crate) struct Modern {
+    pub(super) changes: Changes,
+    parking: Arc<Parking>,
+    seal: OnceCell<Seal>,
+    /// Who the server is, once somebody has asked.
+    info: OnceCell<Raw>,
+}
+
+/// One modern request.
+pub(crate) struct Request {
+    pub(crate) front: Arc<Front>,
+    pub(crate) id: Id,
+    pub(crate) visitor: Visitor,
+    pub(crate) said: Said,
+    pub(crate) outlet: Outlet,
+    /// Resolves when the server closes.
+    pub(crate) closing: Closing,
+}
+
+/// Makes a future that resolves when a server closes.
+pub(crate) type Closing = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+impl Default for Modern {
+    fn default() -> Self {
+        Self {
+            changes: Changes::default(),
+            parking: Parking::new(park::PATIENCE),
+            seal: OnceCell::new(),
+            info: OnceCell::new(),
+        }
+    }
+}
+
+impl Front {
+    /// Whether the answer to a request of this method may take a while, and something be said before it.
+    pub(crate) fn may_last(&self, asked: &str) -> bool {
+        match asked {
+            tool::CALL | method::LISTEN => true,
+            tool::LIST | method::DISCOVER | method::GET | method::UPDATE | method::CANCEL => false,
+            gone if GONE.contains(&gone) => false,
+            other => self.service.runs(other).is_some(),
+        }
+    }
+}
+
+impl Request {
+    /// Answers a request. Dropping this stops whatever it does, except for tasks that exist.
+    pub(crate) async fn answer(&self, request: Incoming) -> Reply {
+        if let Err(error) = self.said.check_version() {
+            return Reply::from(error);
+        }
+        // Clients in the field know an acknowledgement by its being empty (V2-UPD-9).
+        let empty = [method::UPDATE, method::CANCEL].contains(&request.method.as_str());
+        let next = Next {
+            filters: &self.front.filters,
+            end: End::Modern(self),
+        };
+        match next.run(request).await {
+            Reply::Result(result) if !empty => self.sign(result).await,
+            other => other,
+        }
+    }
+
+    /// Answers a request that has passed every filter.
+    pub(in crate::front) async fn handle(&self, request: Incoming) -> Reply {
+        self.served(request).await.unwrap_or_else(Reply::from)
+    }
+
+    async fn served(&self, request: Incoming) -> Result<Reply, ErrorObject> {
+        let params = request.params.as_ref().map(Raw::borrow);
+        match request.method.as_str() {
+            method::DISCOVER => self.discover(params).await,
+            method::LISTEN => self.listen(params).await,
+            method::GET => {
+                self.need_tasks()?;
+                self.get_task(params).await
+            }
+            method::UPDATE => {
+                self.need_tasks()?;
+                self.update_task(params).await
+            }
+            method::CANCEL => {
+                self.need_tasks()?;
+                self.cancel_task(params).await
+            }
+            tool::CALL => self.call_tool(request).await,
+            // V2-ERA-9, V2-ERR-6, V2-ERR-7.
+            gone if GONE.contains(&gone) => Err(codes::method_not_found(gone)),
+            _ => self.ask_service(request).await,
+        }
+    }
+
+    /// Refuses a caller that cannot handle tasks (V2-CAP-12), before anything is looked for.
+    fn need_tasks(&self) -> Result<(), ErrorObject> {
+        match self.said.tasks {
+            true => Ok(()),
+            false => Err(codes::missing_capability(
+                format!("the request must declare the extension {}", v2::EXTENSION),
+                v2::required_capability().borrow(),
+            )),
+        }
+    }
+
+    /// The caller as services see it.
+    fn client(&self, params: Option<RawRef<'_>>) -> Arc<Client> {
+        let said = RequestMeta::read(params).ok().flatten();
+        let capabilities = said.as_ref().map(|said| said.capabilities.to_raw());
+        let capabilities = capabilities.unwrap_or_else(empty);
+        let mut peer = Peer::of(version::MODERN, capabilities);
+        peer.info = said.and_then(|said| said.client).map(RawRef::to_raw);
+        let owner = self.visitor.owner().clone();
+        Arc::new(Client::passing(owner, peer))
+    }
+
+    async fn introduction(&self, params: Option<RawRef<'_>>) -> Result<Introduction, ErrorObject> {
+        let introduction = self.front.service.introduce(&self.client(params)).await?;
+        let _ = self.front.modern.info.set(introduction.info.clone());
+        Ok(introduction)
+    }
+
+    /// A result as it leaves: with its type, if it has none (V2-BASE-4), and who answers (V2-META-6).
+    async fn sign(&self, result: Raw) -> Reply {
+        let info = match self.front.modern.info.get() {
+            Some(info) => info,
+            None => {
+                let introduced = self.introduction(None).await;
+                match introduced.ok().and_then(|_| self.front.modern.info.get()) {
+                    Some(info) => info,
+                    None => return Reply::Result(result),
+                }
+            }
+        };
+        let typed = match object::find(result.borrow(), &["resultType"]) {
+            Some(_) => Ok(result),
+            None => v2::complete(result.borrow()),
+        };
+        let signed =
+            typed.and_then(|typed| meta::set(typed.borrow(), meta::SERVER_INFO, info.borrow()));
+        match signed {
+            Ok(signed) => Reply::Result(signed),
+            Err(_) => Reply::from(codes::internal("the result is not an object")),
+        }
+    }
+}
+
+fn empty() -> Raw {
+    Raw::parse("{}".into()).expect("an empty object is JSON")
+}
+
+/// Methods of older versions, and of V1 tasks, that do not exist here.
+const GONE: [&str; 7] = [
+    "initialize",
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "tasks/result",
+    "tasks/list",
+];

@@ -1,0 +1,61 @@
+//! What a modern request says about itself, and how that tells the era of a request (V2-ERA-8, V2-META).
+
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::log::Level;
+use outlast_wire::v2::{self, RequestMeta};
+use outlast_wire::{RawRef, codes, version};
+
+/// What a modern request says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The version, if it is none that is served here.
+    foreign: Option<String>,
+    /// Whether the caller can handle tasks (V2-CAP-1).
+    pub(super) tasks: bool,
+    /// From which level on it wants log messages for this request.
+    pub(super) level: Option<Level>,
+}
+
+impl Said {
+    /// Reads the metadata of a request; `None` if it has none and so is a legacy one.
+    pub(crate) fn read(params: Option<RawRef<'_>>) -> Result<Option<Self>, ErrorObject> {
+        let Some(meta) = RequestMeta::read(params)? else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            foreign: (meta.version != version::MODERN).then(|| meta.version.into_owned()),
+            tasks: v2::declares_tasks(meta.capabilities),
+            level: meta.log_level.and_then(|level| level.parse().ok()),
+        }))
+    }
+
+    /// The version.
+    pub(crate) fn version(&self) -> &str {
+        self.foreign.as_deref().unwrap_or(version::MODERN)
+    }
+
+    /// Checks that the version is served here (V2-VER-1).
+    pub(crate) fn check_version(&self) -> Result<(), ErrorObject> {
+        match &self.foreign {
+            None => Ok(()),
+            Some(foreign) => Err(codes::unsupported_version(foreign, &VERSIONS)),
+        }
+    }
+}
+
+/// The error for a request that had to be a modern one and says nothing of itself (V2-META-3).
+pub(crate) fn nothing_said() -> ErrorObject {
+    codes::invalid_params(format!(
+        "`_meta` lacks `{}` and `{}`",
+        outlast_wire::meta::PROTOCOL_VERSION,
+        outlast_wire::meta::CLIENT_CAPABILITIES,
+    ))
+}
+
+/// Whether a method exists in the modern era only.
+pub(crate) fn is_modern_only(method: &str) -> bool {
+    [v2::method::DISCOVER, v2::method::LISTEN, v2::method::UPDATE].contains(&method)
+}
+
+/// The versions that are served without a session.
+pub(super) const VERSIONS: [&str; 1] = [version::MODERN];

@@ -1,0 +1,48 @@
+//! What a tool asks of its callers, and when its calls become tasks.
+
+use std::sync::Arc;
+
+use outlast_engine::AskKind;
+use outlast_wire::Raw;
+use outlast_wire::headers::{self, HeaderParam};
+use outlast_wire::v1::TaskSupport;
+use serde_json::Value;
+
+use super::Tool;
+use crate::front::Delivery;
+
+impl Tool {
+    /// The same tool, whose calls become tasks at this moment, where the server decides that. Without a word, a tool
+    /// that must run as a task is one at once, and one that may is one after [`Delivery::GRACE`].
+    pub fn deliver(mut self, delivery: Delivery) -> Self {
+        self.delivery = Some(delivery);
+        self
+    }
+
+    /// The same tool, which is of no use to a caller that cannot answer such questions: it is refused before
+    /// anything runs (V2-META-5).
+    pub fn needs(mut self, kinds: impl IntoIterator<Item = AskKind>) -> Self {
+        self.needs = kinds.into_iter().collect();
+        self
+    }
+
+    pub(super) fn delivery(&self) -> Delivery {
+        self.delivery.unwrap_or(match self.support {
+            TaskSupport::Required => Delivery::Always,
+            TaskSupport::Forbidden | TaskSupport::Optional => Delivery::default(),
+        })
+    }
+}
+
+/// The arguments of a schema that are repeated in headers (V2-PARAM-1).
+pub(super) fn mirrored(tool: &str, schema: &Value) -> Arc<[HeaderParam]> {
+    let schema = Raw::encode(schema).expect("a JSON value is JSON");
+    match headers::annotations(schema.borrow()) {
+        Ok(params) => params.into(),
+        Err(error) => {
+            // V2-PARAM-3: clients leave such a tool out.
+            tracing::warn!(tool, %error, "a schema is of no use over HTTP");
+            Arc::default()
+        }
+    }
+}

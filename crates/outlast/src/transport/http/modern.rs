@@ -1,0 +1,173 @@
+//! POST of a modern request: no session, headers that repeat the body, an answer by JSON or by a stream of its own.
+//!
+//! The work of a request lives in its answer: when the caller closes the connection both are dropped, and that is
+//! the cancellation (V2-HTTP-6).
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName};
+use outlast_wire::envelope::{self, ErrorObject, ErrorView, Message, write};
+use outlast_wire::headers::{self, OnMissingName};
+use outlast_wire::{Raw, RawRef, codes, v1, version};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::answer::{self, Answer};
+use super::answering::{Answering, Step};
+use super::connection::Busy;
+use super::guard::{Caller, Forms, PROTOCOL_VERSION};
+use super::refused::Refused;
+use super::server::Endpoint;
+use crate::front::{
+    HttpParts, Incoming, Outlet, Reply, Request, Said, Visitor, is_modern_only, nothing_said,
+};
+
+/// Whether the header says that a message is a modern one.
+pub(super) fn is_modern(headers: &HeaderMap) -> bool {
+    headers
+        .get(PROTOCOL_VERSION)
+        .is_some_and(|stated| stated == version::MODERN)
+}
+
+/// What a message says about itself, or `None` if it is a legacy one (V2-ERA-8, V2-ERA-13, A3-8).
+pub(super) fn said(
+    message: &Message<'_>,
+    headers: &HeaderMap,
+    in_session: bool,
+) -> Result<Option<Said>, Refused> {
+    let Message::Request(request) = message else {
+        return Ok(None);
+    };
+    let refused = |error| Refused::Modern(request.id.clone(), error);
+    match Said::read(request.params).map_err(refused)? {
+        Some(said) => Ok(Some(said)),
+        None if request.method == v1::method::INITIALIZE => Ok(None),
+        None if is_modern(headers) => Err(refused(nothing_said())),
+        None if !in_session && is_modern_only(&request.method) => Err(refused(nothing_said())),
+        None => Ok(None),
+    }
+}
+
+impl Endpoint {
+    /// Answers a modern request.
+    pub(super) async fn modern(
+        &self,
+        caller: Caller,
+        request: envelope::Request<'_>,
+        said: Said,
+        head: HttpParts,
+        forms: Forms,
+        busy: Busy,
+    ) -> Result<Answer, Refused> {
+        check_headers(&request, &said, &head.headers, self.options.task_names)
+            .map_err(|error| Refused::Modern(request.id.clone(), error))?;
+        let visitor = match caller.0 {
+            Some(owner) => Visitor::Known(owner),
+            None => Visitor::from_address(busy.address()),
+        };
+        let front = self.sessions.front();
+        let (tell, told) = match front.may_last(&request.method) {
+            true => {
+                let (tell, told) = mpsc::channel(LAG);
+                (Outlet::Stream(tell), Some(told))
+            }
+            false => (Outlet::Nowhere, None),
+        };
+        let incoming = Incoming {
+            method: request.method.into_owned(),
+            params: request.params.map(RawRef::to_raw),
+            owner: visitor.owner().clone(),
+            http: Some(Arc::new(head)),
+        };
+        let phase = self.phase.clone();
+        let request = Request {
+            front: front.clone(),
+            id: request.id,
+            visitor,
+            said,
+            outlet: tell,
+            closing: Box::new(move || Box::pin(super::server::closed(phase.clone()))),
+        };
+        let Some(told) = told.filter(|_| forms.events) else {
+            let reply = request.answer(incoming).await;
+            return Ok(match forms.json {
+                true => alone(&request.id, reply),
+                false => answer::answering(Answering::over(request.id, reply, busy)),
+            });
+        };
+        let id = request.id.clone();
+        let work = Box::pin(async move { request.answer(incoming).await });
+        let mut answering = Answering::new(id, work, told, self.options.keep_alive, busy);
+        // A quick answer is plain JSON; a slow one shows that the connection lives.
+        match timeout(self.options.hold, answering.step()).await {
+            Ok(Step::Done(reply)) if forms.json => Ok(alone(answering.id(), reply)),
+            Ok(step) => Ok(answer::answering(answering.beginning_with(step))),
+            Err(_) => Ok(answer::answering(answering)),
+        }
+    }
+}
+
+/// Checks the headers that repeat the body (V2-HH-2, V2-HH-3). The version comes first: whether it is served is
+/// judged later.
+fn check_headers(
+    request: &envelope::Request<'_>,
+    said: &Said,
+    all: &HeaderMap,
+    on_missing: OnMissingName,
+) -> Result<(), ErrorObject> {
+    let header = |name| {
+        all.get::<HeaderName>(name)
+            .and_then(|value| value.to_str().ok())
+    };
+    headers::check_version(said.version(), header(PROTOCOL_VERSION))?;
+    said.check_version()?;
+    headers::check_method(&request.method, header(METHOD))?;
+    headers::check_name(&request.method, request.params, header(NAME), on_missing)
+}
+
+/// An answer that is one JSON text.
+fn alone(id: &envelope::Id, reply: Reply) -> Answer {
+    match reply {
+        Reply::Result(result) => answer::text(StatusCode::OK, write::result(id, result.borrow())),
+        Reply::Error(error) => answer::text(status(&error), write::error(Some(id), error.borrow())),
+        Reply::Nothing => answer::accepted(),
+    }
+}
+
+/// The status of an error (V2-CODE-4).
+fn status(error: &Raw) -> StatusCode {
+    match ErrorView::read(error.borrow()).map(|error| error.code) {
+        Some(codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY | codes::UNSUPPORTED_VERSION) => {
+            StatusCode::BAD_REQUEST
+        }
+        Some(codes::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        // A2-30.
+        _ => StatusCode::OK,
+    }
+}
+
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// How many notifications a slow reader may be behind before the work waits for it.
+const LAG: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_headers_are_those_of_the_wire() {
+        assert!(headers::METHOD.eq_ignore_ascii_case(METHOD.as_str()));
+        assert!(headers::NAME.eq_ignore_ascii_case(NAME.as_str()));
+    }
+
+    #[test]
+    fn only_some_errors_have_a_status() {
+        // V2-CODE-4, A2-30.
+        let status = |code| status(&ErrorObject::new(code, "").to_raw()).as_u16();
+        assert_eq!([-32020, -32021, -32022].map(status), [400; 3]);
+        assert_eq!([-32601, -32602, -32603].map(status), [404, 200, 200]);
+    }
+}

@@ -1,0 +1,176 @@
+//! The headers of a modern request, and the status of its answer.
+
+use outlast::transport::http::{HttpOptions, serve};
+use outlast::wire::headers::OnMissingName;
+use serde_json::json;
+
+use crate::http::{Http, served};
+use crate::pipe::said;
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn headers_must_say_what_the_body_says() {
+    // V2-HH-1, V2-HH-2, V2-HH-3, V2-HH-4, V2-HDR-2, V2-HDR-4, V2-CODE-4.
+    let stage = Stage::new().await;
+    let server = served(&stage.front).await;
+    let http = Http::of(&server);
+    let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
+    let fine = http
+        .ask_with("tools/call", echo(), &[("MCP-METHOD", " tools/call ")])
+        .await;
+    assert_eq!(fine.status, 200);
+    for (header, value) in [
+        ("mcp-protocol-version", ""),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("mcp-method", ""),
+        ("mcp-method", "tools/list"),
+        ("mcp-method", "TOOLS/CALL"),
+        ("mcp-name", ""),
+        ("mcp-name", "Echo"),
+        ("mcp-name", "=?base64?not base64?="),
+    ] {
+        let refused = http.refused("tools/call", echo(), &[(header, value)]).await;
+        assert_eq!(refused, (400, -32020), "{header}: {value}");
+    }
+    // V2-HH-5.
+    let encoded = [("mcp-name", "=?base64?ZWNobw==?=")];
+    assert_eq!(
+        http.ask_with("tools/call", echo(), &encoded).await.status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn arguments_that_are_marked_are_repeated_in_headers() {
+    // V2-PARAM-1, V2-PARAM-5, V2-HH-6.
+    let stage = Stage::new().await;
+    let server = served(&stage.front).await;
+    let http = Http::of(&server);
+    let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
+    for value in ["", "ho", "=?base64?%?="] {
+        let refused = http
+            .refused("tools/call", echo(), &[("mcp-param-say", value)])
+            .await;
+        assert_eq!(refused, (400, -32020), "{value}");
+    }
+    let extra = [
+        ("mcp-param-other", "x"),
+        ("mcp-param-say", "=?base64?aGk=?="),
+    ];
+    assert_eq!(
+        http.ask_with("tools/call", echo(), &extra).await.status,
+        200
+    );
+}
+
+#[tokio::test]
+async fn the_name_of_a_task_may_be_left_out_unless_it_is_insisted_on() {
+    // V2-HDR-2, V2-HDR-3, A2-8.
+    let stage = Stage::new().await;
+    let server = served(&stage.front).await;
+    let http = Http::of(&server);
+    let task = http.task("gated").await;
+    let params = || json!({ "taskId": task });
+    let lax = http
+        .ask_with("tasks/get", params(), &[("mcp-name", "")])
+        .await;
+    assert_eq!(lax.status, 200);
+    let wrong = [("mcp-name", "somebody-else")];
+    assert_eq!(
+        http.refused("tasks/get", params(), &wrong).await,
+        (400, -32020)
+    );
+    let options = HttpOptions {
+        task_names: OnMissingName::Refuse,
+        ..HttpOptions::default()
+    };
+    let strict = serve(stage.front.clone(), options).await.unwrap();
+    let strict = Http::of(&strict);
+    let missing = [("mcp-name", "")];
+    assert_eq!(
+        strict.refused("tasks/get", params(), &missing).await,
+        (400, -32020)
+    );
+}
+
+#[tokio::test]
+async fn errors_have_the_status_that_belongs_to_them() {
+    // V2-CODE-4, V2-CAP-10, A2-30.
+    let stage = Stage::new().await;
+    let server = served(&stage.front).await;
+    let mut http = Http::of(&server);
+    let unknown = json!({ "taskId": "7zzzzzzzzzzzzzzzzzzzzzzzzz" });
+    assert_eq!(
+        http.refused("tasks/get", unknown.clone(), &[]).await,
+        (200, -32602)
+    );
+    for gone in [
+        "ping",
+        "initialize",
+        "tasks/list",
+        "tasks/result",
+        "no/such",
+    ] {
+        assert_eq!(
+            http.refused(gone, json!({}), &[]).await,
+            (404, -32601),
+            "{gone}"
+        );
+    }
+    http.can = json!({});
+    assert_eq!(http.refused("tasks/get", unknown, &[]).await, (400, -32021));
+    let must = json!({ "name": "must" });
+    assert_eq!(http.refused("tools/call", must, &[]).await, (400, -32021));
+}
+
+#[tokio::test]
+async fn the_version_is_judged_after_the_header() {
+    // V2-VER-1, V2-META-3, V2-ERA-13, A3-8.
+    let stage = Stage::new().await;
+    let server = served(&stage.front).await;
+    let http = Http::of(&server);
+    let mut params = said(json!({}), json!({}));
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("v999");
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params });
+    let refused = http.post(&message, &[]).await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json().await["error"]["code"], -32020);
+    let refused = http
+        .post(&message, &[("mcp-protocol-version", "v999")])
+        .await;
+    assert_eq!(refused.status, 400);
+    assert_eq!(refused.json().await["error"]["code"], -32022);
+    for params in [json!({}), json!({ "_meta": {} })] {
+        let message =
+            json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": params });
+        let refused = http.post(&message, &[]).await;
+        assert_eq!(refused.status, 400);
+        let refused = refused.json().await;
+        assert_eq!(
+            (&refused["error"]["code"], &refused["id"]),
+            (&json!(-32602), &json!(7))
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_modern_request_belongs_to_no_session() {
+    // V2-HTTP-4, V2-HTTP-7, A3-7.
+    let stage = Stage::new().await;
+    let server = served(&stage.front).await;
+    let http = Http::of(&server);
+    let old = [("mcp-session-id", "nobody"), ("last-event-id", "1-1-1")];
+    let listed = http.ask_with("tools/list", json!({}), &old).await;
+    assert_eq!(listed.status, 200);
+    assert_eq!(listed.header("mcp-session-id"), None);
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {} });
+    assert_eq!(http.post(&note, &[]).await.status, 202);
+    for method in ["GET", "DELETE"] {
+        let request = format!(
+            "{method} /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\r\n",
+            http.address
+        );
+        let refused = crate::bytes::send(http.address, request.as_bytes()).await;
+        assert_eq!(refused.status, 405, "{method}");
+    }
+}

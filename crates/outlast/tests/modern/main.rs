@@ -1,0 +1,25 @@
+//! Conversations of 2026-07-28, on a pipe and over HTTP, message by message. Every message we send is held against
+//! the schemas of the protocol and of the tasks extension.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test may stop where its stage is not as it should be"
+)]
+
+#[path = "../http/bytes.rs"]
+#[expect(dead_code, reason = "the tests of the other era use more of it")]
+mod bytes;
+mod delivery;
+mod eras;
+mod headers;
+mod http;
+mod listen;
+mod mrtr;
+mod owners;
+mod pipe;
+mod restart;
+mod rmcp_client;
+mod schema;
+mod stage;
+mod streams;
+mod tasks;

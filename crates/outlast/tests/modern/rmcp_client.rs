@@ -1,0 +1,139 @@
+//! The client of rmcp 3.8, which we did not write, on a pipe.
+
+use std::sync::Arc;
+
+use outlast::front::Front;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, ClientConfig,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, Implementation,
+    ProtocolVersion, TaskPayload, TaskStatus, UpdateTaskParams,
+};
+use rmcp::service::{
+    ClientLifecycleMode, RequestContext, RunningService, serve_client_with_lifecycle,
+};
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::json;
+use tokio::io::BufReader;
+
+use crate::stage::{Stage, named};
+
+/// A client whose person always gives the same name.
+struct Person;
+
+impl ClientHandler for Person {
+    fn get_info(&self) -> ClientConfig {
+        let can = ClientCapabilities::builder()
+            .enable_elicitation()
+            .enable_tasks()
+            .build();
+        ClientConfig::new(can, Implementation::new("peer", "1"))
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "name": "Ada" })))
+    }
+}
+
+async fn connect(front: Arc<Front>) -> RunningService<RoleClient, Person> {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (read, write) = tokio::io::split(theirs);
+    tokio::spawn(async move {
+        outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
+    });
+    let mode = ClientLifecycleMode::Discover {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+    };
+    serve_client_with_lifecycle(Person, ours, mode)
+        .await
+        .unwrap()
+}
+
+async fn task(client: &RunningService<RoleClient, Person>, tool: &'static str) -> String {
+    match client
+        .call_tool_once(CallToolRequestParams::new(tool))
+        .await
+    {
+        Ok(CallToolResponse::Task(created)) => created.task.task_id,
+        other => panic!("{other:?} is no task"),
+    }
+}
+
+async fn until(
+    client: &RunningService<RoleClient, Person>,
+    id: &str,
+    status: TaskStatus,
+) -> TaskPayload {
+    loop {
+        let got = client
+            .peer()
+            .get_task(GetTaskParams::new(id))
+            .await
+            .unwrap();
+        if got.task.status() == status {
+            return got.task.payload;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn rmcp_sees_a_task_from_creation_to_result() {
+    let stage = Stage::new().await;
+    let client = connect(stage.front.clone()).await;
+    assert!(client.list_all_tools().await.unwrap().len() > 5);
+    let id = task(&client, "gated").await;
+    until(&client, &id, TaskStatus::Working).await;
+    stage.open_gate();
+    match until(&client, &id, TaskStatus::Completed).await {
+        TaskPayload::Completed { result } => assert_eq!(result["content"][0]["text"], "through"),
+        other => panic!("{other:?}"),
+    }
+    let id = task(&client, "broken").await;
+    match until(&client, &id, TaskStatus::Failed).await {
+        TaskPayload::Failed { error } => assert_eq!(error["message"], "it broke"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn rmcp_answers_a_task_and_cancels_one() {
+    let stage = Stage::new().await;
+    let client = connect(stage.front.clone()).await;
+    let id = task(&client, "ask").await;
+    let TaskPayload::InputRequired { input_requests } =
+        until(&client, &id, TaskStatus::InputRequired).await
+    else {
+        panic!("it asks");
+    };
+    let key = input_requests.keys().next().unwrap().clone();
+    let answers = [(key, named("Ada"))].into();
+    client
+        .peer()
+        .update_task(UpdateTaskParams::new(id.clone(), answers))
+        .await
+        .unwrap();
+    until(&client, &id, TaskStatus::Completed).await;
+    let id = task(&client, "gated").await;
+    client
+        .peer()
+        .cancel_task(CancelTaskParams::new(id.clone()))
+        .await
+        .unwrap();
+    until(&client, &id, TaskStatus::Cancelled).await;
+}
+
+#[tokio::test]
+async fn rmcp_repeats_a_call_that_asks() {
+    let stage = Stage::new().await;
+    let client = connect(stage.front.clone()).await;
+    let said = client
+        .call_tool(CallToolRequestParams::new("plain"))
+        .await
+        .unwrap();
+    assert_eq!(said.content[0].as_text().unwrap().text, "Hello, \"Ada\"!");
+    assert_eq!(stage.begun(), 1);
+}

@@ -1,0 +1,83 @@
+//! Messages of a server held against the official schemas.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex};
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+/// Checks one message of a server; `method` is that of the request it answers, if it answers one.
+pub(crate) fn check(message: &Value, method: Option<&str>) {
+    let result = &message["result"];
+    match (message["method"].as_str(), method) {
+        (Some("notifications/tasks"), _) => fits("TaskStatusNotification", message),
+        (Some("notifications/progress"), _) => fits("ProgressNotification", message),
+        (Some("notifications/message"), _) => fits("LoggingMessageNotification", message),
+        (Some("notifications/cancelled"), _) => fits("CancelledNotification", message),
+        (Some("notifications/subscriptions/acknowledged"), _) => {
+            fits("SubscriptionsAcknowledgedNotification", message);
+        }
+        (Some("notifications/tools/list_changed"), _) => {
+            fits("ToolListChangedNotification", message);
+        }
+        (Some("notifications/prompts/list_changed"), _) => {
+            fits("PromptListChangedNotification", message);
+        }
+        // V2-BASE-3: there are no requests of a server, and no other notifications here.
+        (Some(other), _) => panic!("{other} is not expected here"),
+        (None, _) if message.get("error").is_some() => fits("JSONRPCErrorResponse", message),
+        (None, Some(method)) => {
+            fits("JSONRPCResultResponse", message);
+            // V2-BASE-4, V2-RT-2.
+            let kind = result["resultType"].as_str().unwrap();
+            assert!(kind == "complete" || method == "tools/call", "{message}");
+            // V2-META-6, but acknowledgements are empty (V2-UPD-9).
+            let empty = ["tasks/update", "tasks/cancel"].contains(&method);
+            let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"];
+            assert_eq!(info.is_object(), !empty);
+            match (method, kind) {
+                ("tools/call", "task") => fits("CreateTaskResult", result),
+                ("tools/call", "input_required") => fits("InputRequiredResult", result),
+                ("tools/call", _) => fits("CallToolResult", result),
+                ("tools/list", _) => fits("ListToolsResult", result),
+                ("server/discover", _) => fits("DiscoverResult", result),
+                ("subscriptions/listen", _) => fits("SubscriptionsListenResult", result),
+                ("tasks/get", _) => fits("GetTaskResult", result),
+                ("tasks/update", _) => fits("UpdateTaskResult", result),
+                ("tasks/cancel", _) => fits("CancelTaskResult", result),
+                (other, _) => panic!("{other} has no result here"),
+            }
+        }
+        (None, None) => panic!("{message} answers nothing"),
+    }
+}
+
+fn fits(shape: &str, part: &Value) {
+    let validator = validator(shape);
+    if let Err(error) = validator.validate(part) {
+        panic!("{part} is no {shape}: {error}");
+    }
+}
+
+/// The validator of a shape: that of the extension, if it knows the shape.
+fn validator(shape: &str) -> Arc<Validator> {
+    type Known = Mutex<HashMap<String, Arc<Validator>>>;
+    static KNOWN: LazyLock<Known> = LazyLock::new(Mutex::default);
+    static EXTENSION: LazyLock<Value> = LazyLock::new(|| {
+        let text = include_str!("../../../outlast-wire/tests/schemas/ext-tasks.json");
+        serde_json::from_str(text).unwrap()
+    });
+    static CORE: LazyLock<Value> = LazyLock::new(|| {
+        let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2026-07-28.json");
+        serde_json::from_str(text).unwrap()
+    });
+    let mut known = KNOWN.lock().unwrap();
+    let found = known.entry(shape.to_owned()).or_insert_with(|| {
+        let tasks = shape.contains("Task");
+        let mut schema = if tasks { &*EXTENSION } else { &*CORE }.clone();
+        assert!(schema["$defs"].get(shape).is_some(), "no shape {shape}");
+        schema["$ref"] = format!("#/$defs/{shape}").into();
+        Arc::new(jsonschema::validator_for(&schema).unwrap())
+    });
+    found.clone()
+}

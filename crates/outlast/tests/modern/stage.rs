@@ -1,0 +1,215 @@
+//! A front with tools that do what their name says, and a gate that some of them wait at.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Store};
+use outlast::front::{About, Delivery, Front, RUNNER};
+use outlast::store::open_store;
+use outlast::tools::{Hints, ToolFailure};
+use outlast::{Level, TaskSupport, Tool, Tools, text};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+/// A front, and what stands behind it.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    pub(crate) front: Arc<Front>,
+    pub(crate) engine: Engine,
+    store: Arc<dyn Store>,
+    /// Every permit lets one tool go on.
+    pub(crate) gate: Arc<Semaphore>,
+    /// How often a tool began its work.
+    pub(crate) begun: Arc<AtomicUsize>,
+}
+
+impl Stage {
+    pub(crate) async fn new() -> Self {
+        Self::with(Policy::default()).await
+    }
+
+    pub(crate) async fn with(policy: Policy) -> Self {
+        Self::on(Arc::new(MemoryStore::new()), policy).await
+    }
+
+    pub(crate) async fn on_file(file: &Path) -> Self {
+        let url = file.to_str().unwrap().parse().unwrap();
+        let store = open_store(&url, Default::default()).await.unwrap();
+        Self::on(store, Policy::default()).await
+    }
+
+    pub(crate) async fn on(store: Arc<dyn Store>, policy: Policy) -> Self {
+        let gate = Arc::new(Semaphore::new(0));
+        let begun = Arc::new(AtomicUsize::new(0));
+        let tools = Arc::new(tools(&gate, &begun));
+        let builder = Engine::builder(store.clone())
+            .policy(policy)
+            .runner(RUNNER, tools.clone());
+        let (engine, _) = builder.open().await.unwrap();
+        let about = About {
+            name: "test".into(),
+            version: "1".into(),
+            instructions: Some("Be kind.".into()),
+        };
+        Self {
+            front: Front::new(engine.clone(), tools, about),
+            engine,
+            store,
+            gate,
+            begun,
+        }
+    }
+
+    /// Lets one tool go on.
+    pub(crate) fn open_gate(&self) {
+        self.gate.add_permits(1);
+    }
+
+    pub(crate) fn begun(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    /// Stops everything in the middle of whatever it does, and lets go of the file.
+    pub(crate) async fn fall(self) {
+        self.engine.shutdown(Duration::ZERO).await.unwrap();
+        self.store.close().await.unwrap();
+    }
+
+    /// Waits until nothing runs any more.
+    pub(crate) async fn until_idle(&self) {
+        while self.engine.running() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+fn tools(gate: &Arc<Semaphore>, begun: &Arc<AtomicUsize>) -> Tools {
+    let (at, counted) = (gate.clone(), begun.clone());
+    let gated = Tool::new("gated", "waits at the gate", move |_, cx| {
+        let (gate, begun) = (at.clone(), counted.clone());
+        async move {
+            begun.fetch_add(1, Ordering::SeqCst);
+            cx.status("at the gate");
+            gate.acquire().await?.forget();
+            Ok(text("through"))
+        }
+    });
+    let rerun = {
+        let at = gate.clone();
+        Tool::new(
+            "harmless",
+            "waits at the gate, and may do so again",
+            move |_, _| {
+                let gate = at.clone();
+                async move {
+                    gate.acquire().await?.forget();
+                    Ok(text("through"))
+                }
+            },
+        )
+        .hints(Hints::READ_ONLY)
+    };
+    let at = gate.clone();
+    let steps = Tool::new("steps", "takes three steps", move |_, cx| {
+        let gate = at.clone();
+        async move {
+            for step in 1..=3 {
+                gate.acquire().await?.forget();
+                cx.progress(step.into(), 3.0);
+                cx.log(Level::Info, "a step");
+            }
+            gate.acquire().await?.forget();
+            Ok(text("arrived"))
+        }
+    });
+    let ask = Tool::new("ask", "asks for a name", |_, cx| async move {
+        let answer = cx.elicit(form("Who?")).await?;
+        Ok(text(format!("Hello, {}!", answer["content"]["name"])))
+    });
+    let two = Tool::new("two", "asks two things at once", |_, cx| async move {
+        let (one, other) = tokio::join!(cx.elicit(form("One?")), cx.elicit(form("Two?")));
+        let (one, other) = (&one?["content"]["name"], &other?["content"]["name"]);
+        Ok(text(format!("{one} {other}")))
+    });
+    let again = Tool::new("again", "asks twice", |_, cx| async move {
+        cx.elicit(form("First?")).await?;
+        cx.elicit(form("Second?")).await?;
+        Ok(text("asked"))
+    });
+    let broken = Tool::new("broken", "ends in an error", |_, _| async move {
+        Err(ToolFailure::error(-32099, "it broke"))
+    });
+    let fails = Tool::new(
+        "fails",
+        "fails",
+        |_, _| async move { Err("it failed".into()) },
+    );
+    let tidy = Tool::new("tidy", "finishes when it is to stop", |_, cx| async move {
+        cx.cancelled().await;
+        Ok(text("tidied up"))
+    });
+    let optional = [gated, rerun, steps, ask, two, again];
+    let optional = optional.map(|tool| tool.task(TaskSupport::Optional));
+    let always = [broken, fails, tidy]
+        .map(|tool| tool.task(TaskSupport::Optional).deliver(Delivery::Always));
+    let others = [
+        Tool::new("echo", "says it again", |args, _| async move {
+            Ok(text(args.text("say")?))
+        })
+        .input(json!({
+            "type": "object",
+            "properties": { "say": { "type": "string", "x-mcp-header": "Say" } },
+        })),
+        Tool::new("must", "runs only as a task", |_, _| async move {
+            Ok(text("done"))
+        })
+        .task(TaskSupport::Required),
+        Tool::new("plain", "asks and is never a task", {
+            let begun = begun.clone();
+            move |_, cx| {
+                let begun = begun.clone();
+                async move {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    let answer = cx.elicit(form("Who?")).await?;
+                    Ok(text(format!("Hello, {}!", answer["content"]["name"])))
+                }
+            }
+        }),
+        first("first").task(TaskSupport::Optional),
+        first("first_then_task")
+            .task(TaskSupport::Required)
+            .deliver(Delivery::OnceAnswered),
+        Tool::new("model", "needs a model", |_, cx| async move {
+            cx.sample(json!({ "messages": [], "maxTokens": 1 })).await?;
+            Ok(text("done"))
+        })
+        .needs([AskKind::Sample]),
+    ];
+    let all = optional.into_iter().chain(always).chain(others);
+    all.fold(Tools::new(), Tools::with)
+}
+
+/// A tool that asks before its work begins.
+fn first(name: &str) -> Tool {
+    Tool::new(name, "asks first", |_, cx| async move {
+        let who = cx
+            .ask_first_as("who", AskKind::ElicitForm, form("Who?"))
+            .await?;
+        Ok(text(format!("Hello, {}!", who["content"]["name"])))
+    })
+}
+
+pub(crate) fn form(message: &str) -> Value {
+    json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
+    })
+}
+
+/// An answer to a form.
+pub(crate) fn named(name: &str) -> Value {
+    json!({ "action": "accept", "content": { "name": name } })
+}
