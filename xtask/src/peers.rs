@@ -15,6 +15,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     let server = sample_server()?;
     let typescript = typescript()?.join("v1_client.mjs");
+    let ext_tasks = node_peer("ext-tasks")?.join("v2_client.mjs");
     let (python, script) = (python()?, root().join("peers/python/v1_client.py"));
     let listening = Listening::start(&server)?;
     let targets = [server.as_os_str(), listening.url.as_ref()];
@@ -24,7 +25,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         println!("\nPython SDK 1.30.0, {}", target.display());
         run_command(Command::new(&python).arg(&script).arg(target))?;
     }
-    Ok(())
+    println!("\next-tasks 0.2.2 (V2), {}", listening.url);
+    run_command(Command::new("node").arg(&ext_tasks).arg(&listening.url))
 }
 
 /// The sample server over HTTP, as long as this lives.
@@ -75,8 +77,13 @@ fn sample_server() -> Result<PathBuf, String> {
 
 /// A folder with the TypeScript peer and its packages.
 pub(crate) fn typescript() -> Result<PathBuf, String> {
-    let folder = root().join("target/peers/typescript");
-    let fresh = copy_changed(&root().join("peers/typescript"), &folder)?;
+    node_peer("typescript")
+}
+
+/// A folder with a peer that runs on Node and its packages.
+fn node_peer(name: &str) -> Result<PathBuf, String> {
+    let folder = root().join("target/peers").join(name);
+    let fresh = copy_changed(&root().join("peers").join(name), &folder)?;
     if fresh || !folder.join("node_modules").is_dir() {
         let install = [
             "install",
