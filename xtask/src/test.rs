@@ -40,7 +40,7 @@ fn parts() -> Vec<Part> {
             &["doc", "--workspace", "--no-deps", "--all-features"],
             &[("RUSTDOCFLAGS", "-D warnings")],
         ),
-        Part::cargo("tests", &["test", "--workspace"], &[]),
+        Part::cargo("tests", &["test", "--workspace", "--all-features"], &[]),
         Part {
             name: "coverage",
             work: Box::new(|| coverage::run(&[])),

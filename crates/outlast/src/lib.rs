@@ -5,6 +5,9 @@
 
 pub mod back;
 pub mod front;
+mod outlast;
+#[cfg(feature = "rmcp")]
+pub mod rmcp;
 pub mod tools;
 pub mod transport;
 
@@ -12,6 +15,7 @@ pub use outlast_engine as engine;
 pub use outlast_store as store;
 pub use outlast_wire as wire;
 
+pub use outlast::{Outlast, OutlastBuilder, Running, Server};
 pub use outlast_wire::log::Level;
 pub use outlast_wire::v1::TaskSupport;
 #[cfg(feature = "schemars")]

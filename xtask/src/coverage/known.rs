@@ -66,7 +66,8 @@ struct Program {
 fn programs() -> Result<Vec<Program>, String> {
     let mut command = Command::new(env!("CARGO"));
     command
-        .args(["test", "--workspace", "--no-run", "--message-format=json"])
+        .args(["test", "--workspace", "--all-features", "--no-run"])
+        .arg("--message-format=json")
         .current_dir(root())
         .stderr(Stdio::inherit());
     let output = command

@@ -1,0 +1,172 @@
+//! A server in a few lines: a store, what is served, and where.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::engine::Runner;
+use outlast_engine::{Engine, MemoryStore, Policy, Store};
+
+use crate::front::{About, Filter, Front, RUNNER, Service};
+use crate::tools::{Own, Tools};
+use crate::transport::http::{self, HttpOptions, HttpServer};
+use crate::transport::stdio;
+
+/// Where tasks are kept and by which rules, for whatever is served.
+#[derive(Clone)]
+pub struct Outlast {
+    store: Arc<dyn Store>,
+    policy: Policy,
+    filters: Vec<Arc<dyn Filter>>,
+}
+
+/// An [`Outlast`] to be.
+#[derive(Default)]
+pub struct OutlastBuilder {
+    store: Option<Arc<dyn Store>>,
+    policy: Policy,
+    filters: Vec<Arc<dyn Filter>>,
+}
+
+/// A server that is not started yet.
+pub struct Server {
+    outlast: Outlast,
+    service: Arc<dyn Service>,
+    runner: Arc<dyn Runner>,
+}
+
+/// A server that listens on HTTP.
+pub struct Running {
+    http: HttpServer,
+    engine: Engine,
+    store: Arc<dyn Store>,
+}
+
+impl Outlast {
+    /// Begins to describe one. Without a word it keeps tasks in memory.
+    pub fn builder() -> OutlastBuilder {
+        OutlastBuilder::default()
+    }
+
+    /// A server of these tools.
+    pub fn tools(&self, tools: Tools, about: About) -> Server {
+        let tools = Arc::new(tools);
+        self.serve(Arc::new(Own::new(tools.clone(), about)), tools)
+    }
+
+    /// A server of anything; `runner` runs what `service` offers under [`RUNNER`].
+    pub fn serve(&self, service: Arc<dyn Service>, runner: Arc<dyn Runner>) -> Server {
+        Server {
+            outlast: self.clone(),
+            service,
+            runner,
+        }
+    }
+}
+
+impl OutlastBuilder {
+    /// Keeps tasks in `store`.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Grants what `policy` says.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Puts `filter` around every request, inside those that were named before.
+    pub fn filter(mut self, filter: Arc<dyn Filter>) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    /// The rules, settled.
+    pub fn build(self) -> Outlast {
+        Outlast {
+            store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
+            policy: self.policy,
+            filters: self.filters,
+        }
+    }
+}
+
+impl Server {
+    /// Serves on standard input and output until the input ends; tasks get a while to finish, the rest is for the next
+    /// start.
+    pub async fn stdio(self) -> io::Result<()> {
+        let store = self.outlast.store.clone();
+        let (engine, front) = self.open().await?;
+        let served = stdio::serve(front).await;
+        close(engine, &*store).await?;
+        served
+    }
+
+    /// Serves over HTTP at `address`, such as `127.0.0.1:8040`.
+    pub async fn http(self, address: &str) -> io::Result<Running> {
+        let bind: SocketAddr = address.parse().map_err(|_| {
+            let why = format!("{address} is no address; write one like 127.0.0.1:8040");
+            io::Error::new(io::ErrorKind::InvalidInput, why)
+        })?;
+        let options = HttpOptions {
+            bind,
+            ..HttpOptions::default()
+        };
+        self.http_with(options).await
+    }
+
+    /// Serves over HTTP as `options` say.
+    pub async fn http_with(self, options: HttpOptions) -> io::Result<Running> {
+        let store = self.outlast.store.clone();
+        let (engine, front) = self.open().await?;
+        let http = http::serve(front, options).await?;
+        Ok(Running {
+            http,
+            engine,
+            store,
+        })
+    }
+
+    /// Its engine, which has taken up what an earlier life left, and its front.
+    pub async fn open(self) -> io::Result<(Engine, Arc<Front>)> {
+        let Outlast {
+            store,
+            policy,
+            filters,
+        } = self.outlast;
+        let builder = Engine::builder(store).policy(policy);
+        let opened = builder.runner(RUNNER, self.runner).open().await;
+        let (engine, _) = opened.map_err(io::Error::other)?;
+        let front = Front::serving(engine.clone(), self.service, filters);
+        Ok((engine, front))
+    }
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.http.local_addr()
+    }
+
+    /// The address of its endpoint, for clients on this machine.
+    pub fn url(&self) -> String {
+        self.http.url()
+    }
+
+    /// Takes no more work, lets what is open finish for a while, and ends. What is left is for the next start.
+    pub async fn shutdown(self) -> io::Result<()> {
+        self.http.shutdown().await;
+        close(self.engine, &*self.store).await
+    }
+}
+
+async fn close(engine: Engine, store: &dyn Store) -> io::Result<()> {
+    engine.shutdown(DRAIN).await.map_err(io::Error::other)?;
+    store.close().await.map_err(io::Error::other)
+}
+
+/// How long calls may go on when their server ends.
+const DRAIN: Duration = Duration::from_secs(10);

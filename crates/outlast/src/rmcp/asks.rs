@@ -1,0 +1,114 @@
+//! Questions of a handler: each is a question of one of its calls.
+
+#![expect(
+    deprecated,
+    reason = "rmcp marks what 2026-07-28 deprecates; clients of 2025-11-25 have it"
+)]
+
+use std::sync::Arc;
+
+use ::rmcp::model::{
+    ClientResult, CreateMessageResult, ElicitResult, ErrorData, GetExtensions, JsonRpcMessage,
+    ListRootsResult, RequestId, ServerRequest,
+};
+use ::rmcp::service::OriginatingRequestId;
+use outlast_engine::engine::{AskError, CallContext};
+use outlast_engine::{Answer, AskKind, Question};
+use outlast_wire::{Raw, RawRef, codes, object};
+
+use super::connection::{Shared, Unclear};
+use super::messages;
+
+impl Shared {
+    /// Sees to it that a question of the handler is answered, whatever comes of it.
+    pub(super) fn asked(self: &Arc<Self>, id: RequestId, request: ServerRequest) {
+        let shared = self.clone();
+        let asked = id.clone();
+        let asking = tokio::spawn(async move {
+            let answer = match shared.ask(&request).await {
+                Ok(result) => JsonRpcMessage::response(result, asked.clone()),
+                Err(error) => JsonRpcMessage::error(error, Some(asked.clone())),
+            };
+            shared.take_ask(&asked);
+            shared.answer(answer).await;
+        });
+        self.note_ask(id, asking.abort_handle());
+    }
+
+    async fn ask(&self, request: &ServerRequest) -> Result<ClientResult, ErrorData> {
+        let params = messages::asked(request);
+        let kind = match request {
+            ServerRequest::PingRequest(_) => return Ok(ClientResult::empty(())),
+            ServerRequest::CreateMessageRequest(_) if has(&params, "tools") => {
+                AskKind::SampleWithTools
+            }
+            ServerRequest::CreateMessageRequest(_) => AskKind::Sample,
+            ServerRequest::ListRootsRequest(_) => AskKind::Roots,
+            ServerRequest::ElicitRequest(_) if is_url(&params) => AskKind::ElicitUrl,
+            ServerRequest::ElicitRequest(_) => AskKind::ElicitForm,
+            _ => {
+                let why = "only sampling, elicitation and roots can be asked for";
+                return Err(messages::refusal(codes::METHOD_NOT_FOUND, why));
+            }
+        };
+        let call = self.asker(request)?;
+        match call.ask(Question::new(kind, params)).await {
+            Ok(Answer::Result(result)) => read(kind, &result),
+            Ok(Answer::Error(error)) => Err(error.open().unwrap_or_else(|_| {
+                messages::refusal(codes::INTERNAL_ERROR, "the client answered an odd error")
+            })),
+            Err(error @ AskError::Unsupported(_)) => Err(messages::refusal(
+                codes::METHOD_NOT_FOUND,
+                error.to_string(),
+            )),
+            Err(error) => Err(messages::refusal(codes::INTERNAL_ERROR, error.to_string())),
+        }
+    }
+
+    /// The call that a question belongs to: rmcp marks those that are made inside a handler.
+    fn asker(&self, request: &ServerRequest) -> Result<CallContext, ErrorData> {
+        let origin = request.extensions().get::<OriginatingRequestId>();
+        self.call(origin.map(|origin| &origin.0)).map_err(|unclear| {
+            let why = match unclear {
+                Unclear::None => "the client can be asked only while it waits for a call",
+                Unclear::Several => {
+                    "several calls run and this question names none: ask inside the handler of the call, not in a task of its own"
+                }
+            };
+            messages::refusal(codes::INVALID_REQUEST, why)
+        })
+    }
+}
+
+/// An answer as rmcp's type for that question.
+fn read(kind: AskKind, result: &Raw) -> Result<ClientResult, ErrorData> {
+    let read = match kind {
+        AskKind::Sample | AskKind::SampleWithTools => result
+            .open()
+            .map(|result: CreateMessageResult| ClientResult::CreateMessageResult(Box::new(result))),
+        AskKind::Roots => result
+            .open()
+            .map(|result: ListRootsResult| ClientResult::ListRootsResult(result)),
+        AskKind::ElicitForm | AskKind::ElicitUrl => result
+            .open()
+            .map(|result: ElicitResult| ClientResult::ElicitResult(result)),
+    };
+    read.map_err(|error| {
+        let why = format!("the client's answer is not one to {}: {error}", kind.word());
+        messages::refusal(codes::INTERNAL_ERROR, why)
+    })
+}
+
+fn has(params: &Option<Raw>, name: &str) -> bool {
+    let found = params
+        .as_ref()
+        .and_then(|params| object::find(params.borrow(), &[name]));
+    found.is_some_and(|value| !value.is_null())
+}
+
+fn is_url(params: &Option<Raw>) -> bool {
+    let mode = params
+        .as_ref()
+        .and_then(|params| object::find(params.borrow(), &["mode"]));
+    mode.and_then(RawRef::text).as_deref() == Some("url")
+}

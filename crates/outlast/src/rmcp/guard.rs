@@ -1,0 +1,87 @@
+//! Stands between rmcp and a handler: a panic is an answer, and a handler that does not stop is dropped.
+//!
+//! rmcp runs each request in a task of its own; one that panics or never ends would leave its caller without an answer
+//! and the handler without an end.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use ::rmcp::model::{
+    ClientNotification, ClientRequest, ErrorData, ProtocolVersion, ServerConfig, ServerResult,
+};
+use ::rmcp::service::{DynService, NotificationContext, RequestContext};
+use ::rmcp::{RoleServer, Service};
+use tokio::sync::watch;
+
+/// A handler under guard.
+pub(super) struct Guarded {
+    pub(super) handler: Box<dyn DynService<RoleServer>>,
+    /// How long a request may go on after it was told to stop.
+    pub(super) grace: Duration,
+    /// Closed when nobody needs the handler any more.
+    pub(super) needed: watch::Receiver<()>,
+}
+
+impl Service<RoleServer> for Guarded {
+    async fn handle_request(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ServerResult, ErrorData> {
+        let stop = context.ct.clone();
+        let stopped = async {
+            stop.cancelled().await;
+            tokio::time::sleep(self.grace).await;
+        };
+        let work = async { DynService::handle_request(&*self.handler, request, context).await };
+        tokio::select! {
+            biased;
+            done = unless_it_panics(work) => done.unwrap_or_else(|Panicked| {
+                Err(ErrorData::internal_error("the handler stopped with an internal error (panic)", None))
+            }),
+            // Nobody waits for this answer.
+            () = stopped => Err(ErrorData::internal_error("the request was cancelled", None)),
+        }
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ClientNotification,
+        context: NotificationContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let mut needed = self.needed.clone();
+        let over = async { while needed.changed().await.is_ok() {} };
+        let work =
+            async { DynService::handle_notification(&*self.handler, notification, context).await };
+        tokio::select! {
+            biased;
+            done = unless_it_panics(work) => done.unwrap_or(Ok(())),
+            () = over => Ok(()),
+        }
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        DynService::get_info(&*self.handler)
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        DynService::supported_protocol_versions(&*self.handler)
+    }
+}
+
+/// The work panicked.
+struct Panicked;
+
+async fn unless_it_panics<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
+    let mut work = pin!(work);
+    std::future::poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(polled) => polled.map(Ok),
+            Err(_) => Poll::Ready(Err(Panicked)),
+        },
+    )
+    .await
+}

@@ -1,0 +1,152 @@
+//! Our unopened messages as rmcp's typed ones, and back. What rmcp's types do not know is lost on the way in; the outer
+//! wire stays ours.
+
+use ::rmcp::model::{
+    ClientNotification, ClientRequest, ErrorData, GetExtensions, RequestId, ServerNotification,
+    ServerRequest,
+};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef, codes, object};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::front::HttpParts;
+
+/// A request for the handler.
+pub(super) fn request(method: &str, params: Option<&Raw>) -> Result<ClientRequest, ErrorObject> {
+    let request: ClientRequest = typed(method, params.map(Raw::borrow))?;
+    // rmcp reads what it cannot read otherwise as a method of the handler's own.
+    match &request {
+        ClientRequest::CustomRequest(_) if KNOWN.contains(&method) => {
+            let why = format!("the parameters of {method} have another form");
+            Err(codes::invalid_params(why))
+        }
+        // These belong to the other era, or to tasks that are not the handler's.
+        ClientRequest::DiscoverRequest(_)
+        | ClientRequest::SubscriptionsListenRequest(_)
+        | ClientRequest::GetTaskRequest(_)
+        | ClientRequest::UpdateTaskRequest(_)
+        | ClientRequest::CancelTaskRequest(_) => Err(codes::method_not_found(method)),
+        _ => Ok(request),
+    }
+}
+
+/// A request that carries the head of its HTTP request, where rmcp's own server puts it.
+pub(super) fn with_http(mut request: ClientRequest, http: Option<&HttpParts>) -> ClientRequest {
+    if let Some(http) = http {
+        request.extensions_mut().insert(http.clone());
+    }
+    request
+}
+
+/// A notification for the handler.
+pub(super) fn notification(
+    method: &str,
+    params: Option<RawRef<'_>>,
+) -> Result<ClientNotification, ErrorObject> {
+    typed(method, params)
+}
+
+/// That a request is not wanted any more.
+pub(super) fn cancelled(request: &RequestId) -> Option<ClientNotification> {
+    let params = serde_json::json!({ "requestId": request });
+    let params = Raw::encode(&params).ok()?;
+    notification(outlast_wire::notice::CANCELLED, Some(params.borrow())).ok()
+}
+
+/// The params of a request of the handler.
+pub(super) fn asked(request: &ServerRequest) -> Option<Raw> {
+    params(request)
+}
+
+/// The method and the params of a notification of the handler.
+pub(super) fn notified(notification: &ServerNotification) -> Option<(String, Option<Raw>)> {
+    let raw = Raw::encode(notification).ok()?;
+    let [method, params] = object::pick(raw.borrow(), ["method", "params"]).ok()?;
+    Some((method?.text()?.into_owned(), params.map(RawRef::to_raw)))
+}
+
+/// The error that the handler answered.
+pub(super) fn failure(error: &ErrorData) -> ErrorObject {
+    let object = ErrorObject::new(i64::from(error.code.0), error.message.clone());
+    match error.data.as_ref().map(Raw::encode) {
+        Some(Ok(data)) => object.with_data(data),
+        _ => object,
+    }
+}
+
+/// An error for the handler.
+pub(super) fn refusal(code: i64, why: impl Into<String>) -> ErrorData {
+    let code = i32::try_from(code).unwrap_or(codes::INTERNAL_ERROR as i32);
+    ErrorData::new(::rmcp::model::ErrorCode(code), why.into(), None)
+}
+
+fn params(message: &impl Serialize) -> Option<Raw> {
+    let raw = Raw::encode(message).ok()?;
+    let [params] = object::pick(raw.borrow(), ["params"]).ok()?;
+    params.map(RawRef::to_raw)
+}
+
+fn typed<T: DeserializeOwned>(method: &str, params: Option<RawRef<'_>>) -> Result<T, ErrorObject> {
+    #[derive(Serialize)]
+    struct Message<'a> {
+        method: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        params: Option<RawRef<'a>>,
+    }
+    let odd = |error: serde_json::Error| codes::invalid_params(format!("{method}: {error}"));
+    let text = serde_json::to_string(&Message { method, params }).map_err(odd)?;
+    serde_json::from_str(&text).map_err(odd)
+}
+
+/// Methods whose parameters rmcp has types for.
+const KNOWN: [&str; 12] = [
+    "initialize",
+    "completion/complete",
+    "logging/setLevel",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "tools/call",
+    "tools/list",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(method: &str, params: &str) -> Result<ClientRequest, ErrorObject> {
+        request(method, Some(&Raw::parse(params.into()).unwrap()))
+    }
+
+    #[test]
+    fn known_methods_are_typed_and_others_are_the_handlers_own() {
+        let called = read("tools/call", r#"{"name":"x","arguments":{},"unknown":1}"#);
+        assert!(matches!(called, Ok(ClientRequest::CallToolRequest(_))));
+        let own = read("acme/anything", r#"{"a":1}"#);
+        assert!(matches!(own, Ok(ClientRequest::CustomRequest(_))));
+        assert!(matches!(
+            request("prompts/list", None),
+            Ok(ClientRequest::ListPromptsRequest(_))
+        ));
+    }
+
+    #[test]
+    fn odd_parameters_are_refused_by_the_name_of_their_method() {
+        let odd = read("resources/read", r#"{"uri":7}"#).unwrap_err();
+        assert_eq!(odd.code, codes::INVALID_PARAMS);
+        assert!(odd.message.contains("resources/read"), "{}", odd.message);
+    }
+
+    #[test]
+    fn tasks_and_the_other_era_are_not_the_handlers() {
+        for method in ["tasks/get", "tasks/cancel", "server/discover"] {
+            let refused = read(method, r#"{"taskId":"t"}"#).map(|_| ()).unwrap_err();
+            assert_eq!(refused.code, codes::METHOD_NOT_FOUND, "{method}");
+        }
+    }
+}

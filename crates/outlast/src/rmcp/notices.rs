@@ -1,0 +1,71 @@
+//! What a handler tells without being asked: progress and log messages belong to calls, the rest to the session.
+
+use ::rmcp::model::{NumberOrString, ServerNotification};
+use outlast_engine::engine::Progress;
+use outlast_wire::Raw;
+use outlast_wire::envelope::Id;
+use outlast_wire::log::Log;
+
+use super::connection::Shared;
+use super::messages;
+
+impl Shared {
+    pub(super) fn notified(&self, notification: ServerNotification) {
+        match &notification {
+            ServerNotification::ProgressNotification(progress) => {
+                let progress = &progress.params;
+                let call =
+                    token(&progress.progress_token.0).and_then(|token| self.call_with(&token));
+                if let Some(call) = call {
+                    call.progress(Progress {
+                        done: progress.progress,
+                        total: progress.total,
+                        message: progress.message.as_deref().map(Into::into),
+                    });
+                }
+            }
+            ServerNotification::CancelledNotification(cancelled) => {
+                let ask = cancelled.params.request_id.as_ref();
+                if let Some(ask) = ask.and_then(|ask| self.take_ask(ask)) {
+                    // The question is taken back.
+                    ask.abort();
+                }
+            }
+            // Tasks are not the handler's, nor are subscriptions of the other era.
+            ServerNotification::TaskStatusNotification(_)
+            | ServerNotification::SubscriptionsAcknowledgedNotification(_) => {}
+            ServerNotification::LoggingMessageNotification(_) => {
+                let Some((method, params)) = messages::notified(&notification) else {
+                    return;
+                };
+                let log = params
+                    .as_ref()
+                    .and_then(|params| Log::read(params.borrow()));
+                // rmcp does not say whose message it is.
+                match (log, self.call(None)) {
+                    (Some(log), Ok(call)) => call.log(log),
+                    _ => self.client.notify(&method, params.as_ref()),
+                }
+            }
+            ServerNotification::ToolListChangedNotification(_) => {
+                self.catalogue.expire();
+                self.pass_on(&notification);
+            }
+            _ => self.pass_on(&notification),
+        }
+    }
+
+    fn pass_on(&self, notification: &ServerNotification) {
+        if let Some((method, params)) = messages::notified(notification) {
+            self.client.notify(&method, params.as_ref());
+        }
+    }
+}
+
+fn token(token: &NumberOrString) -> Option<Id> {
+    let raw = match token {
+        NumberOrString::Number(number) => Raw::encode(number),
+        NumberOrString::String(text) => Raw::encode(&**text),
+    };
+    Id::read(raw.ok()?.borrow()).ok()
+}

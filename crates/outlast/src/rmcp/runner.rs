@@ -1,0 +1,63 @@
+//! Runs the requests of clients by their handler.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, Runner};
+use outlast_engine::{ErrorCode, Origin, Outcome, Owner};
+use outlast_wire::envelope::{ErrorObject, Id};
+use outlast_wire::{Raw, object, tool};
+
+use super::{Rmcp, messages};
+use crate::front::{Arrival, Client};
+
+#[async_trait]
+impl Runner for Rmcp {
+    async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
+        let work = self.answer(&call, cx.clone());
+        // Leaving the work tells the handler to stop.
+        let answered = tokio::select! {
+            biased;
+            answered = work => answered,
+            () = cx.cancelled() => return Outcome::Cancelled,
+        };
+        match answered {
+            Ok(result) if &*call.method == tool::CALL && tool::is_error(result.borrow()) => {
+                let message = tool::first_text(result.borrow());
+                Outcome::ToolError(result, message.map(Into::into))
+            }
+            Ok(result) => Outcome::Result(result),
+            Err(error) => {
+                let message = error.message.as_str().into();
+                Outcome::Error(error.to_raw(), ErrorCode(error.code), Some(message))
+            }
+        }
+    }
+}
+
+impl Rmcp {
+    async fn answer(&self, call: &Origin, cx: CallContext) -> Result<Raw, ErrorObject> {
+        let arrival = cx.parts::<Arrival>();
+        let client = match &arrival {
+            Some(arrival) => arrival.client.clone(),
+            // The process in which the call arrived is gone.
+            None => Arc::new(Client::absent(
+                cx.owner().unwrap_or_else(|| Owner::new("")),
+                call.accepts,
+            )),
+        };
+        let connection = self.connection(&client).await?;
+        let params = call.params.as_ref().map(without_task);
+        let request = messages::request(&call.method, params.as_ref())?;
+        let http = arrival.as_ref().and_then(|arrival| arrival.http.as_deref());
+        let request = messages::with_http(request, http);
+        let token = call.progress_token.as_ref();
+        let token = token.and_then(|token| Id::read(token.borrow()).ok());
+        connection.request(request, Some((cx, token))).await
+    }
+}
+
+/// The handler is never asked for a task: it runs the call, we keep it.
+fn without_task(params: &Raw) -> Raw {
+    object::remove(params.borrow(), &["task"]).unwrap_or_else(|_| params.clone())
+}

@@ -1,0 +1,65 @@
+//! An rmcp server in a few lines.
+
+use std::io;
+use std::sync::Arc;
+
+use ::rmcp::ServerHandler;
+use outlast_wire::v1::TaskSupport;
+
+use super::Rmcp;
+use crate::outlast::{Outlast, Running, Server};
+use crate::transport::http::HttpOptions;
+
+/// An rmcp server that is not started yet.
+pub struct RmcpServer {
+    outlast: Outlast,
+    rmcp: Rmcp,
+}
+
+impl Outlast {
+    /// A server whose rmcp handlers `make` makes, one for each session.
+    pub fn rmcp<H: ServerHandler>(
+        &self,
+        make: impl Fn() -> H + Send + Sync + 'static,
+    ) -> RmcpServer {
+        RmcpServer {
+            outlast: self.clone(),
+            rmcp: Rmcp::new(make),
+        }
+    }
+}
+
+impl RmcpServer {
+    /// The same, where this tool may or must run as a task.
+    pub fn task(mut self, tool: &str, support: TaskSupport) -> Self {
+        self.rmcp = self.rmcp.task(tool, support);
+        self
+    }
+
+    /// The same with other settings.
+    pub fn with(mut self, change: impl FnOnce(Rmcp) -> Rmcp) -> Self {
+        self.rmcp = change(self.rmcp);
+        self
+    }
+
+    /// Serves as [`Server::stdio`].
+    pub async fn stdio(self) -> io::Result<()> {
+        self.server().stdio().await
+    }
+
+    /// Serves as [`Server::http`].
+    pub async fn http(self, address: &str) -> io::Result<Running> {
+        self.server().http(address).await
+    }
+
+    /// Serves as [`Server::http_with`].
+    pub async fn http_with(self, options: HttpOptions) -> io::Result<Running> {
+        self.server().http_with(options).await
+    }
+
+    /// The server, to be opened in another way.
+    pub fn server(self) -> Server {
+        let rmcp = Arc::new(self.rmcp);
+        self.outlast.serve(rmcp.clone(), rmcp)
+    }
+}

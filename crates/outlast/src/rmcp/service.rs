@@ -1,0 +1,87 @@
+//! An rmcp server as what stands behind a front.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast_engine::Accepts;
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef, codes};
+use tokio::time::timeout;
+
+use super::{Rmcp, messages};
+use crate::front::{Client, Delivery, Introduction, Offer, Reply, Service, SessionId};
+
+#[async_trait]
+impl Service for Rmcp {
+    async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject> {
+        Ok(self.connection(client).await?.about.clone())
+    }
+
+    async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply {
+        match self.page(client, params).await {
+            Ok(page) => Reply::Result(page),
+            Err(error) => Reply::from(error),
+        }
+    }
+
+    /// A tool that is not listed is the handler's to refuse.
+    async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject> {
+        let connection = self.connection(client).await?;
+        let catalogue = &connection.shared.catalogue;
+        if catalogue.take_stale() {
+            self.in_time(connection.learn(self)).await?;
+        }
+        let known = catalogue.get(tool);
+        Ok(Some(Offer {
+            runner: self.runner.clone(),
+            // What is told of a tool counts also where it is not listed.
+            support: self.tasks.get(tool).copied().unwrap_or(known.support),
+            retry: known.retry,
+            immediate: None,
+            delivery: Delivery::default(),
+            needs: Accepts::NONE,
+            headers: Arc::default(),
+        }))
+    }
+
+    /// All of it: a handler may ask its client whatever it answers.
+    fn runs(&self, _: &str) -> Option<Arc<str>> {
+        Some(self.runner.clone())
+    }
+
+    fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
+        // A handler that was not started has nothing to be told.
+        let Some(connection) = self.connections.get(client.session()) else {
+            return;
+        };
+        if let Ok(notification) = messages::notification(method, params) {
+            connection.notify(notification);
+        }
+    }
+
+    fn left(&self, session: &SessionId) {
+        self.connections.remove(session);
+    }
+}
+
+impl Rmcp {
+    async fn page(&self, client: &Arc<Client>, params: Option<&Raw>) -> Result<Raw, ErrorObject> {
+        let connection = self.connection(client).await?;
+        let list = messages::request(outlast_wire::tool::LIST, params)?;
+        let page = self.in_time(connection.request(list, None)).await?;
+        let noted = connection.shared.catalogue.note(page.borrow(), &self.tasks);
+        noted.map_err(|_| codes::internal("the list of tools is not an object"))
+    }
+
+    /// What the handler answers, if it does so in time.
+    pub(super) async fn in_time<T>(
+        &self,
+        answer: impl Future<Output = Result<T, ErrorObject>>,
+    ) -> Result<T, ErrorObject> {
+        timeout(self.patience, answer).await.unwrap_or_else(|_| {
+            let limit = self.patience.as_secs_f64();
+            let why = format!("the server did not answer within {limit} s (setting `patience`)");
+            Err(codes::internal(why))
+        })
+    }
+}

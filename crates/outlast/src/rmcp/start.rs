@@ -1,0 +1,131 @@
+//! How a handler begins: made, introduced to its client, asked for its tools. All of that in bounded time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use ::rmcp::ServiceExt;
+use ::rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::v1::{self, Initialize, TaskSupport};
+use outlast_wire::{Raw, RawRef, codes, object};
+use serde_json::json;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::watch;
+
+use super::channel::channel;
+use super::connection::{Connection, Shared};
+use super::guard::Guarded;
+use super::{Rmcp, messages};
+use crate::front::{Client, Introduction};
+
+impl Rmcp {
+    /// Starts a handler for `client`.
+    pub(super) async fn start(&self, client: &Arc<Client>) -> Result<Arc<Connection>, ErrorObject> {
+        let handler = catch_unwind(AssertUnwindSafe(|| (self.make)()))
+            .map_err(|_| codes::internal("the server could not be made (panic)"))?;
+        let (needs, needed) = watch::channel(());
+        let guarded = Guarded {
+            handler,
+            grace: self.grace,
+            needed,
+        };
+        let (channel, to_handler, from_handler) = channel();
+        let shared = Shared::new(client.clone(), &to_handler);
+        tokio::spawn(async move {
+            match guarded.serve(channel).await {
+                // Ends when the channel does.
+                Ok(running) => drop(running.waiting().await),
+                Err(error) => tracing::warn!(%error, "a handler did not begin"),
+            }
+        });
+        tokio::spawn(shared.clone().listen(from_handler));
+        let about = self.in_time(self.begin(&shared, &to_handler)).await?;
+        Ok(Arc::new(Connection::new(to_handler, shared, about, needs)))
+    }
+
+    async fn begin(
+        &self,
+        shared: &Shared,
+        to_handler: &Sender<ClientJsonRpcMessage>,
+    ) -> Result<Introduction, ErrorObject> {
+        let params = introduction(&shared.client)?;
+        let initialize = messages::request(v1::method::INITIALIZE, Some(&params))?;
+        let result = shared.request(to_handler, initialize, None).await?;
+        let said = Initialize::read(result.borrow())?;
+        let initialized = messages::notification(v1::method::INITIALIZED, None)?;
+        let _ = to_handler
+            .send(JsonRpcMessage::notification(initialized))
+            .await;
+        let capabilities = without_tasks(said.capabilities)?;
+        if object::find(capabilities.borrow(), &["tools"]).is_some() {
+            self.learn(shared, to_handler).await?;
+        }
+        let told = self.tasks.values();
+        let told = told
+            .into_iter()
+            .any(|support| *support != TaskSupport::Forbidden);
+        Ok(Introduction {
+            capabilities,
+            info: said
+                .info
+                .map_or_else(|| encoded(&json!({})), |info| Ok(info.to_raw()))?,
+            instructions: said.instructions,
+            tasks: told || shared.catalogue.any_task(),
+        })
+    }
+
+    /// Takes note of all tools of a handler.
+    pub(super) async fn learn(
+        &self,
+        shared: &Shared,
+        to_handler: &Sender<ClientJsonRpcMessage>,
+    ) -> Result<(), ErrorObject> {
+        let mut cursor: Option<Raw> = None;
+        for _ in 0..PAGES {
+            let params = cursor
+                .as_ref()
+                .map(|cursor| encoded(&json!({ "cursor": cursor })));
+            let list = messages::request(outlast_wire::tool::LIST, params.transpose()?.as_ref())?;
+            let page = shared.request(to_handler, list, None).await?;
+            // A page that is no object lists nothing.
+            let _ = shared.catalogue.note(page.borrow(), &self.tasks);
+            let next = object::find(page.borrow(), &["nextCursor"]);
+            match next.filter(|next| next.is_text()) {
+                Some(next) => cursor = Some(next.to_raw()),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the handler is told of the client: all but that it knows tasks, which are ours to give.
+fn introduction(client: &Client) -> Result<Raw, ErrorObject> {
+    let capabilities = without_tasks(client.capabilities())?;
+    let unnamed = encoded(&json!({ "name": "client", "version": "unknown" }))?;
+    let info = client.info().filter(|info| info.is_object());
+    let info = info.unwrap_or(unnamed.borrow());
+    Ok(v1::initialize_params(
+        client.version(),
+        capabilities.borrow(),
+        info,
+    ))
+}
+
+fn without_tasks(capabilities: RawRef<'_>) -> Result<Raw, ErrorObject> {
+    let paths: [&[&str]; 2] = [&["tasks"], &["extensions", TASKS]];
+    paths.iter().try_fold(capabilities.to_raw(), |left, path| {
+        object::remove(left.borrow(), path)
+            .map_err(|_| codes::invalid_params("`capabilities` must be an object"))
+    })
+}
+
+fn encoded(value: &serde_json::Value) -> Result<Raw, ErrorObject> {
+    Raw::encode(value).map_err(|error| codes::internal(error.to_string()))
+}
+
+/// The identifier of V2's extension, as rmcp knows it.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// How many pages of tools are read.
+const PAGES: usize = 100;
