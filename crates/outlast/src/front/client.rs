@@ -1,6 +1,10 @@
-//! A client as a service sees it: who it is, what it can be asked, and a way to tell it something.
+//! A client as a service sees it: who it is, what it can be asked, a way to tell it something, and a place for what the
+//! service keeps with it.
 
-use std::sync::Weak;
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use outlast_engine::{Accepts, AskKind, Owner};
 use outlast_wire::{Raw, RawRef, version};
@@ -14,7 +18,12 @@ pub struct Client {
     owner: Owner,
     peer: Peer,
     outbox: Option<Weak<dyn Outbox>>,
+    kept: Mutex<HashMap<u64, Arc<dyn Any + Send + Sync>>>,
 }
+
+/// The right to keep something with clients: what one keeper keeps, no other sees.
+#[derive(Debug)]
+pub struct Keeper(u64);
 
 /// The way to a client for what answers no request.
 pub(super) trait Outbox: Send + Sync {
@@ -33,6 +42,7 @@ impl Client {
             owner,
             peer,
             outbox: Some(outbox),
+            kept: Mutex::default(),
         }
     }
 
@@ -44,6 +54,7 @@ impl Client {
             owner,
             peer: Peer::of(version::LEGACY, capabilities),
             outbox: None,
+            kept: Mutex::default(),
         }
     }
 
@@ -56,6 +67,7 @@ impl Client {
             owner,
             peer,
             outbox: None,
+            kept: Mutex::default(),
         }
     }
 
@@ -93,11 +105,14 @@ impl Client {
         self.peer.accepts()
     }
 
-    /// Whether its session goes on.
-    pub fn is_there(&self) -> bool {
-        self.outbox
-            .as_ref()
-            .is_some_and(|outbox| outbox.strong_count() > 0)
+    /// What `keeper` keeps with this client, empty at first. It is gone when nobody holds the client any more: its
+    /// session, the request it came with, or a call of it that runs.
+    pub fn kept<T: Default + Send + Sync + 'static>(&self, keeper: &Keeper) -> Arc<T> {
+        // The critical section is a map operation that does not panic.
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.entry(keeper.0).or_insert_with(|| Arc::<T>::default());
+        // A keeper that keeps things of two kinds has a fresh one of the second each time.
+        found.clone().downcast().unwrap_or_default()
     }
 
     /// Tells it something, if it can be reached. What belongs to a call goes by the call's context instead.
@@ -105,6 +120,18 @@ impl Client {
         if let Some(outbox) = self.outbox.as_ref().and_then(Weak::upgrade) {
             outbox.notify(method, params);
         }
+    }
+}
+
+impl Keeper {
+    /// A keeper unlike any other of this process.
+    #[expect(
+        clippy::new_without_default,
+        reason = "every keeper is another one, which a default should not be"
+    )]
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 

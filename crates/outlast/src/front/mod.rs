@@ -26,7 +26,7 @@ use crate::tools::{Own, Tools};
 
 pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
 pub use changes::Change;
-pub use client::Client;
+pub use client::{Client, Keeper};
 pub use delivery::Delivery;
 pub use filter::{Filter, Incoming, Next, Reply};
 pub(crate) use modern::{

@@ -21,7 +21,7 @@ use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes};
 
-use super::{Client, Delivery, Incoming, Reply, SessionId};
+use super::{Client, Delivery, Incoming, Reply};
 
 /// What stands behind a front. Nothing here knows an era: what is for one only, the front adds or takes away.
 #[async_trait]
@@ -54,11 +54,6 @@ pub trait Service: Send + Sync + 'static {
     /// Takes note of a notification. `notifications/initialized` and `notifications/cancelled` are the front's.
     fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
         let _ = (client, method, params);
-    }
-
-    /// A session is over. Its calls that became tasks may still run.
-    fn left(&self, session: &SessionId) {
-        let _ = session;
     }
 }
 

@@ -399,11 +399,5 @@ impl Outbox for Session {
     }
 }
 
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.front.service.left(&self.id);
-    }
-}
-
 /// From which level on messages are sent to a client that has not said what it wants.
 const UNASKED: Level = Level::Info;

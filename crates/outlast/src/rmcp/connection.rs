@@ -1,9 +1,9 @@
 //! One handler that runs: what was asked of it, and what it asks.
 //!
-//! It lives as long as somebody holds the connection: its session, or a call that runs.
+//! It lives as long as its client: while there is a session, or a call that runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ::rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, RequestId,
@@ -31,7 +31,8 @@ pub(super) struct Connection {
 
 /// What a connection shares with whoever reads what the handler says.
 pub(super) struct Shared {
-    pub(super) client: Arc<Client>,
+    /// The client keeps the connection, not the other way round.
+    pub(super) client: Weak<Client>,
     pub(super) catalogue: Catalogue,
     to_handler: WeakSender<ClientJsonRpcMessage>,
     state: Mutex<State>,
@@ -99,9 +100,12 @@ impl Connection {
 }
 
 impl Shared {
-    pub(super) fn new(client: Arc<Client>, to_handler: &Sender<ClientJsonRpcMessage>) -> Arc<Self> {
+    pub(super) fn new(
+        client: &Arc<Client>,
+        to_handler: &Sender<ClientJsonRpcMessage>,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            client,
+            client: Arc::downgrade(client),
             catalogue: Catalogue::default(),
             to_handler: to_handler.downgrade(),
             state: Mutex::default(),

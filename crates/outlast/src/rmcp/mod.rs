@@ -1,8 +1,8 @@
 //! Any rmcp server, unchanged, with durable tasks.
 //!
 //! An rmcp [`ServerHandler`] defines tools, prompts and resources; this runs it in this process, one instance for each
-//! session, behind a [`Front`](crate::front::Front) that gives it tasks. The handler speaks to an ordinary MCP client of
-//! 2025-11-25 as far as it can tell: it elicits, samples, lists roots, reports progress and logs through its `peer`, and
+//! session, or for each request of a client of 2026-07-28, which has none, behind a [`Front`](crate::front::Front) that
+//! gives it tasks. The handler speaks to an ordinary MCP client of 2025-11-25 as far as it can tell: it elicits, samples, lists roots, reports progress and logs through its `peer`, and
 //! sees the client's own capabilities and the head of its HTTP request.
 //!
 //! | the handler | what becomes of it |
@@ -43,10 +43,10 @@ mod asks;
 mod catalogue;
 mod channel;
 mod connection;
-mod connections;
 mod guard;
 mod messages;
 mod notices;
+mod place;
 mod runner;
 mod server;
 mod service;
@@ -60,7 +60,8 @@ use ::rmcp::service::DynService;
 use ::rmcp::{RoleServer, ServerHandler};
 use outlast_wire::v1::TaskSupport;
 
-use connections::Connections;
+use crate::front::Keeper;
+
 pub use server::RmcpServer;
 
 /// An rmcp server: a [`Service`](crate::front::Service) for a front and a
@@ -70,19 +71,19 @@ pub struct Rmcp {
     tasks: BTreeMap<String, TaskSupport>,
     patience: Duration,
     grace: Duration,
-    connections: Connections,
+    keeper: Keeper,
     runner: Arc<str>,
 }
 
 impl Rmcp {
-    /// A server whose handlers `make` makes, one for each session.
+    /// A server whose handlers `make` makes, one for each session, and one for each request outside of any.
     pub fn new<H: ServerHandler>(make: impl Fn() -> H + Send + Sync + 'static) -> Self {
         Self {
             make: Box::new(move || Box::new(make())),
             tasks: BTreeMap::new(),
             patience: Duration::from_secs(10),
             grace: Duration::from_secs(5),
-            connections: Connections::default(),
+            keeper: Keeper::new(),
             runner: crate::front::RUNNER.into(),
         }
     }

@@ -44,7 +44,7 @@ impl Shared {
                 // rmcp does not say whose message it is.
                 match (log, self.call(None)) {
                     (Some(log), Ok(call)) => call.log(log),
-                    _ => self.client.notify(&method, params.as_ref()),
+                    _ => self.tell(&method, params.as_ref()),
                 }
             }
             ServerNotification::ToolListChangedNotification(_) => {
@@ -57,7 +57,13 @@ impl Shared {
 
     fn pass_on(&self, notification: &ServerNotification) {
         if let Some((method, params)) = messages::notified(notification) {
-            self.client.notify(&method, params.as_ref());
+            self.tell(&method, params.as_ref());
+        }
+    }
+
+    fn tell(&self, method: &str, params: Option<&Raw>) {
+        if let Some(client) = self.client.upgrade() {
+            client.notify(method, params);
         }
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
 use outlast_engine::{ErrorCode, Origin, Outcome, Owner};
 use outlast_wire::envelope::{ErrorObject, Id};
-use outlast_wire::{Raw, object, tool};
+use outlast_wire::{Raw, meta, object, tool};
 
 use super::{Rmcp, messages};
 use crate::front::{Arrival, Client};
@@ -47,7 +47,7 @@ impl Rmcp {
             )),
         };
         let connection = self.connection(&client).await?;
-        let params = call.params.as_ref().map(without_task);
+        let params = call.params.as_ref().map(for_handler);
         let request = messages::request(&call.method, params.as_ref())?;
         let http = arrival.as_ref().and_then(|arrival| arrival.http.as_deref());
         let request = messages::with_http(request, http);
@@ -57,7 +57,16 @@ impl Rmcp {
     }
 }
 
-/// The handler is never asked for a task: it runs the call, we keep it.
-fn without_task(params: &Raw) -> Raw {
-    object::remove(params.borrow(), &["task"]).unwrap_or_else(|_| params.clone())
+/// The handler is never asked for a task, which is ours to keep, nor told of the other era, in which it could not ask.
+pub(super) fn for_handler(params: &Raw) -> Raw {
+    let paths: [&[&str]; 5] = [
+        &["task"],
+        &[meta::META, meta::PROTOCOL_VERSION],
+        &[meta::META, meta::CLIENT_CAPABILITIES],
+        &[meta::META, meta::CLIENT_INFO],
+        &[meta::META, meta::LOG_LEVEL],
+    ];
+    paths.iter().fold(params.clone(), |left, path| {
+        object::remove(left.borrow(), path).unwrap_or(left)
+    })
 }

@@ -8,8 +8,9 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes};
 use tokio::time::timeout;
 
+use super::runner::for_handler;
 use super::{Rmcp, messages};
-use crate::front::{Client, Delivery, Introduction, Offer, Reply, Service, SessionId};
+use crate::front::{Client, Delivery, Introduction, Offer, Reply, Service};
 
 #[async_trait]
 impl Service for Rmcp {
@@ -51,23 +52,20 @@ impl Service for Rmcp {
 
     fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
         // A handler that was not started has nothing to be told.
-        let Some(connection) = self.connections.get(client.session()) else {
+        let Some(connection) = self.running(client) else {
             return;
         };
         if let Ok(notification) = messages::notification(method, params) {
             connection.notify(notification);
         }
     }
-
-    fn left(&self, session: &SessionId) {
-        self.connections.remove(session);
-    }
 }
 
 impl Rmcp {
     async fn page(&self, client: &Arc<Client>, params: Option<&Raw>) -> Result<Raw, ErrorObject> {
         let connection = self.connection(client).await?;
-        let list = messages::request(outlast_wire::tool::LIST, params)?;
+        let params = params.map(for_handler);
+        let list = messages::request(outlast_wire::tool::LIST, params.as_ref())?;
         let page = self.in_time(connection.request(list, None)).await?;
         let noted = connection.shared.catalogue.note(page.borrow(), &self.tasks);
         noted.map_err(|_| codes::internal("the list of tools is not an object"))

@@ -7,7 +7,7 @@ use ::rmcp::ServiceExt;
 use ::rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::{self, Initialize, TaskSupport};
-use outlast_wire::{Raw, RawRef, codes, object};
+use outlast_wire::{Raw, RawRef, codes, object, version};
 use serde_json::json;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::watch;
@@ -30,7 +30,7 @@ impl Rmcp {
             needed,
         };
         let (channel, to_handler, from_handler) = channel();
-        let shared = Shared::new(client.clone(), &to_handler);
+        let shared = Shared::new(client, &to_handler);
         tokio::spawn(async move {
             match guarded.serve(channel).await {
                 // Ends when the channel does.
@@ -39,16 +39,19 @@ impl Rmcp {
             }
         });
         tokio::spawn(shared.clone().listen(from_handler));
-        let about = self.in_time(self.begin(&shared, &to_handler)).await?;
+        let about = self
+            .in_time(self.begin(client, &shared, &to_handler))
+            .await?;
         Ok(Arc::new(Connection::new(to_handler, shared, about, needs)))
     }
 
     async fn begin(
         &self,
+        client: &Client,
         shared: &Shared,
         to_handler: &Sender<ClientJsonRpcMessage>,
     ) -> Result<Introduction, ErrorObject> {
-        let params = introduction(&shared.client)?;
+        let params = introduction(client)?;
         let initialize = messages::request(v1::method::INITIALIZE, Some(&params))?;
         let result = shared.request(to_handler, initialize, None).await?;
         let said = Initialize::read(result.borrow())?;
@@ -105,11 +108,14 @@ fn introduction(client: &Client) -> Result<Raw, ErrorObject> {
     let unnamed = encoded(&json!({ "name": "client", "version": "unknown" }))?;
     let info = client.info().filter(|info| info.is_object());
     let info = info.unwrap_or(unnamed.borrow());
-    Ok(v1::initialize_params(
-        client.version(),
-        capabilities.borrow(),
-        info,
-    ))
+    // In the other era a handler cannot ask while it works; whatever the client speaks, we ask it.
+    let legacy = version::LEGACY_VERSIONS.contains(&client.version());
+    let version = if legacy {
+        client.version()
+    } else {
+        version::LEGACY
+    };
+    Ok(v1::initialize_params(version, capabilities.borrow(), info))
 }
 
 fn without_tasks(capabilities: RawRef<'_>) -> Result<Raw, ErrorObject> {

@@ -138,6 +138,25 @@ impl Client {
         self.answer_to(id).await
     }
 
+    /// A request of 2026-07-28 by a client that takes tasks and can be asked for a form, and its answer.
+    pub(crate) async fn modern(&mut self, method: &str, mut params: Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "by-hand", "version": "2" },
+            "io.modelcontextprotocol/clientCapabilities": {
+                "elicitation": { "form": {} },
+                "extensions": { "io.modelcontextprotocol/tasks": {} },
+            },
+        });
+        self.next += 1;
+        let id = self.next;
+        // The schema here is that of 2025-11-25.
+        self.methods.insert(id, "modern".into());
+        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+        self.answer_to(id).await
+    }
+
     /// Calls a tool plainly and returns the text of its result.
     pub(crate) async fn tool(&mut self, name: &str) -> String {
         let answer = self.call("tools/call", json!({ "name": name })).await;

@@ -13,5 +13,6 @@ mod faults;
 mod http;
 mod lab;
 mod lives;
+mod modern;
 mod others;
 mod post;

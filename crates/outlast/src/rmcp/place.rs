@@ -1,0 +1,45 @@
+//! Where a handler is kept: with its client, one for each. So it lives as long as the client's session, as the request of
+//! a client without one, or as a call of it that runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_wire::envelope::ErrorObject;
+use tokio::sync::OnceCell;
+
+use super::Rmcp;
+use super::connection::Connection;
+use crate::front::Client;
+
+/// The place for a client's handler.
+#[derive(Default)]
+struct Place(Mutex<Slot>);
+
+type Slot = Arc<OnceCell<Arc<Connection>>>;
+
+impl Place {
+    /// The slot of the handler; a new one if the handler that was there is gone.
+    fn slot(&self) -> Slot {
+        // The critical section is an assignment that does not panic.
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.get().is_some_and(|connection| connection.is_over()) {
+            *slot = Slot::default();
+        }
+        slot.clone()
+    }
+}
+
+impl Rmcp {
+    /// The handler for `client`, started if need be.
+    pub(super) async fn connection(
+        &self,
+        client: &Arc<Client>,
+    ) -> Result<Arc<Connection>, ErrorObject> {
+        let slot = client.kept::<Place>(&self.keeper).slot();
+        slot.get_or_try_init(|| self.start(client)).await.cloned()
+    }
+
+    /// The handler for `client`, if it runs.
+    pub(super) fn running(&self, client: &Client) -> Option<Arc<Connection>> {
+        client.kept::<Place>(&self.keeper).slot().get().cloned()
+    }
+}
