@@ -15,6 +15,7 @@ use super::execution::Execution;
 use super::fault::Fault;
 use super::host::{Host, NoHost, capabilities};
 use super::legacy::{self, Introduction};
+use super::receiver::{Receiver, ReceiverOptions};
 use super::reference::{InUse, Kept, Reference, References};
 use super::server::Server;
 use super::target::Target;
@@ -33,6 +34,8 @@ pub struct ClientOptions {
     pub identity: (String, String),
     /// Who answers the server's questions.
     pub host: Arc<dyn Host>,
+    /// Whether and how sampling and elicitation are hosted as tasks. Off if nothing is said (S1-23).
+    pub receiver_tasks: Option<ReceiverOptions>,
     /// Whether and how a connection that was lost is made again. A session that the server has forgotten is always
     /// opened anew.
     pub restart: Option<Restart>,
@@ -68,6 +71,7 @@ impl Default for ClientOptions {
             server: None,
             identity: ("outlast".into(), env!("CARGO_PKG_VERSION").into()),
             host: Arc::new(NoHost),
+            receiver_tasks: None,
             restart: None,
             references: None,
             notices: None,
@@ -86,15 +90,21 @@ impl Client {
         let endpoint = target.endpoint();
         let server = options.server.clone();
         let server = server.unwrap_or_else(|| endpoint.as_str().into());
-        let ears = Arc::new(Ears::new(
-            server,
-            options.host.clone(),
-            options.notices.clone(),
-        ));
+        let host = options.host.clone();
+        let mut declared = capabilities(host.accepts());
+        let receiver = match options.receiver_tasks.clone() {
+            Some(receiver) => {
+                declared = Receiver::declare(&declared, host.accepts());
+                let receiver = Receiver::open(receiver, host.clone()).await;
+                Some(receiver.map_err(|error| Fault::Unsupported(error.to_string()))?)
+            }
+            None => None,
+        };
+        let ears = Arc::new(Ears::new(server, host, options.notices.clone(), receiver));
         let (name, version) = &options.identity;
         let info = json!({ "name": name, "version": version });
         let we = Introduction {
-            capabilities: capabilities(ears.accepts),
+            capabilities: declared,
             info: Raw::encode(&info).expect("two strings are JSON"),
         };
         let opener = Opener {

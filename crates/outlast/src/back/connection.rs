@@ -82,7 +82,13 @@ impl Connection {
     /// The conversation, once it is open; fails if it will not be any more.
     pub(crate) async fn up(&self) -> Result<Arc<Up>, Fault> {
         let mut state = self.state.clone();
-        let settled = state.wait_for(|state| !matches!(state, State::Down)).await;
+        let settled = state
+            .wait_for(|state| match state {
+                State::Up(up) => !up.exchange.is_over(),
+                State::Down => false,
+                State::Over(_) => true,
+            })
+            .await;
         match settled.as_deref() {
             Ok(State::Up(up)) => Ok(up.clone()),
             Ok(State::Over(error)) => Err(error.clone().into()),

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_engine::{Accepts, Answer};
 use outlast_wire::notice::{self, Progress};
-use outlast_wire::{Raw, RawRef, codes, meta, object, v1};
+use outlast_wire::{Raw, RawRef, codes, meta, object, v1, version};
 
-use super::exchange::{Answering, Asked, Exchange, Inbound};
+use super::exchange::{Answering, Asked, Exchange, Inbound, Replied};
 use super::host::{Host, HostRequest};
+use super::receiver::Receiver;
 use super::routes::Routes;
 use super::screen::screen;
 
@@ -24,17 +25,25 @@ pub(crate) struct Ears {
     /// What was declared; a host that changes its mind is not asked more.
     pub(crate) accepts: Accepts,
     pub(crate) notices: Option<Notices>,
+    /// Hosts tasks for the server, if that is on.
+    receiver: Option<Arc<Receiver>>,
     tools_changed: AtomicU64,
 }
 
 impl Ears {
-    pub(crate) fn new(server: Arc<str>, host: Arc<dyn Host>, notices: Option<Notices>) -> Self {
+    pub(crate) fn new(
+        server: Arc<str>,
+        host: Arc<dyn Host>,
+        notices: Option<Notices>,
+        receiver: Option<Receiver>,
+    ) -> Self {
         Self {
             server,
             routes: Arc::default(),
             accepts: host.accepts(),
             host,
             notices,
+            receiver: receiver.map(Arc::new),
             tools_changed: AtomicU64::new(0),
         }
     }
@@ -44,25 +53,39 @@ impl Ears {
         self.tools_changed.load(Ordering::Acquire)
     }
 
-    async fn answer(&self, asked: Asked) -> Answer {
+    async fn answer(&self, exchange: &Arc<Exchange>, asked: Asked) -> Replied {
         if asked.method == "ping" {
-            return Answer::Result(empty());
+            return Replied::result(empty());
+        }
+        // V1-CAP-13: there are no tasks in older conversations.
+        let tasks = exchange.version() == Some(version::LEGACY);
+        let receiver = self.receiver.as_ref().filter(|_| tasks);
+        if let Some(receiver) = receiver {
+            let params = asked.params.as_ref().map(Raw::borrow);
+            if let Some(answer) = receiver.serve(exchange, &asked.method, params).await {
+                return Replied::new(answer);
+            }
         }
         let kind = match screen(&asked.method, asked.params.as_ref(), self.accepts) {
             Ok(kind) => kind,
-            Err(error) => return Answer::Error(error.to_raw()),
+            Err(error) => return Replied::error(&error),
         };
-        let task = asked
-            .params
-            .as_ref()
-            .and_then(|params| meta::related_task(params.borrow()));
-        let request = HostRequest {
+        let params = asked.params.as_ref().map(Raw::borrow);
+        let mut request = HostRequest {
             kind,
             server: self.server.clone(),
-            task: task.clone(),
+            task: params.and_then(meta::related_task),
             params: asked.params,
         };
-        related(self.host.ask(request).await, task.as_deref())
+        // S1-26: without a receiver, `task` is not even looked at.
+        if let Some(receiver) = receiver {
+            match receiver.take(exchange, request).await {
+                Ok(replied) => return replied,
+                Err(plain) => request = plain,
+            }
+        }
+        let task = request.task.clone();
+        Replied::new(related(self.host.ask(request).await, task.as_deref()))
     }
 }
 
@@ -97,8 +120,16 @@ impl Inbound for Ears {
         }
     }
 
-    fn asked(self: Arc<Self>, _: &Arc<Exchange>, asked: Asked) -> Answering {
-        Box::pin(async move { self.answer(asked).await })
+    fn asked(self: Arc<Self>, exchange: &Arc<Exchange>, asked: Asked) -> Answering {
+        let exchange = exchange.clone();
+        Box::pin(async move { self.answer(&exchange, asked).await })
+    }
+
+    fn closed(&self, exchange: &Arc<Exchange>) {
+        if let Some(receiver) = self.receiver.clone() {
+            let exchange = exchange.clone();
+            tokio::spawn(async move { receiver.forget(&exchange).await });
+        }
     }
 }
 

@@ -5,11 +5,11 @@
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use outlast_engine::Answer;
-use outlast_wire::envelope::{self, Id, Limits, Message, Sort, write};
+use outlast_wire::envelope::{self, ErrorObject, Id, Limits, Message, Sort, write};
 use outlast_wire::{Raw, RawRef, codes, notice};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
@@ -24,10 +24,38 @@ pub(crate) trait Inbound: Send + Sync + 'static {
 
     /// A request. The future is dropped if the server takes it back or the connection ends.
     fn asked(self: Arc<Self>, exchange: &Arc<Exchange>, request: Asked) -> Answering;
+
+    /// The conversation is over.
+    fn closed(&self, exchange: &Arc<Exchange>);
 }
 
 /// An answer in the making.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Replied> + Send>>;
+
+/// An answer, and what is done when it is on its way.
+pub(crate) struct Replied {
+    pub(crate) answer: Answer,
+    then: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl Replied {
+    pub(crate) fn new(answer: Answer) -> Self {
+        Self { answer, then: None }
+    }
+
+    pub(crate) fn result(result: Raw) -> Self {
+        Self::new(Answer::Result(result))
+    }
+
+    pub(crate) fn error(error: &ErrorObject) -> Self {
+        Self::new(Answer::Error(error.to_raw()))
+    }
+
+    pub(crate) fn then(mut self, then: impl FnOnce() + Send + 'static) -> Self {
+        self.then = Some(Box::new(then));
+        self
+    }
+}
 
 /// A request of the server.
 #[derive(Clone, Debug)]
@@ -41,6 +69,8 @@ pub(crate) struct Exchange {
     outgoing: Mutex<Option<mpsc::Sender<Outgoing>>>,
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Fault>>>>,
     ids: Arc<AtomicI64>,
+    serial: i64,
+    version: OnceLock<Arc<str>>,
     over: watch::Sender<Option<LinkError>>,
 }
 
@@ -69,7 +99,10 @@ impl Exchange {
         let exchange = Arc::new(Self {
             outgoing: Mutex::new(Some(link.outgoing)),
             waiting: Mutex::default(),
+            // Every conversation begins with a request, so no two begin at the same number.
+            serial: ids.load(Ordering::Relaxed),
             ids,
+            version: OnceLock::new(),
             over: watch::channel(None).0,
         });
         tokio::spawn(exchange.clone().listen(link.incoming, inbound));
@@ -130,8 +163,19 @@ impl Exchange {
 
     /// Tells the transport that the handshake is over.
     pub(crate) async fn opened(&self, version: &str) -> Result<(), Fault> {
-        let version = version.into();
+        let version: Arc<str> = version.into();
+        let _ = self.version.set(version.clone());
         self.put(Outgoing::Opened { version }).await
+    }
+
+    /// Tells this conversation from the others of its client.
+    pub(crate) fn serial(&self) -> i64 {
+        self.serial
+    }
+
+    /// The version that was agreed, once it was.
+    pub(crate) fn version(&self) -> Option<&str> {
+        self.version.get().map(|version| &**version)
     }
 
     /// Closes the link in an orderly way.
@@ -146,6 +190,11 @@ impl Exchange {
             Ok(error) => error.clone().unwrap_or(LinkError::Closed),
             Err(_) => LinkError::Closed,
         }
+    }
+
+    /// Whether the link is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.borrow().is_some()
     }
 
     async fn put(&self, out: Outgoing) -> Result<(), Fault> {
@@ -168,6 +217,14 @@ impl Exchange {
                 Incoming::Message { line, .. } => {
                     self.hear(&line, &inbound, &mut answering).await;
                 }
+                // Everything else in flight is in vain as well.
+                Incoming::Failed {
+                    error: LinkError::SessionGone,
+                    ..
+                } => {
+                    reason = LinkError::SessionGone;
+                    break;
+                }
                 Incoming::Failed { id, error } => self.settle(&id, Err(error.into())),
                 Incoming::Closed(error) => {
                     reason = error;
@@ -179,6 +236,7 @@ impl Exchange {
         drop(answering);
         self.close();
         self.over.send_replace(Some(reason.clone()));
+        inbound.closed(&self);
         let waiting = std::mem::take(&mut *self.waiting());
         for tell in waiting.into_values() {
             let _ = tell.send(Err(reason.clone().into()));
@@ -238,8 +296,11 @@ impl Exchange {
                 let work = inbound.clone().asked(self, asked);
                 let (exchange, of) = (self.clone(), id.clone());
                 answering.begin(id, async move {
-                    let answer = work.await;
+                    let Replied { answer, then } = work.await;
                     exchange.answer(&of, answer).await;
+                    if let Some(then) = then {
+                        then();
+                    }
                 });
             }
         }

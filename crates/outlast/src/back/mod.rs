@@ -12,6 +12,7 @@
 //! | `drive`, `observe`, `pace` | one call from request to outcome; one task under observation; when to look next |
 //! | `routes`, `ears` | who hears what a server says on its own |
 //! | `host`, `inbox`, `screen` | who answers a server's questions, and which get that far |
+//! | `receiver` | tasks that we host for a server: its sampling and elicitation |
 //! | `reference` | finding a task again in another life of the program |
 //!
 //! ```no_run
@@ -41,6 +42,7 @@ mod legacy;
 mod observe;
 mod outcome;
 mod pace;
+mod receiver;
 mod reference;
 mod routes;
 mod screen;
@@ -56,6 +58,7 @@ pub use execution::{Execution, NotCancelled, Unsettled, Updates, View};
 pub use fault::{Fault, PeerError};
 pub use host::{Host, HostRequest, NoHost, accept, decline, dismiss, roots};
 pub use inbox::{Inbox, InboxEvent, Item, ItemId, NotWaiting};
+pub use receiver::{OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking};
 pub use reference::{InUse, Reference, References};
 pub use server::{Generation, Server};
 pub use target::Target;

@@ -28,6 +28,7 @@ pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
 pub use changes::Change;
 pub use client::{Client, Keeper};
 pub use delivery::Delivery;
+pub(crate) use errors::to_wire;
 pub use filter::{Filter, Incoming, Next, Reply};
 pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,

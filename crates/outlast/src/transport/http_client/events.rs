@@ -10,6 +10,8 @@ pub(super) struct Events {
     began: bool,
     data: Vec<u8>,
     has_data: bool,
+    /// The id of the event that is being read.
+    next_id: Option<String>,
     id: Option<String>,
     retry: Option<Duration>,
     limit: usize,
@@ -39,6 +41,7 @@ impl Events {
     pub(super) fn reconnected(&mut self) {
         self.line.clear();
         self.data.clear();
+        self.next_id.clone_from(&self.id);
         (self.after_return, self.began, self.has_data, self.too_long) = Default::default();
     }
 
@@ -89,7 +92,7 @@ impl Events {
             }
             b"id" if !value.contains(&0) => {
                 let id = str::from_utf8(value).ok().filter(|id| id.len() <= ID);
-                self.id = id.map(str::to_owned);
+                self.next_id = id.map(str::to_owned);
             }
             b"retry" => {
                 let millis = str::from_utf8(value)
@@ -110,6 +113,8 @@ impl Events {
 
     fn end_event(&mut self) -> Option<Vec<u8>> {
         let data = std::mem::take(&mut self.data);
+        // An event counts as seen when it is complete.
+        self.id.clone_from(&self.next_id);
         let (has_data, too_long) = (
             std::mem::take(&mut self.has_data),
             std::mem::take(&mut self.too_long),
@@ -145,7 +150,7 @@ mod tests {
 
     #[test]
     fn events_are_the_same_however_their_bytes_are_cut() {
-        let text = "\u{feff}id: 1\nretry: 250\ndata:\n\n: comment\r\nevent: message\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\ndata:x\rid: 2\r\rdata: cut off";
+        let text = "\u{feff}id: 1\nretry: 250\ndata:\n\n: comment\r\nevent: message\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\ndata:x\rid: 2\r\rid: 3\rdata: cut off";
         for step in 1..text.len() {
             let (found, events) = all(text.as_bytes(), step);
             assert_eq!(found, ["{\"a\":\n1}", "x"], "{step}");

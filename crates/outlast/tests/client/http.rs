@@ -1,0 +1,274 @@
+//! A server over Streamable HTTP.
+
+use outlast::back::{Client, ClientOptions, Fault, Target};
+use outlast::transport::http::{HttpOptions, Token, serve};
+use outlast::transport::http_client::HttpClientOptions;
+use outlast::transport::link::LinkError;
+use serde_json::json;
+
+use crate::front::{every_outcome, front};
+use crate::stage::{said, task, text, with_inbox};
+use crate::wire::Wire;
+
+async fn connected(wire: &mut Wire) -> (Client, crate::wire::Stream) {
+    let target = Target::http(HttpClientOptions::new(&wire.url));
+    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let (listening, _) = wire.welcome(Some("s1")).await;
+    (connecting.await.unwrap().unwrap(), listening.stream().await)
+}
+
+#[tokio::test]
+async fn our_own_server_over_http() {
+    let server = serve(front().await, HttpOptions::default()).await.unwrap();
+    let url = server.url();
+    every_outcome(Target::http(HttpClientOptions::new(url))).await;
+}
+
+#[tokio::test]
+async fn a_token_lets_us_in_and_another_does_not() {
+    let options = HttpOptions {
+        tokens: vec![Token::new("ann", "secret")],
+        ..HttpOptions::default()
+    };
+    let server = serve(front().await, options).await.unwrap();
+    let target = HttpClientOptions::new(server.url());
+    for (target, right) in [
+        (target.clone().bearer("secret"), true),
+        (target.clone().bearer("guess"), false),
+        (target.clone(), false),
+    ] {
+        let shown = format!("{target:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+        let connected = Client::connect(Target::http(target), ClientOptions::default()).await;
+        match (connected, right) {
+            (Ok(client), true) => client.ping().await.unwrap(),
+            (Err(Fault::Link(LinkError::Refused { status: 401, .. })), false) => {}
+            (other, _) => panic!("{:?}", other.err()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_request_carries_what_it_must() {
+    // V1-HTTP-4, V1-HTTP-5, V1-HTTP-10, V1-SESS-2, V1-SESS-6, V1-INPUT-5.
+    let mut wire = Wire::listen().await;
+    let mut options = HttpClientOptions::new(&wire.url).bearer("secret");
+    options.headers = vec![("X-Mine".into(), "yes".into())];
+    let (inbox, client_options) = with_inbox();
+    let connecting = tokio::spawn(Client::connect(Target::http(options), client_options));
+    let (listening, sessions) = wire.welcome(Some("s1")).await;
+    assert_eq!(sessions, ["", "s1"]);
+    assert_eq!(listening.header("accept"), "text/event-stream");
+    assert_eq!(listening.header("mcp-session-id"), "s1");
+    assert_eq!(listening.header("mcp-protocol-version"), "2025-11-25");
+    let mut listening = listening.stream().await;
+    let client = connecting.await.unwrap().unwrap();
+    let pinging = tokio::spawn({
+        let client = client.clone();
+        async move { client.ping().await }
+    });
+    let ping = wire.next("POST", "ping").await;
+    assert_eq!(ping.path, "/mcp");
+    assert_eq!(ping.header("accept"), "application/json, text/event-stream");
+    assert_eq!(ping.header("content-type"), "application/json");
+    assert_eq!(ping.header("mcp-session-id"), "s1");
+    assert_eq!(ping.header("mcp-protocol-version"), "2025-11-25");
+    assert_eq!(ping.header("authorization"), "Bearer secret");
+    assert_eq!(ping.header("x-mine"), "yes");
+    let answer = ping.answer(json!({}));
+    ping.json(200, "", &answer).await;
+    pinging.await.unwrap().unwrap();
+    // A question on the listening stream is answered by a message of its own.
+    let ask = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": { "message": "?", "requestedSchema": {} } });
+    listening.send(&format!("data: {ask}\n\n")).await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    let answered = wire.next("POST", "").await;
+    assert_eq!(answered.body["result"]["action"], "decline");
+    answered.plain(202).await;
+    let closing = tokio::spawn(async move { client.close().await });
+    let goodbye = wire.next("DELETE", "").await;
+    assert_eq!(goodbye.header("mcp-session-id"), "s1");
+    assert_eq!(goodbye.header("mcp-protocol-version"), "2025-11-25");
+    goodbye.plain(405).await;
+    closing.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_is_gone_is_opened_anew_and_the_call_repeated() {
+    // V1-SESS-5.
+    let mut wire = Wire::listen().await;
+    let (client, _listening) = connected(&mut wire).await;
+    let calling = tokio::spawn({
+        let client = client.clone();
+        async move { client.call_tool("x", None).await.unwrap().settle().await }
+    });
+    let list = wire.next("POST", "tools/list").await;
+    let answer = list.answer(json!({ "tools": [] }));
+    list.json(200, "", &answer).await;
+    wire.next("POST", "tools/call").await.plain(404).await;
+    let (listening, sessions) = wire.welcome(Some("s2")).await;
+    assert_eq!(sessions, ["", "s2"]);
+    let _listening = listening.stream().await;
+    let call = wire.next("POST", "tools/call").await;
+    assert_eq!(call.header("mcp-session-id"), "s2");
+    let answer = call.answer(text("done"));
+    call.json(200, "", &answer).await;
+    assert_eq!(said(&calling.await.unwrap().unwrap()), "done");
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_resumed_where_it_broke() {
+    // V1-SSE-2, V1-SSE-3, V1-RESUME-4.
+    let mut wire = Wire::listen().await;
+    let (client, listening) = connected(&mut wire).await;
+    let pinging = tokio::spawn({
+        let client = client.clone();
+        async move { client.ping().await }
+    });
+    let ping = wire.next("POST", "ping").await;
+    let answer = ping.answer(json!({}));
+    let mut stream = ping.stream().await;
+    stream.send("id: e1\nretry: 5\ndata:\n\nid: e2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\nid: e3\ndata: {\"cut").await;
+    drop(stream);
+    let again = wire.next("GET", "").await;
+    assert_eq!(again.header("last-event-id"), "e2");
+    again.plain(503).await;
+    let again = wire.next("GET", "").await;
+    assert_eq!(again.header("last-event-id"), "e2");
+    let mut stream = again.stream().await;
+    stream.send(&format!("id: e4\ndata: {answer}\n\n")).await;
+    pinging.await.unwrap().unwrap();
+    // The listening stream comes back as well.
+    let mut listening = listening;
+    listening.send("id: g7\nretry: 5\ndata:\n\n").await;
+    drop(listening);
+    let again = wire.next("GET", "").await;
+    assert_eq!(again.header("last-event-id"), "g7");
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_without_an_answer_fails_the_request() {
+    let mut wire = Wire::listen().await;
+    let (client, _listening) = connected(&mut wire).await;
+    let pinging = tokio::spawn(async move { client.ping().await });
+    let ping = wire.next("POST", "ping").await;
+    drop(ping.stream().await);
+    let failed = pinging.await.unwrap();
+    assert!(
+        matches!(failed, Err(Fault::Link(LinkError::Broken(_)))),
+        "{failed:?}"
+    );
+}
+
+#[tokio::test]
+async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
+    let mut wire = Wire::listen().await;
+    let target = Target::http(HttpClientOptions::new(&wire.url).bearer("secret"));
+    let connecting = tokio::spawn(Client::connect(target.clone(), ClientOptions::default()));
+    let hello = wire.next("POST", "initialize").await;
+    hello
+        .raw("HTTP/1.1 307 X\r\nLocation: /other?x=1\r\nContent-Length: 0\r\n\r\n")
+        .await;
+    let hello = wire.next("POST", "initialize").await;
+    assert_eq!(hello.path, "/other?x=1");
+    assert_eq!(hello.header("authorization"), "Bearer secret");
+    hello
+        .raw("HTTP/1.1 308 X\r\nLocation: http://127.0.0.2:9/mcp\r\nContent-Length: 0\r\n\r\n")
+        .await;
+    let failed = connecting.await.unwrap().err().unwrap();
+    assert_eq!(
+        failed,
+        Fault::Link(LinkError::Redirected("http://127.0.0.2:9/mcp".into()))
+    );
+    // One that changes the method is not followed either.
+    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let hello = wire.next("POST", "initialize").await;
+    hello
+        .raw("HTTP/1.1 302 X\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n")
+        .await;
+    let failed = connecting.await.unwrap().err().unwrap();
+    assert!(
+        matches!(failed, Fault::Link(LinkError::Redirected(_))),
+        "{failed}"
+    );
+}
+
+#[tokio::test]
+async fn an_error_of_the_protocol_counts_whatever_the_status() {
+    // A2-30.
+    let mut wire = Wire::listen().await;
+    let (client, _listening) = connected(&mut wire).await;
+    let looking = tokio::spawn({
+        let client = client.clone();
+        async move { client.get_task("t1").await }
+    });
+    let look = wire.next("POST", "tasks/get").await;
+    let body = json!({ "jsonrpc": "2.0", "id": look.body["id"], "error": { "code": -32602, "message": "no" } });
+    look.json(400, "", &body.to_string()).await;
+    assert_eq!(looking.await.unwrap().unwrap_err().code(), Some(-32602));
+    let looking = tokio::spawn(async move { client.get_task("t1").await });
+    let look = wire.next("POST", "tasks/get").await;
+    look.json(400, "", r#"{"error":"nonsense"}"#).await;
+    let failed = looking.await.unwrap();
+    assert!(
+        matches!(&failed, Err(Fault::Link(LinkError::Refused { status: 400, detail })) if detail.contains("nonsense")),
+        "{failed:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_without_a_stream_to_listen_to_is_polled() {
+    // V1-HTTP-8, V1-NOTIF-2, S4-92.
+    let mut wire = Wire::listen().await;
+    let target = Target::http(HttpClientOptions::new(&wire.url));
+    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let (listening, _) = wire.welcome(None).await;
+    listening.plain(405).await;
+    let client = connecting.await.unwrap().unwrap();
+    let calling = tokio::spawn({
+        let client = client.clone();
+        async move { client.call_tool("slow", None).await.unwrap().settle().await }
+    });
+    let list = wire.next("POST", "tools/list").await;
+    let tool =
+        json!({ "name": "slow", "inputSchema": {}, "execution": { "taskSupport": "optional" } });
+    let answer = list.answer(json!({ "tools": [tool] }));
+    list.json(200, "", &answer).await;
+    let call = wire.next("POST", "tools/call").await;
+    assert_eq!(call.header("mcp-session-id"), "");
+    let answer = call.answer(json!({ "task": task("working", 100) }));
+    call.json(200, "", &answer).await;
+    let look = wire.next("POST", "tasks/get").await;
+    let answer = look.answer(task("completed", 100));
+    look.json(200, "", &answer).await;
+    let fetch = wire.next("POST", "tasks/result").await;
+    let answer = fetch.answer(text("done"));
+    let mut stream = fetch.stream().await;
+    stream
+        .send(&format!("event: message\ndata: {answer}\n\n"))
+        .await;
+    assert_eq!(said(&calling.await.unwrap().unwrap()), "done");
+    // Without a session there is nothing to say goodbye to.
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_says_so() {
+    for url in [
+        "http://127.0.0.1:9/mcp",
+        "ftp://127.0.0.1/mcp",
+        "nonsense",
+        "https://127.0.0.1:9/mcp",
+    ] {
+        let target = Target::http(HttpClientOptions::new(url));
+        let failed = Client::connect(target, ClientOptions::default())
+            .await
+            .err()
+            .unwrap();
+        assert!(
+            matches!(&failed, Fault::Link(LinkError::Unreachable(_))),
+            "{failed}"
+        );
+        assert!(failed.nothing_happened());
+    }
+}

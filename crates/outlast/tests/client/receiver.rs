@@ -1,0 +1,353 @@
+//! Tasks that we host for a server (seeds 000 and 001).
+
+use std::sync::Arc;
+
+use outlast::back::{
+    Client, ClientOptions, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking,
+};
+use outlast::engine::{Accepts, AskKind};
+use serde_json::{Value, json};
+
+use crate::stage::{Server, connected_with, raw, target, with_inbox};
+
+const STATUS: &str = "notifications/tasks/status";
+
+async fn hosting(receiver: ReceiverOptions) -> (Client, Server, Inbox) {
+    let (inbox, options) = with_inbox();
+    let options = ClientOptions {
+        receiver_tasks: Some(receiver),
+        ..options
+    };
+    let (client, server) = connected_with(options, json!({})).await;
+    (client, server, inbox)
+}
+
+fn sample(task: Value) -> Value {
+    let message = json!({ "role": "user", "content": { "type": "text", "text": "Hi" } });
+    json!({ "messages": [message], "maxTokens": 100, "task": task })
+}
+
+fn form(task: Value) -> Value {
+    json!({ "message": "Who?", "requestedSchema": {}, "task": task })
+}
+
+/// Asks for a task and returns it as it was made.
+async fn made(server: &mut Server, method: &str, params: Value) -> Value {
+    server.ask("make", method, params).await;
+    let answer = server.answer("make").await;
+    let task = answer["result"]["task"].clone();
+    // S0-12, V1-LIFE-1, V1-CREATE-5.
+    assert_eq!(task["status"], "working", "{answer}");
+    assert_eq!(answer["result"].as_object().unwrap().len(), 1);
+    task
+}
+
+async fn call(server: &mut Server, method: &str, params: Value) -> Value {
+    server.ask("call", method, params).await;
+    server.answer("call").await
+}
+
+fn named(task: &Value) -> Value {
+    json!({ "taskId": task["taskId"] })
+}
+
+#[tokio::test]
+async fn what_is_hosted_is_declared_and_only_what_can_be_asked() {
+    // S0-25, S0-26, S0-84, S0-85, S1-23, S1-24, S1-46.
+    for (kinds, requests) in [
+        (
+            Accepts::all(),
+            json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } }),
+        ),
+        (
+            [AskKind::ElicitUrl].into_iter().collect(),
+            json!({ "elicitation": { "create": {} } }),
+        ),
+    ] {
+        let options = ClientOptions {
+            host: Arc::new(Inbox::new(kinds)),
+            receiver_tasks: Some(ReceiverOptions::default()),
+            ..ClientOptions::default()
+        };
+        let (target, mut servers) = target();
+        let connecting = tokio::spawn(Client::connect(target, options));
+        let mut server = servers.next().await;
+        let hello = server.welcome("2025-11-25", json!({})).await;
+        connecting.await.unwrap().unwrap();
+        let declared = &hello["params"]["capabilities"]["tasks"];
+        assert_eq!(
+            *declared,
+            json!({ "list": {}, "cancel": {}, "requests": requests })
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_sampling_task_is_made_at_once_waits_for_its_person_and_ends_with_the_answer() {
+    // S0-4, S0-7 to S0-11, S0-24, S0-29 to S0-33, S0-72, S1-14 to S1-18, S1-20, S1-75 to S1-78, S0-92 to S0-94.
+    let (_client, mut server, inbox) = hosting(ReceiverOptions::default()).await;
+    let task = made(
+        &mut server,
+        "sampling/createMessage",
+        sample(json!({ "ttl": 5_000 })),
+    )
+    .await;
+    // S0-45, S0-46, S0-68.
+    assert_eq!(
+        (&task["ttl"], &task["pollInterval"]),
+        (&json!(5_000), &json!(2_000))
+    );
+    let told = server.told(STATUS).await;
+    assert_eq!(told["params"]["status"], "input_required");
+    assert_eq!(told["params"]["statusMessage"], "Awaiting user approval");
+    assert_eq!(told["params"]["taskId"], task["taskId"]);
+    let looked = call(&mut server, "tasks/get", named(&task)).await;
+    assert_eq!(looked["result"]["status"], "input_required");
+    // S1-16: the same inbox, and nothing of the task in the question.
+    let item = inbox.first().await;
+    assert_eq!(item.request.kind, AskKind::Sample);
+    assert!(
+        !item
+            .request
+            .params
+            .as_ref()
+            .unwrap()
+            .as_str()
+            .contains("\"task\"")
+    );
+    server.ask("wait", "tasks/result", named(&task)).await;
+    let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Ho" }, "model": "m", "stopReason": "endTurn", "_meta": { "k": 1 } });
+    inbox.respond(item.id, raw(said.clone())).unwrap();
+    let waited = server.answer("wait").await;
+    // S0-37, S0-81: merged, not replaced.
+    let mut expected = said;
+    expected["_meta"]["io.modelcontextprotocol/related-task"] = named(&task);
+    assert_eq!(waited["result"], expected);
+    loop {
+        let told = server.told(STATUS).await;
+        if told["params"]["status"] == "completed" {
+            // S0-52: the message is not that of an earlier status.
+            assert_eq!(told["params"].get("statusMessage"), None);
+            break;
+        }
+    }
+    // V1-RES-10.
+    assert_eq!(
+        call(&mut server, "tasks/result", named(&task)).await["result"],
+        expected
+    );
+}
+
+#[tokio::test]
+async fn a_refusal_ends_the_task_by_the_kind_of_the_question() {
+    // S0-17, S1-60, S1-79, S0-75, DESIGN 15.
+    for on_decline in [OnDecline::Completes, OnDecline::Fails] {
+        let options = ReceiverOptions {
+            on_decline,
+            ..ReceiverOptions::default()
+        };
+        let (_client, mut server, inbox) = hosting(options).await;
+        let task = made(&mut server, "elicitation/create", form(json!({}))).await;
+        inbox.decline(inbox.first().await.id).unwrap();
+        let result = call(&mut server, "tasks/result", named(&task)).await;
+        let looked = call(&mut server, "tasks/get", named(&task)).await;
+        if on_decline == OnDecline::Completes {
+            assert_eq!(result["result"]["action"], "decline");
+            assert_eq!(looked["result"]["status"], "completed");
+        } else {
+            assert_eq!(result["error"]["code"], -1);
+            assert_eq!(looked["result"]["status"], "failed");
+        }
+        let task = made(&mut server, "sampling/createMessage", sample(json!({}))).await;
+        inbox.decline(inbox.first().await.id).unwrap();
+        let result = call(&mut server, "tasks/result", named(&task)).await;
+        // V1-RES-13, S0-53.
+        assert_eq!(
+            result["error"],
+            json!({ "code": -1, "message": "User declined sampling request" })
+        );
+        let looked = call(&mut server, "tasks/get", named(&task)).await;
+        assert_eq!(looked["result"]["status"], "failed");
+        assert_eq!(
+            looked["result"]["statusMessage"],
+            "User declined sampling request"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_task_dismisses_its_question_and_stays_cancelled() {
+    // S0-35, S0-39, S0-59 to S0-64, S0-89, S0-90, S0-95, S1-45.
+    let (_client, mut server, inbox) = hosting(ReceiverOptions::default()).await;
+    let task = made(&mut server, "elicitation/create", form(json!({}))).await;
+    let item = inbox.first().await;
+    let mut news = inbox.news();
+    server.ask("wait", "tasks/result", named(&task)).await;
+    let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
+    assert_eq!(cancelled["result"]["status"], "cancelled");
+    assert_eq!(
+        cancelled["result"]["statusMessage"],
+        "Task cancelled by server"
+    );
+    assert_eq!(server.answer("wait").await["error"]["code"], -32603);
+    while news.recv().await != Ok(InboxEvent::Gone(item.id)) {}
+    // S1-49: a late answer changes nothing.
+    assert!(inbox.decline(item.id).is_err());
+    assert_eq!(
+        call(&mut server, "tasks/cancel", named(&task)).await["error"]["code"],
+        -32602
+    );
+    loop {
+        if server.told(STATUS).await["params"]["status"] == "cancelled" {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_not_found() {
+    // S0-54, S0-55, S1-54, V1-ERR-1, V1-ERR-2, V1-META-3.
+    let (_client, mut server, _inbox) = hosting(ReceiverOptions::default()).await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        for params in [json!({ "taskId": "x" }), json!({ "taskId": 7 }), json!({})] {
+            assert_eq!(
+                call(&mut server, method, params).await["error"]["code"],
+                -32602,
+                "{method}"
+            );
+        }
+    }
+    assert_eq!(
+        call(&mut server, "tasks/list", json!({ "cursor": "x" })).await["error"]["code"],
+        -32602
+    );
+    let odd = call(&mut server, "elicitation/create", form(json!("soon"))).await;
+    assert_eq!(odd["error"]["code"], -32602);
+}
+
+#[tokio::test]
+async fn tasks_are_listed_on_pages_and_ids_are_never_the_same() {
+    // S0-28, S0-34, S0-86, S0-82, V1-LIST-2, V1-RM-1.
+    let options = ReceiverOptions {
+        open: 150,
+        ..ReceiverOptions::default()
+    };
+    let (_client, mut server, _inbox) = hosting(options).await;
+    let mut made_ids = std::collections::BTreeSet::new();
+    for _ in 0..150 {
+        let task = made(&mut server, "elicitation/create", form(json!({}))).await;
+        made_ids.insert(task["taskId"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(made_ids.len(), 150);
+    let one_more = call(&mut server, "elicitation/create", form(json!({}))).await;
+    assert_eq!(one_more["error"]["code"], -32603);
+    let mut listed = std::collections::BTreeSet::new();
+    server
+        .write(json!({ "jsonrpc": "2.0", "id": "list", "method": "tasks/list" }))
+        .await;
+    let mut page = server.answer("list").await;
+    loop {
+        for task in page["result"]["tasks"].as_array().unwrap() {
+            listed.insert(task["taskId"].as_str().unwrap().to_owned());
+        }
+        let Some(cursor) = page["result"].get("nextCursor").cloned() else {
+            break;
+        };
+        page = call(&mut server, "tasks/list", json!({ "cursor": cursor })).await;
+    }
+    assert_eq!(listed, made_ids);
+}
+
+#[tokio::test]
+async fn an_expired_task_is_gone_and_whoever_waited_is_told() {
+    // S0-38, S0-66, S0-91, S1-19, S1-25, S1-67, A1-23.
+    let chosen = ReceiverTtl::Chosen(Arc::new(|| 150));
+    let options = ReceiverOptions {
+        ttl: chosen,
+        ..ReceiverOptions::default()
+    };
+    let (_client, mut server, inbox) = hosting(options).await;
+    let task = made(
+        &mut server,
+        "elicitation/create",
+        form(json!({ "ttl": null })),
+    )
+    .await;
+    assert_eq!(task["ttl"], 150);
+    let item = inbox.first().await;
+    let mut news = inbox.news();
+    server.ask("wait", "tasks/result", named(&task)).await;
+    assert_eq!(server.answer("wait").await["error"]["code"], -32602);
+    while news.recv().await != Ok(InboxEvent::Gone(item.id)) {}
+    assert_eq!(
+        call(&mut server, "tasks/get", named(&task)).await["error"]["code"],
+        -32602
+    );
+    // S0-47: a wish is granted up to the limit.
+    let task = made(
+        &mut server,
+        "elicitation/create",
+        form(json!({ "ttl": 1e15 })),
+    )
+    .await;
+    assert_eq!(task["ttl"], 3_600_000);
+}
+
+#[tokio::test]
+async fn no_server_reaches_the_tasks_of_another_and_the_end_of_a_connection_ends_its_own() {
+    // S0-19, S0-41, S1-11, S1-27, S1-58.
+    let (_one, mut first, inbox) = hosting(ReceiverOptions::default()).await;
+    let (_two, mut second, _) = hosting(ReceiverOptions::default()).await;
+    let task = made(&mut first, "elicitation/create", form(json!({}))).await;
+    let item = inbox.first().await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        assert_eq!(
+            call(&mut second, method, named(&task)).await["error"]["code"],
+            -32602
+        );
+    }
+    assert_eq!(
+        call(&mut second, "tasks/list", json!({})).await["result"]["tasks"],
+        json!([])
+    );
+    let mut news = inbox.news();
+    drop(first);
+    while news.recv().await != Ok(InboxEvent::Gone(item.id)) {}
+}
+
+#[tokio::test]
+async fn a_task_can_stay_working_while_its_person_is_asked() {
+    // S0-13, A1-13.
+    let options = ReceiverOptions {
+        while_asking: WhileAsking::Working,
+        ..ReceiverOptions::default()
+    };
+    let (_client, mut server, inbox) = hosting(options).await;
+    let task = made(&mut server, "sampling/createMessage", sample(json!({}))).await;
+    let told = server.told(STATUS).await;
+    assert_eq!(told["params"]["status"], "working");
+    assert_eq!(told["params"]["statusMessage"], "Awaiting user approval");
+    inbox.cancel(inbox.first().await.id).unwrap();
+    assert_eq!(
+        call(&mut server, "tasks/result", named(&task)).await["error"]["code"],
+        -1
+    );
+}
+
+#[tokio::test]
+async fn without_a_wish_nothing_changes() {
+    // S1-13, S0-21, S0-22.
+    let (_client, mut server, inbox) = hosting(ReceiverOptions::default()).await;
+    server
+        .ask("q", "elicitation/create", form(Value::Null))
+        .await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    assert_eq!(
+        server.answer("q").await["result"],
+        json!({ "action": "decline" })
+    );
+    assert_eq!(
+        call(&mut server, "tasks/list", json!({})).await["result"]["tasks"],
+        json!([])
+    );
+}
