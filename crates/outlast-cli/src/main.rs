@@ -1,9 +1,16 @@
 //! The `outlast` command: data to stdout, talk to stderr, a next step after each error.
 
 mod args;
+mod call;
+mod connect;
 mod demo;
+mod doctor;
 mod exit;
+mod person;
 mod place;
+mod remote;
+mod sessions;
+mod target;
 mod tasks;
 
 use std::process::ExitCode;
@@ -24,7 +31,13 @@ fn main() -> ExitCode {
     let done = runtime.block_on(async {
         match args.command {
             Command::Demo(demo) => demo::run(demo).await,
-            Command::Tasks(tasks) => tasks::run(tasks),
+            Command::Call(call) => call::run(call).await,
+            Command::Tasks(tasks) => tasks::run(tasks).await,
+            Command::Doctor(doctor) => doctor::run(doctor).await,
+            Command::ExitCodes => {
+                println!("{}", args::EXIT_CODES);
+                Ok(())
+            }
         }
     });
     // What still runs belongs to tasks that the next start settles.

@@ -6,9 +6,7 @@ use outlast::store::StoreUrl;
 
 /// The store of `outlast demo`: a file in the data directory of the platform.
 pub(crate) fn demo_store() -> std::io::Result<StoreUrl> {
-    let folder = data_folder();
-    std::fs::create_dir_all(&folder)?;
-    Ok(StoreUrl::Sqlite(folder.join("demo.db")))
+    Ok(StoreUrl::Sqlite(data_folder()?.join("demo.db")))
 }
 
 /// The text that names `url` on a command line.
@@ -19,12 +17,15 @@ pub(crate) fn shown(url: &StoreUrl) -> String {
     }
 }
 
-fn data_folder() -> PathBuf {
+/// Our folder in the data directory of the platform.
+pub(crate) fn data_folder() -> std::io::Result<PathBuf> {
     let home = || std::env::home_dir().unwrap_or_else(std::env::temp_dir);
     let base = match std::env::var_os("XDG_DATA_HOME").filter(|set| !set.is_empty()) {
         Some(set) => PathBuf::from(set),
         None if cfg!(target_os = "macos") => home().join("Library/Application Support"),
         None => home().join(".local/share"),
     };
-    base.join("outlast")
+    let folder = base.join("outlast");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
 }

@@ -80,7 +80,7 @@ fn errors_name_the_next_step_and_have_their_own_exit_codes() {
             3,
             "outlast tasks list",
         ),
-        (vec!["tasks", "get", "nonsense"], 2, "not a task id"),
+        (vec!["tasks", "get", "nonsense"], 2, "is no task of a store"),
         (vec!["tasks", "list", "--limit", "many"], 2, "--limit"),
     ] {
         let failed = run(&args, &store);

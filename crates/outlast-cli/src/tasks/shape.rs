@@ -50,6 +50,17 @@ pub(super) fn print_table(tasks: &[Task], now: Timestamp) {
     }
 }
 
+/// One line about a task.
+pub(super) fn line(task: &Task) -> String {
+    let id = task.id.text();
+    let status = v1::status(task.view(&id).phase);
+    let message = task
+        .message
+        .as_deref()
+        .map(|message| format!("  {message}"));
+    format!("{}  {status}{}", task.id, message.unwrap_or_default())
+}
+
 /// All about one task, for people.
 pub(super) fn print_one(task: &Task) {
     let id = task.id.text();

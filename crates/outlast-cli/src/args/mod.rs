@@ -1,0 +1,63 @@
+//! What can be typed.
+
+mod call;
+mod tasks;
+
+use clap::{Parser, Subcommand};
+use outlast::store::StoreUrl;
+
+pub(crate) use call::{Answering, Call, Doctor, Reach};
+pub(crate) use tasks::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
+
+/// MCP tasks that outlast the connection, the process and the machine.
+#[derive(Debug, Parser)]
+#[command(name = "outlast", version, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run sample tools as durable tasks. Kill it at any time and run it again: no finished result is lost.
+    Demo(Demo),
+    /// Call a tool of any MCP server, as a task where that is possible.
+    Call(Call),
+    /// Look at tasks, in a store or at a server; watch, cancel and answer them there.
+    Tasks(Tasks),
+    /// Say what a server is and can do, and what is odd about it.
+    Doctor(Doctor),
+    /// What each exit code means: `outlast help exit-codes`.
+    #[command(name = "exit-codes", hide = true, long_about = EXIT_CODES)]
+    ExitCodes,
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Demo {
+    /// Where tasks live: `sqlite:PATH` or `memory:` [default: a file in your data directory].
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<StoreUrl>,
+    /// Serve the sample tools over Streamable HTTP instead of running them here, such as at 127.0.0.1:8040.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<std::net::SocketAddr>,
+    /// How many rounds of sample tasks to run.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(crate) rounds: u32,
+    /// How long one step of a sample tool takes.
+    #[arg(long, default_value_t = 1000, value_name = "MS")]
+    pub(crate) step_ms: u64,
+}
+
+/// One place for the table; `exit.rs` has the same numbers.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed for a reason that is told
+  2  wrong usage: an option, an argument of a tool, a configuration file
+  3  no such task
+  4  the task has no result (yet)
+  5  the store cannot be used
+  6  the server cannot be reached, or did not answer sensibly
+  7  the tool answered with an error
+  8  the call was cancelled
+  9  the outcome is unknown: the task expired, or the server lost it";

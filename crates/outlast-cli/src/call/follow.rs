@@ -1,0 +1,113 @@
+//! Stays with a call until it is over or left: shows how it stands, asks what its server asks, hears Ctrl-C.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use outlast::back::{Execution, Unsettled, Updates};
+use outlast::engine::Outcome;
+
+use super::status::StatusLine;
+use crate::person::{Lines, Person};
+
+/// How following ended.
+pub(crate) enum End {
+    Settled(Result<Outcome, Unsettled>),
+    /// The task goes on without us.
+    Left(String),
+}
+
+/// What Ctrl-C means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Interrupt {
+    /// The person is asked, if there is one; nothing is lost if not.
+    Ask,
+    /// We only watch, and leave.
+    Leave,
+}
+
+/// What a person who pressed Ctrl-C wants.
+enum Wish {
+    Cancel,
+    Leave,
+    GoOn,
+}
+
+/// Follows `execution` to its end.
+pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Interrupt) -> End {
+    let lines = Lines::default();
+    let status = RefCell::new(StatusLine::new());
+    let mut updates = execution.updates();
+    loop {
+        let interrupted = tokio::select! {
+            () = shown(&execution, &mut updates, &status) => false,
+            () = person.attend(&lines, |asking| status.borrow_mut().give_way(asking)) => false,
+            _ = tokio::signal::ctrl_c() => true,
+        };
+        status.borrow_mut().give_way(true);
+        if !interrupted {
+            return End::Settled(execution.settle().await);
+        }
+        let task = execution.view().task.map(|task| task.id);
+        let wish = match (&task, interrupt, person) {
+            // Nobody could ever fetch the result of a plain call.
+            (None, ..) => Wish::Cancel,
+            (Some(_), Interrupt::Ask, Person::There(_)) => asked(&lines).await,
+            (Some(_), ..) => Wish::Leave,
+        };
+        match (wish, task) {
+            (Wish::Leave, Some(task)) => {
+                execution.detach().await;
+                return End::Left(task);
+            }
+            (Wish::GoOn, _) => {}
+            (Wish::Cancel | Wish::Leave, _) => {
+                if let Err(error) = execution.cancel().await {
+                    eprintln!("{error}");
+                }
+            }
+        }
+        status.borrow_mut().give_way(false);
+    }
+}
+
+/// Asks what Ctrl-C meant; pressed again, it means to leave.
+async fn asked(lines: &Lines) -> Wish {
+    let question = "\n[c]ancel the task, [d]etach and let it go on, or [s]tay?";
+    tokio::select! {
+        choice = lines.choose(question, &["c", "d", "s"]) => match choice {
+            Some("c") => Wish::Cancel,
+            Some("s") => Wish::GoOn,
+            _ => Wish::Leave,
+        },
+        _ = tokio::signal::ctrl_c() => Wish::Leave,
+    }
+}
+
+/// Shows how the call stands until it is over.
+async fn shown(execution: &Execution, updates: &mut Updates, status: &RefCell<StatusLine>) {
+    loop {
+        let view = execution.view();
+        if view.ended.is_some() {
+            return;
+        }
+        status.borrow_mut().show(&view);
+        let alive = status.borrow().is_alive();
+        let beat = async {
+            match alive {
+                true => tokio::time::sleep(BEAT).await,
+                false => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            news = updates.next() => {
+                if news.is_none() {
+                    return;
+                }
+            }
+            () = beat => {}
+        }
+    }
+}
+
+/// How often a line on a terminal moves.
+const BEAT: Duration = Duration::from_millis(120);

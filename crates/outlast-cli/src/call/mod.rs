@@ -1,0 +1,117 @@
+//! `outlast call`: a tool of any server, as a task where that is possible.
+
+mod arguments;
+mod follow;
+pub(crate) mod print;
+mod status;
+
+use outlast::back::{Client, Preference};
+use outlast::wire::Raw;
+use serde_json::{Map, Value, json};
+
+use crate::args::Call;
+use crate::connect::{Connected, connect};
+use crate::exit::Failure;
+use crate::person::Person;
+use crate::target;
+
+pub(crate) use follow::{End, Interrupt, follow};
+
+pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
+    let mut words = std::mem::take(&mut call.words);
+    let server = target::take(&call.reach, &mut words)?;
+    let (Some(server), false) = (server, words.is_empty()) else {
+        return Err(Failure::Usage(
+            "which tool?\n  next: `outlast doctor` with the same target lists the tools".into(),
+        ));
+    };
+    let (tool, words) = (words.remove(0), words);
+    let person = Person::find(call.answering);
+    let target = server.name.clone();
+    let connected = connect(server, person.host()).await?;
+    let done = make(&connected, &call, &target, &tool, &words, &person).await;
+    connected.close().await;
+    done
+}
+
+async fn make(
+    connected: &Connected,
+    call: &Call,
+    target: &str,
+    tool: &str,
+    words: &[String],
+    person: &Person,
+) -> Result<(), Failure> {
+    let client = &connected.client;
+    let schema = schema_of(client, tool).await?;
+    let given = given(call.args.as_deref())?;
+    let arguments = arguments::read(&schema, words, given);
+    let arguments = arguments.map_err(|wrong| Failure::Usage(wrong.to_string()))?;
+    let arguments = Raw::encode(&arguments).map_err(std::io::Error::from)?;
+    let preference = match (call.task || call.detach, call.no_task) {
+        (true, _) => Preference::Require,
+        (_, true) => Preference::Forbid,
+        _ => Preference::Prefer,
+    };
+    let mut made = client.call_tool(tool, Some(arguments)).task(preference);
+    if let Some(ttl) = call.ttl {
+        made = made.ttl(ttl);
+    }
+    let execution = made.await?;
+    if call.detach && execution.task().await.is_some() {
+        let task = execution.detach().await.unwrap_or_default();
+        connected.come_back_later();
+        left(target, &task, call.json);
+        return Ok(());
+    }
+    match follow(execution, person, Interrupt::Ask).await {
+        End::Settled(outcome) => print::outcome(&outcome?, call.json),
+        End::Left(task) => {
+            connected.come_back_later();
+            left(target, &task, call.json);
+            Ok(())
+        }
+    }
+}
+
+/// Says that a task goes on without us.
+fn left(target: &str, task: &str, as_json: bool) {
+    match as_json {
+        true => println!("{}", json!({ "target": target, "taskId": task })),
+        false => println!("{task}"),
+    }
+    eprintln!(
+        "The task goes on at the server.\n  next: `outlast tasks result {target} {task}` waits for its result"
+    );
+}
+
+/// The schema of the tool's arguments.
+async fn schema_of(client: &Client, tool: &str) -> Result<Value, Failure> {
+    let tools = client.tools().await?;
+    let Some(found) = tools.iter().find(|info| &*info.name == tool) else {
+        let names: Vec<_> = tools.iter().map(|info| &*info.name).collect();
+        return Err(Failure::Usage(format!(
+            "the server has no tool {tool}\n  next: call one of: {}",
+            names.join(", ")
+        )));
+    };
+    let raw: Value = found.raw.open().unwrap_or_default();
+    Ok(raw["inputSchema"].clone())
+}
+
+/// The arguments that were given as one JSON object.
+fn given(args: Option<&str>) -> Result<Map<String, Value>, Failure> {
+    let Some(text) = args else {
+        return Ok(Map::new());
+    };
+    let text = match text.strip_prefix('@') {
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("--args: {path}: {error}")))?,
+        None => text.to_owned(),
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::Usage(format!(
+            "--args is not a JSON object: {error}\n  next: write it as '{{\"name\": \"value\"}}', or use NAME=VALUE"
+        ))
+    })
+}

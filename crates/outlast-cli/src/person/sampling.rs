@@ -1,0 +1,68 @@
+//! A sampling request, shown to the person, who approves it by answering in place of a model or says no.
+
+use serde_json::{Value, json};
+
+use super::Reply;
+use super::lines::Lines;
+
+/// Shows the request and lets the person answer it.
+pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
+    if let Some(system) = params["systemPrompt"].as_str() {
+        eprintln!("  system: {system}");
+    }
+    for message in params["messages"].as_array().into_iter().flatten() {
+        let role = message["role"].as_str().unwrap_or("?");
+        eprintln!("  {role}: {}", shown(&message["content"]));
+    }
+    for tool in params["tools"].as_array().into_iter().flatten() {
+        eprintln!("  (with tool {})", tool["name"].as_str().unwrap_or("?"));
+    }
+    match lines
+        .choose(
+            "[y]es, answer in place of the model; [d]ecline",
+            &["y", "d"],
+        )
+        .await
+    {
+        Some("y") => {}
+        Some(_) => return Reply::Decline,
+        None => return Reply::Cancel,
+    }
+    eprintln!("  your answer, in one line:");
+    match lines.next().await {
+        Some(text) => Reply::Respond(json!({
+            "role": "assistant",
+            "content": { "type": "text", "text": text },
+            "model": "a person at a terminal",
+            "stopReason": "endTurn",
+        })),
+        None => Reply::Cancel,
+    }
+}
+
+/// The text of a message; of other content, its kind.
+fn shown(content: &Value) -> String {
+    let one = |content: &Value| match content["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => format!("[{}]", content["type"].as_str().unwrap_or("content")),
+    };
+    match content.as_array() {
+        Some(several) => several.iter().map(one).collect::<Vec<_>>().join(" "),
+        None => one(content),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_shown_whatever_it_holds() {
+        assert_eq!(shown(&json!({ "type": "text", "text": "hi" })), "hi");
+        assert_eq!(
+            shown(&json!([{ "type": "text", "text": "hi" }, { "type": "image" }])),
+            "hi [image]"
+        );
+        assert_eq!(shown(&json!(7)), "[content]");
+    }
+}

@@ -1,0 +1,103 @@
+//! `outlast tasks answer`: comes to a task that waits for input, answers, and leaves again.
+
+use std::time::Duration;
+
+use outlast::back::{Client, Execution, Inbox, Item, Reference};
+use outlast::engine::Accepts;
+use outlast::wire::{Raw, Status};
+
+use super::found;
+use crate::connect::connect;
+use crate::exit::Failure;
+use crate::person::{self, Lines};
+use crate::target::Named;
+
+/// What is answered.
+pub(crate) enum Given {
+    Result(Raw),
+    Decline,
+    /// Whatever the person at the terminal says.
+    Ask,
+}
+
+/// Answers the questions of a task until it goes on.
+pub(crate) async fn answer(server: Named, id: &str, given: &Given) -> Result<(), Failure> {
+    let endpoint = server.target.endpoint();
+    let inbox = Inbox::new(Accepts::all());
+    let connected = connect(server, Some(std::sync::Arc::new(inbox.clone()))).await?;
+    let done = answer_all(&connected.client, endpoint, id, given, &inbox).await;
+    connected.close().await;
+    done
+}
+
+async fn answer_all(
+    client: &Client,
+    endpoint: String,
+    id: &str,
+    given: &Given,
+    inbox: &Inbox,
+) -> Result<(), Failure> {
+    let task = found(id, client.get_task(id).await)?;
+    if task.status != Status::InputRequired {
+        return Err(Failure::NothingAsked(id.into(), task.status.to_string()));
+    }
+    let Ok(execution) = client.resume(Reference::known_by_id(endpoint, id)) else {
+        return Ok(());
+    };
+    let lines = Lines::default();
+    loop {
+        let item = tokio::select! {
+            item = inbox.first() => Some(item),
+            () = goes_on(&execution) => None,
+            () = tokio::time::sleep(PATIENCE) => return Err(Failure::NothingCame(id.into())),
+        };
+        match item {
+            Some(item) => settle(inbox, &item, given, &lines).await,
+            None => break,
+        }
+        // It waits for more, or goes on.
+        let _ = tokio::time::timeout(PATIENCE, async {
+            tokio::select! {
+                _ = inbox.first() => {}
+                () = goes_on(&execution) => {}
+            }
+        })
+        .await;
+    }
+    execution.detach().await;
+    eprintln!("answered; task {id} goes on");
+    Ok(())
+}
+
+async fn settle(inbox: &Inbox, item: &Item, given: &Given, lines: &Lines) {
+    let told = match given {
+        Given::Result(result) => inbox.respond(item.id, result.clone()),
+        Given::Decline => inbox.decline(item.id),
+        Given::Ask => return person::answer(inbox, item, lines).await,
+    };
+    if let Err(late) = told {
+        eprintln!("{late}");
+    }
+}
+
+/// Resolves when the task waits for nothing any more.
+async fn goes_on(execution: &Execution) {
+    let mut updates = execution.updates();
+    loop {
+        let view = execution.view();
+        let waits = |status| status == Status::InputRequired;
+        if view.ended.is_some()
+            || view
+                .task
+                .is_some_and(|task| !waits(task.status) && task.updated.is_some())
+        {
+            return;
+        }
+        if updates.next().await.is_none() {
+            return;
+        }
+    }
+}
+
+/// How long a question may take to arrive.
+const PATIENCE: Duration = Duration::from_secs(15);

@@ -1,0 +1,143 @@
+//! `outlast tasks … TARGET`: tasks at a server.
+
+mod answer;
+mod shape;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outlast::back::{Client, Fault, Reference};
+use outlast::wire::{PeerTask, codes};
+
+use crate::call::{End, Interrupt, follow, print};
+use crate::connect::connect;
+use crate::exit::Failure;
+use crate::person::Person;
+use crate::target::Named;
+
+pub(crate) use answer::{Given, answer};
+
+pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), Failure> {
+    with(server, async |client| {
+        let mut tasks = client.list_tasks().await?;
+        tasks.truncate(limit);
+        match json {
+            true => println!("{}", shape::list(&tasks)),
+            false => shape::print_table(&tasks),
+        }
+        Ok(())
+    })
+    .await
+}
+
+pub(crate) async fn get(server: Named, id: &str, json: bool) -> Result<(), Failure> {
+    with(server, async |client| {
+        let task = found(id, client.get_task(id).await)?;
+        match json {
+            true => println!("{}", shape::one(&task)),
+            false => shape::print_one(&task),
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Waits for the end, and prints what came out as it stands.
+pub(crate) async fn result(server: Named, id: &str) -> Result<(), Failure> {
+    let person = Person::Away;
+    attached(server, id, &person, true).await
+}
+
+pub(crate) async fn cancel(server: Named, id: &str, json: bool) -> Result<(), Failure> {
+    with(server, async |client| {
+        let task = found(id, client.cancel_task(id).await)?;
+        match json {
+            true => println!("{}", shape::one(&task)),
+            false => println!("{}", task.status),
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// Follows one task to its end.
+pub(crate) async fn watch(
+    server: Named,
+    id: &str,
+    person: &Person,
+    json: bool,
+) -> Result<(), Failure> {
+    attached(server, id, person, json).await
+}
+
+/// Tells every change to any of our tasks until Ctrl-C.
+pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> {
+    with(server, async |client| {
+        let mut known = BTreeMap::new();
+        loop {
+            for task in client.list_tasks().await?.into_iter().rev() {
+                let state = (task.status, task.message.clone());
+                if known.insert(task.id.clone(), state.clone()) != Some(state) {
+                    match json {
+                        true => println!("{}", shape::one(&task)),
+                        false => println!("{}", shape::line(&task)),
+                    }
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                _ = tokio::signal::ctrl_c() => return Ok(()),
+            }
+        }
+    })
+    .await
+}
+
+/// Goes on with a task that somebody began.
+async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Result<(), Failure> {
+    let (endpoint, target) = (server.target.endpoint(), server.name.clone());
+    let connected = connect(server, person.host()).await?;
+    let client = &connected.client;
+    let done = async {
+        found(id, client.get_task(id).await)?;
+        let reference = Reference::known_by_id(endpoint, id);
+        let Ok(execution) = client.resume(reference) else {
+            // This program has just begun.
+            return Ok(());
+        };
+        match follow(execution, person, Interrupt::Leave).await {
+            End::Settled(outcome) => print::outcome(&outcome?, json),
+            End::Left(task) => {
+                eprintln!(
+                    "Task {task} goes on.\n  next: `outlast tasks result {target} {task}` waits for its result"
+                );
+                Ok(())
+            }
+        }
+    };
+    let done = done.await;
+    connected.close().await;
+    done
+}
+
+/// Does something with a connection on which nobody answers questions, and closes it.
+async fn with(
+    server: Named,
+    work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let connected = connect(server, None).await?;
+    let done = work(&connected.client).await;
+    connected.close().await;
+    done
+}
+
+/// A task, or that the server has none of that name.
+fn found(id: &str, answer: Result<PeerTask, Fault>) -> Result<PeerTask, Failure> {
+    answer.map_err(|fault| match fault.code() {
+        Some(codes::INVALID_PARAMS) => Failure::NoTaskThere(id.to_owned()),
+        _ => fault.into(),
+    })
+}
+
+/// How often all tasks are looked at.
+const LOOK: Duration = Duration::from_secs(2);

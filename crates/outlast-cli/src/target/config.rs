@@ -1,0 +1,198 @@
+//! The configuration file that people already have: `mcpServers`, or `servers` as VS Code writes it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::jsonc;
+use crate::exit::Failure;
+
+/// The servers of one file.
+#[derive(Debug)]
+pub(super) struct Config {
+    path: PathBuf,
+    servers: BTreeMap<String, Server>,
+}
+
+/// Where a server is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Http {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+    Command {
+        program: String,
+        args: Vec<String>,
+        env: BTreeMap<String, String>,
+        directory: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+struct File {
+    #[serde(default, alias = "mcpServers")]
+    servers: BTreeMap<String, Server>,
+}
+
+/// What hosts write there; what they write besides is theirs.
+#[derive(Debug, Deserialize)]
+struct Server {
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    cwd: Option<PathBuf>,
+}
+
+impl Config {
+    /// The file at `path`, or the first that is there of those that hosts use.
+    pub(super) fn find(path: Option<&Path>) -> Result<Self, Failure> {
+        let path = match path {
+            Some(path) => path,
+            None => USUAL.iter().map(Path::new).find(|path| path.is_file()).ok_or_else(|| {
+                Failure::Usage(format!(
+                    "there is no configuration file here ({})\n  next: name one with --config, or name a URL",
+                    USUAL.join(", ")
+                ))
+            })?,
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::Usage(format!(
+                "{}: {error}\n  next: check the path after --config",
+                path.display()
+            ))
+        })?;
+        let file: File = serde_json::from_str(&jsonc::plain(&text)).map_err(|error| {
+            Failure::Usage(format!(
+                "{}: {error}\n  next: mend the file",
+                path.display()
+            ))
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            servers: file.servers,
+        })
+    }
+
+    /// Where the server of that name is.
+    pub(super) fn place(&self, name: &str) -> Result<Place, Failure> {
+        let wrong = |what: String| {
+            Failure::Usage(format!("{}: server {name}: {what}", self.path.display()))
+        };
+        let Some(server) = self.servers.get(name) else {
+            let known: Vec<_> = self.servers.keys().map(String::as_str).collect();
+            return Err(Failure::Usage(format!(
+                "{} has no server {name}\n  next: name one of: {}",
+                self.path.display(),
+                known.join(", ")
+            )));
+        };
+        let fill = |text: &str| filled(text).map_err(&wrong);
+        let fill_all = |map: &BTreeMap<String, String>| {
+            map.iter()
+                .map(|(name, value)| Ok((name.clone(), fill(value)?)))
+                .collect::<Result<BTreeMap<_, _>, Failure>>()
+        };
+        match (&server.url, &server.command) {
+            (Some(url), None) => Ok(Place::Http {
+                url: fill(url)?,
+                headers: fill_all(&server.headers)?.into_iter().collect(),
+            }),
+            (None, Some(program)) => Ok(Place::Command {
+                program: fill(program)?,
+                args: server
+                    .args
+                    .iter()
+                    .map(|arg| fill(arg))
+                    .collect::<Result<_, _>>()?,
+                env: fill_all(&server.env)?,
+                directory: server.cwd.clone(),
+            }),
+            _ => Err(wrong("it needs either `url` or `command`".into())),
+        }
+    }
+}
+
+/// `text` with `${env:NAME}` and `${NAME}` replaced by the environment.
+fn filled(text: &str) -> Result<String, String> {
+    let mut done = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (name, left) = after
+            .split_once('}')
+            .ok_or_else(|| format!("`{text}` opens `${{` and does not close it"))?;
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let value = std::env::var(name).map_err(|_| {
+            format!(
+                "the environment variable {name} is not set\n  next: set it, or write the value"
+            )
+        })?;
+        done.push_str(before);
+        done.push_str(&value);
+        rest = left;
+    }
+    done.push_str(rest);
+    Ok(done)
+}
+
+/// Where hosts keep it.
+const USUAL: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let file: File = serde_json::from_str(&jsonc::plain(text)).unwrap();
+        Config {
+            path: "mcp.json".into(),
+            servers: file.servers,
+        }
+    }
+
+    #[test]
+    fn both_spellings_and_both_kinds_of_server_are_read() {
+        let config = config(
+            r#"{ // what hosts write
+                "mcpServers": {
+                    "files": { "command": "npx", "args": ["-y", "x"], "env": { "A": "${env:CARGO_PKG_NAME}" } },
+                    "web": { "type": "http", "url": "https://example.org/mcp", "headers": { "X-Key": "1" }, },
+                },
+            }"#,
+        );
+        let Place::Command {
+            program, args, env, ..
+        } = config.place("files").unwrap()
+        else {
+            panic!("a command");
+        };
+        assert_eq!(
+            (program.as_str(), args.len(), env["A"].as_str()),
+            ("npx", 2, "outlast-cli")
+        );
+        let Place::Http { url, headers } = config.place("web").unwrap() else {
+            panic!("a URL");
+        };
+        assert_eq!(
+            (url.as_str(), headers.len()),
+            ("https://example.org/mcp", 1)
+        );
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let config = config(
+            r#"{ "servers": { "a": { "command": "${OUTLAST_NO_SUCH_VARIABLE}" }, "b": {} } }"#,
+        );
+        let told = |name: &str| config.place(name).unwrap_err().to_string();
+        assert!(told("a").contains("OUTLAST_NO_SUCH_VARIABLE is not set"));
+        assert!(told("b").contains("`url` or `command`"));
+        assert!(told("c").contains("name one of: a, b"));
+    }
+}

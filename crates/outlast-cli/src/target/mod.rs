@@ -1,0 +1,111 @@
+//! Which server is meant: a URL, a name in a configuration file, or a command.
+
+mod config;
+mod jsonc;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use outlast::back::Target;
+use outlast::transport::child::ChildOptions;
+use outlast::transport::http_client::{HttpClientOptions, Session};
+
+use crate::args::Reach;
+use crate::exit::Failure;
+use crate::sessions;
+use config::{Config, Place};
+
+/// A server, and what we call it.
+pub(crate) struct Named {
+    pub(crate) name: String,
+    pub(crate) target: Target,
+    /// The session at a URL.
+    pub(crate) session: Option<(String, Session)>,
+}
+
+/// Takes the target off the front of `words`, unless a command stands in its place.
+pub(crate) fn take(reach: &Reach, words: &mut Vec<String>) -> Result<Option<Named>, Failure> {
+    if !reach.command.is_empty() {
+        return resolve(reach, None).map(Some);
+    }
+    match words.is_empty() {
+        true => Ok(None),
+        false => {
+            let word = words.remove(0);
+            resolve(reach, Some(&word)).map(Some)
+        }
+    }
+}
+
+/// The server that `word` or the command names.
+pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failure> {
+    match (&reach.command[..], word) {
+        ([program, args @ ..], None) => Ok(Named {
+            name: program.to_string_lossy().into_owned(),
+            target: Target::child(child(reach, program.clone(), args.to_vec())),
+            session: None,
+        }),
+        ([_, ..], Some(word)) => Err(Failure::Usage(format!(
+            "there is a target ({word}) and a command after `--`\n  next: leave one of them out"
+        ))),
+        ([], None) => Err(Failure::Usage(
+            "which server?\n  next: name a URL or a server of the configuration file, or put a command after `--`".into(),
+        )),
+        ([], Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
+            Ok(at_url(url, http(reach, url)))
+        }
+        ([], Some(name)) => {
+            let config = Config::find(reach.config.as_deref())?;
+            match config.place(name)? {
+                Place::Http { url, headers } => {
+                    let mut options = http(reach, &url);
+                    options.headers = headers;
+                    Ok(at_url(name, options))
+                }
+                Place::Command {
+                    program,
+                    args,
+                    env,
+                    directory,
+                } => {
+                    let args = args.into_iter().map(Into::into).collect();
+                    let mut options = child(reach, program.into(), args);
+                    let env = env.into_iter();
+                    options.env = env.map(|(name, value)| (name.into(), value.into())).collect();
+                    options.directory = directory;
+                    Ok(Named {
+                        name: name.to_owned(),
+                        target: Target::child(options),
+                        session: None,
+                    })
+                }
+            }
+        }
+    }
+}
+
+fn at_url(name: &str, options: HttpClientOptions) -> Named {
+    Named {
+        name: name.to_owned(),
+        session: Some((options.url.clone(), options.session.clone())),
+        target: Target::http(options),
+    }
+}
+
+fn child(reach: &Reach, program: OsString, args: Vec<OsString>) -> ChildOptions {
+    let mut options = ChildOptions::new(program).args(args);
+    if reach.verbose {
+        options.stderr = Some(Arc::new(|line| eprintln!("server: {line}")));
+    }
+    options
+}
+
+fn http(reach: &Reach, url: &str) -> HttpClientOptions {
+    let mut options = HttpClientOptions::new(url);
+    options.session = sessions::at(url);
+    options.bearer = reach
+        .token
+        .clone()
+        .or_else(|| std::env::var("OUTLAST_TOKEN").ok());
+    options
+}

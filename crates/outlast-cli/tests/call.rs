@@ -1,0 +1,339 @@
+//! `outlast call`, `outlast tasks … TARGET` and `outlast doctor` against a server that runs in another process.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The demo as a server, with a home of its own for those who call it.
+struct Server {
+    child: Child,
+    url: String,
+    home: TempDir,
+}
+
+/// What a command said.
+struct Said {
+    out: String,
+    err: String,
+    code: Option<i32>,
+}
+
+impl Server {
+    fn start() -> Self {
+        let home = TempDir::new().expect("a folder");
+        let mut child = outlast(home.path())
+            .args([
+                "demo",
+                "--http",
+                "127.0.0.1:0",
+                "--store",
+                "memory:",
+                "--step-ms",
+                "20",
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the demo starts");
+        let mut url = String::new();
+        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+        said.read_line(&mut url).expect("the URL is printed");
+        Self {
+            child,
+            url: url.trim_end().to_owned(),
+            home,
+        }
+    }
+
+    /// Runs `outlast` with `words`; `{}` among them is our URL.
+    fn run(&self, words: &[&str]) -> Said {
+        self.run_with(words, None)
+    }
+
+    /// The same with a person who types `typed`.
+    fn run_with(&self, words: &[&str], typed: Option<&str>) -> Said {
+        let words = words.iter().map(|word| {
+            if *word == "{}" {
+                self.url.as_str()
+            } else {
+                word
+            }
+        });
+        let mut command = outlast(self.home.path());
+        command
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let stdin = if typed.is_some() {
+            Stdio::piped()
+        } else {
+            Stdio::null()
+        };
+        let mut child = command.stdin(stdin).spawn().expect("it starts");
+        if let (Some(typed), Some(mut stdin)) = (typed, child.stdin.take()) {
+            stdin.write_all(typed.as_bytes()).expect("it reads");
+        }
+        child.wait_with_output().expect("it ends").into()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Gone already is as good as ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Self {
+            out: text(output.stdout),
+            err: text(output.stderr),
+            code: output.status.code(),
+        }
+    }
+}
+
+impl Said {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|_| panic!("no JSON: {} {}", self.out, self.err))
+    }
+}
+
+fn outlast(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    command
+        .env("XDG_DATA_HOME", home)
+        .env_remove("OUTLAST_TOKEN")
+        .current_dir(home);
+    command
+}
+
+#[test]
+fn a_tool_is_called_as_a_task_and_its_result_printed() {
+    let server = Server::start();
+    let said = server.run(&["call", "{}", "countdown", "from=3"]);
+    assert_eq!(
+        (said.out.as_str(), said.code),
+        ("lift-off\n", Some(0)),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("working: task"), "{}", said.err);
+    assert!(said.err.contains("] 3/3"), "{}", said.err);
+    let said = server.run(&[
+        "call",
+        "--json",
+        "--no-task",
+        "{}",
+        "countdown",
+        "--args",
+        r#"{"from":1}"#,
+    ]);
+    assert_eq!(said.json()["content"][0]["text"], "lift-off");
+    assert!(!said.err.contains("task"), "{}", said.err);
+}
+
+#[test]
+fn an_error_of_the_tool_has_its_own_exit_code() {
+    let server = Server::start();
+    let said = server.run(&["call", "{}", "flaky"]);
+    assert_eq!(
+        (said.out.as_str(), said.code),
+        ("the weather service is down\n", Some(7))
+    );
+}
+
+#[test]
+fn what_is_wrong_is_told_with_a_next_step() {
+    let server = Server::start();
+    for (words, code, told) in [
+        (
+            &["call", "{}", "countdown", "from=x"][..],
+            2,
+            "argument from must be integer",
+        ),
+        (&["call", "{}", "countdown"], 2, "the tool needs from"),
+        (&["call", "{}", "nope"], 2, "the server has no tool nope"),
+        (&["call", "{}"], 2, "which tool?"),
+        (
+            &["call", "--no-task", "{}", "long_running_task", "duration=1"],
+            2,
+            "runs only as a task",
+        ),
+        (&["call", "some-name", "x"], 2, "no configuration file here"),
+        (
+            &["tasks", "get", "{}", "nope"],
+            3,
+            "the server has no task nope",
+        ),
+        (&["tasks", "cancel", "nope"], 2, "its server must be asked"),
+        (
+            &["doctor", "http://127.0.0.1:1/mcp"],
+            6,
+            "cannot be reached",
+        ),
+        (
+            &["doctor", "--", "/no/such/program"],
+            6,
+            "cannot be reached",
+        ),
+    ] {
+        let said = server.run(words);
+        assert_eq!(said.code, Some(code), "{words:?}: {}", said.err);
+        assert!(said.err.contains(told), "{words:?}: {}", said.err);
+        assert!(said.err.contains("next:"), "{words:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_task_is_left_found_again_watched_and_cancelled() {
+    let server = Server::start();
+    let left = server.run(&["call", "--detach", "{}", "countdown", "from=1000"]);
+    assert_eq!(left.code, Some(0), "{}", left.err);
+    let task = left.out.trim();
+    let got = server.run(&["tasks", "get", "--json", "{}", task]);
+    assert_eq!(got.json()["status"], "working");
+    let listed = server.run(&["tasks", "list", "--json", "{}"]);
+    assert_eq!(listed.json()[0]["taskId"], task);
+    let cancelled = server.run(&["tasks", "cancel", "{}", task]);
+    assert_eq!(
+        (cancelled.out.as_str(), cancelled.code),
+        ("cancelled\n", Some(0)),
+        "{}",
+        cancelled.err
+    );
+    let watched = server.run(&["tasks", "watch", "{}", task]);
+    assert_eq!(watched.code, Some(8), "{}", watched.err);
+    let again = server.run(&["tasks", "cancel", "{}", task]);
+    assert_eq!(again.code, Some(3), "{}", again.err);
+}
+
+#[test]
+fn the_result_of_a_task_that_was_left_is_waited_for() {
+    let server = Server::start();
+    let left = server
+        .run(&[
+            "call",
+            "--detach",
+            "--json",
+            "{}",
+            "research",
+            "topic=tides",
+        ])
+        .json();
+    let task = left["taskId"].as_str().expect("an id");
+    let said = server.run(&["tasks", "result", "{}", task]);
+    assert_eq!(
+        said.json()["content"][0]["text"],
+        "All that matters about tides."
+    );
+}
+
+#[test]
+fn a_person_answers_by_form_and_in_place_of_a_model() {
+    let server = Server::start();
+    let typed = Some("y\nmaybe\nyes\n");
+    let said = server.run_with(&["call", "--interactive", "{}", "confirm", "file=a"], typed);
+    assert!(
+        said.out.contains(r#""content":{"confirm":true}"#),
+        "{} {}",
+        said.out,
+        said.err
+    );
+    assert!(said.err.contains("type yes or no"), "{}", said.err);
+    let said = server.run_with(
+        &["call", "--interactive", "{}", "confirm", "file=a"],
+        Some("d\n"),
+    );
+    assert!(said.out.contains(r#""action":"decline""#), "{}", said.out);
+    // Nobody is there: the server is told so from the beginning.
+    let said = server.run(&["call", "{}", "confirm", "file=a"]);
+    assert_eq!(said.code, Some(7));
+    assert!(
+        said.out.contains("does not support form elicitation"),
+        "{}",
+        said.out
+    );
+}
+
+#[test]
+fn a_task_that_waits_is_answered_from_elsewhere() {
+    let server = Server::start();
+    // The person goes away as soon as the question is there.
+    let left = server.run(&[
+        "call",
+        "--detach",
+        "--interactive",
+        "{}",
+        "confirm",
+        "file=a",
+    ]);
+    let task = left.out.trim();
+    let waits = (0..200).any(|_| {
+        let got = server.run(&["tasks", "get", "--json", "{}", task]).json();
+        got["status"] == "input_required"
+    });
+    assert!(waits, "the task never asked");
+    // Who only looks does not answer, and takes no question away.
+    let got = server.run(&["tasks", "get", "--json", "{}", task]).json();
+    assert_eq!(got["status"], "input_required");
+    let answer = r#"{"action":"accept","content":{"confirm":false}}"#;
+    let said = server.run(&["tasks", "answer", "{}", task, "--with", answer]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let result = server.run(&["tasks", "result", "{}", task]);
+    assert!(
+        result.out.contains(r#"\"confirm\":false"#),
+        "{}",
+        result.out
+    );
+    let late = server.run(&["tasks", "answer", "{}", task, "--decline"]);
+    assert_eq!(late.code, Some(1), "{}", late.err);
+    assert!(late.err.contains("asks nothing now"), "{}", late.err);
+}
+
+#[test]
+fn a_name_in_a_configuration_file_is_a_target() {
+    let server = Server::start();
+    let config = format!(
+        "{{ // ours\n \"servers\": {{ \"demo\": {{ \"url\": \"{}\" }} }} }}",
+        server.url
+    );
+    std::fs::write(server.home.path().join("mcp.json"), config).expect("it is written");
+    let said = server.run(&["call", "demo", "countdown", "from=1"]);
+    assert_eq!(said.out, "lift-off\n", "{}", said.err);
+}
+
+#[test]
+fn the_doctor_tells_what_a_server_is() {
+    let server = Server::start();
+    let said = server.run(&["doctor", "{}"]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    for told in [
+        "server    outlast-demo",
+        "protocol  2025-11-25",
+        "tasks     V1: tools/call",
+        "task required  duration",
+    ] {
+        assert!(said.out.contains(told), "{told}: {}", said.out);
+    }
+    let json = server.run(&["doctor", "--json", "{}"]).json();
+    assert_eq!(json["serverInfo"]["name"], "outlast-demo");
+}
+
+#[test]
+fn exit_codes_are_documented() {
+    let server = Server::start();
+    let said = server.run(&["help", "exit-codes"]);
+    assert!(
+        said.out.contains("7  the tool answered with an error"),
+        "{}",
+        said.out
+    );
+}
