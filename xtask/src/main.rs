@@ -1,6 +1,7 @@
 //! Project chores: `cargo xtask help` lists them.
 
 mod bench;
+mod conformance;
 mod coverage;
 mod npm;
 mod part;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
         "schemas" => schemas::run(&args),
         "peers" => peers::run(&args),
         "coverage" => coverage::run(&args),
+        "conformance" => conformance::run(&args),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -38,12 +40,13 @@ fn main() -> ExitCode {
 }
 
 const HELP: &str = "\
-cargo xtask test              everything CI runs: format, lints, docs, tests, coverage, races, peers, schemas
-cargo xtask test PART...      only these parts (format lints docs tests coverage races peers schemas)
+cargo xtask test              everything CI runs: format, lints, docs, tests, coverage, races, peers, conformance, schemas
+cargo xtask test PART...      only these parts (format lints docs tests coverage races peers conformance schemas)
 cargo xtask soak --minutes N  load with kills for N minutes, checks every promise (default 5)
 cargo xtask bench engine      what the engine costs, beside the machine's limits and a peer (--quick, --out FILE)
 cargo xtask bench http-v1     what the HTTP server costs V1 clients, beside a bare endpoint and peers (--quick, --out FILE)
 cargo xtask peers             real clients that we did not write talk to the sample server
+cargo xtask conformance       the official suite against our fixtures, held against a strict list
 cargo xtask coverage          checks that every requirement in docs/coverage.md names a test that runs
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";

@@ -1,4 +1,5 @@
-//! Packages from npm, by name and version, unpacked once into `target/npm`.
+//! Packages from npm, by name and version: unpacked once into `target/npm`, or installed once for a peer into
+//! `target/peers`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,9 +33,49 @@ pub(crate) fn package(name: &str, version: &str) -> Result<PathBuf, String> {
     Ok(unpacked)
 }
 
+/// A folder with the files of `peers/NAME` and the packages that its `package.json` names.
+pub(crate) fn installed(name: &str) -> Result<PathBuf, String> {
+    let folder = root().join("target/peers").join(name);
+    let fresh = copy_changed(&root().join("peers").join(name), &folder)?;
+    if fresh || !folder.join("node_modules").is_dir() {
+        let install = [
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--ignore-scripts",
+        ];
+        run(Command::new("npm").args(install).current_dir(&folder))?;
+    }
+    Ok(folder)
+}
+
 /// The root of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("xtask lies in the workspace")
+}
+
+/// Copies the files of `from` into `to`; says whether what is to be installed has changed.
+pub(crate) fn copy_changed(from: &Path, to: &Path) -> Result<bool, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", to.display());
+    std::fs::create_dir_all(to).map_err(failed)?;
+    let mut fresh = false;
+    for entry in std::fs::read_dir(from).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let Some(name) = path.file_name() else {
+            continue;
+        };
+        let bytes = std::fs::read(&path).map_err(failed)?;
+        let there = to.join(name);
+        if std::fs::read(&there).is_ok_and(|old| old == bytes) {
+            continue;
+        }
+        fresh |= path
+            .extension()
+            .is_some_and(|ending| ending == "json" || ending == "txt");
+        std::fs::write(&there, bytes).map_err(failed)?;
+    }
+    Ok(fresh)
 }

@@ -54,7 +54,7 @@ pub(crate) fn run_all(parts: Vec<Part>) -> Result<(), String> {
     eprintln!();
     for (name, took, done) in &rows {
         let word = if done.is_ok() { "ok" } else { "FAILED" };
-        eprintln!("{name:<10} {:>8.1} s  {word}", took.as_secs_f64());
+        eprintln!("{name:<12} {:>8.1} s  {word}", took.as_secs_f64());
     }
     let failed: Vec<_> = rows
         .iter()

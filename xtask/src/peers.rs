@@ -6,16 +6,16 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::npm::root;
+use crate::npm::{self, copy_changed, root};
 use crate::part::run as run_command;
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(arg) = args.first() {
         return Err(format!("cargo xtask peers takes no argument (got {arg})"));
     }
-    let server = sample_server()?;
+    let server = example("samples")?;
     let typescript = typescript()?.join("v1_client.mjs");
-    let ext_tasks = node_peer("ext-tasks")?.join("v2_client.mjs");
+    let ext_tasks = npm::installed("ext-tasks")?.join("v2_client.mjs");
     let (python, script) = (python()?, root().join("peers/python/v1_client.py"));
     let listening = Listening::start(&server)?;
     let targets = [server.as_os_str(), listening.url.as_ref()];
@@ -29,14 +29,15 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     run_command(Command::new("node").arg(&ext_tasks).arg(&listening.url))
 }
 
-/// The sample server over HTTP, as long as this lives.
-struct Listening {
+/// A server over HTTP, as long as this lives.
+pub(crate) struct Listening {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Listening {
-    fn start(server: &Path) -> Result<Self, String> {
+    /// Starts `server`, an example that prints its URL.
+    pub(crate) fn start(server: &Path) -> Result<Self, String> {
         let mut command = Command::new(server);
         command
             .args(["--http", "127.0.0.1:0"])
@@ -62,39 +63,25 @@ impl Drop for Listening {
     }
 }
 
-fn sample_server() -> Result<PathBuf, String> {
+/// The binary of an example of the library, built.
+pub(crate) fn example(name: &str) -> Result<PathBuf, String> {
     let build = [
         "build",
         "--quiet",
         "--package",
         "outlast",
         "--example",
-        "samples",
+        name,
     ];
     run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
-    Ok(root().join("target/debug/examples/samples"))
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| root().join("target"));
+    Ok(target.join("debug/examples").join(name))
 }
 
 /// A folder with the TypeScript peer and its packages.
 pub(crate) fn typescript() -> Result<PathBuf, String> {
-    node_peer("typescript")
-}
-
-/// A folder with a peer that runs on Node and its packages.
-fn node_peer(name: &str) -> Result<PathBuf, String> {
-    let folder = root().join("target/peers").join(name);
-    let fresh = copy_changed(&root().join("peers").join(name), &folder)?;
-    if fresh || !folder.join("node_modules").is_dir() {
-        let install = [
-            "install",
-            "--silent",
-            "--no-audit",
-            "--no-fund",
-            "--ignore-scripts",
-        ];
-        run_command(Command::new("npm").args(install).current_dir(&folder))?;
-    }
-    Ok(folder)
+    npm::installed("typescript")
 }
 
 /// The interpreter of a virtual environment with the packages of the Python peer.
@@ -123,27 +110,4 @@ fn python() -> Result<PathBuf, String> {
         )?;
     }
     Ok(interpreter)
-}
-
-/// Copies the files of `from` into `to`; says whether what is to be installed has changed.
-fn copy_changed(from: &Path, to: &Path) -> Result<bool, String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", to.display());
-    std::fs::create_dir_all(to).map_err(failed)?;
-    let mut fresh = false;
-    for entry in std::fs::read_dir(from).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let Some(name) = path.file_name() else {
-            continue;
-        };
-        let bytes = std::fs::read(&path).map_err(failed)?;
-        let there = to.join(name);
-        if std::fs::read(&there).is_ok_and(|old| old == bytes) {
-            continue;
-        }
-        fresh |= path
-            .extension()
-            .is_some_and(|ending| ending == "json" || ending == "txt");
-        std::fs::write(&there, bytes).map_err(failed)?;
-    }
-    Ok(fresh)
 }

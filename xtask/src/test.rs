@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything CI runs.
 
 use crate::part::{Part, run_all};
-use crate::{coverage, peers, schemas};
+use crate::{conformance, coverage, peers, schemas};
 
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
     let mut parts = parts();
@@ -64,6 +64,10 @@ fn parts() -> Vec<Part> {
         Part {
             name: "peers",
             work: Box::new(|| peers::run(&[])),
+        },
+        Part {
+            name: "conformance",
+            work: Box::new(|| conformance::run(&[])),
         },
         Part {
             name: "schemas",

@@ -4,8 +4,14 @@
 //! the same [`engine`]. No terminal and no home directory here: those belong to the command line.
 
 pub mod back;
+mod complete;
+pub mod content;
 pub mod front;
+mod fronts;
 mod outlast;
+mod own;
+pub mod prompts;
+pub mod resources;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
 pub mod tools;
@@ -15,9 +21,11 @@ pub use outlast_engine as engine;
 pub use outlast_store as store;
 pub use outlast_wire as wire;
 
+pub use complete::Typed;
 pub use outlast::{Outlast, OutlastBuilder, Running, Server};
 pub use outlast_wire::log::Level;
 pub use outlast_wire::v1::TaskSupport;
+pub use own::Own;
 #[cfg(feature = "schemars")]
 pub use schemars;
 #[cfg(feature = "schemars")]

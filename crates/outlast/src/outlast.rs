@@ -8,8 +8,9 @@ use std::time::Duration;
 use outlast_engine::engine::Runner;
 use outlast_engine::{Engine, MemoryStore, Policy, Store};
 
+use crate::Own;
 use crate::front::{About, Filter, Front, RUNNER, Service};
-use crate::tools::{Own, Tools};
+use crate::tools::Tools;
 use crate::transport::http::{self, HttpOptions, HttpServer};
 use crate::transport::stdio;
 

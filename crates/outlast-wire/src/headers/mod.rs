@@ -2,7 +2,6 @@
 //!
 //! Header names compare without case, values with it (V2-HH-4).
 
-mod base64;
 mod mirror;
 mod param;
 mod sentinel;

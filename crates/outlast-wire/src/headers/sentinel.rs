@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::headers::base64;
+use crate::base64;
 
 /// The value says it is Base64 and is not, or not of UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,6 +3,7 @@
 //! Storage and transitions are the engine's; bytes and sockets are the transports'. Here is who may call
 //! what, what an answer looks like, and on which stream a message travels.
 
+mod announce;
 pub(crate) mod audit;
 mod board;
 mod changes;
@@ -22,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use outlast_engine::{Engine, Owner, TaskId};
 
-use crate::tools::{Own, Tools};
+use crate::Own;
+use crate::tools::Tools;
 
 pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
 pub use changes::Change;
@@ -45,6 +47,8 @@ pub struct Front {
     modern: modern::Modern,
     /// Which session hears of a task that runs or waits: the one that made it.
     followers: Mutex<HashMap<TaskId, Weak<Session>>>,
+    /// Those whose clients are told what changes.
+    sessions: Mutex<HashMap<SessionId, Weak<Session>>>,
 }
 
 /// Who a server is.
@@ -80,19 +84,36 @@ impl Front {
         service: Arc<dyn Service>,
         filters: Vec<Arc<dyn Filter>>,
     ) -> Arc<Self> {
-        let followers = Mutex::default();
-        Arc::new(Self {
-            engine,
-            service,
-            filters,
-            modern: modern::Modern::default(),
-            followers,
+        Arc::new_cyclic(|front| {
+            service.stands_behind(front);
+            Self {
+                engine,
+                service,
+                filters,
+                modern: modern::Modern::default(),
+                followers: Mutex::default(),
+                sessions: Mutex::default(),
+            }
         })
     }
 
-    /// Tells whoever listens that something changed that clients may have remembered.
-    pub fn announce(&self, change: Change) {
-        self.modern.changes.tell(change);
+    /// A session whose client has introduced itself.
+    pub(crate) fn meet(&self, id: &SessionId, session: &Weak<Session>) {
+        self.lock_sessions().insert(id.clone(), session.clone());
+    }
+
+    /// A session is over. One that was taken up again under its name stays.
+    pub(crate) fn leave(&self, id: &SessionId, session: &Weak<Session>) {
+        let mut sessions = self.lock_sessions();
+        if sessions.get(id).is_some_and(|known| known.ptr_eq(session)) {
+            sessions.remove(id);
+        }
+    }
+
+    /// The sessions whose clients have introduced themselves.
+    fn sessions(&self) -> Vec<Arc<Session>> {
+        let sessions = self.lock_sessions();
+        sessions.values().filter_map(Weak::upgrade).collect()
     }
 
     /// Makes `session` the one that hears of a task, unless one does already that can be reached.
@@ -124,6 +145,11 @@ impl Front {
         {
             followers.remove(&task);
         }
+    }
+
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Weak<Session>>> {
+        // Every critical section is a few map operations that do not panic.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn followers(&self) -> MutexGuard<'_, HashMap<TaskId, Weak<Session>>> {

@@ -12,7 +12,7 @@
 //! | any other request that is not about tasks | the engine if [`Service::runs`] names a runner, else [`Service::request`] |
 //! | any other notification | [`Service::notification`] |
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use outlast_engine::{Accepts, Retry};
@@ -21,7 +21,7 @@ use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes};
 
-use super::{Client, Delivery, Incoming, Reply};
+use super::{Client, Delivery, Front, Incoming, Reply};
 
 /// What stands behind a front. Nothing here knows an era: what is for one only, the front adds or takes away.
 #[async_trait]
@@ -54,6 +54,12 @@ pub trait Service: Send + Sync + 'static {
     /// Takes note of a notification. `notifications/initialized` and `notifications/cancelled` are the front's.
     fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
         let _ = (client, method, params);
+    }
+
+    /// Stands behind `front` from now on: [`Front::announce`] tells clients what changes. Called once for each front,
+    /// before it is there.
+    fn stands_behind(&self, front: &Weak<Front>) {
+        let _ = front;
     }
 }
 

@@ -1,6 +1,6 @@
 //! One legacy session: who the client is, what it has in flight, what it was asked.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use outlast_engine::{Answer, AskKey, Ids, Owner, RandomIds, Scope, TaskId};
@@ -43,6 +43,8 @@ struct State {
     shown: BTreeMap<TaskId, Option<Shown>>,
     /// From which level on log messages are wanted, once the client has said so.
     level: Option<Level>,
+    /// Resources that the client wants to hear of.
+    subscriptions: BTreeSet<Arc<str>>,
     /// Questions of tasks, and the stream on which they travelled last.
     questions: BTreeMap<(TaskId, AskKey), Asked>,
 }
@@ -140,6 +142,9 @@ impl Session {
     /// Takes note of who the client is, and of what the service said to it. The first introduction counts.
     pub(crate) fn introduce(&self, client: Arc<Client>, about: Option<Introduction>) -> bool {
         let first = self.client.set(client).is_ok();
+        if first {
+            self.front.meet(&self.id, &self.this);
+        }
         if let Some(about) = about.filter(|_| first) {
             let _ = self.about.set(about);
         }
@@ -154,6 +159,29 @@ impl Session {
         self.about
             .get_or_try_init(|| self.front.service.introduce(client))
             .await
+    }
+
+    /// What the service has said of itself, if it was asked.
+    pub(super) fn said(&self) -> Option<&Introduction> {
+        self.about.get()
+    }
+
+    /// Adds a resource to those that the client wants to hear of; false if there are `most` others.
+    pub(super) fn add_subscription(&self, uri: &str, most: usize) -> bool {
+        let subscriptions = &mut self.state().subscriptions;
+        let room = subscriptions.len() < most || subscriptions.contains(uri);
+        if room {
+            subscriptions.insert(uri.into());
+        }
+        room
+    }
+
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.state().subscriptions.remove(uri);
+    }
+
+    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
+        self.state().subscriptions.contains(uri)
     }
 
     /// Takes note from which level on the client wants log messages.
@@ -396,6 +424,12 @@ impl Outbox for Session {
         if let Some(stream) = self.board.general().filter(|_| !unwanted) {
             self.board.send(stream, write::notification(method, params));
         }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.front.leave(&self.id, &self.this);
     }
 }
 

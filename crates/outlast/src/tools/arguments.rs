@@ -53,6 +53,12 @@ impl Arguments {
     }
 }
 
+impl From<Map<String, Value>> for Arguments {
+    fn from(arguments: Map<String, Value>) -> Self {
+        Self(arguments)
+    }
+}
+
 #[derive(Deserialize)]
 struct Params {
     #[serde(default)]

@@ -9,7 +9,7 @@ use outlast_wire::v1::TaskSupport;
 use serde_json::Value;
 
 use super::Tool;
-use crate::front::Delivery;
+use crate::front::{Delivery, Offer};
 
 impl Tool {
     /// The same tool, whose calls become tasks at this moment, where the server decides that. Without a word, a tool
@@ -26,7 +26,20 @@ impl Tool {
         self
     }
 
-    pub(super) fn delivery(&self) -> Delivery {
+    /// How it may be called; `runner` runs it.
+    pub(crate) fn offer(&self, runner: Arc<str>) -> Offer {
+        Offer {
+            runner,
+            support: self.support,
+            retry: self.hints.retry(),
+            immediate: self.immediate.clone(),
+            delivery: self.delivery(),
+            needs: self.needs,
+            headers: self.headers.clone(),
+        }
+    }
+
+    fn delivery(&self) -> Delivery {
         self.delivery.unwrap_or(match self.support {
             TaskSupport::Required => Delivery::Always,
             TaskSupport::Forbidden | TaskSupport::Optional => Delivery::default(),

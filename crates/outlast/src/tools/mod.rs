@@ -7,7 +7,6 @@ mod arguments;
 mod context;
 mod current;
 mod deliver;
-mod service;
 mod tool;
 #[cfg(feature = "schemars")]
 mod typed;
@@ -18,6 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
 use outlast_engine::{Accepts, ErrorCode, Origin, Outcome};
+use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, codes};
 use serde_json::{Value, json};
@@ -25,7 +25,6 @@ use serde_json::{Value, json};
 pub use arguments::Arguments;
 pub use context::{Asked, ToolContext};
 pub use current::current;
-pub(crate) use service::Own;
 pub use tool::{Hints, Tool};
 #[cfg(feature = "schemars")]
 pub use typed::{Json, Output};
@@ -55,6 +54,14 @@ impl ToolFailure {
     /// A JSON-RPC error: for what is wrong with the request rather than with the work. The model does not see it.
     pub fn error(code: i64, message: impl Into<String>) -> Self {
         Self(Why::Error(ErrorCode(code), message.into()))
+    }
+
+    /// The error that answers a request which has no other way to fail.
+    pub(crate) fn to_wire(&self) -> ErrorObject {
+        match &self.0 {
+            Why::Words(why) => codes::internal(why.as_str()),
+            Why::Error(code, message) => ErrorObject::new(code.0, message.as_str()),
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Streams that broke and go on.
 
+use std::time::Duration;
+
+use outlast::transport::http::HttpOptions;
 use serde_json::json;
 
 use crate::stage::Stage;
@@ -119,7 +122,7 @@ async fn an_event_that_nobody_knows_opens_a_fresh_stream_that_tells_how_things_s
         let (_, question) = fresh.told("elicitation/create").await;
         assert!(question["id"].as_str().unwrap().starts_with(&asks));
         drop(fresh);
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -135,4 +138,42 @@ async fn another_session_cannot_take_up_a_stream() {
     stage.gate.add_permits(1);
     foreign.silence().await;
     assert!(waiting.rest().await.last().unwrap().get("result").is_some());
+}
+
+#[tokio::test]
+async fn a_stream_that_is_closed_in_the_middle_is_taken_up_for_the_answer() {
+    // V1-SSE-2, V1-SSE-4.
+    let options = HttpOptions {
+        hold: Duration::from_millis(1),
+        longest_stream: Some(Duration::from_millis(50)),
+        ..HttpOptions::default()
+    };
+    let stage = Stage::with(options).await;
+    let client = stage.client().await;
+    let mut answer = client.tool("gated", json!({})).await;
+    let opening = answer.event().await.unwrap().id.unwrap();
+    assert_eq!(answer.event().await, None);
+    stage.gate.add_permits(1);
+    let mut again = client.listen(Some(&opening)).await;
+    let last = again.rest().await.pop().unwrap();
+    assert_eq!(last["result"]["content"][0]["text"], "through");
+}
+
+#[tokio::test]
+async fn a_change_is_told_on_the_stream_where_the_client_listens() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let uri = json!({ "uri": "test:one" });
+    client.call("resources/subscribe", uri.clone()).await;
+    let mut listening = client.listen(None).await;
+    let seen = listening.event().await.unwrap().id.unwrap();
+    stage.resources.updated("test:one");
+    let (_, told) = listening.told("notifications/resources/updated").await;
+    assert_eq!(told["params"], uri);
+    drop(listening);
+    let mut again = client.listen(Some(&seen)).await;
+    again.told("notifications/resources/updated").await;
+    // Whoever has left hears nothing more.
+    assert_eq!(client.leave().await.status, 204);
+    stage.resources.updated("test:one");
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use outlast::engine::{Engine, MemoryStore, Policy, Store};
 use outlast::front::{About, Front, RUNNER};
+use outlast::resources::{Contents, Resource, Resources};
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
-use outlast::{Level, TaskSupport, Tool, Tools, text};
+use outlast::{Level, Own, TaskSupport, Tool, Tools, text};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -20,6 +21,7 @@ pub(crate) struct Stage {
     pub(crate) server: HttpServer,
     pub(crate) engine: Engine,
     store: Arc<dyn Store>,
+    pub(crate) resources: Resources,
     /// Every permit lets one tool go on.
     pub(crate) gate: Arc<Semaphore>,
 }
@@ -57,11 +59,15 @@ impl Stage {
             version: "1".into(),
             instructions: None,
         };
-        let front = Front::new(engine.clone(), tools, about);
+        let resource = Resource::new("test:one", "one", || async { Ok(Contents::text("1")) });
+        let resources = Resources::new().with(resource);
+        let own = Own::new(tools, about).resources(resources.clone());
+        let front = Front::serving(engine.clone(), Arc::new(own), Vec::new());
         Self {
             server: serve(front, options).await.unwrap(),
             engine,
             store,
+            resources,
             gate,
         }
     }

@@ -8,7 +8,7 @@ use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::front::{About, Filter, Front, RUNNER};
 use outlast::tools::Hints;
 use outlast::wire::Timestamp;
-use outlast::{Level, TaskSupport, Tool, Tools, text};
+use outlast::{Level, Own, TaskSupport, Tool, Tools, text};
 use outlast_testkit::SimClock;
 use serde_json::{Value, json};
 use tokio::io::{
@@ -48,6 +48,20 @@ impl Client {
         tools: Tools,
         filters: Vec<Arc<dyn Filter>>,
     ) -> Self {
+        Self::serving(store, tools, |own| own, filters).await
+    }
+
+    /// A client of a server that has more than tools.
+    pub(crate) async fn of(offers: impl FnOnce(Own) -> Own) -> Self {
+        Self::serving(Arc::new(MemoryStore::new()), samples(), offers, Vec::new()).await
+    }
+
+    async fn serving(
+        store: Arc<dyn Store>,
+        tools: Tools,
+        offers: impl FnOnce(Own) -> Own,
+        filters: Vec<Arc<dyn Filter>>,
+    ) -> Self {
         let tools = Arc::new(tools);
         let builder = Engine::builder(store)
             .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
@@ -58,7 +72,8 @@ impl Client {
             version: "1".into(),
             instructions: None,
         };
-        let front = Front::filtered(engine.clone(), tools, about, filters);
+        let own = offers(Own::new(tools, about));
+        let front = Front::serving(engine.clone(), Arc::new(own), filters);
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(async move {
@@ -183,6 +198,15 @@ impl Client {
             (_, Some("notifications/tasks/status")) => ("TaskStatusNotification", message),
             (_, Some("notifications/progress")) => ("ProgressNotification", message),
             (_, Some("notifications/message")) => ("LoggingMessageNotification", message),
+            (_, Some("notifications/prompts/list_changed")) => {
+                ("PromptListChangedNotification", message)
+            }
+            (_, Some("notifications/resources/list_changed")) => {
+                ("ResourceListChangedNotification", message)
+            }
+            (_, Some("notifications/resources/updated")) => {
+                ("ResourceUpdatedNotification", message)
+            }
             (_, Some("elicitation/create")) => ("ElicitRequest", message),
             (_, Some("sampling/createMessage")) => ("CreateMessageRequest", message),
             (_, Some("roots/list")) => ("ListRootsRequest", message),
@@ -195,6 +219,12 @@ impl Client {
                     ("CreateTaskResult", &message["result"])
                 }
                 "tools/call" => ("CallToolResult", &message["result"]),
+                "prompts/list" => ("ListPromptsResult", &message["result"]),
+                "prompts/get" => ("GetPromptResult", &message["result"]),
+                "resources/list" => ("ListResourcesResult", &message["result"]),
+                "resources/templates/list" => ("ListResourceTemplatesResult", &message["result"]),
+                "resources/read" => ("ReadResourceResult", &message["result"]),
+                "completion/complete" => ("CompleteResult", &message["result"]),
                 "tasks/get" => ("GetTaskResult", &message["result"]),
                 "tasks/list" => ("ListTasksResult", &message["result"]),
                 "tasks/cancel" => ("CancelTaskResult", &message["result"]),

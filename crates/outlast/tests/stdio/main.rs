@@ -14,5 +14,7 @@ mod examples;
 mod filters;
 mod handshake;
 mod logging;
+mod prompts;
 mod receiver;
+mod resources;
 mod tasks;

@@ -2,6 +2,7 @@
 
 mod call;
 mod initialize;
+mod subscribe;
 mod tasks;
 mod tools_list;
 mod wait;
@@ -17,6 +18,7 @@ use super::filter::End;
 use super::follow::answered;
 use super::{Client, HttpParts, Incoming, Next, Reply, Session, StreamId, audit};
 use initialize::{ALL, declared};
+use subscribe::{SUBSCRIBE, UNSUBSCRIBE};
 
 impl Session {
     /// Handles one message. The answer to a request goes onto `stream`.
@@ -135,6 +137,7 @@ impl Session {
             // No method of a service begins like this.
             _ if method.starts_with("tasks/") => Reply::from(codes::method_not_found(method)),
             (log::SET_LEVEL, _) => self.set_log_level(client, request, stream).await,
+            (SUBSCRIBE | UNSUBSCRIBE, _) => self.subscribe_to(client, request, stream).await,
             _ => self.pass_on(client, request, stream).await,
         }
     }

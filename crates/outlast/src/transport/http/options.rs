@@ -36,6 +36,9 @@ pub struct HttpOptions {
     pub keep_alive: Duration,
     /// After how long the caller of a tool is answered by a stream, so that the connection is seen to live.
     pub hold: Duration,
+    /// After how long a stream is closed in the middle; its client comes back for the rest when it was told to.
+    /// For machines in between that cut long connections off. `None`: a stream goes on as long as it must.
+    pub longest_stream: Option<Duration>,
     /// How long open requests may go on when the server is shut down.
     pub drain: Duration,
 }
@@ -63,6 +66,7 @@ impl Default for HttpOptions {
             patience: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             hold: Duration::from_secs(1),
+            longest_stream: None,
             drain: Duration::from_secs(10),
         }
     }

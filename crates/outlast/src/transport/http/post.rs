@@ -194,7 +194,11 @@ impl Endpoint {
         open: (Permit, Busy),
     ) -> Events {
         let keep_alive = self.options.keep_alive;
-        Events::new(self.life, session, attached, seen, keep_alive, open)
+        let events = Events::new(self.life, session, attached, seen, keep_alive, open);
+        match self.options.longest_stream {
+            Some(longest) => events.for_at_most(longest),
+            None => events,
+        }
     }
 
     /// The body, if it is not too large and arrives in time.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use outlast_wire::version;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use super::connection::Busy;
 use super::sessions::Permit;
@@ -39,7 +39,8 @@ pub(super) struct Events {
     tick: Interval,
     primes: bool,
     ended: bool,
-    closing: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Whatever of this comes first closes the connection.
+    closing: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     _open: (Permit, Busy),
     /// Whoever listens keeps the session.
     _session: Arc<Session>,
@@ -64,7 +65,7 @@ impl Events {
             tick,
             primes: understands_primes(session),
             ended: false,
-            closing: None,
+            closing: Vec::new(),
             _open: open,
             _session: session.clone(),
         };
@@ -90,8 +91,16 @@ impl Events {
 
     /// The same, until `closing` resolves.
     pub(super) fn until(mut self, closing: impl Future<Output = ()> + Send + 'static) -> Self {
-        self.closing = Some(Box::pin(closing));
+        self.closing.push(Box::pin(closing));
         self
+    }
+
+    /// The same, for `longest` at most: then the client comes back for the rest, if it knows how (V1-SSE-2).
+    pub(super) fn for_at_most(self, longest: Duration) -> Self {
+        match self.primes {
+            true => self.until(sleep(longest)),
+            false => self,
+        }
     }
 
     pub(super) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -110,9 +119,8 @@ impl Events {
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {}
         }
-        if let Some(closing) = &mut self.closing
-            && closing.as_mut().poll(cx).is_ready()
-        {
+        let mut closing = self.closing.iter_mut();
+        if closing.any(|closing| closing.as_mut().poll(cx).is_ready()) {
             self.ended = true;
             return Poll::Ready(None);
         }

@@ -1,7 +1,14 @@
 //! Base64 of RFC 4648 §4, padded, and nothing else accepted.
 
+/// `bytes` as a text.
+pub fn encoded(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    encode(&mut out, bytes);
+    out
+}
+
 /// Appends `bytes` to `out`.
-pub(super) fn encode(out: &mut String, bytes: &[u8]) {
+pub fn encode(out: &mut String, bytes: &[u8]) {
     for chunk in bytes.chunks(3) {
         let word = chunk.iter().enumerate().fold(0, |word, (at, byte)| {
             word | u32::from(*byte) << (16 - 8 * at)
@@ -18,7 +25,7 @@ pub(super) fn encode(out: &mut String, bytes: &[u8]) {
 }
 
 /// Reads `text`; `None` for wrong length, foreign characters, misplaced padding or stray bits.
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;
     }

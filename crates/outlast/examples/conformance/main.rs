@@ -1,0 +1,55 @@
+//! The server that the official conformance suite talks to:
+//! `cargo run --release --example conformance -- --http ADDRESS`.
+//!
+//! Names and texts are the suite's. `cargo xtask conformance` runs it against this.
+
+mod asks;
+mod catalogue;
+mod plain;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::front::About;
+use outlast::transport::http::HttpOptions;
+use outlast::{Outlast, Own, Tool, Tools};
+
+/// A picture of one red point.
+const PIXEL: &[u8] = include_bytes!("pixel.png");
+/// A millisecond of nothing.
+const SILENCE: &[u8] = include_bytes!("silence.wav");
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [flag, address] = args.as_slice() else {
+        return Err(USAGE.into());
+    };
+    if flag != "--http" {
+        return Err(USAGE.into());
+    }
+    let options = HttpOptions {
+        bind: address.parse()?,
+        // So that a call of `test_reconnection` sees its stream closed in the middle.
+        longest_stream: Some(Duration::from_secs(1)),
+        ..HttpOptions::default()
+    };
+    let tools: Vec<Tool> = plain::tools().into_iter().chain(asks::tools()).collect();
+    let tools = Arc::new(tools.into_iter().fold(Tools::new(), Tools::with));
+    let about = About {
+        name: "outlast-conformance".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        instructions: None,
+    };
+    let own = Own::new(tools.clone(), about)
+        .prompts(catalogue::prompts())
+        .resources(catalogue::resources());
+    let server = Outlast::builder().build().serve(Arc::new(own), tools);
+    let running = server.http_with(options).await?;
+    println!("{}", running.url());
+    tokio::signal::ctrl_c().await?;
+    running.shutdown().await?;
+    Ok(())
+}
+
+const USAGE: &str = "usage: conformance --http ADDRESS, such as 127.0.0.1:0";

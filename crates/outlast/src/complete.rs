@@ -1,0 +1,99 @@
+//! Completion: what could come next in an argument of a prompt or of an address.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use outlast_wire::codes::{internal, invalid_params};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef};
+use serde::Deserialize;
+use serde_json::json;
+
+/// What a person has typed so far into one argument.
+#[derive(Clone, Debug, Default)]
+pub struct Typed {
+    /// The text.
+    pub text: String,
+    /// Arguments that are filled in already.
+    pub others: BTreeMap<String, String>,
+}
+
+/// The completers of some arguments, by the argument's name.
+pub(crate) type Completers = BTreeMap<Arc<str>, Completer>;
+
+pub(crate) type Completer = Arc<dyn Fn(Typed) -> Suggesting + Send + Sync>;
+
+type Suggesting = Pin<Box<dyn Future<Output = Vec<String>> + Send>>;
+
+/// A completer that runs `suggest`.
+pub(crate) fn completer<F, W>(suggest: F) -> Completer
+where
+    F: Fn(Typed) -> W + Send + Sync + 'static,
+    W: Future<Output = Vec<String>> + Send + 'static,
+{
+    Arc::new(move |typed| Box::pin(suggest(typed)))
+}
+
+/// The params of `completion/complete`.
+#[derive(Deserialize)]
+pub(crate) struct Wish {
+    #[serde(rename = "ref")]
+    pub(crate) about: About,
+    argument: Argument,
+    #[serde(default)]
+    context: Context,
+}
+
+/// Whose argument it is.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+pub(crate) enum About {
+    #[serde(rename = "ref/prompt")]
+    Prompt { name: String },
+    #[serde(rename = "ref/resource")]
+    Template { uri: String },
+}
+
+#[derive(Deserialize)]
+struct Argument {
+    name: String,
+    value: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Context {
+    #[serde(default)]
+    arguments: BTreeMap<String, String>,
+}
+
+impl Wish {
+    pub(crate) fn read(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
+        let params = params.ok_or_else(|| invalid_params("`ref` and `argument` are missing"))?;
+        params
+            .open()
+            .map_err(|error| invalid_params(format!("invalid params: {error}")))
+    }
+
+    /// The result: what `completers` have to say, which may be nothing.
+    pub(crate) async fn answer(self, completers: &Completers) -> Result<Raw, ErrorObject> {
+        let mut values = match completers.get(self.argument.name.as_str()) {
+            Some(completer) => {
+                let typed = Typed {
+                    text: self.argument.value,
+                    others: self.context.arguments,
+                };
+                completer(typed).await
+            }
+            None => Vec::new(),
+        };
+        let total = values.len();
+        values.truncate(MOST);
+        let completion = json!({ "values": values, "total": total, "hasMore": total > MOST });
+        Raw::encode(&json!({ "completion": completion }))
+            .map_err(|error| internal(error.to_string()))
+    }
+}
+
+/// The most values in one answer, by the protocol.
+const MOST: usize = 100;

@@ -1,0 +1,57 @@
+//! Telling clients that something changed: those of sessions at once, those that listen on their streams.
+
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef, codes, object};
+use serde_json::json;
+
+use super::client::Outbox;
+use super::{Change, Front, Session};
+
+impl Front {
+    /// Tells every client that can hear of it and was promised to that something changed which it may have
+    /// remembered.
+    pub fn announce(&self, change: Change) {
+        for session in self.sessions() {
+            session.hear_change(&change);
+        }
+        self.modern.changes.tell(change);
+    }
+}
+
+impl Session {
+    fn hear_change(&self, change: &Change) {
+        let (promise, params) = match change {
+            Change::Tools => (["tools", "listChanged"], None),
+            Change::Prompts => (["prompts", "listChanged"], None),
+            Change::Resources => (["resources", "listChanged"], None),
+            Change::Resource(uri) if self.is_subscribed(uri) => {
+                let params = Raw::encode(&json!({ "uri": &**uri })).expect("a text is JSON");
+                (["resources", "subscribe"], Some(params))
+            }
+            Change::Resource(_) => return,
+        };
+        if self.promised(&promise) {
+            self.notify(change.method(), params.as_ref());
+        }
+    }
+
+    /// Takes note that the client wants to hear of a resource.
+    pub(super) fn subscribe(&self, uri: &str) -> Result<(), ErrorObject> {
+        match self.add_subscription(uri, MOST) {
+            true => Ok(()),
+            false => Err(codes::invalid_params(format!(
+                "a session subscribes to at most {MOST} resources; unsubscribe first"
+            ))),
+        }
+    }
+
+    /// Whether the server said of itself that it does this.
+    fn promised(&self, path: &[&str]) -> bool {
+        self.said().is_some_and(|about| {
+            object::find(about.capabilities.borrow(), path).and_then(RawRef::truth) == Some(true)
+        })
+    }
+}
+
+/// The most resources that one session may subscribe to.
+const MOST: usize = 1_000;

@@ -1,0 +1,30 @@
+//! The fronts that something stands behind: through them clients are told what changed.
+
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::front::{Change, Front};
+
+#[derive(Default)]
+pub(crate) struct Fronts(Mutex<Vec<Weak<Front>>>);
+
+impl Fronts {
+    pub(crate) fn add(&self, front: &Weak<Front>) {
+        self.lock().push(front.clone());
+    }
+
+    pub(crate) fn announce(&self, change: &Change) {
+        let fronts: Vec<_> = {
+            let mut fronts = self.lock();
+            fronts.retain(|front| front.strong_count() > 0);
+            fronts.iter().filter_map(Weak::upgrade).collect()
+        };
+        for front in fronts {
+            front.announce(change.clone());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Front>>> {
+        // Every critical section is a list operation that does not panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

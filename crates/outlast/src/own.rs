@@ -1,0 +1,169 @@
+//! What this process itself has to offer: tools, prompts and resources behind a front.
+
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::v1::TaskSupport;
+use outlast_wire::{Raw, RawRef, codes, params};
+use serde_json::{Value, json};
+
+use crate::complete::{About as Whose, Wish};
+use crate::front::{About, Client, Front, Incoming, Introduction, Offer, RUNNER, Reply, Service};
+use crate::prompts::Prompts;
+use crate::resources::Resources;
+use crate::tools::Tools;
+
+/// A server that is made of tools, and of prompts and resources if it has some. What it does not have it does not
+/// declare.
+pub struct Own {
+    tools: Arc<Tools>,
+    prompts: Option<Prompts>,
+    resources: Option<Resources>,
+    about: About,
+    runner: Arc<str>,
+}
+
+impl Own {
+    /// A server of `tools`, which the engine runs under [`RUNNER`].
+    pub fn new(tools: Arc<Tools>, about: About) -> Self {
+        Self {
+            tools,
+            prompts: None,
+            resources: None,
+            about,
+            runner: RUNNER.into(),
+        }
+    }
+
+    /// The same with prompts.
+    pub fn prompts(mut self, prompts: Prompts) -> Self {
+        self.prompts = Some(prompts);
+        self
+    }
+
+    /// The same with resources.
+    pub fn resources(mut self, resources: Resources) -> Self {
+        self.resources = Some(resources);
+        self
+    }
+
+    fn capabilities(&self) -> Value {
+        let mut all = json!({ "tools": {}, "logging": {} });
+        if self.prompts.is_some() {
+            all["prompts"] = json!({ "listChanged": true });
+        }
+        if self.resources.is_some() {
+            all["resources"] = json!({ "listChanged": true, "subscribe": true });
+        }
+        let prompts = self.prompts.as_ref().is_some_and(Prompts::complete_any);
+        if prompts || self.resources.as_ref().is_some_and(Resources::complete_any) {
+            all["completions"] = json!({});
+        }
+        all
+    }
+
+    /// Answers a request that is about prompts or resources; `None` if it is about nothing that is here.
+    async fn answer(
+        &self,
+        method: &str,
+        params: Option<RawRef<'_>>,
+    ) -> Option<Result<Raw, ErrorObject>> {
+        Some(match (method, &self.prompts, &self.resources) {
+            ("prompts/list", Some(prompts), _) => one_page(params).and_then(|()| prompts.list()),
+            ("prompts/get", Some(prompts), _) => prompts.get(params).await,
+            ("resources/list", _, Some(all)) => one_page(params).and_then(|()| all.list()),
+            ("resources/templates/list", _, Some(all)) => {
+                one_page(params).and_then(|()| all.list_templates())
+            }
+            ("resources/read", _, Some(all)) => all.read(params).await,
+            // The front remembers who wants to hear of what.
+            ("resources/subscribe", _, Some(all)) => all.subscribe(params),
+            ("resources/unsubscribe", _, Some(all)) => all.unsubscribe(params),
+            ("completion/complete", ..) => self.complete(params).await,
+            _ => return None,
+        })
+    }
+
+    async fn complete(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
+        let wish = Wish::read(params)?;
+        match (&wish.about, &self.prompts, &self.resources) {
+            (Whose::Prompt { name }, Some(prompts), _) => {
+                let name = name.clone();
+                prompts.complete(&name, wish).await
+            }
+            (Whose::Template { uri }, _, Some(resources)) => {
+                let pattern = uri.clone();
+                resources.complete(&pattern, wish).await
+            }
+            _ => Err(codes::invalid_params("there is nothing of that kind")),
+        }
+    }
+}
+
+#[async_trait]
+impl Service for Own {
+    async fn introduce(&self, _: &Arc<Client>) -> Result<Introduction, ErrorObject> {
+        let About {
+            name,
+            version,
+            instructions,
+        } = &self.about;
+        let encoded = |value| Raw::encode(&value).expect("objects of strings are JSON");
+        Ok(Introduction {
+            capabilities: encoded(self.capabilities()),
+            info: encoded(json!({ "name": name, "version": version })),
+            instructions: instructions.clone(),
+            tasks: self.tools.any_task(),
+        })
+    }
+
+    async fn list_tools(&self, _: &Arc<Client>, params: Option<&Raw>) -> Reply {
+        if let Err(error) = one_page(params.map(Raw::borrow)) {
+            return Reply::from(error);
+        }
+        let tools = self.tools.iter().map(|tool| {
+            let mut listed = tool.listed();
+            // V1-TOOL-8, S2-31: forbidden is left out.
+            if tool.support() != TaskSupport::Forbidden {
+                listed["execution"] = json!({ "taskSupport": tool.support().as_str() });
+            }
+            listed
+        });
+        match Raw::encode(&json!({ "tools": tools.collect::<Vec<_>>() })) {
+            Ok(result) => Reply::Result(result),
+            Err(error) => Reply::from(codes::internal(error.to_string())),
+        }
+    }
+
+    async fn offer(&self, _: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject> {
+        let tool = self.tools.get(tool);
+        Ok(tool.map(|tool| tool.offer(self.runner.clone())))
+    }
+
+    async fn request(&self, _: &Arc<Client>, request: Incoming) -> Reply {
+        let params = request.params.as_ref().map(Raw::borrow);
+        match self.answer(&request.method, params).await {
+            Some(Ok(result)) => Reply::Result(result),
+            Some(Err(error)) => Reply::from(error),
+            None => Reply::from(codes::method_not_found(&request.method)),
+        }
+    }
+
+    fn stands_behind(&self, front: &Weak<Front>) {
+        if let Some(prompts) = &self.prompts {
+            prompts.fronts().add(front);
+        }
+        if let Some(resources) = &self.resources {
+            resources.fronts().add(front);
+        }
+    }
+}
+
+/// All that is listed is on the first page.
+fn one_page(params: Option<RawRef<'_>>) -> Result<(), ErrorObject> {
+    match params::cursor(params)? {
+        None => Ok(()),
+        Some(_) => Err(codes::invalid_params("invalid cursor")),
+    }
+}

@@ -1,0 +1,136 @@
+//! Prompts in this process: messages with blanks, for a person to pick.
+
+mod prompt;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use outlast_wire::codes::{internal, invalid_params};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::complete::Wish;
+use crate::front::Change;
+use crate::fronts::Fronts;
+use crate::tools::Arguments;
+
+pub use prompt::{Messages, Needed, Prompt, assistant, user};
+
+/// A set of prompts. Cheap to clone; all clones are one set, which may change while it is served.
+#[derive(Clone, Default)]
+pub struct Prompts(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    prompts: RwLock<BTreeMap<Arc<str>, Arc<Prompt>>>,
+    fronts: Fronts,
+}
+
+impl Prompts {
+    /// No prompts yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// These prompts and `prompt`.
+    pub fn with(self, prompt: Prompt) -> Self {
+        self.add(prompt);
+        self
+    }
+
+    /// Adds `prompt`, which takes the place of one with the same name; clients are told that the list changed.
+    pub fn add(&self, prompt: Prompt) {
+        let name = prompt.name.clone();
+        self.change(|prompts| prompts.insert(name, Arc::new(prompt)));
+        self.0.fronts.announce(&Change::Prompts);
+    }
+
+    /// Takes a prompt away; clients are told, if it was there.
+    pub fn remove(&self, name: &str) {
+        if self.change(|prompts| prompts.remove(name)).is_some() {
+            self.0.fronts.announce(&Change::Prompts);
+        }
+    }
+
+    pub(crate) fn fronts(&self) -> &Fronts {
+        &self.0.fronts
+    }
+
+    /// Whether any of them suggests values.
+    pub(crate) fn complete_any(&self) -> bool {
+        self.look(|prompts| prompts.values().any(|prompt| !prompt.completers.is_empty()))
+    }
+
+    /// The result of `prompts/list`: all on one page, by name.
+    pub(crate) fn list(&self) -> Result<Raw, ErrorObject> {
+        let prompts: Vec<_> = self.look(|all| all.values().map(|prompt| prompt.listed()).collect());
+        encoded(&json!({ "prompts": prompts }))
+    }
+
+    /// The result of `prompts/get`.
+    pub(crate) async fn get(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
+        let params = params.ok_or_else(|| invalid_params("`name` must be a string"))?;
+        let wanted: Params = params
+            .open()
+            .map_err(|error| invalid_params(format!("invalid params: {error}")))?;
+        let prompt = self.find(&wanted.name)?;
+        let given = wanted.arguments.unwrap_or_default();
+        let mut needed = prompt.arguments.iter();
+        let needed =
+            needed.find(|one| one.needed == Needed::Always && !given.contains_key(&*one.name));
+        if let Some(missing) = needed {
+            return Err(invalid_params(format!(
+                "argument {} is missing",
+                missing.name
+            )));
+        }
+        let messages = (prompt.write)(Arguments::from(given)).await;
+        let messages = messages.map_err(|why| why.to_wire())?;
+        encoded(&json!({ "description": &*prompt.description, "messages": messages }))
+    }
+
+    /// The result of `completion/complete` for an argument of the prompt `name`.
+    pub(crate) async fn complete(&self, name: &str, wish: Wish) -> Result<Raw, ErrorObject> {
+        let prompt = self.find(name)?;
+        wish.answer(&prompt.completers).await
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<Prompt>, ErrorObject> {
+        let found = self.look(|prompts| prompts.get(name).cloned());
+        found.ok_or_else(|| invalid_params(format!("unknown prompt: {name}")))
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&BTreeMap<Arc<str>, Arc<Prompt>>) -> T) -> T {
+        // Every critical section is a map operation that does not panic.
+        look(
+            &self
+                .0
+                .prompts
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<Arc<str>, Arc<Prompt>>) -> T) -> T {
+        change(
+            &mut self
+                .0
+                .prompts
+                .write()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+}
+
+#[derive(Deserialize)]
+struct Params {
+    name: String,
+    #[serde(default)]
+    arguments: Option<Map<String, Value>>,
+}
+
+fn encoded(result: &Value) -> Result<Raw, ErrorObject> {
+    Raw::encode(result).map_err(|error| internal(error.to_string()))
+}

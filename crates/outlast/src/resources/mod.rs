@@ -1,0 +1,193 @@
+//! Resources in this process: things with an address that a client reads, and may want to hear about.
+
+mod contents;
+mod pattern;
+mod resource;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use outlast_wire::codes::{RESOURCE_NOT_FOUND, internal, invalid_params};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef, object};
+use serde_json::{Value, json};
+
+use crate::complete::Wish;
+use crate::front::Change;
+use crate::fronts::Fronts;
+use resource::Reading;
+
+pub use contents::Contents;
+pub use resource::{Read, Resource, Template, Variables};
+
+/// A set of resources. Cheap to clone; all clones are one set, which may change while it is served.
+#[derive(Clone, Default)]
+pub struct Resources(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    all: RwLock<All>,
+    fronts: Fronts,
+}
+
+#[derive(Default)]
+struct All {
+    resources: BTreeMap<Arc<str>, Resource>,
+    templates: BTreeMap<String, Arc<Template>>,
+}
+
+type Reader = Box<dyn FnOnce() -> Reading + Send>;
+
+impl Resources {
+    /// No resources yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// These resources and `resource`.
+    pub fn with(self, resource: Resource) -> Self {
+        self.add(resource);
+        self
+    }
+
+    /// These resources and those of `template`. An address that is a resource's own is not looked for here; of
+    /// several patterns that fit, the first in the order of their texts counts.
+    pub fn with_template(self, template: Template) -> Self {
+        let text = template.pattern.text().to_owned();
+        self.change(|all| all.templates.insert(text, Arc::new(template)));
+        self
+    }
+
+    /// Adds `resource`, which takes the place of one at the same address; clients are told that the list changed.
+    pub fn add(&self, resource: Resource) {
+        let uri = resource.uri.clone();
+        self.change(|all| all.resources.insert(uri, resource));
+        self.0.fronts.announce(&Change::Resources);
+    }
+
+    /// Takes a resource away; clients are told, if it was there.
+    pub fn remove(&self, uri: &str) {
+        if self.change(|all| all.resources.remove(uri)).is_some() {
+            self.0.fronts.announce(&Change::Resources);
+        }
+    }
+
+    /// Tells those who want to hear of it that the resource at `uri` is not what it was.
+    pub fn updated(&self, uri: &str) {
+        self.0.fronts.announce(&Change::Resource(uri.into()));
+    }
+
+    pub(crate) fn fronts(&self) -> &Fronts {
+        &self.0.fronts
+    }
+
+    /// Whether any template suggests values.
+    pub(crate) fn complete_any(&self) -> bool {
+        self.look(|all| {
+            let mut templates = all.templates.values();
+            templates.any(|template| !template.completers.is_empty())
+        })
+    }
+
+    /// The result of `resources/list`: all on one page, by address.
+    pub(crate) fn list(&self) -> Result<Raw, ErrorObject> {
+        let resources: Vec<_> =
+            self.look(|all| all.resources.values().map(Resource::listed).collect());
+        encoded(&json!({ "resources": resources }))
+    }
+
+    /// The result of `resources/templates/list`.
+    pub(crate) fn list_templates(&self) -> Result<Raw, ErrorObject> {
+        let templates: Vec<_> = self.look(|all| {
+            all.templates
+                .values()
+                .map(|template| template.listed())
+                .collect()
+        });
+        encoded(&json!({ "resourceTemplates": templates }))
+    }
+
+    /// The result of `resources/read`.
+    pub(crate) async fn read(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
+        let uri = address(params)?;
+        let (read, mime) = self
+            .look(|all| all.find(&uri))
+            .ok_or_else(|| not_found(&uri))?;
+        let contents = read().await.map_err(|why| why.to_wire())?;
+        encoded(&json!({ "contents": [contents.at(&uri, mime.as_deref())] }))
+    }
+
+    /// The result of `resources/subscribe`.
+    pub(crate) fn subscribe(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
+        let uri = address(params)?;
+        match self.look(|all| all.has(&uri)) {
+            true => encoded(&json!({})),
+            false => Err(not_found(&uri)),
+        }
+    }
+
+    /// The result of `resources/unsubscribe`, also where nothing was subscribed to.
+    pub(crate) fn unsubscribe(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
+        address(params)?;
+        encoded(&json!({}))
+    }
+
+    /// The result of `completion/complete` for a blank of the template `pattern`.
+    pub(crate) async fn complete(&self, pattern: &str, wish: Wish) -> Result<Raw, ErrorObject> {
+        let found = self.look(|all| all.templates.get(pattern).cloned());
+        let template =
+            found.ok_or_else(|| invalid_params(format!("unknown template: {pattern}")))?;
+        wish.answer(&template.completers).await
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&All) -> T) -> T {
+        // Every critical section is a map operation that does not panic.
+        look(&self.0.all.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut All) -> T) -> T {
+        change(&mut self.0.all.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl All {
+    /// What reads `uri`, and the type it has unless it says otherwise.
+    fn find(&self, uri: &str) -> Option<(Reader, Option<String>)> {
+        if let Some(resource) = self.resources.get(uri) {
+            let read = resource.read.clone();
+            return Some((Box::new(move || read()), resource.about.mime.clone()));
+        }
+        self.templates.values().find_map(|template| {
+            let variables = template.pattern.read(uri)?;
+            let read = template.read.clone();
+            Some((
+                Box::new(move || read(variables)) as Reader,
+                template.about.mime.clone(),
+            ))
+        })
+    }
+
+    fn has(&self, uri: &str) -> bool {
+        let mut templates = self.templates.values();
+        self.resources.contains_key(uri)
+            || templates.any(|template| template.pattern.read(uri).is_some())
+    }
+}
+
+/// The `uri` that params name.
+fn address(params: Option<RawRef<'_>>) -> Result<String, ErrorObject> {
+    params
+        .and_then(|params| object::find(params, &["uri"])?.text())
+        .map(std::borrow::Cow::into_owned)
+        .ok_or_else(|| invalid_params("`uri` must be a string"))
+}
+
+/// -32002 with the address that nobody knows.
+fn not_found(uri: &str) -> ErrorObject {
+    let data = Raw::encode(&json!({ "uri": uri })).expect("a text is JSON");
+    ErrorObject::new(RESOURCE_NOT_FOUND, "resource not found").with_data(data)
+}
+
+fn encoded(result: &Value) -> Result<Raw, ErrorObject> {
+    Raw::encode(result).map_err(|error| internal(error.to_string()))
+}

