@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::npm::{self, copy_changed, root};
 use crate::part::run as run_command;
+use crate::servers;
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(arg) = args.first() {
@@ -26,7 +27,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         run_command(Command::new(&python).arg(&script).arg(target))?;
     }
     println!("\next-tasks 0.2.2 (V2), {}", listening.url);
-    run_command(Command::new("node").arg(&ext_tasks).arg(&listening.url))
+    run_command(Command::new("node").arg(&ext_tasks).arg(&listening.url))?;
+    servers::run()
 }
 
 /// A server over HTTP, as long as this lives.

@@ -1,0 +1,138 @@
+//! Drives the tasks of `@modelcontextprotocol/server-everything`, and hosts tasks for it.
+//!
+//! `cargo run --example drive_everything -- URL` or `… -- COMMAND ARGS`. Part of `cargo xtask peers`.
+
+use std::sync::Arc;
+
+use outlast::back::{
+    Client, ClientOptions, Host, HostRequest, ReceiverOptions, Target, accept, roots,
+};
+use outlast::engine::{Accepts, Answer, AskKind, Outcome};
+use outlast::transport::child::ChildOptions;
+use outlast::transport::http_client::HttpClientOptions;
+use outlast::wire::{Raw, Status, tool};
+use serde_json::{Value, json};
+
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let target = match args.as_slice() {
+        [url] if url.starts_with("http") => Target::http(HttpClientOptions::new(url)),
+        [program, args @ ..] => Target::child(ChildOptions::new(program).args(args)),
+        [] => return Err("which server? give a URL or a command".into()),
+    };
+    let options = ClientOptions {
+        host: Arc::new(Agreeable),
+        receiver_tasks: Some(ReceiverOptions::default()),
+        ..ClientOptions::default()
+    };
+    let client = Client::connect(target, options).await?;
+    let server = client.server().await?;
+    println!("{} {:?}", server.name, server.generation);
+    client.ping().await?;
+    let tides = json!({ "topic": "tides" });
+    follow(&client, "simulate-research-query", tides, "tides").await?;
+    let unclear = json!({ "topic": "tides", "ambiguous": true });
+    follow(&client, "simulate-research-query", unclear, "technical").await?;
+    // The server makes tasks at our side, polls them and fetches their results.
+    let prompt = json!({ "prompt": "Hi", "maxTokens": 10 });
+    follow(&client, "trigger-sampling-request-async", prompt, SAMPLED).await?;
+    follow(
+        &client,
+        "trigger-elicitation-request-async",
+        json!({}),
+        "COMPLETED",
+    )
+    .await?;
+    let tasks = client.list_tasks().await?;
+    let completed = tasks.iter().filter(|task| task.status == Status::Completed);
+    match completed.count() {
+        2 => println!("both tasks are listed"),
+        other => return Err(format!("{other} completed tasks are listed instead of 2").into()),
+    }
+    let endless = json!({ "topic": "nothing" });
+    let call = client
+        .call_tool("simulate-research-query", Some(Raw::encode(&endless)?))
+        .await?;
+    call.task().await.ok_or("no task was made")?;
+    call.cancel().await?;
+    match call.settle().await? {
+        Outcome::Cancelled => println!("a task was cancelled"),
+        other => return Err(format!("{other:?} instead of a cancellation").into()),
+    }
+    client.close().await;
+    Ok(())
+}
+
+/// Calls a tool, shows what becomes of it, and checks that its result mentions `says`.
+async fn follow(client: &Client, name: &str, arguments: Value, says: &str) -> Result<(), Failure> {
+    println!("{name} {arguments}");
+    let arguments = Raw::encode(&arguments)?;
+    let call = client.call_tool(name, Some(arguments)).await?;
+    let mut updates = call.updates();
+    let showing = tokio::spawn(async move {
+        while let Some(view) = updates.next().await {
+            if let Some(task) = view.task {
+                println!("  {} {}", task.status, task.message.unwrap_or_default());
+            }
+        }
+    });
+    let settled = call.settle().await;
+    showing.abort();
+    let Outcome::Result(body) = settled? else {
+        return Err(format!("{name} has no result").into());
+    };
+    let text = tool::first_text(body.borrow()).unwrap_or_default();
+    println!("  {}", text.lines().next().unwrap_or_default());
+    match body.as_str().contains(says) {
+        true => Ok(()),
+        false => Err(format!("{name} does not mention {says}: {text}").into()),
+    }
+}
+
+/// A person who agrees to everything.
+struct Agreeable;
+
+#[async_trait::async_trait]
+impl Host for Agreeable {
+    fn accepts(&self) -> Accepts {
+        Accepts::all()
+    }
+
+    async fn ask(&self, request: HostRequest) -> Answer {
+        let task = request.task.as_deref().unwrap_or("no task");
+        println!("  asked: {} of {task}", request.kind.word());
+        match request.kind {
+            AskKind::ElicitForm => accept(Some(filled_in(request.params.as_ref()))),
+            AskKind::ElicitUrl => accept(None),
+            AskKind::Roots => roots([("file:///tmp", None)]),
+            AskKind::Sample | AskKind::SampleWithTools => {
+                let text = json!({ "type": "text", "text": SAMPLED });
+                let said = json!({ "role": "assistant", "content": text, "model": "none" });
+                Answer::Result(Raw::encode(&said).expect("a JSON value is JSON"))
+            }
+        }
+    }
+}
+
+/// The first choice, a word, a number or yes for every required member of a form.
+fn filled_in(params: Option<&Raw>) -> Value {
+    let params = params.and_then(|params| params.open::<Value>().ok());
+    let schema = params.unwrap_or_default()["requestedSchema"].take();
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let value = |of: &Value| match of["type"].as_str() {
+        _ if of["enum"].is_array() => of["enum"][0].clone(),
+        _ if of["oneOf"].is_array() => of["oneOf"][0]["const"].clone(),
+        Some("number" | "integer") => json!(1),
+        Some("boolean") => json!(true),
+        _ => json!("word"),
+    };
+    let members = required.iter().filter_map(Value::as_str);
+    let members = members.map(|name| (name.to_owned(), value(&schema["properties"][name])));
+    Value::Object(members.collect())
+}
+
+/// What the model says to everything.
+const SAMPLED: &str = "a sampled answer";
