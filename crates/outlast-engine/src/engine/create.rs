@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
 use super::drive::{Begin, Pause};
-use super::{Engine, EngineError, Inner, NewCall, Parts, Phase, Runner};
+use super::{Engine, EngineError, Inner, NewCall, Parts, Phase, Runner, Watch};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
 use crate::runtime::spawn;
@@ -36,6 +36,28 @@ impl Engine {
     ///
     /// Resolves when the task is durable: a lookup would find it after a crash (V2-CREATE-5).
     pub async fn create(&self, call: NewCall) -> Result<Created, EngineError> {
+        let (created, _) = self.create_heard(call, Hear::Nothing).await?;
+        Ok(created)
+    }
+
+    /// The same, with a watch that has missed nothing: what the work says before its creator hears of it is told,
+    /// too. Of a task that was there before, the watch begins now.
+    pub async fn create_watched(&self, call: NewCall) -> Result<(Created, Watch), EngineError> {
+        let owner = call.owner.clone();
+        match self.create_heard(call, Hear::Everything).await? {
+            (created, Some(watch)) => Ok((created, watch)),
+            (created, None) => {
+                let watch = self.watch(&Scope::Of(owner), created.task().id).await?;
+                Ok((created, watch))
+            }
+        }
+    }
+
+    async fn create_heard(
+        &self,
+        call: NewCall,
+        hear: Hear,
+    ) -> Result<(Created, Option<Watch>), EngineError> {
         let mut call = call;
         loop {
             let records = std::mem::take(&mut call.records);
@@ -44,6 +66,9 @@ impl Engine {
             let parts = call.parts.take();
             let (task, runner) = self.inner.admit(call)?;
             let origin = task.origin.clone();
+            // Before the work can say anything.
+            let heard =
+                (hear == Hear::Everything).then(|| self.inner.topics.everything_of(task.id));
             let (tell, told) = oneshot::channel();
             let begun = self
                 .inner
@@ -53,13 +78,16 @@ impl Engine {
             spawn(Box::pin(begun));
             let inserted = told.await.map_err(|_| EngineError::Closing)?;
             match inserted {
-                Ok(Inserted::New(task)) => return Ok(Created::New(task)),
+                Ok(Inserted::New(task)) => {
+                    let watch = heard.map(|heard| self.watch_from(task.clone(), heard));
+                    return Ok((Created::New(task), watch));
+                }
                 Ok(Inserted::Known(id)) => {
                     let Some(same) = again else {
                         return Err(EngineError::NotFound);
                     };
                     if let Some(task) = self.inner.known(id, &origin).await? {
-                        return Ok(Created::Again(task));
+                        return Ok((Created::Again(task), None));
                     }
                     call = NewCall { records, ..same };
                 }
@@ -67,6 +95,13 @@ impl Engine {
             }
         }
     }
+}
+
+/// What the creator of a task wants to hear of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hear {
+    Nothing,
+    Everything,
 }
 
 impl Inner {

@@ -6,7 +6,8 @@ use super::mailbox::Mailbox;
 use super::topics::Place;
 use super::{Engine, EngineError, Event, Inner, Phase, Settled};
 use crate::id::{Scope, TaskId};
-use crate::store::Snapshot;
+use crate::store::{Committed, Snapshot};
+use crate::task::Task;
 
 /// News of one task, as long as it lives.
 pub struct Watch {
@@ -53,6 +54,21 @@ impl Engine {
                 () = self.inner.reached(Phase::Closed) => return Err(EngineError::Closing),
             }
             drop(place);
+        }
+    }
+
+    /// A watch of `task` that was begun before it.
+    pub(super) fn watch_from(
+        &self,
+        task: Committed<Task>,
+        (place, events): (Place, Mailbox),
+    ) -> Watch {
+        events.has_seen(task.revision);
+        Watch {
+            first: task.into(),
+            events,
+            inner: self.inner.clone(),
+            _place: Some(place),
         }
     }
 

@@ -117,6 +117,31 @@ async fn a_watcher_hears_what_the_work_says_and_how_large_it_was_if_too_large() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_from_the_beginning_misses_nothing() {
+    let stage = Stage::new().await;
+    let (created, mut watch) = stage.engine.create_watched(call("log")).await.unwrap();
+    // The work has spoken before its creator goes on.
+    pass(10).await;
+    assert_eq!(watch.first.id(), created.task().id);
+    let Some(Event::Log(first)) = watch.next().await else {
+        panic!("it speaks first");
+    };
+    assert_eq!(first.level, Level::Warning);
+    let mut ended = false;
+    while let Some(event) = watch.next().await {
+        ended |= matches!(event, Event::Stored(task) if task.state.ending().is_some());
+    }
+    assert!(ended);
+    let mut keyed = call("second");
+    keyed.request_key = Some("once".into());
+    let (_, first) = stage.engine.create_watched(keyed.clone()).await.unwrap();
+    let (again, mut second) = stage.engine.create_watched(keyed).await.unwrap();
+    assert!(matches!(again, Created::Again(_)));
+    assert_eq!(second.first.id(), first.first.id());
+    assert!(second.next().await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_many_status_texts_the_last_one_is_stored() {
     let stage = Stage::new().await;
     let task = stage.create("chatter").await;

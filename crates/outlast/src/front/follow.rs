@@ -1,8 +1,9 @@
 //! What a session hears of the tasks it made: status, progress, log messages, questions.
 
+use std::future::ready;
 use std::sync::{Arc, Weak};
 
-use outlast_engine::engine::{Event, Progress};
+use outlast_engine::engine::{Event, Progress, Watch};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{AskKey, Task, TaskId};
 use outlast_wire::envelope::{Id, write};
@@ -12,13 +13,28 @@ use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
 use super::{Front, Session, audit};
 
 impl Front {
-    /// Lets `session` hear of a task until it ends, unless another session does. `known` is what its client
-    /// was told already.
-    pub(crate) fn follow(
+    /// Lets `session` hear of a task until it ends, unless another session does.
+    pub(crate) fn follow(self: &Arc<Self>, session: &Arc<Session>, task: TaskId) {
+        let (engine, scope) = (self.engine.clone(), session.scope());
+        let watch = async move { engine.watch(&scope, task).await.ok() };
+        self.follow_by(session, task, None, watch);
+    }
+
+    /// The same for a task that `session` has just made, with a watch of it from its beginning. The creation itself
+    /// says that it works.
+    pub(crate) fn follow_new(self: &Arc<Self>, session: &Arc<Session>, watch: Watch) {
+        let task = watch.first.id();
+        let known = Some((Status::Working, None));
+        self.follow_by(session, task, known, ready(Some(watch)));
+    }
+
+    /// `known` is what the client was told of the task already.
+    fn follow_by(
         self: &Arc<Self>,
         session: &Arc<Session>,
         task: TaskId,
         known: Option<Shown>,
+        watch: impl Future<Output = Option<Watch>> + Send + 'static,
     ) {
         if !self.claim_follower(task, session) {
             return;
@@ -27,7 +43,9 @@ impl Front {
         let session = Arc::downgrade(session);
         let front = self.clone();
         tokio::spawn(async move {
-            front.tell_all(task, &session).await;
+            if let Some(watch) = watch.await {
+                front.tell_all(task, &session, watch).await;
+            }
             if let Some(session) = session.upgrade() {
                 session.forget_shown(task);
             }
@@ -36,13 +54,7 @@ impl Front {
     }
 
     /// Tells `session` all of a task, as long as both live.
-    async fn tell_all(&self, task: TaskId, session: &Weak<Session>) {
-        let Some(scope) = session.upgrade().map(|session| session.scope()) else {
-            return;
-        };
-        let Ok(mut watch) = self.engine.watch(&scope, task).await else {
-            return;
-        };
+    async fn tell_all(&self, task: TaskId, session: &Weak<Session>, mut watch: Watch) {
         let token = match &watch.first {
             Snapshot::Open(task) => task.origin.progress_token.as_ref(),
             Snapshot::Ended(_) => None,

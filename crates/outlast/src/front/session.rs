@@ -282,7 +282,7 @@ impl Session {
             .await
         {
             for task in page.tasks.iter().filter(|task| task.ending().is_none()) {
-                self.front.follow(self, task.id(), None);
+                self.front.follow(self, task.id());
             }
             cursor = page.next;
             if cursor.is_none() {

@@ -1,5 +1,9 @@
 //! Log messages of tools.
 
+use std::sync::Arc;
+
+use outlast::engine::MemoryStore;
+use outlast::{Level, TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -58,6 +62,35 @@ async fn a_level_that_nobody_knows_is_refused() {
         let refused = client.call("logging/setLevel", odd).await;
         assert_eq!(refused["error"]["code"], -32602);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_task_says_first_is_heard() {
+    let hasty = Tool::new("hasty", "speaks at once", |_, cx| async move {
+        cx.log(Level::Notice, "begun");
+        cx.progress(1.0, 2.0);
+        Ok(text("done"))
+    });
+    let tools = Tools::new().with(hasty.task(TaskSupport::Optional));
+    let mut client = Client::connect(Arc::new(MemoryStore::new()), tools).await;
+    client.introduce("2025-11-25", json!({})).await;
+    let id = create(&mut client, "hasty").await;
+    let told = client.told("notifications/message").await;
+    assert_eq!(told["params"]["data"], "begun");
+    // V1-PROG-1, V1-PROG-4.
+    let told = client.told("notifications/progress").await;
+    assert_eq!(
+        (
+            &told["params"]["progressToken"],
+            &told["params"]["progress"]
+        ),
+        (&json!(7), &json!(1))
+    );
+    let told = client.told("notifications/tasks/status").await;
+    assert_eq!(
+        (&told["params"]["taskId"], &told["params"]["status"]),
+        (&json!(id), &json!("completed"))
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use outlast_engine::engine::{Event, NewCall, RunningCall};
 use outlast_engine::{Committed, Origin, Outcome, Retry, Task};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::v1::{TaskRequest, TaskSupport};
-use outlast_wire::{Raw, Status, codes, meta, notice, v1};
+use outlast_wire::{Raw, codes, meta, notice, v1};
 
 use crate::front::errors::to_wire;
 use crate::front::follow::{progress_params, question_id};
@@ -121,13 +121,11 @@ impl Session {
 
     /// Stored, then answered: the handle works when the client has it (V1-CREATE-12).
     async fn create(self: &Arc<Self>, call: NewCall, immediate: Option<&str>) -> Reply {
-        match self.front.engine.create(call).await {
-            Ok(created) => {
+        match self.front.engine.create_watched(call).await {
+            Ok((created, watch)) => {
                 let task = created.task();
                 audit::created(&self.owner, task.id);
-                // The creation itself says that it works.
-                self.front
-                    .follow(self, task.id, Some((Status::Working, None)));
+                self.front.follow_new(self, watch);
                 Reply::Result(accepted(task, immediate))
             }
             Err(error) => Reply::from(to_wire(&error)),

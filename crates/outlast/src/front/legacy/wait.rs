@@ -32,7 +32,7 @@ impl Session {
         }
         self.board.prime(stream);
         // Questions of a task that an earlier life of this server began are heard of from here on.
-        self.front.follow(self, task, None);
+        self.front.follow(self, task);
         let _waits = self.wait_on(task, stream);
         let settled = self.front.engine.wait(&self.scope(), task).await;
         // Whoever has the result may leave: the news comes first.
