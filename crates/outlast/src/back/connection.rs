@@ -15,6 +15,7 @@ use super::fault::Fault;
 use super::legacy::{self, Introduction};
 use super::server::Server;
 use super::target::Target;
+use crate::transport::http_client::Session;
 use crate::transport::link::LinkError;
 
 /// When a connection that was lost is made again.
@@ -124,7 +125,12 @@ impl Opener {
     async fn open(&self) -> Result<Arc<Up>, Fault> {
         let link = self.target.link()?;
         let exchange = Exchange::begin(link, self.ids.clone(), self.inbound.clone());
-        match legacy::open(&exchange, &self.we, self.patience).await {
+        let session = self.target.session();
+        let opened = match session.and_then(Session::introduction) {
+            Some(introduction) => legacy::reopen(&exchange, introduction.borrow()).await,
+            None => legacy::open(&exchange, &self.we, self.patience, session).await,
+        };
+        match opened {
             Ok(server) => Ok(Arc::new(Up { exchange, server })),
             Err(fault) => {
                 exchange.close();
@@ -174,6 +180,9 @@ impl Opener {
 
     async fn again(&self, reason: &LinkError) -> Option<Arc<Up>> {
         let gone = *reason == LinkError::SessionGone;
+        if let (true, Some(session)) = (gone, self.target.session()) {
+            session.forget();
+        }
         let restart = match (gone, self.restart) {
             (_, Some(restart)) if reason.is_passing() => restart,
             (true, _) => Restart::default(),

@@ -10,6 +10,7 @@ use outlast_wire::{PeerTask, Raw, RawRef, meta, object, params, v1, version};
 use super::exchange::{Exchange, GiveUp};
 use super::fault::Fault;
 use super::server::{Generation, Server};
+use crate::transport::http_client::Session;
 
 /// What we say of ourselves.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ pub(crate) async fn open(
     exchange: &Arc<Exchange>,
     we: &Introduction,
     patience: Duration,
+    session: Option<&Session>,
 ) -> Result<Server, Fault> {
     let params = v1::initialize_params(version::LEGACY, we.capabilities.borrow(), we.info.borrow());
     let opening = async {
@@ -37,6 +39,21 @@ pub(crate) async fn open(
         .unwrap_or(Err(Fault::TimedOut(patience)))?;
     let server = read_server(answer.borrow())?;
     exchange.opened(&server.version).await?;
+    if let Some(session) = session {
+        session.introduced(&answer);
+    }
+    exchange.notify(v1::method::INITIALIZED, None).await?;
+    Ok(server)
+}
+
+/// Goes on in a session whose server introduced itself like this.
+pub(crate) async fn reopen(
+    exchange: &Arc<Exchange>,
+    introduction: RawRef<'_>,
+) -> Result<Server, Fault> {
+    let server = read_server(introduction)?;
+    exchange.opened(&server.version).await?;
+    // Said once more, it changes nothing, and it shows whether the session is still there.
     exchange.notify(v1::method::INITIALIZED, None).await?;
     Ok(server)
 }

@@ -51,6 +51,20 @@ pub(crate) struct Kept {
 }
 
 impl Reference {
+    /// A task of which only the id is known, such as one that another program began.
+    pub fn known_by_id(endpoint: impl Into<String>, task: impl Into<String>) -> Self {
+        Self {
+            endpoint: endpoint.into(),
+            generation: V1.into(),
+            task: task.into(),
+            tool: String::new(),
+            arguments: None,
+            created_ms: SystemClock.now().0,
+            ttl_ms: None,
+            progress_token: None,
+        }
+    }
+
     pub(crate) fn new(
         core: &Core,
         spec: &CallSpec,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::front::Front;
 use crate::transport::child::{self, ChildOptions};
 use crate::transport::duplex;
-use crate::transport::http_client::{self, HttpClientOptions};
+use crate::transport::http_client::{self, HttpClientOptions, Session};
 use crate::transport::link::{Link, LinkError};
 
 /// Where a server is.
@@ -58,6 +58,14 @@ impl Target {
             How::Http(options) => options.url.clone(),
             How::Front(_) => "in-process".into(),
             How::Other(endpoint, _) => endpoint.to_string(),
+        }
+    }
+
+    /// The session that a connection goes on in or opens, where servers have some.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        match &self.0 {
+            How::Http(options) => Some(&options.session),
+            How::Child(_) | How::Front(_) | How::Other(..) => None,
         }
     }
 

@@ -22,13 +22,14 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::HttpClientOptions;
+use super::{HttpClientOptions, Session};
 use crate::transport::link::{LinkError, Parcel};
 
 pub(super) struct Endpoint {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     fixed: HeaderMap,
     pub(super) accept: Duration,
+    kept: Session,
     state: Mutex<State>,
 }
 
@@ -83,9 +84,10 @@ impl Endpoint {
             client: Client::builder(TokioExecutor::new()).build(connector),
             fixed,
             accept: options.accept,
+            kept: options.session.clone(),
             state: Mutex::new(State {
                 uri,
-                session: None,
+                session: options.session.id().and_then(|id| secret(&id)),
                 version: None,
             }),
         })
@@ -122,7 +124,7 @@ impl Endpoint {
 
     /// Ends the session, if there is one (V1-SESS-6). Whatever the server says to that is fine.
     pub(super) async fn say_goodbye(&self) {
-        if self.has_session() {
+        if self.has_session() && !self.kept.is_kept() {
             let delete = self.send(Method::DELETE, HeaderMap::new(), Bytes::new());
             let _ = tokio::time::timeout(self.accept.min(GOODBYE), delete).await;
         }
@@ -133,10 +135,9 @@ impl Endpoint {
         let session = answer.headers().get(headers::SESSION_ID).cloned();
         let visible =
             session.filter(|id| id.as_bytes().iter().all(|byte| (0x21..0x7f).contains(byte)));
-        self.state().session = visible.map(|mut id| {
-            id.set_sensitive(true);
-            id
-        });
+        let id = visible.as_ref().and_then(|id| id.to_str().ok());
+        self.kept.opened(id);
+        self.state().session = id.and_then(secret);
     }
 
     /// Remembers the version that was agreed: every request names it from now on (V1-HTTP-10).
@@ -292,6 +293,13 @@ const REDIRECTS: usize = 4;
 
 /// How many bytes are read of what a server says to a refusal.
 const DETAIL: usize = 4 << 10;
+
+/// A header that is not shown.
+fn secret(text: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::try_from(text).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
 
 /// How long a goodbye may take.
 const GOODBYE: Duration = Duration::from_secs(5);

@@ -9,6 +9,7 @@ mod events;
 mod listen;
 mod options;
 mod post;
+mod session;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use super::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, QUEUE};
 use endpoint::Endpoint;
 
 pub use options::HttpClientOptions;
+pub use session::{SavedSession, Session};
 
 /// A connection to the server at a URL. Nothing is sent yet.
 pub fn connect(options: &HttpClientOptions) -> Result<Link, LinkError> {

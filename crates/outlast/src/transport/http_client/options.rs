@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::Session;
+
 /// How a server is reached over HTTP.
 #[derive(Clone)]
 pub struct HttpClientOptions {
@@ -13,6 +15,8 @@ pub struct HttpClientOptions {
     pub headers: Vec<(String, String)>,
     /// Certificates that are trusted besides those of the system, in PEM.
     pub trust: Vec<u8>,
+    /// The session to go on in, or the place where a new one is remembered.
+    pub session: Session,
     /// How long a connection may take to be made.
     pub connect: Duration,
     /// How long a message that wants no answer may take to be accepted, and a goodbye to be said.
@@ -27,6 +31,7 @@ impl HttpClientOptions {
             bearer: None,
             headers: Vec::new(),
             trust: Vec::new(),
+            session: Session::new(),
             connect: Duration::from_secs(10),
             accept: Duration::from_secs(30),
         }
