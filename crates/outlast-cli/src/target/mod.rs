@@ -87,7 +87,10 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
 fn at_url(name: &str, options: HttpClientOptions) -> Named {
     Named {
         name: name.to_owned(),
-        session: Some((options.url.clone(), options.session.clone())),
+        session: options
+            .session
+            .clone()
+            .map(|session| (options.url.clone(), session)),
         target: Target::http(options),
     }
 }
@@ -102,7 +105,7 @@ fn child(reach: &Reach, program: OsString, args: Vec<OsString>) -> ChildOptions 
 
 fn http(reach: &Reach, url: &str) -> HttpClientOptions {
     let mut options = HttpClientOptions::new(url);
-    options.session = sessions::at(url);
+    options.session = Some(sessions::at(url));
     options.bearer = reach
         .token
         .clone()

@@ -64,7 +64,7 @@ impl Target {
     /// The session that a connection goes on in or opens, where servers have some.
     pub(crate) fn session(&self) -> Option<&Session> {
         match &self.0 {
-            How::Http(options) => Some(&options.session),
+            How::Http(options) => options.session.as_ref(),
             How::Child(_) | How::Front(_) | How::Other(..) => None,
         }
     }

@@ -29,7 +29,7 @@ pub(super) struct Endpoint {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     fixed: HeaderMap,
     pub(super) accept: Duration,
-    kept: Session,
+    kept: Option<Session>,
     state: Mutex<State>,
 }
 
@@ -80,6 +80,7 @@ impl Endpoint {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
+        let known = options.session.as_ref().and_then(Session::id);
         Ok(Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
             fixed,
@@ -87,7 +88,7 @@ impl Endpoint {
             kept: options.session.clone(),
             state: Mutex::new(State {
                 uri,
-                session: options.session.id().and_then(|id| secret(&id)),
+                session: known.and_then(|id| secret(&id)),
                 version: None,
             }),
         })
@@ -124,7 +125,7 @@ impl Endpoint {
 
     /// Ends the session, if there is one (V1-SESS-6). Whatever the server says to that is fine.
     pub(super) async fn say_goodbye(&self) {
-        if self.has_session() && !self.kept.is_kept() {
+        if self.has_session() && !self.kept.as_ref().is_some_and(Session::is_kept) {
             let delete = self.send(Method::DELETE, HeaderMap::new(), Bytes::new());
             let _ = tokio::time::timeout(self.accept.min(GOODBYE), delete).await;
         }
@@ -136,7 +137,9 @@ impl Endpoint {
         let visible =
             session.filter(|id| id.as_bytes().iter().all(|byte| (0x21..0x7f).contains(byte)));
         let id = visible.as_ref().and_then(|id| id.to_str().ok());
-        self.kept.opened(id);
+        if let Some(kept) = &self.kept {
+            kept.opened(id);
+        }
         self.state().session = id.and_then(secret);
     }
 

@@ -15,8 +15,9 @@ pub struct HttpClientOptions {
     pub headers: Vec<(String, String)>,
     /// Certificates that are trusted besides those of the system, in PEM.
     pub trust: Vec<u8>,
-    /// The session to go on in, or the place where a new one is remembered.
-    pub session: Session,
+    /// The session to go on in, or the place where a new one is remembered: connections that have the same go on in
+    /// each other's session. Without, each connection opens its own.
+    pub session: Option<Session>,
     /// How long a connection may take to be made.
     pub connect: Duration,
     /// How long a message that wants no answer may take to be accepted, and a goodbye to be said.
@@ -31,7 +32,7 @@ impl HttpClientOptions {
             bearer: None,
             headers: Vec::new(),
             trust: Vec::new(),
-            session: Session::new(),
+            session: None,
             connect: Duration::from_secs(10),
             accept: Duration::from_secs(30),
         }
