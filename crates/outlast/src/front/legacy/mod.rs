@@ -1,5 +1,6 @@
 //! MCP up to 2025-11-25 as a server: one file for each method that has more than a line to it.
 
+mod at_once;
 mod call;
 mod initialize;
 mod subscribe;

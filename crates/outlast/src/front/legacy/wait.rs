@@ -22,11 +22,8 @@ impl Session {
             Ok(task) => task,
             Err(error) => return Reply::from(error),
         };
-        match self.front.engine.outcome(&self.scope(), task).await {
-            Ok(Some(settled)) => {
-                audit::retrieved(&self.owner, task);
-                return outcome(task, Ok(settled));
-            }
+        match self.ended(task).await {
+            Ok(Some(reply)) => return reply,
             Ok(None) => {}
             Err(error) => return self.refused(v1::method::RESULT, &error),
         }
@@ -41,6 +38,15 @@ impl Session {
             self.hear(&Snapshot::Ended(settled.brief.clone()));
         }
         outcome(task, settled)
+    }
+
+    /// The outcome of a task that has ended.
+    pub(super) async fn ended(&self, task: TaskId) -> Result<Option<Reply>, EngineError> {
+        let settled = self.front.engine.outcome(&self.scope(), task).await?;
+        Ok(settled.map(|settled| {
+            audit::retrieved(&self.owner, task);
+            outcome(task, Ok(settled))
+        }))
     }
 }
 

@@ -12,6 +12,7 @@ mod get;
 mod guard;
 mod modern;
 mod options;
+mod outliving;
 mod post;
 mod refused;
 mod server;

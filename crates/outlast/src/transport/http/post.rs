@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hyper::Request;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
+use hyper::{Request, StatusCode};
 use outlast_wire::envelope::{self, Limits, Message};
 use outlast_wire::v1;
 use tokio::time::timeout;
@@ -16,6 +16,7 @@ use super::answer::{self, Answer};
 use super::connection::Busy;
 use super::guard::{self, Caller, Forms};
 use super::modern;
+use super::outliving::Outliving;
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sessions::{Entry, Permit};
@@ -141,31 +142,26 @@ impl Endpoint {
     ) -> Result<Answer, Refused> {
         let session = &entry.session;
         let permit = self.sessions.permit(entry).ok_or(Refused::Streams)?;
+        if forms.json
+            && let Some(line) = session.at_once(&request).await
+        {
+            return Ok(answer::text(StatusCode::OK, line));
+        }
         // Only a tool takes long without a word; a wait says at once that it is one.
         let may_hold = request.method == outlast_wire::tool::CALL;
-        let short = [
-            v1::method::GET,
-            v1::method::LIST,
-            v1::method::CANCEL,
-            outlast_wire::tool::LIST,
-        ];
-        let may_last = !session.front.filters.is_empty() || !short.contains(&&*request.method);
         let mut open = Unnamed::new(session);
         let stream = open.attached().stream;
         let work = session
             .receive(Message::Request(request), stream, Some(Arc::new(head)))
             .await;
-        match work {
-            // What goes on without its caller must not end with the connection (V1-SSE-6).
-            Some(work) if may_last => drop(tokio::spawn(work)),
-            Some(work) => work.await,
-            None => {}
-        }
-        let receiver = &mut open.attached().receiver;
+        // What goes on without its caller must not end with the connection (V1-SSE-6).
+        let mut work = Outliving::new(work);
+        let first = work.beside(open.attached().receiver.recv());
         let first = match may_hold && forms.events {
-            true => timeout(self.options.hold, receiver.recv()).await.ok(),
-            false => Some(receiver.recv().await),
+            true => timeout(self.options.hold, first).await.ok(),
+            false => Some(first.await),
         };
+        drop(work);
         match first {
             Some(Some(Out {
                 line: Some(line),
