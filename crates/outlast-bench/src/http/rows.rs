@@ -2,7 +2,7 @@
 
 use super::Stage;
 use super::dialect::Generation;
-use super::serve::Server;
+use super::serve::{Keeps, Server};
 use super::target::{Cost, Deed, Target};
 use crate::Done;
 use crate::rounds::Rounds;
@@ -13,26 +13,27 @@ use crate::table::{Bar, Row, Table, Unit, whole};
 pub(super) fn lives(stage: &Stage, table: &mut Table) -> Done<()> {
     let bars = stage.generation.bars();
     for connections in CONNECTIONS {
-        let sides = [Side::Memory(0), Side::Sqlite(0), Side::Rmcp(0)];
+        let sides = [
+            Side::Memory(0),
+            Side::Sqlite(0),
+            Side::Rmcp(Keeps::All { from: 0 }),
+            Side::Rmcp(Keeps::Nothing),
+        ];
         let rounds = stage.rounds(Deed::Live, connections, sides)?;
-        let life = stage.generation.life();
-        let at = of(connections);
-        table.row(row(
-            format!("{life}, memory, {at}; beside rmcp's V2 life"),
-            &rounds,
-            (0, 2),
-            Bar::AtMost(bars.memory),
-        ));
-        let bar = match connections {
+        let (life, at) = (stage.generation.life(), of(connections));
+        let durable = match connections {
             16 => Bar::AtMost(bars.sqlite),
             _ => Bar::None,
         };
-        table.row(row(
-            format!("{life}, SQLite, {at}; beside rmcp's V2 life, which keeps nothing"),
-            &rounds,
-            (1, 2),
-            bar,
-        ));
+        let mut tell = |store, sides, other, bar| {
+            let figure = format!("{life}, {store}, {at}; beside rmcp's V2 life, {other}");
+            table.row(row(figure, &rounds, sides, bar));
+        };
+        let (same, easier) = ("tasks kept as here", "tasks forgotten at once");
+        tell("memory", (0, 2), same, Bar::AtMost(bars.memory));
+        tell("memory", (0, 3), easier, Bar::AtMost(bars.memory));
+        tell("SQLite", (1, 2), same, durable);
+        tell("SQLite", (1, 3), easier, durable);
     }
     Ok(())
 }
@@ -77,7 +78,7 @@ fn short(
     table: &mut Table,
 ) -> Done<()> {
     for connections in CONNECTIONS {
-        let sides = [Side::Memory(0), Side::Rmcp(0), Side::Limit];
+        let sides = [Side::Memory(0), Side::Rmcp(Keeps::Nothing), Side::Limit];
         let rounds = stage.rounds(deed, connections, sides)?;
         let at = of(connections);
         table.row(row(
@@ -108,7 +109,7 @@ pub(super) fn with_many_retained(stage: &Stage, table: &mut Table) -> Done<()> {
         let sides = [
             Side::Memory(many),
             Side::Sqlite(many),
-            Side::Rmcp(many),
+            Side::Rmcp(Keeps::All { from: many }),
             Side::Memory(0),
             Side::Sqlite(0),
         ];
@@ -134,7 +135,7 @@ pub(super) fn with_many_retained(stage: &Stage, table: &mut Table) -> Done<()> {
 enum Side {
     Memory(usize),
     Sqlite(usize),
-    Rmcp(usize),
+    Rmcp(Keeps),
     TypeScript,
     Limit,
 }
@@ -174,7 +175,7 @@ impl Stage {
                 std::fs::remove_file(&path)?;
                 self.ours(&Server::Sqlite(path, retained))
             }
-            Side::Rmcp(retained) => Target::start(&Server::Rmcp(retained), Generation::V2),
+            Side::Rmcp(keeps) => Target::start(&Server::Rmcp(keeps), Generation::V2),
             Side::Limit => self.ours(&Server::Limit),
             Side::TypeScript => {
                 let script = self.typescript.as_ref();

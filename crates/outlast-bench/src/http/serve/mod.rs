@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(super) use ours::now;
+pub(super) use rmcp::Keeps;
 use tokio::io::AsyncReadExt;
 
 use crate::{Done, WORKERS};
@@ -20,7 +21,7 @@ pub(crate) enum Server {
     /// Ours on a file.
     Sqlite(PathBuf, usize),
     /// rmcp's, with its `TaskManager`.
-    Rmcp(usize),
+    Rmcp(Keeps),
     /// The least that an HTTP server can do.
     Limit,
 }
@@ -32,7 +33,10 @@ impl Server {
         Ok(match args[..] {
             ["memory", retained] => Self::Memory(retained.parse()?),
             ["sqlite", path, retained] => Self::Sqlite(path.into(), retained.parse()?),
-            ["rmcp", retained] => Self::Rmcp(retained.parse()?),
+            ["rmcp"] => Self::Rmcp(Keeps::Nothing),
+            ["rmcp", from] => Self::Rmcp(Keeps::All {
+                from: from.parse()?,
+            }),
             ["limit"] => Self::Limit,
             _ => return Err("no such server".into()),
         })
@@ -45,7 +49,8 @@ impl Server {
                 let path = path.display().to_string();
                 vec!["sqlite".into(), path, retained.to_string()]
             }
-            Self::Rmcp(retained) => vec!["rmcp".into(), retained.to_string()],
+            Self::Rmcp(Keeps::Nothing) => vec!["rmcp".into()],
+            Self::Rmcp(Keeps::All { from }) => vec!["rmcp".into(), from.to_string()],
             Self::Limit => vec!["limit".into()],
         }
     }
@@ -58,7 +63,7 @@ pub(crate) fn run(server: Server) -> Done<()> {
             Server::Sqlite(path, retained) => {
                 ours::serve(ours::sqlite(&path).await?, retained).await
             }
-            Server::Rmcp(retained) => rmcp::serve(retained).await,
+            Server::Rmcp(keeps) => rmcp::serve(keeps).await,
             Server::Limit => limit::serve().await,
         }
     })

@@ -1,7 +1,8 @@
 //! The peer: an rmcp 3.8 server with its V2 tasks, set up for speed: no sessions, JSON answers, no macros.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Router;
 use rmcp::ErrorData;
@@ -16,9 +17,18 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use crate::Done;
 
-pub(super) async fn serve(retained: usize) -> Done<()> {
+/// What becomes of tasks that have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// They are forgotten soon.
+    Nothing,
+    /// They are kept, like so many from before.
+    All { from: usize },
+}
+
+pub(super) async fn serve(keeps: Keeps) -> Done<()> {
     let peer = Peer {
-        tasks: Arc::new(Tasks::new(retained).await),
+        tasks: Arc::new(Tasks::new(keeps).await),
     };
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -35,22 +45,26 @@ struct Peer {
 
 /// The tasks of the peer.
 ///
-/// Its sweep walks over all tasks in every call. Where nothing is to be retained, a manager is replaced after
-/// a number of creations, so that there is next to nothing to walk over; the one before it still answers.
+/// Its sweep walks over all tasks in every call. One that forgets has a manager for so many creations only, so
+/// that there is next to nothing to walk over; the last few managers still answer.
 struct Tasks {
-    managers: Mutex<[TaskManager; 2]>,
+    /// The newest first.
+    managers: Mutex<VecDeque<TaskManager>>,
     created: AtomicUsize,
-    replaced_after: Option<usize>,
+    forgets: bool,
 }
 
 impl Tasks {
-    async fn new(retained: usize) -> Self {
+    async fn new(keeps: Keeps) -> Self {
         let tasks = Self {
-            managers: Mutex::default(),
+            managers: Mutex::new([TaskManager::new()].into()),
             created: AtomicUsize::new(0),
-            replaced_after: (retained == 0).then_some(GENERATION),
+            forgets: keeps == Keeps::Nothing,
         };
-        for made in 0..retained {
+        let Keeps::All { from } = keeps else {
+            return tasks;
+        };
+        for made in 0..from {
             tasks.spawn();
             if made % GENERATION == 0 {
                 // Those that were spawned end.
@@ -62,26 +76,29 @@ impl Tasks {
 
     fn spawn(&self) -> rmcp::model::Task {
         let created = self.created.fetch_add(1, Ordering::Relaxed) + 1;
-        if self
-            .replaced_after
-            .is_some_and(|after| created.is_multiple_of(after))
-        {
+        let manager = {
             let mut managers = self.lock();
-            managers.swap(0, 1);
-            managers[0] = TaskManager::new();
-        }
-        let manager = self.lock()[0].clone();
+            if self.forgets && created.is_multiple_of(GENERATION) {
+                managers.push_front(TaskManager::new());
+                managers.truncate(GENERATIONS);
+            }
+            managers[0].clone()
+        };
         // Without a TTL its sweep has least to do.
         let options = TaskOptions::new().with_ttl_ms(None);
         manager.spawn(options, |_| Box::pin(async { Ok(result()) }))
     }
 
     fn get(&self, id: &str) -> Result<rmcp::model::DetailedTask, ErrorData> {
-        let [this, last] = self.lock().clone();
-        this.get_task(id).or_else(|_| last.get_task(id))
+        let newest = self.lock()[0].clone();
+        newest.get_task(id).or_else(|unknown| {
+            let others: Vec<_> = self.lock().iter().skip(1).cloned().collect();
+            let found = others.iter().find_map(|manager| manager.get_task(id).ok());
+            found.ok_or(unknown)
+        })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, [TaskManager; 2]> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<TaskManager>> {
         self.managers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,8 +140,11 @@ fn result() -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(TEXT)])
 }
 
-/// After how many creations a manager is replaced: more than can be on their way at once.
+/// After how many creations a manager is replaced.
 const GENERATION: usize = 128;
+
+/// How many managers there are at most: no client is so late that its task is in none of them.
+const GENERATIONS: usize = 64;
 
 /// What every tool says, here and there: about 200 bytes with what is around it.
 pub(super) const TEXT: &str = concat!(
