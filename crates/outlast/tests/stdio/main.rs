@@ -6,7 +6,6 @@
 )]
 
 mod asks;
-mod audit;
 mod bad_input;
 mod calls;
 mod client;

@@ -1,4 +1,17 @@
-//! What is logged of the life of a task.
+//! What is logged of the life of a task. Alone in its process: whether a place that logs is listened to is remembered
+//! for the whole process, and other tests listen to nothing.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test may stop where its stage is not as it should be"
+)]
+
+#[expect(
+    dead_code,
+    reason = "the client of all tests on a pipe can do more than is needed here"
+)]
+#[path = "../stdio/client.rs"]
+mod client;
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -8,8 +21,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::client::Client;
-use crate::tasks::create;
+use client::Client;
 
 /// Collects the lines of the audit trail.
 #[derive(Clone, Default)]
@@ -52,6 +64,13 @@ impl Lines {
             .iter()
             .any(|line| parts.iter().all(|part| line.contains(part)))
     }
+}
+
+async fn create(client: &mut Client, tool: &str) -> String {
+    let call = json!({ "name": tool, "task": {} });
+    let answer = client.call("tools/call", call).await;
+    let id = &answer["result"]["task"]["taskId"];
+    id.as_str().unwrap().to_owned()
 }
 
 #[tokio::test(start_paused = true)]
