@@ -153,11 +153,11 @@ impl Stage {
         connections: usize,
         sides: [Side; N],
     ) -> Done<Rounds<N, Cost>> {
-        let mut targets = Vec::with_capacity(N);
-        for side in sides {
-            let mut target = self.start(side)?;
+        let targets: Done<Vec<_>> = sides.into_iter().map(|side| self.start(side)).collect();
+        let mut targets = targets?;
+        // Not before all are there: some take long to fill, and idle connections are closed.
+        for target in &mut targets {
             self.runtime.block_on(target.connect(connections, deed))?;
-            targets.push(target);
         }
         Rounds::try_run(self.scale.rounds, |side| {
             targets[side].turn(&self.runtime, deed, self.scale.turn)
