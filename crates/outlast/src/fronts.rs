@@ -1,6 +1,8 @@
 //! The fronts that something stands behind: through them clients are told what changed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use outlast_engine::Owner;
 
 use crate::front::{Change, Front};
 
@@ -13,14 +15,22 @@ impl Fronts {
     }
 
     pub(crate) fn announce(&self, change: &Change) {
-        let fronts: Vec<_> = {
-            let mut fronts = self.lock();
-            fronts.retain(|front| front.strong_count() > 0);
-            fronts.iter().filter_map(Weak::upgrade).collect()
-        };
-        for front in fronts {
+        for front in self.all() {
             front.announce(change.clone());
         }
+    }
+
+    /// Tells the clients of one owner.
+    pub(crate) fn announce_to(&self, owner: &Owner, change: &Change) {
+        for front in self.all() {
+            front.announce_to(owner, change.clone());
+        }
+    }
+
+    fn all(&self) -> Vec<Arc<Front>> {
+        let mut fronts = self.lock();
+        fronts.retain(|front| front.strong_count() > 0);
+        fronts.iter().filter_map(Weak::upgrade).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Front>>> {

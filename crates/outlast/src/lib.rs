@@ -1,13 +1,15 @@
 //! Durable MCP tasks for Rust programs.
 //!
-//! The library people add: tools that run as tasks today; fronts, backs and the gateway are built on
-//! the same [`engine`]. No terminal and no home directory here: those belong to the command line.
+//! The library people add: tools that run as tasks, fronts, backs and the gateway, all on the same
+//! [`engine`]. No terminal and no home directory here: those belong to the command line.
 
 pub mod back;
 mod complete;
 pub mod content;
 pub mod front;
 mod fronts;
+pub mod gateway;
+mod hints;
 mod outlast;
 mod own;
 pub mod prompts;

@@ -209,6 +209,11 @@ impl CallContext {
         self.cell.stop.is_asked()
     }
 
+    /// Whether the engine closes and leaves the work to its next life: what goes on elsewhere is not to be stopped.
+    pub fn is_left(&self) -> bool {
+        self.inner.phase() == Phase::Closed
+    }
+
     /// Resolves when the caller wants the work to stop.
     pub async fn cancelled(&self) {
         self.cell.stop.asked().await;

@@ -40,6 +40,10 @@ pub(crate) struct CallSpec {
     pub(crate) arguments: Option<Raw>,
     pub(crate) preference: Preference,
     pub(crate) ttl: Option<u64>,
+    /// What else the params hold.
+    pub(crate) params: Option<Raw>,
+    /// What the caller calls it.
+    pub(crate) name: Option<Arc<str>>,
 }
 
 /// Why a call was not made. Nothing was sent.
@@ -82,6 +86,8 @@ impl Call {
             arguments,
             preference: Preference::default(),
             ttl: None,
+            params: None,
+            name: None,
         };
         Self { core, spec }
     }
@@ -95,6 +101,19 @@ impl Call {
     /// Asks the server to keep the task for so many milliseconds from its creation.
     pub fn ttl(mut self, millis: u64) -> Self {
         self.spec.ttl = Some(millis);
+        self
+    }
+
+    /// Sends these params, an object, with whatever they hold besides the tool and its arguments.
+    pub fn params(mut self, params: Raw) -> Self {
+        self.spec.params = Some(params);
+        self
+    }
+
+    /// Gives the call a name: questions of the server that belong to it carry it
+    /// ([`HostRequest::call`](super::HostRequest::call)).
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.spec.name = Some(name.into());
         self
     }
 

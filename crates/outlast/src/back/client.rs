@@ -17,6 +17,7 @@ use super::host::{Host, NoHost, capabilities};
 use super::legacy::{self, Introduction};
 use super::receiver::{Receiver, ReceiverOptions};
 use super::reference::{InUse, Kept, Reference, References};
+use super::request::Request;
 use super::server::Server;
 use super::target::Target;
 use super::tools::{Pages, ToolInfo, ToolShelf};
@@ -145,6 +146,11 @@ impl Client {
             .await
     }
 
+    /// The same for a request that may take its time: within the limits of calls, not of requests.
+    pub fn long_request(&self, method: &str, params: Option<Raw>) -> Request {
+        Request::new(self.0.clone(), method, params)
+    }
+
     /// Any notification.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Fault> {
         let up = self.0.up().await?;
@@ -170,11 +176,20 @@ impl Client {
 
     /// Goes on with a task that was left, or that an earlier life of this program began.
     pub fn resume(&self, reference: Reference) -> Result<Execution, InUse> {
+        self.resume_named(reference, None)
+    }
+
+    /// The same under a name, as of [`Call::named`].
+    pub fn resume_named(
+        &self,
+        reference: Reference,
+        name: Option<Arc<str>>,
+    ) -> Result<Execution, InUse> {
         let references = self.0.options.references.as_ref();
         if references.is_some_and(|references| references.is_in_use(&reference)) {
             return Err(InUse(reference.task));
         }
-        Ok(Execution::continued(self.0.clone(), reference))
+        Ok(Execution::continued(self.0.clone(), reference, name))
     }
 
     /// Our tasks at the server, from all pages.
@@ -213,6 +228,11 @@ impl Client {
             return Err(Fault::Unsupported("cancelling tasks".into()));
         }
         legacy::cancel(&up.exchange, task, self.0.options.request).await
+    }
+
+    /// Whether the connection is over for good.
+    pub fn is_over(&self) -> bool {
+        self.0.is_over()
     }
 
     /// Closes the connection, whoever uses it, and waits until that is done.

@@ -78,10 +78,12 @@ impl Driver {
                 let reference = Reference::new(&core, &spec, &task, &token, SystemClock.now());
                 // Stored before it is reported: whoever knows of the task finds it after a crash.
                 let kept = core.keep(&reference).await;
-                self.view
-                    .send_modify(|view| view.immediate_response = immediate);
+                self.view.send_modify(|view| {
+                    view.immediate_response = immediate;
+                    view.reference = Some(Arc::new(reference));
+                });
                 let observed = Observed::new(core, task, Instant::now(), cancels);
-                let ended = self.see_through(observed).await;
+                let ended = self.see_through(observed, spec.name.clone()).await;
                 kept.done(&ended).await;
                 ended
             }
@@ -93,23 +95,30 @@ impl Driver {
         mut self,
         core: Arc<Core>,
         reference: Reference,
+        name: Option<Arc<str>>,
     ) -> Result<Outcome, Unsettled> {
         let token = reference.token();
         let _progress = token.map(|token| core.ears.routes.hear_progress(token, self.ear.clone()));
         let kept = core.keep(&reference).await;
+        self.view
+            .send_modify(|view| view.reference = Some(Arc::new(reference.clone())));
         let age = Duration::from_millis(SystemClock.now().since(reference.created()));
         let now = Instant::now();
         let created = now.checked_sub(age).unwrap_or(now);
         let observed = Observed::new(core, reference.as_task(), created, Cancels::new());
-        let ended = self.see_through(observed.looking_at_once()).await;
+        let ended = self.see_through(observed.looking_at_once(), name).await;
         kept.done(&ended).await;
         ended
     }
 
-    async fn see_through(&mut self, mut observed: Observed) -> Result<Outcome, Unsettled> {
+    async fn see_through(
+        &mut self,
+        mut observed: Observed,
+        name: Option<Arc<str>>,
+    ) -> Result<Outcome, Unsettled> {
         let routes = observed.core.ears.routes.clone();
         // A task that somebody else here observes already is observed by polling alone.
-        let _status = routes.hear_task(&observed.task.id, self.ear.clone());
+        let _status = routes.hear_task(&observed.task.id, self.ear.clone(), name);
         let ended = observed.observe(self).await;
         // A cancellation that ended the task has been told so.
         finished(observed.cancels);
@@ -136,7 +145,15 @@ impl Driver {
                     GiveUp::Quietly,
                 ),
             };
-            let sent = up.exchange.send(tool::CALL, Some(params.borrow()), on_drop);
+            let id = up.exchange.fresh_id();
+            let routes = &core.ears.routes;
+            let _named = spec
+                .name
+                .clone()
+                .map(|name| routes.name_request(id.clone(), name));
+            let sent = up
+                .exchange
+                .send_as(id, tool::CALL, Some(params.borrow()), on_drop);
             let answer = match sent.await {
                 Ok(ticket) => match self.await_answer(core, ticket, form, cancels).await {
                     Ok(answer) => answer,
@@ -251,10 +268,11 @@ fn finished(cancels: Cancels) {
 fn call_params(spec: &CallSpec, token: &Id) -> Result<Raw, Fault> {
     let odd = |what: &str| Fault::Malformed(format!("{what} must be an object"));
     let name = Raw::encode(&*spec.tool).map_err(|_| odd("the name"))?;
+    let begun = spec.params.clone().unwrap_or_else(empty);
     let set = |object: RawRef<'_>, path: &[&str], value: RawRef<'_>| {
         object::set(object, path, value).map_err(|_| odd("params"))
     };
-    let mut params = set(empty().borrow(), &["name"], name.borrow())?;
+    let mut params = set(begun.borrow(), &["name"], name.borrow())?;
     if let Some(arguments) = &spec.arguments {
         if !arguments.borrow().is_object() {
             return Err(odd("arguments"));

@@ -71,10 +71,12 @@ impl Ears {
             Err(error) => return Replied::error(&error),
         };
         let params = asked.params.as_ref().map(Raw::borrow);
+        let task = params.and_then(meta::related_task);
         let mut request = HostRequest {
             kind,
             server: self.server.clone(),
-            task: params.and_then(meta::related_task),
+            call: self.routes.call_of(task.as_deref(), asked.via.as_ref()),
+            task,
             params: asked.params,
         };
         // S1-26: without a receiver, `task` is not even looked at.

@@ -62,6 +62,8 @@ impl Replied {
 pub(crate) struct Asked {
     pub(crate) method: String,
     pub(crate) params: Option<Raw>,
+    /// The request of ours on whose own stream it came, where the transport has such streams.
+    pub(crate) via: Option<Id>,
 }
 
 /// One conversation on one link.
@@ -116,7 +118,22 @@ impl Exchange {
         params: Option<RawRef<'_>>,
         on_drop: GiveUp,
     ) -> Result<Ticket, Fault> {
-        let id = Id::from(self.ids.fetch_add(1, Ordering::Relaxed));
+        self.send_as(self.fresh_id(), method, params, on_drop).await
+    }
+
+    /// An id for a request.
+    pub(crate) fn fresh_id(&self) -> Id {
+        Id::from(self.ids.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Sends a request under an id of [`Exchange::fresh_id`].
+    pub(crate) async fn send_as(
+        self: &Arc<Self>,
+        id: Id,
+        method: &str,
+        params: Option<RawRef<'_>>,
+        on_drop: GiveUp,
+    ) -> Result<Ticket, Fault> {
         let kind = match method == outlast_wire::v1::method::INITIALIZE {
             true => Kind::Opening(id.clone()),
             false => Kind::Request(id.clone()),
@@ -214,8 +231,8 @@ impl Exchange {
         let mut reason = LinkError::Closed;
         while let Some(item) = incoming.recv().await {
             match item {
-                Incoming::Message { line, .. } => {
-                    self.hear(&line, &inbound, &mut answering).await;
+                Incoming::Message { line, via } => {
+                    self.hear(&line, via, &inbound, &mut answering).await;
                 }
                 // Everything else in flight is in vain as well.
                 Incoming::Failed {
@@ -246,6 +263,7 @@ impl Exchange {
     async fn hear(
         self: &Arc<Self>,
         line: &[u8],
+        via: Option<Id>,
         inbound: &Arc<dyn Inbound>,
         answering: &mut Questions,
     ) {
@@ -292,6 +310,7 @@ impl Exchange {
                 let asked = Asked {
                     method: request.method.into_owned(),
                     params: request.params.map(RawRef::to_raw),
+                    via,
                 };
                 let work = inbound.clone().asked(self, asked);
                 let (exchange, of) = (self.clone(), id.clone());

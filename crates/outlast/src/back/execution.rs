@@ -32,6 +32,8 @@ pub struct View {
     pub tool: Arc<str>,
     /// The task, as soon as the server has made one: id, status, message, times.
     pub task: Option<PeerTask>,
+    /// What it takes to find the task again.
+    pub reference: Option<Arc<Reference>>,
     /// How far the work has come, if it says so.
     pub progress: Option<Progress>,
     /// What the server wants the model to hear while the task runs (V1-CREATE-11).
@@ -98,9 +100,9 @@ impl Execution {
         Self::driven(view, |driver| driver.call(core, spec, form))
     }
 
-    pub(crate) fn continued(core: Arc<Core>, reference: Reference) -> Self {
+    pub(crate) fn continued(core: Arc<Core>, reference: Reference, name: Option<Arc<str>>) -> Self {
         let view = View::new(core.ears.server.clone(), reference.tool.as_str().into());
-        Self::driven(view, |driver| driver.resume(core, reference))
+        Self::driven(view, |driver| driver.resume(core, reference, name))
     }
 
     fn driven<W>(view: View, work: impl FnOnce(Driver) -> W) -> Self
@@ -177,6 +179,7 @@ impl View {
             server,
             tool,
             task: None,
+            reference: None,
             progress: None,
             immediate_response: None,
             cancelling: false,

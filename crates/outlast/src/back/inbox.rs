@@ -217,6 +217,7 @@ mod tests {
         HostRequest {
             kind,
             server: "s".into(),
+            call: None,
             task: Some("t".into()),
             params: None,
         }

@@ -8,7 +8,7 @@
 //! | `exchange` | JSON-RPC on a link: requests and their answers, the server's requests and ours |
 //! | `connection` | opens the conversation, and again after it was lost |
 //! | `legacy` | the handshake and the task methods of 2025-11-25; the modern era will stand beside it |
-//! | `client`, `call`, `execution` | what users hold |
+//! | `client`, `call`, `execution`, `request` | what users hold |
 //! | `drive`, `observe`, `pace` | one call from request to outcome; one task under observation; when to look next |
 //! | `routes`, `ears` | who hears what a server says on its own |
 //! | `host`, `inbox`, `screen` | who answers a server's questions, and which get that far |
@@ -44,6 +44,7 @@ mod outcome;
 mod pace;
 mod receiver;
 mod reference;
+mod request;
 mod routes;
 mod screen;
 mod server;
@@ -60,6 +61,7 @@ pub use host::{Host, HostRequest, NoHost, accept, decline, dismiss, roots};
 pub use inbox::{Inbox, InboxEvent, Item, ItemId, NotWaiting};
 pub use receiver::{OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking};
 pub use reference::{InUse, Reference, References};
+pub use request::Request;
 pub use server::{Generation, Server};
 pub use target::Target;
 pub use tools::ToolInfo;

@@ -1,4 +1,5 @@
-//! Which execution hears of what: progress by its token, status by the task's id.
+//! Which execution hears of what: progress by its token, status by the task's id; and to which call a question belongs,
+//! by the request on whose stream it came, or by the task that it names.
 //!
 //! Status that comes before anybody knows the task is kept for a moment (A1-27): the notification may overtake the
 //! answer that names the task.
@@ -29,7 +30,9 @@ pub(crate) struct Routes(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     tokens: HashMap<Id, Ear>,
-    tasks: HashMap<String, Ear>,
+    tasks: HashMap<String, (Ear, Option<Arc<str>>)>,
+    /// What callers call the requests that are under way.
+    requests: HashMap<Id, Arc<str>>,
     early: VecDeque<(Instant, PeerTask)>,
 }
 
@@ -42,6 +45,7 @@ pub(crate) struct Route {
 enum Of {
     Token(Id),
     Task(String),
+    Request(Id),
 }
 
 impl Routes {
@@ -54,8 +58,31 @@ impl Routes {
         }
     }
 
-    /// Lets `ear` hear the status of a task, beginning with what came early. Fails if somebody hears of it already.
-    pub(crate) fn hear_task(self: &Arc<Self>, task: &str, ear: Ear) -> Option<Route> {
+    /// Questions that come on the stream of this request belong to the call of that name.
+    pub(crate) fn name_request(self: &Arc<Self>, request: Id, call: Arc<str>) -> Route {
+        self.table().requests.insert(request.clone(), call);
+        Route {
+            routes: self.clone(),
+            of: Of::Request(request),
+        }
+    }
+
+    /// The name of the call that a question belongs to: that of the task it names, or of the request on whose stream it
+    /// came.
+    pub(crate) fn call_of(&self, task: Option<&str>, request: Option<&Id>) -> Option<Arc<str>> {
+        let table = self.table();
+        let by_task = task.and_then(|task| table.tasks.get(task)?.1.clone());
+        by_task.or_else(|| table.requests.get(request?).cloned())
+    }
+
+    /// Lets `ear` hear the status of a task, beginning with what came early; its questions belong to the call of that
+    /// name. Fails if somebody hears of it already.
+    pub(crate) fn hear_task(
+        self: &Arc<Self>,
+        task: &str,
+        ear: Ear,
+        call: Option<Arc<str>>,
+    ) -> Option<Route> {
         let mut table = self.table();
         if table.tasks.contains_key(task) {
             return None;
@@ -66,7 +93,7 @@ impl Routes {
             }
             early.id != task
         });
-        table.tasks.insert(task.to_owned(), ear);
+        table.tasks.insert(task.to_owned(), (ear, call));
         Some(Route {
             routes: self.clone(),
             of: Of::Task(task.to_owned()),
@@ -84,7 +111,7 @@ impl Routes {
     /// Passes on a status, or keeps it for a moment.
     pub(crate) fn status(&self, task: PeerTask) {
         let mut table = self.table();
-        if let Some(ear) = table.tasks.get(&task.id) {
+        if let Some((ear, _)) = table.tasks.get(&task.id) {
             // An ear that is full belongs to one who polls anyway.
             let _ = ear.try_send(Told::Status(task));
             return;
@@ -110,9 +137,10 @@ impl Drop for Route {
     fn drop(&mut self) {
         let mut table = self.routes.table();
         match &self.of {
-            Of::Token(token) => table.tokens.remove(token),
-            Of::Task(task) => table.tasks.remove(task),
-        };
+            Of::Token(token) => drop(table.tokens.remove(token)),
+            Of::Task(task) => drop(table.tasks.remove(task)),
+            Of::Request(request) => drop(table.requests.remove(request)),
+        }
     }
 }
 
@@ -149,12 +177,15 @@ mod tests {
         routes.status(task("a", Status::Completed));
         routes.status(task("b", Status::Working));
         let (ear, mut heard) = mpsc::channel(LAG);
-        let route = routes.hear_task("a", ear.clone()).unwrap();
+        let route = routes
+            .hear_task("a", ear.clone(), Some("one".into()))
+            .unwrap();
+        assert_eq!(routes.call_of(Some("a"), None).as_deref(), Some("one"));
         assert!(matches!(heard.try_recv(), Ok(Told::Status(task)) if task.id == "a"));
-        assert!(routes.hear_task("a", ear.clone()).is_none());
+        assert!(routes.hear_task("a", ear.clone(), None).is_none());
         drop(route);
-        let _again = routes.hear_task("a", ear.clone()).unwrap();
-        let _late = routes.hear_task("late", ear).unwrap();
+        let _again = routes.hear_task("a", ear.clone(), None).unwrap();
+        let _late = routes.hear_task("late", ear, None).unwrap();
         assert!(heard.try_recv().is_err());
         for n in 0..1_000 {
             routes.status(task(&format!("x{n}"), Status::Working));

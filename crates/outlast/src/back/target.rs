@@ -61,6 +61,23 @@ impl Target {
         }
     }
 
+    /// Whether connections have sessions, which may outlive them.
+    pub(crate) fn has_sessions(&self) -> bool {
+        matches!(self.0, How::Http(_))
+    }
+
+    /// The same place in a session of its own, if connections have sessions.
+    pub(crate) fn in_session(&self, session: Session) -> Option<Self> {
+        match &self.0 {
+            How::Http(options) => {
+                let mut options = options.clone();
+                options.session = Some(session);
+                Some(Self::http(options))
+            }
+            How::Child(_) | How::Front(_) | How::Other(..) => None,
+        }
+    }
+
     /// The session that a connection goes on in or opens, where servers have some.
     pub(crate) fn session(&self) -> Option<&Session> {
         match &self.0 {

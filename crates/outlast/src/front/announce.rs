@@ -1,5 +1,8 @@
 //! Telling clients that something changed: those of sessions at once, those that listen on their streams.
 
+use std::sync::Arc;
+
+use outlast_engine::Owner;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes, object};
 use serde_json::json;
@@ -14,7 +17,16 @@ impl Front {
         for session in self.sessions() {
             session.hear_change(&change);
         }
-        self.modern.changes.tell(change);
+        self.modern.changes.tell(None, change);
+    }
+
+    /// The same, of something that concerns one owner only.
+    pub fn announce_to(&self, owner: &Owner, change: Change) {
+        let theirs = |session: &Arc<Session>| session.owner == *owner;
+        for session in self.sessions().into_iter().filter(theirs) {
+            session.hear_change(&change);
+        }
+        self.modern.changes.tell(Some(owner.clone()), change);
     }
 }
 

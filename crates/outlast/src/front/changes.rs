@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use outlast_engine::Owner;
 use tokio::sync::broadcast;
 
 /// Something that a client may have remembered is not as it was.
@@ -19,7 +20,10 @@ pub enum Change {
 
 /// Tells of changes.
 #[derive(Debug)]
-pub(crate) struct Changes(broadcast::Sender<Change>);
+pub(crate) struct Changes(broadcast::Sender<Told>);
+
+/// What changed, and for whom: for everybody unless an owner is named.
+pub(crate) type Told = (Option<Owner>, Change);
 
 impl Change {
     /// The notification that tells of it.
@@ -41,13 +45,13 @@ impl Default for Changes {
 
 impl Changes {
     /// Tells whoever listens.
-    pub(crate) fn tell(&self, change: Change) {
+    pub(crate) fn tell(&self, owner: Option<Owner>, change: Change) {
         // Nobody may listen.
-        let _ = self.0.send(change);
+        let _ = self.0.send((owner, change));
     }
 
     /// What changes from now on.
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Change> {
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Told> {
         self.0.subscribe()
     }
 }

@@ -28,6 +28,9 @@ pub struct Keeper(u64);
 /// The way to a client for what answers no request.
 pub(super) trait Outbox: Send + Sync {
     fn notify(&self, method: &str, params: Option<&Raw>);
+
+    /// Whether somebody would hear it.
+    fn is_open(&self) -> bool;
 }
 
 impl Client {
@@ -98,6 +101,17 @@ impl Client {
     /// Its name and version, if it says so.
     pub fn info(&self) -> Option<RawRef<'_>> {
         self.peer.info.as_ref().map(Raw::borrow)
+    }
+
+    /// Whether it has a session, in which it can be told things.
+    pub fn has_session(&self) -> bool {
+        self.outbox.is_some()
+    }
+
+    /// Whether it would hear now what it is told.
+    pub fn is_listening(&self) -> bool {
+        let outbox = self.outbox.as_ref().and_then(Weak::upgrade);
+        outbox.is_some_and(|outbox| outbox.is_open())
     }
 
     /// What it can be asked.

@@ -425,6 +425,10 @@ impl Outbox for Session {
             self.board.send(stream, write::notification(method, params));
         }
     }
+
+    fn is_open(&self) -> bool {
+        self.board.general().is_some()
+    }
 }
 
 impl Drop for Session {

@@ -10,6 +10,8 @@ use outlast_wire::tool::{self, Edit};
 use outlast_wire::v1::{self, TaskSupport};
 use outlast_wire::{Raw, RawRef, object};
 
+use crate::hints;
+
 /// What is known of the tools of a handler.
 #[derive(Default)]
 pub(super) struct Catalogue {
@@ -54,7 +56,7 @@ impl Catalogue {
             let support = told.unwrap_or_else(|| declared(tool));
             let known = Known {
                 support,
-                retry: retry(tool),
+                retry: hints::retry(tool),
             };
             if tools.len() < MOST || tools.contains_key(&*name) {
                 tools.insert(name.into_owned(), known);
@@ -90,15 +92,6 @@ fn declared(tool: RawRef<'_>) -> TaskSupport {
         Some("required") => TaskSupport::Required,
         Some(_) => TaskSupport::Forbidden,
         None => v1::task_support(tool),
-    }
-}
-
-fn retry(tool: RawRef<'_>) -> Retry {
-    let hint =
-        |name| object::find(tool, &["annotations", name]).and_then(RawRef::truth) == Some(true);
-    match hint("readOnlyHint") || hint("idempotentHint") {
-        true => Retry::Rerun,
-        false => Retry::Never,
     }
 }
 

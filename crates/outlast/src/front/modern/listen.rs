@@ -50,7 +50,11 @@ impl Request {
                 biased;
                 () = &mut closing => break,
                 change = changes.recv() => match change {
-                    Ok(change) => self.tell_change(&granted, &change).await,
+                    Ok((owner, change)) => {
+                        if owner.is_none_or(|owner| owner == *self.visitor.owner()) {
+                            self.tell_change(&granted, &change).await;
+                        }
+                    }
                     // Of what was missed nothing is known: all of it may have changed.
                     Err(RecvError::Lagged(_)) => {
                         for change in [Change::Tools, Change::Prompts, Change::Resources] {

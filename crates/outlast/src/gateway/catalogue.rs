@@ -1,0 +1,61 @@
+//! The tools of an upstream, as far as they must be known before one is called.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_engine::Retry;
+use outlast_wire::v1::TaskSupport;
+
+use crate::back::ToolInfo;
+use crate::hints;
+
+/// What is known of the tools of an upstream: the same as long as its list is.
+#[derive(Default)]
+pub(super) struct Catalogue(Mutex<Option<Arc<Known>>>);
+
+struct Known {
+    list: Arc<[ToolInfo]>,
+    tools: HashMap<Arc<str>, Traits>,
+}
+
+/// What is known of one tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Traits {
+    /// Whether it runs as a task at the upstream.
+    pub(super) support: TaskSupport,
+    pub(super) retry: Retry,
+}
+
+impl Catalogue {
+    /// What `list` says of a tool. Of one that is not listed: nothing, so that it runs plainly and once.
+    pub(super) fn traits(&self, list: &Arc<[ToolInfo]>, tool: &str) -> Traits {
+        let known = {
+            // The critical section is an assignment that does not panic.
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match known
+                .as_ref()
+                .filter(|known| Arc::ptr_eq(&known.list, list))
+            {
+                Some(known) => known.clone(),
+                None => known.insert(Arc::new(Known::of(list))).clone(),
+            }
+        };
+        known.tools.get(tool).copied().unwrap_or_default()
+    }
+}
+
+impl Known {
+    fn of(list: &Arc<[ToolInfo]>) -> Self {
+        let traits = |tool: &ToolInfo| Traits {
+            support: tool.task_support,
+            retry: hints::retry(tool.raw.borrow()),
+        };
+        Self {
+            list: list.clone(),
+            tools: list
+                .iter()
+                .map(|tool| (tool.name.clone(), traits(tool)))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! One connection to an upstream: whose it is, and which calls are under way on it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use outlast_engine::engine::CallContext;
+use outlast_engine::{Accepts, Owner};
+use outlast_wire::codes;
+use outlast_wire::envelope::ErrorObject;
+use tokio::time::Instant;
+
+use super::Upstream;
+use super::asks::Asks;
+use super::catalogue::Catalogue;
+use crate::back::{self, ClientOptions, ReceiverOptions, Restart, Server};
+use crate::front::{Client, SessionId};
+use crate::fronts::Fronts;
+use crate::transport::http_client::{SavedSession, Session};
+
+/// One connection. Dropping the last handle closes it.
+pub(super) struct Connection {
+    pub(super) back: back::Client,
+    pub(super) server: Server,
+    pub(super) catalogue: Catalogue,
+    pub(super) shared: Arc<Shared>,
+    /// The session at a URL.
+    session: Option<Session>,
+}
+
+/// What a connection shares with whoever hears the upstream.
+pub(super) struct Shared {
+    pub(super) owner: Owner,
+    pub(super) accepts: Accepts,
+    pub(super) fronts: Arc<Fronts>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// The calls that are under way, by the name that their questions carry.
+    calls: HashMap<Arc<str>, CallContext>,
+    /// Those who hear what belongs to no call.
+    clients: Vec<Weak<Client>>,
+    /// Who wants to hear of which resource.
+    subscriptions: HashMap<String, BTreeSet<String>>,
+    used: Instant,
+}
+
+/// That a call is under way on a connection.
+pub(super) struct UnderWay {
+    connection: Arc<Connection>,
+    name: Arc<str>,
+}
+
+impl Connection {
+    /// Connects to `upstream` for `client`, or goes on in a session of an earlier life of this process.
+    pub(super) async fn open(
+        upstream: &Upstream,
+        client: &Arc<Client>,
+        session: Option<SavedSession>,
+    ) -> Result<Arc<Self>, ErrorObject> {
+        let shared = Arc::new(Shared {
+            owner: client.owner().clone(),
+            accepts: client.accepts(),
+            fronts: upstream.fronts.clone(),
+            state: Mutex::new(State {
+                calls: HashMap::new(),
+                clients: vec![Arc::downgrade(client)],
+                subscriptions: HashMap::new(),
+                used: Instant::now(),
+            }),
+        });
+        let session = session.map_or_else(Session::new, Session::again);
+        let (target, session) = match upstream.target.in_session(session.clone()) {
+            Some(target) => (target, Some(session)),
+            None => (upstream.target.clone(), None),
+        };
+        let options = ClientOptions {
+            server: Some(upstream.name.clone()),
+            host: Arc::new(Asks(Arc::downgrade(&shared), shared.accepts)),
+            // BR-CH-1.
+            receiver_tasks: (shared.accepts != Accepts::NONE).then(ReceiverOptions::default),
+            restart: Some(Restart::default()),
+            notices: Some(shared.clone().notices()),
+            handshake: upstream.settings.handshake,
+            ..ClientOptions::default()
+        };
+        let unreachable = |fault: back::Fault| {
+            codes::internal(format!("{} cannot be reached: {fault}", upstream.name))
+        };
+        let back = back::Client::connect(target, options)
+            .await
+            .map_err(unreachable)?;
+        let server = back.server().await.map_err(unreachable)?;
+        Ok(Arc::new(Self {
+            back,
+            server,
+            catalogue: Catalogue::default(),
+            shared,
+            session,
+        }))
+    }
+
+    /// A call is under way, as long as what is returned lives.
+    pub(super) fn begin(self: &Arc<Self>, cx: &CallContext) -> UnderWay {
+        let name: Arc<str> = cx.id().text().as_str().into();
+        self.shared.state().calls.insert(name.clone(), cx.clone());
+        UnderWay {
+            connection: self.clone(),
+            name,
+        }
+    }
+
+    /// What it takes to go on in its session, which from now on outlives the connection.
+    pub(super) fn keep_session(&self) -> Option<SavedSession> {
+        let session = self.session.as_ref()?;
+        session.keep();
+        session.saved()
+    }
+
+    /// Whether its tasks can be found again by another connection: those of a process end with it.
+    pub(super) fn outlives_us(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Whether the connection will not come back.
+    pub(super) fn is_over(&self) -> bool {
+        self.back.is_over()
+    }
+
+    /// Whether something runs on it, or somebody listens.
+    pub(super) fn is_needed(&self) -> bool {
+        let mut state = self.shared.state();
+        state.clients.retain(|client| client.strong_count() > 0);
+        let listens =
+            |client: &Weak<Client>| client.upgrade().is_some_and(|client| client.is_listening());
+        !self.is_over() && (!state.calls.is_empty() || state.clients.iter().any(listens))
+    }
+
+    /// How long nobody has used it.
+    pub(super) fn idle(&self) -> Duration {
+        self.shared.state().used.elapsed()
+    }
+
+    /// `client` uses it, and hears what belongs to no call.
+    pub(super) fn used_by(&self, client: &Arc<Client>) {
+        let mut state = self.shared.state();
+        state.used = Instant::now();
+        // Clients without a session hear nothing of that kind.
+        let known = |known: &Weak<Client>| known.ptr_eq(&Arc::downgrade(client));
+        if client.has_session() && !state.clients.iter().any(known) {
+            state.clients.retain(|client| client.strong_count() > 0);
+            state.clients.push(Arc::downgrade(client));
+        }
+    }
+
+    /// Takes note that a session wants to hear of a resource; whether the upstream has to be told.
+    pub(super) fn subscribe(&self, session: &SessionId, uri: &str) -> bool {
+        let mut state = self.shared.state();
+        let who = state.subscriptions.entry(uri.to_owned()).or_default();
+        who.insert(session.as_str().to_owned());
+        who.len() == 1
+    }
+
+    /// Takes note that a session does not want to hear of a resource any more; whether the upstream has to be told.
+    pub(super) fn unsubscribe(&self, session: &SessionId, uri: &str) -> bool {
+        let mut state = self.shared.state();
+        let Some(who) = state.subscriptions.get_mut(uri) else {
+            return true;
+        };
+        who.remove(session.as_str());
+        let nobody = who.is_empty();
+        if nobody {
+            state.subscriptions.remove(uri);
+        }
+        nobody
+    }
+}
+
+impl Shared {
+    /// The call of that name; without one, the only call there is.
+    pub(super) fn call(&self, name: Option<&str>) -> Result<CallContext, Unclear> {
+        let state = self.state();
+        if let Some(call) = name.and_then(|name| state.calls.get(name)) {
+            return Ok(call.clone());
+        }
+        let mut calls = state.calls.values();
+        match (calls.next(), calls.next()) {
+            (Some(call), None) => Ok(call.clone()),
+            (None, _) => Err(Unclear::None),
+            (Some(_), Some(_)) => Err(Unclear::Several),
+        }
+    }
+
+    /// Those who hear what belongs to no call.
+    pub(super) fn clients(&self) -> Vec<Arc<Client>> {
+        self.state()
+            .clients
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every critical section is a few map operations that do not panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why something belongs to no call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unclear {
+    None,
+    Several,
+}
+
+impl UnderWay {
+    /// The name under which its questions find it.
+    pub(super) fn name(&self) -> Arc<str> {
+        self.name.clone()
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut state = self.connection.shared.state();
+        state.calls.remove(&self.name);
+        state.used = Instant::now();
+    }
+}

@@ -1,0 +1,151 @@
+//! The gateway: any MCP server behind the fronts of this library, with durable tasks for any client.
+//!
+//! An [`Upstream`] is a [`Service`](crate::front::Service) for a front and a
+//! [`Runner`](outlast_engine::engine::Runner) for the engine, as tools of this process are. What a client sends is run as a
+//! call of ours; the upstream server is asked through [`back`](crate::back), in whatever generation it speaks.
+//!
+//! | where | what |
+//! |---|---|
+//! | `settings` | what can be said of an upstream and of its tools |
+//! | `pool`, `connection` | one connection for each owner and what its clients can be asked, kept while it is needed |
+//! | `asks`, `notices` | what the upstream asks and tells on its own, and whose business it is |
+//! | `catalogue`, `list` | its tools: how they may be called, and how they are shown |
+//! | `service`, `runner` | what stands behind the front, and what runs |
+//! | `follow`, `again` | one call to its end; a task of the upstream found again after a restart |
+//! | `result` | an answer of the upstream as our client gets it |
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use outlast::Outlast;
+//! use outlast::back::Target;
+//! use outlast::gateway::{Settings, Upstream};
+//! use outlast::transport::child::ChildOptions;
+//!
+//! let target = Target::child(ChildOptions::new("npx").args(["-y", "some-server"]));
+//! let upstream = Upstream::new("files", target, Settings::default());
+//! let server = Outlast::builder().build().upstream(upstream).http("127.0.0.1:8040").await?;
+//! println!("{}", server.url());
+//! # Ok(()) }
+//! ```
+
+mod again;
+mod asks;
+mod catalogue;
+mod connection;
+mod follow;
+mod list;
+mod notices;
+mod pool;
+mod result;
+mod runner;
+mod service;
+mod settings;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::back::Target;
+use crate::front::RUNNER;
+use crate::fronts::Fronts;
+use crate::outlast::{Outlast, Server};
+use pool::Pool;
+
+pub use settings::{Isolate, Settings, TaskMode, ToolSettings};
+
+/// A server somewhere else, served as if it were here.
+pub struct Upstream {
+    name: Arc<str>,
+    target: Target,
+    settings: Settings,
+    runner: Arc<str>,
+    pool: Pool,
+    fronts: Arc<Fronts>,
+    turns: Turns,
+}
+
+/// How many calls may be under way at once, of all tools and of each.
+struct Turns {
+    all: Option<Arc<Semaphore>>,
+    each: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+/// That a call is under way.
+type Turn = [Option<OwnedSemaphorePermit>; 2];
+
+impl Upstream {
+    /// The server at `target`, which we call `name`; its tasks are run under [`RUNNER`].
+    pub fn new(name: impl Into<Arc<str>>, target: Target, settings: Settings) -> Self {
+        Self {
+            name: name.into(),
+            target,
+            runner: RUNNER.into(),
+            pool: Pool::default(),
+            fronts: Arc::default(),
+            turns: Turns {
+                all: settings
+                    .concurrency
+                    .map(|most| Arc::new(Semaphore::new(most))),
+                each: Mutex::default(),
+            },
+            settings,
+        }
+    }
+
+    /// The same, run under another name, which must stay the same over restarts: that of one among several.
+    pub fn run_as(mut self, runner: impl Into<Arc<str>>) -> Self {
+        self.runner = runner.into();
+        self
+    }
+
+    /// What we call it.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The name of its runner.
+    pub fn runner(&self) -> &Arc<str> {
+        &self.runner
+    }
+
+    /// How many connections to it are open.
+    pub fn connections(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Waits until a call of `tool` may begin.
+    async fn turn(&self, tool: Option<&str>) -> Turn {
+        let all = match &self.turns.all {
+            Some(all) => all.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        let each = match tool.and_then(|tool| self.turns.of(tool, &self.settings)) {
+            Some(each) => each.acquire_owned().await.ok(),
+            None => None,
+        };
+        [all, each]
+    }
+}
+
+impl Turns {
+    fn of(&self, tool: &str, settings: &Settings) -> Option<Arc<Semaphore>> {
+        let most = settings.tools.get(tool)?.concurrency?;
+        // The critical section is a map operation that does not panic.
+        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = each.entry(tool.to_owned());
+        Some(
+            place
+                .or_insert_with(|| Arc::new(Semaphore::new(most)))
+                .clone(),
+        )
+    }
+}
+
+impl Outlast {
+    /// A server of whatever `upstream` offers.
+    pub fn upstream(&self, upstream: Upstream) -> Server {
+        let upstream = Arc::new(upstream);
+        self.serve(upstream.clone(), upstream)
+    }
+}

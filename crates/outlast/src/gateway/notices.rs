@@ -1,0 +1,56 @@
+//! What an upstream tells without being asked: changes for those who may remember, log messages for their call, the rest
+//! for the sessions of its connection.
+
+use std::sync::{Arc, Weak};
+
+use outlast_wire::log::{self, Log};
+use outlast_wire::{RawRef, object};
+
+use super::connection::Shared;
+use crate::back::Notices;
+use crate::front::Change;
+
+impl Shared {
+    /// Hears the upstream of a connection.
+    pub(super) fn notices(self: Arc<Self>) -> Notices {
+        let shared: Weak<Self> = Arc::downgrade(&self);
+        Arc::new(move |method, params| {
+            if let Some(shared) = shared.upgrade() {
+                shared.hear(method, params);
+            }
+        })
+    }
+
+    fn hear(&self, method: &str, params: Option<RawRef<'_>>) {
+        let change = match method {
+            "notifications/tools/list_changed" => Change::Tools,
+            "notifications/prompts/list_changed" => Change::Prompts,
+            "notifications/resources/list_changed" => Change::Resources,
+            "notifications/resources/updated" => {
+                let uri = params.and_then(|params| object::find(params, &["uri"]));
+                match uri.and_then(RawRef::text) {
+                    Some(uri) => Change::Resource(uri.into()),
+                    None => return,
+                }
+            }
+            log::MESSAGE => {
+                // The upstream does not say whose message it is.
+                match (params.and_then(Log::read), self.call(None)) {
+                    (Some(log), Ok(call)) => call.log(log),
+                    _ => self.pass_on(method, params),
+                }
+                return;
+            }
+            _ => return self.pass_on(method, params),
+        };
+        // BR-LIST-9.
+        self.fronts.announce_to(&self.owner, &change);
+    }
+
+    fn pass_on(&self, method: &str, params: Option<RawRef<'_>>) {
+        let params = params.map(RawRef::to_raw);
+        for client in self.clients() {
+            client.notify(method, params.as_ref());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The connections to an upstream: one for each owner and what its clients can be asked, never shared between owners.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use outlast_engine::Owner;
+use outlast_wire::codes;
+use outlast_wire::envelope::ErrorObject;
+use tokio::time::Instant;
+
+use super::connection::Connection;
+use super::{Isolate, Upstream};
+use crate::front::Client;
+
+#[derive(Default)]
+pub(super) struct Pool(Arc<Mutex<HashMap<Key, Arc<Slot>>>>);
+
+/// Whose connection it is, and what it may ask (BR-NEG-5).
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    owner: Owner,
+    accepts: u8,
+}
+
+/// The place of a connection. The lock is held while one is made, so that it is made once.
+#[derive(Default)]
+struct Slot(tokio::sync::Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    connection: Option<Arc<Connection>>,
+    /// What went wrong last, and until when it is not tried again.
+    failed: Option<(ErrorObject, Instant)>,
+    pause: Duration,
+}
+
+impl Pool {
+    pub(super) fn len(&self) -> usize {
+        self.lock()
+            .values()
+            .filter(|slot| slot.connection().is_some())
+            .count()
+    }
+
+    /// The place for `key`. Where there is no room, connections that nobody needs make some.
+    fn slot(&self, key: &Key, most: usize) -> Option<Arc<Slot>> {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.get(key) {
+            return Some(slot.clone());
+        }
+        if slots.len() >= most {
+            slots.retain(|_, slot| slot.is_needed());
+        }
+        if slots.len() >= most {
+            return None;
+        }
+        let slot = Arc::<Slot>::default();
+        slots.insert(key.clone(), slot.clone());
+        Some(slot)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Slot>>> {
+        lock(&self.0)
+    }
+}
+
+impl Slot {
+    /// The connection, unless one is being made.
+    fn connection(&self) -> Option<Arc<Connection>> {
+        let state = self.0.try_lock().ok()?;
+        state.connection.clone()
+    }
+
+    fn is_needed(&self) -> bool {
+        match self.0.try_lock() {
+            Ok(state) => state
+                .connection
+                .as_ref()
+                .is_some_and(|connection| connection.is_needed()),
+            // One is being made.
+            Err(_) => true,
+        }
+    }
+}
+
+impl Upstream {
+    /// The connection for `client`, made if need be.
+    pub(super) async fn connection(
+        &self,
+        client: &Arc<Client>,
+    ) -> Result<Arc<Connection>, ErrorObject> {
+        let key = Key {
+            owner: client.owner().clone(),
+            accepts: client.accepts().bits(),
+        };
+        let most = self.settings.connections;
+        let slot = self.pool.slot(&key, most).ok_or_else(|| {
+            codes::internal(format!(
+                "{} has {most} connections in use, which is the limit (setting `connections`); try again later",
+                self.name
+            ))
+        })?;
+        let mut state = slot.0.lock().await;
+        if let Some(found) = state.connection.as_ref().filter(|found| !found.is_over()) {
+            found.used_by(client);
+            return Ok(found.clone());
+        }
+        state.connection = None;
+        if let Some((error, until)) = &state.failed
+            && Instant::now() < *until
+        {
+            return Err(error.clone());
+        }
+        match Connection::open(self, client, None).await {
+            Ok(connection) => {
+                *state = State {
+                    connection: Some(connection.clone()),
+                    ..State::default()
+                };
+                tokio::spawn(close_when_idle(
+                    Arc::downgrade(&connection),
+                    Arc::downgrade(&self.pool.0),
+                    key,
+                    self.settings.idle,
+                ));
+                Ok(connection)
+            }
+            Err(error) => {
+                // A server that does not begin is not begun for every request.
+                state.pause = (state.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
+                state.failed = Some((error.clone(), Instant::now() + state.pause));
+                Err(error)
+            }
+        }
+    }
+
+    /// The connection for one call of `client`.
+    pub(super) async fn connection_for_call(
+        &self,
+        client: &Arc<Client>,
+    ) -> Result<Arc<Connection>, ErrorObject> {
+        match self.settings.isolate {
+            Isolate::Owner => self.connection(client).await,
+            Isolate::Call => Connection::open(self, client, None).await,
+        }
+    }
+
+    /// The connection for `client`, if there is one.
+    pub(super) fn running(&self, client: &Client) -> Option<Arc<Connection>> {
+        let key = Key {
+            owner: client.owner().clone(),
+            accepts: client.accepts().bits(),
+        };
+        let slot = self.pool.lock().get(&key).cloned()?;
+        slot.connection()
+    }
+}
+
+/// Closes a connection when nobody has needed it for a while. Dropping the last handle closes it.
+async fn close_when_idle(
+    connection: Weak<Connection>,
+    pool: Weak<Mutex<HashMap<Key, Arc<Slot>>>>,
+    key: Key,
+    idle: Duration,
+) {
+    loop {
+        tokio::time::sleep(idle / 2).await;
+        let (Some(connection), Some(pool)) = (connection.upgrade(), pool.upgrade()) else {
+            return;
+        };
+        if connection.is_needed() || connection.idle() < idle {
+            continue;
+        }
+        let mut slots = lock(&pool);
+        let is_this = slots
+            .get(&key)
+            .and_then(|slot| slot.connection())
+            .is_some_and(|found| Arc::ptr_eq(&found, &connection));
+        if is_this {
+            slots.remove(&key);
+        }
+        return;
+    }
+}
+
+fn lock(slots: &Mutex<HashMap<Key, Arc<Slot>>>) -> MutexGuard<'_, HashMap<Key, Arc<Slot>>> {
+    // Every critical section is a few map operations that do not panic.
+    slots.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long a server that did not begin is left alone at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);

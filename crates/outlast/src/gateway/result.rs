@@ -1,0 +1,139 @@
+//! An answer of an upstream as our client gets it, and what becomes of a call that has none.
+
+use outlast_engine::{ErrorCode, Outcome};
+use outlast_wire::{Raw, codes, meta, object, tool, version};
+
+use crate::back::{Fault, Unsettled};
+use crate::front::Client;
+
+/// A result without what belongs to the other hop: its type and who answered are told anew (BR-RES-2, BR-GEN-6), and an
+/// older client gets nothing that only newer ones know (BR-LIST-6, BR-LIST-8).
+pub(super) fn for_client(result: Raw, client: &Client) -> Raw {
+    let mut result = meta::unrelate(result.borrow()).unwrap_or(result);
+    let mut drop_member = |path: &[&str]| {
+        if let Ok(left) = object::remove(result.borrow(), path) {
+            result = left;
+        }
+    };
+    drop_member(&["resultType"]);
+    drop_member(&[meta::META, meta::SERVER_INFO]);
+    if client.version() == version::MODERN {
+        return result;
+    }
+    drop_member(&["ttlMs"]);
+    drop_member(&["cacheScope"]);
+    as_text(&result).unwrap_or(result)
+}
+
+/// Structured content that is no object, as a text that older clients can read (BR-LIST-8).
+fn as_text(result: &Raw) -> Option<Raw> {
+    let structured = object::find(result.borrow(), &["structuredContent"])?;
+    if structured.is_object() {
+        return None;
+    }
+    let block = serde_json::json!({ "type": "text", "text": structured.as_str() });
+    let block = Raw::encode(&block).ok()?;
+    let content = object::find(result.borrow(), &["content"]).and_then(object::elements);
+    let blocks = content.unwrap_or_default();
+    let blocks = blocks.into_iter().map(|block| block.as_str());
+    let blocks: Vec<_> = blocks.chain([block.as_str()]).collect();
+    let content = Raw::parse(format!("[{}]", blocks.join(","))).ok()?;
+    let result = object::remove(result.borrow(), &["structuredContent"]).ok()?;
+    object::set(result.borrow(), &["content"], content.borrow()).ok()
+}
+
+/// The same for an outcome.
+pub(super) fn outcome(outcome: Outcome, client: &Client) -> Outcome {
+    match outcome {
+        Outcome::Result(result) => Outcome::Result(for_client(result, client)),
+        Outcome::ToolError(result, message) => {
+            Outcome::ToolError(for_client(result, client), message)
+        }
+        other => other,
+    }
+}
+
+/// A result of a request as its outcome.
+pub(super) fn of_request(method: &str, result: Raw) -> Outcome {
+    match method == tool::CALL && tool::is_error(result.borrow()) {
+        true => {
+            let message = tool::first_text(result.borrow()).map(Into::into);
+            Outcome::ToolError(result, message)
+        }
+        false => Outcome::Result(result),
+    }
+}
+
+/// A fault of the connection as the outcome of a request.
+pub(super) fn of_fault(upstream: &str, fault: Fault) -> Outcome {
+    match fault {
+        Fault::Error(error) => {
+            Outcome::Error(error.raw, ErrorCode(error.code), Some(error.message.into()))
+        }
+        fault if fault.nothing_happened() => {
+            internal(format!("{upstream} cannot be reached: {fault}"))
+        }
+        fault => internal(format!(
+            "{upstream} did not answer: {fault}; the outcome of the call is unknown, and it was not run again"
+        )),
+    }
+}
+
+/// A call that came to no outcome.
+pub(super) fn unsettled(upstream: &str, why: Unsettled) -> Outcome {
+    match why {
+        Unsettled::Fault(fault) => of_fault(upstream, fault),
+        // BR-TTL-3.
+        why @ (Unsettled::Expired(_) | Unsettled::Lost { .. }) => internal(format!(
+            "task lost upstream ({upstream}): its outcome is unknown ({})",
+            without_id(&why)
+        )),
+        why => internal(format!("{upstream}: {why}; the outcome is unknown")),
+    }
+}
+
+pub(super) fn internal(message: String) -> Outcome {
+    Outcome::error(ErrorCode(codes::INTERNAL_ERROR), message)
+}
+
+/// BR-ID-1: ids of the upstream are not ours to show.
+fn without_id(why: &Unsettled) -> String {
+    match why {
+        Unsettled::Lost { why, .. } => why.to_string(),
+        _ => "it has expired there".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_engine::{Accepts, Owner};
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(text.into()).unwrap()
+    }
+
+    #[test]
+    fn what_belongs_to_the_other_hop_goes_and_every_other_byte_stays() {
+        // BR-RES-2, BR-GEN-6, BR-LIST-6.
+        let client = Client::absent(Owner::new("o"), Accepts::NONE);
+        let plain = r#"{ "content":[ ], "x" : 1.50 }"#;
+        assert_eq!(for_client(raw(plain), &client).as_str(), plain);
+        let modern = r#"{"content":[],"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"},"io.modelcontextprotocol/related-task":{"taskId":"t"},"k":1}}"#;
+        assert_eq!(
+            for_client(raw(modern), &client).as_str(),
+            r#"{"content":[],"_meta":{"k":1}}"#
+        );
+    }
+
+    #[test]
+    fn structured_content_that_is_no_object_becomes_a_text_for_older_clients() {
+        // BR-LIST-8.
+        let client = Client::absent(Owner::new("o"), Accepts::NONE);
+        let result = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":[1, 2]}"#;
+        assert_eq!(
+            for_client(raw(result), &client).as_str(),
+            r#"{"content":[{"type":"text","text":"a"},{"text":"[1, 2]","type":"text"}]}"#
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Runs the requests of clients at the upstream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, Progress, Runner};
+use outlast_engine::task::Handle;
+use outlast_engine::{ErrorCode, Origin, Outcome, Owner};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef, meta, object, tool};
+
+use super::connection::Connection;
+use super::{Upstream, list, result};
+use crate::front::{Arrival, Client};
+
+#[async_trait]
+impl Runner for Upstream {
+    async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
+        let client = caller(&call, &cx);
+        let turn = tokio::select! {
+            biased;
+            turn = self.turn(call.tool.as_deref()) => turn,
+            // Nothing has been sent.
+            () = cx.cancelled() => return Outcome::Cancelled,
+        };
+        let outcome = match &*call.method {
+            tool::CALL => self.call(&call, &cx, &client).await,
+            _ => self.request(&call, &cx, &client).await,
+        };
+        drop(turn);
+        result::outcome(outcome, &client)
+    }
+
+    async fn reattach(
+        &self,
+        call: Arc<Origin>,
+        handle: Handle,
+        cx: CallContext,
+    ) -> Option<Outcome> {
+        let client = caller(&call, &cx);
+        let outcome = self.go_on(&handle, &call, &cx, &client).await?;
+        Some(result::outcome(outcome, &client))
+    }
+
+    /// Tasks of a process end with it; those at a URL are found again.
+    fn reattaches(&self) -> bool {
+        self.target.has_sessions()
+    }
+
+    /// Time to tell the upstream that nobody wants the outcome any more.
+    fn tidy_up(&self) -> Duration {
+        TIDY_UP
+    }
+}
+
+impl Upstream {
+    /// Any request but a call of a tool.
+    async fn request(&self, call: &Origin, cx: &CallContext, client: &Arc<Client>) -> Outcome {
+        let connection = match self.connection(client).await {
+            Ok(connection) => connection,
+            Err(error) => return refused(error),
+        };
+        let params = call.params.as_ref().map(for_upstream);
+        let params = match params {
+            Some(params) if list::is_list(&call.method) => match list::for_upstream(&params) {
+                Ok(params) => Some(params),
+                Err(error) => return refused(error),
+            },
+            params => params,
+        };
+        if let Some(known) = subscribed(&connection, client, call) {
+            return known;
+        }
+        let under_way = connection.begin(cx);
+        let heard = cx.clone();
+        let request = connection
+            .back
+            .long_request(&call.method, params)
+            .named(under_way.name())
+            .progress(move |progress| {
+                heard.progress(Progress {
+                    done: progress.progress,
+                    total: progress.total,
+                    message: progress.message.map(Into::into),
+                });
+            });
+        let answered = tokio::select! {
+            biased;
+            answered = request.into_future() => answered,
+            // Leaving the request tells the upstream to stop.
+            () = cx.cancelled() => return Outcome::Cancelled,
+        };
+        match answered {
+            Ok(page) if list::is_list(&call.method) => {
+                result::of_request(&call.method, list::for_client(page.clone()).unwrap_or(page))
+            }
+            Ok(answer) => result::of_request(&call.method, answer),
+            Err(fault) => result::of_fault(&self.name, fault),
+        }
+    }
+}
+
+/// The caller, or one like it if the process in which the call arrived is gone.
+fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
+    match cx.parts::<Arrival>() {
+        Some(arrival) => arrival.client.clone(),
+        None => {
+            let owner = cx.owner().unwrap_or_else(|| Owner::new(""));
+            Arc::new(Client::absent(owner, call.accepts))
+        }
+    }
+}
+
+/// Several sessions share a connection: the upstream is told of the first that subscribes to a resource, and of the last
+/// that does not want to hear of it any more. The answer, where it need not be told.
+fn subscribed(connection: &Connection, client: &Client, call: &Origin) -> Option<Outcome> {
+    let uri = object::find(call.params.as_ref()?.borrow(), &["uri"]).and_then(RawRef::text);
+    let told = match &*call.method {
+        "resources/subscribe" => connection.subscribe(client.session(), &uri?),
+        "resources/unsubscribe" => connection.unsubscribe(client.session(), &uri?),
+        _ => true,
+    };
+    (!told).then(|| Outcome::Result(Raw::parse("{}".into()).expect("an empty object is JSON")))
+}
+
+/// Params as the upstream may see them: nothing of our own hop (BR-GEN-1, BR-CREATE-3).
+pub(super) fn for_upstream(params: &Raw) -> Raw {
+    let paths: [&[&str]; 8] = [
+        &["task"],
+        &["inputResponses"],
+        &["requestState"],
+        &[meta::META, meta::PROGRESS_TOKEN],
+        &[meta::META, meta::PROTOCOL_VERSION],
+        &[meta::META, meta::CLIENT_CAPABILITIES],
+        &[meta::META, meta::CLIENT_INFO],
+        &[meta::META, meta::RELATED_TASK],
+    ];
+    paths.iter().fold(params.clone(), |left, path| {
+        object::remove(left.borrow(), path).unwrap_or(left)
+    })
+}
+
+pub(super) fn refused(error: ErrorObject) -> Outcome {
+    let message = error.message.as_str().into();
+    Outcome::Error(error.to_raw(), ErrorCode(error.code), Some(message))
+}
+
+/// How long a call may go on after its task is over.
+const TIDY_UP: Duration = Duration::from_secs(5);

@@ -1,0 +1,113 @@
+//! An upstream as what stands behind a front.
+
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use outlast_engine::Accepts;
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::object::NotAnObject;
+use outlast_wire::{Raw, RawRef, codes, object, tool, v2};
+use serde_json::json;
+
+use super::connection::Connection;
+use super::{Upstream, list, result};
+use crate::back::Fault;
+use crate::front::{Client, Front, Introduction, Offer, Reply, Service};
+
+#[async_trait]
+impl Service for Upstream {
+    async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject> {
+        let connection = self.connection(client).await?;
+        self.about(&connection)
+            .map_err(|_| codes::internal("the server's capabilities are not an object"))
+    }
+
+    async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply {
+        match self.page(client, params).await {
+            Ok(page) => Reply::Result(page),
+            Err(error) => error,
+        }
+    }
+
+    /// A tool that is not listed is the upstream's to refuse.
+    async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject> {
+        let connection = self.connection(client).await?;
+        let annotated = match connection.back.tools().await {
+            Ok(list) => connection.catalogue.traits(&list, tool).retry,
+            // It may well call tools that it does not list.
+            Err(_) => Default::default(),
+        };
+        Ok(Some(Offer {
+            runner: self.runner.clone(),
+            support: list::support(self.settings.task(tool)),
+            retry: self.settings.retry(tool).unwrap_or(annotated),
+            immediate: None,
+            delivery: self.settings.delivery(tool),
+            needs: Accepts::NONE,
+            headers: Arc::default(),
+        }))
+    }
+
+    /// All of it: an upstream may ask its client whatever it answers.
+    fn runs(&self, _: &str) -> Option<Arc<str>> {
+        Some(self.runner.clone())
+    }
+
+    fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
+        // An upstream that was not connected to has nothing to be told.
+        let Some(connection) = self.running(client) else {
+            return;
+        };
+        let (method, params) = (method.to_owned(), params.map(RawRef::to_raw));
+        tokio::spawn(async move {
+            if let Err(fault) = connection.back.notify(&method, params.as_ref()).await {
+                tracing::info!(%fault, method, "a notification did not reach the upstream");
+            }
+        });
+    }
+
+    fn stands_behind(&self, front: &Weak<Front>) {
+        self.fronts.add(front);
+    }
+}
+
+impl Upstream {
+    /// The upstream as we introduce it: what it can do, under our own name (BR-NEG-9, BR-NEG-10).
+    fn about(&self, connection: &Connection) -> Result<Introduction, NotAnObject> {
+        let server = &connection.server;
+        let has_tools = object::find(server.capabilities.borrow(), &["tools"]).is_some();
+        // BR-GEN-1: what is said of tasks is ours.
+        let capabilities = object::remove(server.capabilities.borrow(), &["tasks"])?;
+        let capabilities = object::remove(capabilities.borrow(), &["extensions", v2::EXTENSION])?;
+        let title = server.info.as_ref().and_then(|info| {
+            let title = object::find(info.borrow(), &["title"]).and_then(RawRef::text);
+            title.map(std::borrow::Cow::into_owned)
+        });
+        let info = json!({
+            "name": &*self.name,
+            "title": title.as_deref().unwrap_or(&server.name),
+            "version": env!("CARGO_PKG_VERSION"),
+        });
+        Ok(Introduction {
+            capabilities,
+            info: Raw::encode(&info).expect("an object of strings is JSON"),
+            instructions: server.instructions.clone(),
+            tasks: has_tools && self.settings.any_task(),
+        })
+    }
+
+    async fn page(&self, client: &Arc<Client>, params: Option<&Raw>) -> Result<Raw, Reply> {
+        let connection = self.connection(client).await.map_err(Reply::from)?;
+        let params = params.map(|params| list::for_upstream(&super::runner::for_upstream(params)));
+        let params = params.transpose().map_err(Reply::from)?;
+        let page = connection.back.request(tool::LIST, params.as_ref()).await;
+        let page = page.map_err(|fault| match fault {
+            Fault::Error(error) => Reply::Error(error.raw),
+            fault => Reply::from(codes::internal(format!("{}: {fault}", self.name))),
+        })?;
+        let page = result::for_client(page, client);
+        let odd = |_| Reply::from(codes::internal("the list of tools is not an object"));
+        let page = list::for_client(page).map_err(odd)?;
+        list::tools(page.borrow(), &self.settings).map_err(odd)
+    }
+}

@@ -1,0 +1,153 @@
+//! What can be said of an upstream and of its tools.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outlast_engine::Retry;
+
+use crate::front::Delivery;
+
+/// How an upstream is treated.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What holds for every tool of which nothing else is said.
+    pub every_tool: ToolSettings,
+    /// What is said of single tools.
+    pub tools: BTreeMap<String, ToolSettings>,
+    /// Which calls share a connection.
+    pub isolate: Isolate,
+    /// How many calls may be under way at once; others wait, and count as working meanwhile.
+    pub concurrency: Option<usize>,
+    /// How many connections may be open at once.
+    pub connections: usize,
+    /// After how long a connection that nobody uses or listens to is closed.
+    pub idle: Duration,
+    /// How long the server may take to begin. A package that has to be fetched first takes a while.
+    pub handshake: Duration,
+}
+
+/// How a tool is treated. What is not said here is said for the upstream, or is the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolSettings {
+    /// Whether its calls become tasks.
+    pub task: Option<TaskMode>,
+    /// How long a call may take to be answered without a task.
+    pub grace: Option<Duration>,
+    /// How long its tasks are kept at the upstream, in milliseconds, where it has tasks and the caller wants nothing in
+    /// particular.
+    pub ttl: Option<u64>,
+    /// How long a call may take in all.
+    pub timeout: Option<Duration>,
+    /// Whether it may run again when nobody knows how far it came, whatever its annotations say.
+    pub retry: Option<Retry>,
+    /// How many of its calls may be under way at once. Of an upstream this is [`Settings::concurrency`].
+    pub concurrency: Option<usize>,
+}
+
+/// Whether calls of a tool become tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TaskMode {
+    /// Where the caller wants one, or when it takes long.
+    #[default]
+    Auto,
+    /// At once, where the caller can handle one.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Which calls share a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Isolate {
+    /// Those of one owner whose clients can be asked the same.
+    #[default]
+    Owner,
+    /// None: every call has its own, so that it is always clear who asks.
+    Call,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            every_tool: ToolSettings::default(),
+            tools: BTreeMap::new(),
+            isolate: Isolate::default(),
+            concurrency: None,
+            connections: 64,
+            idle: Duration::from_secs(30 * 60),
+            handshake: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Settings {
+    /// Whether any call can become a task.
+    pub(super) fn any_task(&self) -> bool {
+        let never = |settings: &ToolSettings| settings.task == Some(TaskMode::Never);
+        !never(&self.every_tool)
+            || self
+                .tools
+                .values()
+                .any(|tool| tool.task.is_some() && !never(tool))
+    }
+
+    pub(super) fn task(&self, tool: &str) -> TaskMode {
+        self.said(tool, |settings| settings.task)
+            .unwrap_or_default()
+    }
+
+    pub(super) fn delivery(&self, tool: &str) -> Delivery {
+        let grace = || self.said(tool, |settings| settings.grace);
+        match self.task(tool) {
+            TaskMode::Always => Delivery::Always,
+            TaskMode::Auto | TaskMode::Never => {
+                grace().map_or_else(Delivery::default, Delivery::Within)
+            }
+        }
+    }
+
+    pub(super) fn ttl(&self, tool: &str) -> Option<u64> {
+        self.said(tool, |settings| settings.ttl)
+    }
+
+    pub(super) fn timeout(&self, tool: &str) -> Option<Duration> {
+        self.said(tool, |settings| settings.timeout)
+    }
+
+    pub(super) fn retry(&self, tool: &str) -> Option<Retry> {
+        self.said(tool, |settings| settings.retry)
+    }
+
+    /// What is said of a tool, else of all.
+    fn said<T>(&self, tool: &str, what: impl Fn(&ToolSettings) -> Option<T>) -> Option<T> {
+        let of_tool = self.tools.get(tool).and_then(&what);
+        of_tool.or_else(|| what(&self.every_tool))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_a_tool_counts_before_what_is_said_of_all() {
+        let mut settings = Settings::default();
+        assert!(settings.any_task());
+        settings.every_tool.task = Some(TaskMode::Never);
+        settings.every_tool.grace = Some(Duration::from_millis(5));
+        assert!(!settings.any_task());
+        let slow = ToolSettings {
+            task: Some(TaskMode::Always),
+            ..ToolSettings::default()
+        };
+        settings.tools.insert("slow".into(), slow);
+        assert!(settings.any_task());
+        assert_eq!(settings.task("slow"), TaskMode::Always);
+        assert_eq!(settings.delivery("slow"), Delivery::Always);
+        assert_eq!(settings.task("other"), TaskMode::Never);
+        assert_eq!(
+            settings.delivery("other"),
+            Delivery::Within(Duration::from_millis(5))
+        );
+    }
+}

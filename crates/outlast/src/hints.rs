@@ -1,0 +1,15 @@
+//! What a tool's annotations say of it.
+
+use outlast_engine::Retry;
+use outlast_wire::{RawRef, object};
+
+/// Whether a tool may run again when nobody knows how far it came: only if it says that it only reads, or that repeating
+/// it is harmless.
+pub(crate) fn retry(tool: RawRef<'_>) -> Retry {
+    let hint =
+        |name| object::find(tool, &["annotations", name]).and_then(RawRef::truth) == Some(true);
+    match hint("readOnlyHint") || hint("idempotentHint") {
+        true => Retry::Rerun,
+        false => Retry::Never,
+    }
+}
