@@ -19,7 +19,8 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::interval;
 
-use super::server::{Endpoint, Phase};
+use super::mounts::Mounts;
+use super::server::Phase;
 
 /// Those who must hear that the server closes.
 #[derive(Default)]
@@ -50,7 +51,7 @@ impl Connections {
 
 /// Serves one connection.
 pub(super) async fn serve(
-    endpoint: Arc<Endpoint>,
+    mounts: Arc<Mounts>,
     stream: TcpStream,
     mut phase: watch::Receiver<Phase>,
 ) {
@@ -59,8 +60,8 @@ pub(super) async fn serve(
     let address = stream.peer_addr().map(|address| address.ip());
     let activity = Arc::new(Activity::new(address.unwrap_or(NOWHERE)));
     let service = service_fn(|request| {
-        let (endpoint, busy) = (endpoint.clone(), activity.begin());
-        async move { Ok::<_, Infallible>(endpoint.answer(request, busy).await) }
+        let (mounts, busy) = (mounts.clone(), activity.begin());
+        async move { Ok::<_, Infallible>(mounts.answer(request, busy).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -69,12 +70,12 @@ pub(super) async fn serve(
             .writev(false)
             .serve_connection(TokioIo::new(stream), service)
     );
-    let mut tick = interval(endpoint.options.patience / 2);
+    let mut tick = interval(mounts.options.patience / 2);
     let mut silence = Silence::default();
     let mut known = None;
     poll_fn(|cx| {
         if known.is_none() {
-            known = Some(Known::new(&endpoint.connections, cx.waker().clone()));
+            known = Some(Known::new(&mounts.connections, cx.waker().clone()));
         }
         if phase.has_changed().unwrap_or(true) {
             phase.mark_unchanged();

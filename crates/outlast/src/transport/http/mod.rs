@@ -11,6 +11,7 @@ mod delete;
 mod get;
 mod guard;
 mod modern;
+mod mounts;
 mod options;
 mod outliving;
 mod post;
@@ -20,5 +21,6 @@ mod sessions;
 mod sse;
 mod stored;
 
+pub use mounts::{Page, Pages};
 pub use options::{HttpOptions, Token};
-pub use server::{HttpServer, serve};
+pub use server::{HttpServer, serve, serve_all};

@@ -20,6 +20,7 @@ use super::connection::{self, Busy, Connections};
 use super::cors;
 use super::guard::Guard;
 use super::modern::is_modern;
+use super::mounts::{Mounts, Pages};
 use super::options::HttpOptions;
 use super::refused::Refused;
 use super::sessions::{Bounds, Sessions};
@@ -36,31 +37,52 @@ pub struct HttpServer {
 
 /// Serves `front` over HTTP until the server is shut down or dropped.
 pub async fn serve(front: Arc<Front>, options: HttpOptions) -> io::Result<HttpServer> {
+    let path = options.path.clone();
+    serve_all(vec![(path, front)], None, options).await
+}
+
+/// The same for several fronts of one engine, each at a path of its own, and for pages beside them.
+pub async fn serve_all(
+    fronts: Vec<(String, Arc<Front>)>,
+    pages: Option<Arc<dyn Pages>>,
+    options: HttpOptions,
+) -> io::Result<HttpServer> {
     let listener = TcpListener::bind(options.bind).await?;
     let address = listener.local_addr()?;
-    let bounds = Bounds {
-        sessions: options.sessions,
-        streams: options.streams,
-        half_life: half_life(&options, front.engine.policy()),
-    };
-    let sessions = Sessions::load(front, bounds)
-        .await
-        .map_err(io::Error::other)?;
     let (phase, seen) = watch::channel(Phase::Open);
+    let mut endpoints = Vec::new();
+    for (path, front) in fronts {
+        let bounds = Bounds {
+            sessions: options.sessions,
+            streams: options.streams,
+            half_life: half_life(&options, front.engine.policy()),
+        };
+        let sessions = Sessions::load(front, bounds)
+            .await
+            .map_err(io::Error::other)?;
+        endpoints.push(Arc::new(Endpoint {
+            guard: Guard::new(&options, address),
+            sessions: Arc::new(sessions),
+            life: Life(RandomIds.node().0),
+            phase: seen.clone(),
+            options: HttpOptions {
+                path,
+                ..options.clone()
+            },
+        }));
+    }
     let path = options.path.clone();
-    let endpoint = Arc::new(Endpoint {
-        guard: Guard::new(&options, address),
-        sessions: Arc::new(sessions),
-        life: Life(RandomIds.node().0),
+    let mounts = Arc::new(Mounts {
+        endpoints,
+        pages,
         connections: Connections::default(),
-        phase: seen.clone(),
         options,
     });
     Ok(HttpServer {
         address,
         path,
         phase,
-        accepting: tokio::spawn(accept(endpoint, listener, seen)),
+        accepting: tokio::spawn(accept(mounts, listener, seen)),
     })
 }
 
@@ -72,7 +94,12 @@ impl HttpServer {
 
     /// The address of the endpoint, for clients on this machine.
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address, self.path)
+        self.url_of(&self.path)
+    }
+
+    /// The address of whatever is at `path`, for clients on this machine.
+    pub fn url_of(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
     }
 
     /// Accepts nothing more, lets open requests finish for a while, and ends. Clients come back for the
@@ -97,7 +124,6 @@ pub(super) struct Endpoint {
     pub(super) guard: Guard,
     pub(super) sessions: Arc<Sessions>,
     pub(super) life: Life,
-    pub(super) connections: Connections,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) options: HttpOptions,
 }
@@ -153,12 +179,14 @@ pub(super) async fn closed(mut phase: watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }
 
-async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
+async fn accept(mounts: Arc<Mounts>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
     let mut background = JoinSet::new();
-    background.spawn(endpoint.sessions.clone().keep_sweeping());
+    for endpoint in &mounts.endpoints {
+        background.spawn(endpoint.sessions.clone().keep_sweeping());
+    }
     let mut open = JoinSet::new();
     loop {
-        let room = open.len() < endpoint.options.connections;
+        let room = open.len() < mounts.options.connections;
         tokio::select! {
             told = phase.changed() => match told {
                 Ok(()) => break,
@@ -168,7 +196,7 @@ async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, mut phase: watch
             Some(_) = open.join_next() => {}
             accepted = listener.accept(), if room => match accepted {
                 Ok((stream, _)) => {
-                    open.spawn(connection::serve(endpoint.clone(), stream, phase.clone()));
+                    open.spawn(connection::serve(mounts.clone(), stream, phase.clone()));
                 }
                 Err(error) => {
                     // Out of files, or a connection that was gone at once: neither ends the server.
@@ -179,10 +207,12 @@ async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, mut phase: watch
         }
     }
     drop(listener);
-    endpoint.connections.wake();
+    mounts.connections.wake();
     let drained = async { while open.join_next().await.is_some() {} };
-    if timeout(endpoint.options.drain, drained).await.is_err() {
-        endpoint.sessions.close_streams();
+    if timeout(mounts.options.drain, drained).await.is_err() {
+        for endpoint in &mounts.endpoints {
+            endpoint.sessions.close_streams();
+        }
         let ended = async { while open.join_next().await.is_some() {} };
         let _ = timeout(LAST_WORDS, ended).await;
     }

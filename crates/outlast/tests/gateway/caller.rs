@@ -1,0 +1,317 @@
+//! A client of each kind on a pipe, which calls a tool in its own way and drives the call to its end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::front::Front;
+use serde_json::{Map, Value, json};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+
+/// How a client does tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Not at all, with a session.
+    PlainLegacy,
+    /// Not at all, without one.
+    PlainModern,
+    V1,
+    V2,
+}
+
+pub(crate) const KINDS: [Kind; 4] = [Kind::PlainLegacy, Kind::PlainModern, Kind::V1, Kind::V2];
+
+/// How a call ended, without what belongs to the way it was called.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Ending {
+    Result(Value),
+    Error(i64, String),
+    Cancelled,
+}
+
+/// Answers a question: with a result, or with an error.
+pub(crate) type Answers = fn(&str, &Value) -> Result<Value, Value>;
+
+pub(crate) struct Caller {
+    pub(crate) kind: Kind,
+    pub(crate) answers: Answers,
+    /// Everything that was told without being asked for.
+    pub(crate) told: Vec<Value>,
+    /// What the server said of itself.
+    pub(crate) about: Value,
+    write: WriteHalf<DuplexStream>,
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    early: VecDeque<Value>,
+    next: i64,
+}
+
+impl Caller {
+    pub(crate) async fn connect(kind: Kind, front: &Arc<Front>) -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        let front = front.clone();
+        tokio::spawn(async move {
+            outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
+        });
+        let (read, write) = tokio::io::split(ours);
+        let mut caller = Self {
+            kind,
+            answers: accepting,
+            told: Vec::new(),
+            about: Value::Null,
+            write,
+            lines: BufReader::new(read).lines(),
+            early: VecDeque::new(),
+            next: 0,
+        };
+        caller.about = match kind {
+            Kind::PlainLegacy | Kind::V1 => {
+                let version = match kind {
+                    Kind::V1 => "2025-11-25",
+                    _ => "2025-06-18",
+                };
+                let hello = caller.request(
+                    "initialize",
+                    json!({
+                        "protocolVersion": version,
+                        "capabilities": { "elicitation": {}, "sampling": {}, "roots": {} },
+                        "clientInfo": { "name": "by-hand", "version": "1" },
+                    }),
+                );
+                let about = hello.await["result"].clone();
+                caller.notify("notifications/initialized", json!({})).await;
+                about
+            }
+            Kind::PlainModern | Kind::V2 => {
+                caller.request("server/discover", json!({})).await["result"].clone()
+            }
+        };
+        caller
+    }
+
+    /// Calls a tool and drives the call to its end, answering whatever is asked.
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Ending {
+        let params = json!({ "name": tool, "arguments": arguments });
+        let begun = self.begin(params.clone()).await;
+        self.finish(params, begun).await
+    }
+
+    /// Calls a tool, and returns the first answer.
+    pub(crate) async fn begin(&mut self, mut params: Value) -> Value {
+        if self.kind == Kind::V1 {
+            params["task"] = json!({});
+        }
+        self.request("tools/call", params).await
+    }
+
+    /// Drives a call to its end from its first answer.
+    pub(crate) async fn finish(&mut self, params: Value, mut answer: Value) -> Ending {
+        loop {
+            let result = &answer["result"];
+            let kind = result["resultType"].as_str();
+            if let Some(task) = result["task"]["taskId"].as_str() {
+                let task = json!({ "taskId": task });
+                answer = self.request("tasks/result", task).await;
+            } else if kind == Some("task") {
+                return self.poll(result["taskId"].clone()).await;
+            } else if kind == Some("input_required") {
+                let responses = self.respond(&result["inputRequests"], &mut Vec::new());
+                let mut again = params.clone();
+                again["inputResponses"] = responses;
+                again["requestState"] = result["requestState"].clone();
+                answer = self.request("tools/call", again).await;
+            } else {
+                return ended(&answer);
+            }
+        }
+    }
+
+    async fn poll(&mut self, task: Value) -> Ending {
+        let mut answered = Vec::new();
+        for _ in 0..10_000 {
+            let got = self.request("tasks/get", json!({ "taskId": task })).await;
+            let now = &got["result"];
+            match now["status"].as_str().unwrap_or_else(|| panic!("{got}")) {
+                "completed" | "failed" => {
+                    return ended(
+                        &json!({ "result": now.get("result"), "error": now.get("error") }),
+                    );
+                }
+                "cancelled" => return Ending::Cancelled,
+                "input_required" => {
+                    let responses = self.respond(&now["inputRequests"], &mut answered);
+                    let update = json!({ "taskId": task, "inputResponses": responses });
+                    self.request("tasks/update", update).await;
+                }
+                _ => {}
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("task {task} does not end");
+    }
+
+    /// The responses to questions that were not answered before.
+    fn respond(&self, requests: &Value, answered: &mut Vec<String>) -> Value {
+        let mut responses = Map::new();
+        for (key, request) in requests.as_object().unwrap() {
+            if answered.contains(key) {
+                continue;
+            }
+            answered.push(key.clone());
+            let method = request["method"].as_str().unwrap();
+            // This era has no errors for an answer.
+            let answer = (self.answers)(method, &request["params"]);
+            responses.insert(
+                key.clone(),
+                answer.unwrap_or_else(|_| json!({ "action": "cancel" })),
+            );
+        }
+        Value::Object(responses)
+    }
+
+    /// Sends a request and waits for its answer; questions are answered meanwhile.
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params).await;
+        self.answer_to(id).await
+    }
+
+    pub(crate) async fn send(&mut self, method: &str, params: Value) -> i64 {
+        self.next += 1;
+        let id = self.next;
+        let params = match self.kind {
+            Kind::PlainModern | Kind::V2 => self.modern(params),
+            Kind::PlainLegacy | Kind::V1 => params,
+        };
+        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
+        id
+    }
+
+    pub(crate) async fn answer_to(&mut self, id: i64) -> Value {
+        loop {
+            let ours = |message: &Value| message["id"] == id && message.get("method").is_none();
+            if let Some(at) = self.early.iter().position(ours) {
+                return self.early.remove(at).unwrap();
+            }
+            self.hear().await;
+        }
+    }
+
+    /// Waits until the server has told something of that method.
+    pub(crate) async fn until_told(&mut self, method: &str) -> Value {
+        loop {
+            if let Some(at) = self.told.iter().position(|told| told["method"] == method) {
+                return self.told.remove(at);
+            }
+            self.hear().await;
+        }
+    }
+
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
+        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await;
+    }
+
+    /// Stops a call that was begun: by the task that its first answer names, or by the id of its request.
+    pub(crate) async fn cancel(&mut self, id: i64) {
+        let params = match self.kind {
+            Kind::PlainLegacy | Kind::PlainModern => {
+                let cancelled = json!({ "requestId": id, "reason": "enough" });
+                return self.notify("notifications/cancelled", cancelled).await;
+            }
+            Kind::V1 => self.answer_to(id).await["result"]["task"]["taskId"].clone(),
+            Kind::V2 => self.answer_to(id).await["result"]["taskId"].clone(),
+        };
+        let cancelled = self
+            .request("tasks/cancel", json!({ "taskId": params }))
+            .await;
+        assert!(cancelled.get("error").is_none(), "{cancelled}");
+        loop {
+            let got = self.request("tasks/get", json!({ "taskId": params })).await;
+            match got["result"]["status"].as_str() {
+                Some("cancelled") => return,
+                Some("working") => tokio::time::sleep(Duration::from_millis(10)).await,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn modern(&self, mut params: Value) -> Value {
+        let mut can = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+        if self.kind == Kind::V2 {
+            can["extensions"]["io.modelcontextprotocol/tasks"] = json!({});
+        }
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can;
+        params["_meta"]["io.modelcontextprotocol/clientInfo"] =
+            json!({ "name": "by-hand", "version": "1" });
+        params
+    }
+
+    async fn hear(&mut self) {
+        let line = tokio::time::timeout(Duration::from_secs(3_600), self.lines.next_line());
+        let line = line.await.expect("an answer").unwrap();
+        let message: Value = serde_json::from_str(&line.expect("the pipe is open")).unwrap();
+        match (message["method"].as_str(), message.get("id")) {
+            (Some(method), Some(id)) => {
+                let answered = match (self.answers)(method, &message["params"]) {
+                    Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+                    Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
+                };
+                self.write(answered).await;
+            }
+            (Some(_), None) => self.told.push(message),
+            (None, _) => self.early.push_back(message),
+        }
+    }
+
+    async fn write(&mut self, message: Value) {
+        let line = format!("{message}\n");
+        self.write.write_all(line.as_bytes()).await.unwrap();
+    }
+}
+
+fn ended(answer: &Value) -> Ending {
+    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+        if error["data"]["status"] == "cancelled" {
+            return Ending::Cancelled;
+        }
+        let message = error["message"].as_str().unwrap().to_owned();
+        return Ending::Error(error["code"].as_i64().unwrap(), message);
+    }
+    let mut result = answer["result"].clone();
+    let members = result.as_object_mut().unwrap_or_else(|| panic!("{answer}"));
+    members.remove("resultType");
+    if let Some(Value::Object(meta)) = members.get_mut("_meta") {
+        meta.remove("io.modelcontextprotocol/related-task");
+        meta.remove("io.modelcontextprotocol/serverInfo");
+        if meta.is_empty() {
+            members.remove("_meta");
+        }
+    }
+    Ending::Result(result)
+}
+
+/// Says yes to everything.
+pub(crate) fn accepting(method: &str, params: &Value) -> Result<Value, Value> {
+    Ok(match method {
+        "elicitation/create" => {
+            json!({ "action": "accept", "content": { "name": format!("Ada/{}", params["message"].as_str().unwrap()) } })
+        }
+        "sampling/createMessage" => {
+            json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "a thought" } })
+        }
+        "roots/list" => json!({ "roots": [{ "uri": "file:///home/ada" }] }),
+        other => panic!("{other} is no question"),
+    })
+}
+
+/// Says no to everything.
+pub(crate) fn declining(method: &str, _: &Value) -> Result<Value, Value> {
+    match method {
+        "elicitation/create" => Ok(json!({ "action": "decline" })),
+        _ => Err(json!({ "code": -1, "message": "User rejected sampling request" })),
+    }
+}

@@ -1,0 +1,152 @@
+//! Every kind of client with every kind of server: each cell of bridge §3, with the events of bridge §17.
+
+use serde_json::{Value, json};
+
+use crate::caller::{Answers, Caller, Ending, KINDS, Kind, accepting, declining};
+use crate::upstream::{SERVERS, Server, Stage};
+
+/// What happens, by the tool that makes it happen, and how the caller answers.
+const EVENTS: [(&str, &str, Answers); 9] = [
+    ("completed", "echo", accepting),
+    ("tool error", "fails", accepting),
+    ("protocol error", "broken", accepting),
+    ("one input", "ask", accepting),
+    ("two parallel inputs", "two", accepting),
+    ("input refused", "ask", declining),
+    ("sampling", "think", accepting),
+    ("roots", "roots", accepting),
+    ("read-only", "reads", accepting),
+];
+
+#[tokio::test(start_paused = true)]
+async fn the_result_through_the_gateway_is_the_direct_one_in_every_cell() {
+    // BR-RES-2, BR-GEN-6, BR-CREATE-1, BR-CREATE-2, BR-CREATE-4, BR-CREATE-5, BD-2, BR-IN-7, bridge §8: a, b → i … iv.
+    for server in SERVERS {
+        let stage = Stage::new(server).await;
+        for (event, tool, answers) in EVENTS {
+            let mut direct = Caller::connect(Kind::PlainLegacy, &stage.direct).await;
+            direct.answers = answers;
+            let expected = direct.call(tool, json!({ "say": "x" })).await;
+            for kind in KINDS {
+                let mut caller = Caller::connect(kind, &stage.front).await;
+                caller.answers = answers;
+                let ended = caller.call(tool, json!({ "say": "x" })).await;
+                assert_eq!(ended, expected, "{kind:?} → {server:?}: {event}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_long_ends_with_its_result_in_every_cell() {
+    // Bridge §17: slow back.
+    for server in SERVERS {
+        for kind in KINDS {
+            let stage = Stage::new(server).await;
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let gate = stage.gate.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(std::time::Duration::from_secs(7)).await;
+                gate.add_permits(1);
+            });
+            let ended = caller.call("gated", json!({})).await;
+            let Ending::Result(result) = ended else {
+                panic!("{kind:?} → {server:?}: {ended:?}");
+            };
+            assert_eq!(result["content"][0]["text"], "through");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cancels_stops_the_work_behind_the_gateway_in_every_cell() {
+    // BR-CAN-1, BR-CAN-4, BR-CAN-6, BR-CAN-7, BR-CAN-9.
+    for server in SERVERS {
+        for kind in KINDS {
+            let stage = Stage::new(server).await;
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut params = json!({ "name": "gated" });
+            if kind == Kind::V1 {
+                params["task"] = json!({});
+            }
+            let id = caller.send("tools/call", params).await;
+            stage.until_waiting(1).await;
+            caller.cancel(id).await;
+            stage.until_waiting(0).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_runs_only_as_a_task_is_callable_by_everyone() {
+    // BR-CREATE-7, BD-3, BD-13: driven for those who have no tasks.
+    let stage = Stage::new(Server::V1).await;
+    for kind in KINDS {
+        let mut caller = Caller::connect(kind, &stage.front).await;
+        let Ending::Result(result) = caller.call("must", json!({})).await else {
+            panic!("{kind:?}");
+        };
+        assert_eq!(result["content"][0]["text"], "done", "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_declared_and_listed_is_what_the_gateway_does() {
+    // BR-NEG-3, BR-NEG-4, BR-NEG-9, BR-NEG-10, BR-LIST-1, BR-LIST-2, BR-LIST-3, BR-LIST-4.
+    for server in SERVERS {
+        let stage = Stage::new(server).await;
+        for kind in KINDS {
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let can = caller.about["capabilities"].clone();
+            let cell = format!("{kind:?} → {server:?}: {can}");
+            let v1 = can.get("tasks").is_some();
+            let v2 = can["extensions"]
+                .get("io.modelcontextprotocol/tasks")
+                .is_some();
+            let modern = matches!(kind, Kind::PlainModern | Kind::V2);
+            assert_eq!((v1, v2), (kind == Kind::V1, modern), "{cell}");
+            assert_eq!(caller.about["instructions"], "Be kind.", "{cell}");
+            let listed = caller.request("tools/list", json!({})).await;
+            for tool in listed["result"]["tools"].as_array().unwrap() {
+                let support = &tool["execution"]["taskSupport"];
+                let expected = match kind {
+                    Kind::V1 => json!("optional"),
+                    _ => Value::Null,
+                };
+                assert_eq!(*support, expected, "{cell}: {tool}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_of_the_server_is_progress_or_words() {
+    // BR-PG-1, BR-PG-2, BR-PG-3.
+    for server in SERVERS {
+        for kind in KINDS {
+            let stage = Stage::new(server).await;
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let params = json!({ "name": "gated", "_meta": { "progressToken": "mine" } });
+            let (cell, gate) = (format!("{kind:?} → {server:?}"), stage.gate.clone());
+            if kind == Kind::V2 {
+                let begun = caller.begin(params).await;
+                let task = json!({ "taskId": begun["result"]["taskId"] });
+                let got = caller.request("tasks/get", task).await;
+                assert_eq!(got["result"]["statusMessage"], "1 of 2", "{cell}");
+                continue;
+            }
+            let mut called = params.clone();
+            if kind == Kind::V1 {
+                called["task"] = json!({});
+            }
+            let id = caller.send("tools/call", called).await;
+            let told = caller.until_told("notifications/progress").await;
+            assert_eq!(told["params"]["progressToken"], "mine", "{cell}");
+            assert_eq!(told["params"]["progress"], 1.0, "{cell}");
+            gate.add_permits(1);
+            let answer = caller.answer_to(id).await;
+            let ended = caller.finish(params, answer).await;
+            assert!(matches!(ended, Ending::Result(_)), "{cell}: {ended:?}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What becomes of calls whose server, or whose gateway, ends in the middle.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::Outlast;
+use outlast::back::Target;
+use outlast::engine::{Engine, MemoryStore, Store};
+use outlast::front::Front;
+use outlast::gateway::Upstream;
+use outlast::transport::http::{self, HttpOptions};
+use outlast::transport::http_client::HttpClientOptions;
+use serde_json::json;
+
+use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::scripted;
+use crate::upstream::{Server, Stage, gateway, quick};
+
+/// Lists one tool that says whether it only reads.
+async fn list(server: &mut scripted::Server, read_only: bool) {
+    let list = server.asked("tools/list").await;
+    let tool = json!({
+        "name": "x", "inputSchema": { "type": "object" }, "annotations": { "readOnlyHint": read_only },
+    });
+    server.reply(&list, json!({ "tools": [tool] })).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_server_ended_says_that_its_outcome_is_unknown() {
+    // BR-GEN-7; bridge §17: back crash.
+    for kind in KINDS {
+        let (target, mut servers) = scripted::target();
+        let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+        let calling = tokio::spawn(async move {
+            let mut caller = Caller::connect(kind, &front).await;
+            caller.call("x", json!({})).await
+        });
+        let mut server = servers.next().await;
+        server.welcome("2025-11-25", json!({ "tools": {} })).await;
+        list(&mut server, false).await;
+        server.asked("tools/call").await;
+        drop(server);
+        let ended = calling.await.unwrap();
+        let Ending::Error(-32603, why) = ended else {
+            panic!("{kind:?}: {ended:?}");
+        };
+        assert!(why.contains("unknown"), "{kind:?}: {why}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_only_reads_is_made_again_when_its_server_comes_back() {
+    for kind in KINDS {
+        let (target, mut servers) = scripted::target();
+        let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+        let calling = tokio::spawn(async move {
+            let mut caller = Caller::connect(kind, &front).await;
+            caller.call("x", json!({})).await
+        });
+        let mut server = servers.next().await;
+        server.welcome("2025-11-25", json!({ "tools": {} })).await;
+        list(&mut server, true).await;
+        server.asked("tools/call").await;
+        drop(server);
+        let mut server = servers.next().await;
+        server.welcome("2025-11-25", json!({ "tools": {} })).await;
+        let call = server.asked("tools/call").await;
+        server.reply(&call, scripted::text("read")).await;
+        let Ending::Result(result) = calling.await.unwrap() else {
+            panic!("{kind:?}");
+        };
+        assert_eq!(result["content"][0]["text"], "read");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_begin_is_told_and_not_begun_for_every_request() {
+    let tries = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = tries.clone();
+    let target = Target::other("nowhere", move || {
+        counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Err(outlast::transport::link::LinkError::Unreachable(
+            "no such program".into(),
+        ))
+    });
+    let (_, front) = gateway(Upstream::new("nowhere", target, quick())).await;
+    let mut caller = Caller::connect(Kind::V2, &front).await;
+    for _ in 0..5 {
+        let answer = caller.request("tools/list", json!({})).await;
+        assert_eq!(answer["error"]["code"], -32603);
+        let why = answer["error"]["message"].as_str().unwrap();
+        assert!(why.contains("nowhere cannot be reached") && why.contains("no such program"));
+    }
+    assert_eq!(tries.load(std::sync::atomic::Ordering::SeqCst), 1);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    caller.request("tools/list", json!({})).await;
+    assert_eq!(tries.load(std::sync::atomic::Ordering::SeqCst), 2);
+}
+
+/// A gateway on `store` before the server at `url`.
+async fn before(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<Front>) {
+    let target = Target::http(HttpClientOptions::new(url));
+    let outlast = Outlast::builder().store(store.clone()).build();
+    let server = outlast.upstream(Upstream::new("behind", target, quick()));
+    server.open().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gateway() {
+    // BR-SEC-3, BR-GEN-2; bridge §17: bridge restart.
+    for kind in [Kind::V1, Kind::V2] {
+        let stage = Stage::new(Server::V1).await;
+        let listening = http::serve(stage.direct.clone(), HttpOptions::default())
+            .await
+            .unwrap();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (engine, front) = before(&listening.url(), &store).await;
+        let mut caller = Caller::connect(kind, &front).await;
+        let begun = caller.begin(json!({ "name": "gated" })).await;
+        stage.until_waiting(1).await;
+        // The place of the task is stored a moment after the server has made it.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        engine.shutdown(Duration::ZERO).await.unwrap();
+        drop((caller, front));
+        let (engine, front) = before(&listening.url(), &store).await;
+        stage.gate.add_permits(1);
+        let mut caller = Caller::connect(kind, &front).await;
+        let ended = caller.finish(json!({ "name": "gated" }), begun);
+        let ended = tokio::time::timeout(Duration::from_secs(60), ended)
+            .await
+            .unwrap();
+        let Ending::Result(result) = ended else {
+            panic!("{kind:?}: {ended:?}");
+        };
+        assert_eq!(result["content"][0]["text"], "through");
+        engine.shutdown(Duration::ZERO).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_a_server_without_tasks_ends_by_its_retry_class_after_a_restart() {
+    // Promise 4: failed with "unknown" unless the tool only reads.
+    let stage = Stage::new(Server::Plain).await;
+    let listening = http::serve(stage.direct.clone(), HttpOptions::default())
+        .await
+        .unwrap();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (engine, front) = before(&listening.url(), &store).await;
+    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let begun = caller.begin(json!({ "name": "gated" })).await;
+    stage.until_waiting(1).await;
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    drop((caller, front));
+    let (_, front) = before(&listening.url(), &store).await;
+    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let ended = caller.finish(json!({}), begun).await;
+    let Ending::Error(-32603, why) = ended else {
+        panic!("{ended:?}");
+    };
+    assert!(why.contains("unknown"), "{why}");
+}

@@ -1,0 +1,16 @@
+//! The gateway between clients and servers of every kind, with our own server behind it or one that the test plays.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test may stop where its stage is not as it should be"
+)]
+
+mod caller;
+mod cells;
+mod crashes;
+mod owners;
+mod passing;
+#[path = "../client/stage.rs"]
+#[expect(dead_code, reason = "the tests of the client use more of it")]
+mod scripted;
+mod upstream;

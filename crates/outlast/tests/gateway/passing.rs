@@ -1,0 +1,213 @@
+//! What is not about tasks passes: requests, notifications, pages, subscriptions, members that nobody knows.
+
+use std::sync::Arc;
+
+use outlast::front::Front;
+use outlast::gateway::Upstream;
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, KINDS, Kind};
+use crate::scripted::{self, Server};
+use crate::upstream::{Server as Behind, Stage, gateway, quick};
+
+/// A gateway before a server that the test plays, and a client that has introduced itself.
+async fn played(kind: Kind, capabilities: Value) -> (Caller, Server, Arc<Front>) {
+    let (target, mut servers) = scripted::target();
+    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let connecting = {
+        let front = front.clone();
+        tokio::spawn(async move { Caller::connect(kind, &front).await })
+    };
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", capabilities).await;
+    (connecting.await.unwrap(), server, front)
+}
+
+#[tokio::test(start_paused = true)]
+async fn prompts_and_resources_are_those_of_the_server() {
+    // BR-LIST-5, BR-LIST-6.
+    let stage = Stage::new(Behind::Plain).await;
+    let requests = [
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({ "name": "greet" })),
+        ("resources/list", json!({})),
+        ("resources/read", json!({ "uri": "note:one" })),
+        ("resources/templates/list", json!({})),
+    ];
+    for (method, params) in requests {
+        for kind in KINDS {
+            let mut direct = Caller::connect(kind, &stage.direct).await;
+            let mut through = Caller::connect(kind, &stage.front).await;
+            let mut expected = direct.request(method, params.clone()).await["result"].clone();
+            let mut answer = through.request(method, params.clone()).await["result"].clone();
+            for result in [&mut expected, &mut answer] {
+                assert!(result.is_object(), "{kind:?}: {method}");
+                // Who answers is told by each hop itself.
+                let members = result.as_object_mut().unwrap();
+                members.remove("_meta");
+            }
+            assert_eq!(answer, expected, "{kind:?}: {method}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_method_that_nobody_knows_passes_with_every_member() {
+    for kind in KINDS {
+        let (mut caller, mut server, _front) = played(kind, json!({ "tools": {} })).await;
+        let params = json!({ "odd": [1, { "x": null }], "_meta": { "traceparent": "00-1-2-01" } });
+        let id = caller.send("example/odd", params).await;
+        let asked = server.asked("example/odd").await;
+        assert_eq!(asked["params"]["odd"], json!([1, { "x": null }]));
+        assert_eq!(asked["params"]["_meta"]["traceparent"], "00-1-2-01");
+        // BR-GEN-1: nothing of the other hop.
+        let meta = asked["params"]["_meta"].as_object().unwrap();
+        assert!(
+            !meta
+                .keys()
+                .any(|key| key.starts_with("io.modelcontextprotocol/")),
+            "{meta:?}"
+        );
+        server
+            .reply(&asked, json!({ "strange": 1.5, "_meta": { "k": 1 } }))
+            .await;
+        let answer = caller.answer_to(id).await["result"].clone();
+        assert_eq!(answer["strange"], 1.5, "{kind:?}");
+        assert_eq!(answer["_meta"]["k"], 1, "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_of_the_server_is_the_clients() {
+    let (mut caller, mut server, _front) = played(Kind::V1, json!({ "prompts": {} })).await;
+    let id = caller.send("prompts/get", json!({ "name": "x" })).await;
+    let asked = server.asked("prompts/get").await;
+    server.refuse(&asked, -32602, "no prompt x").await;
+    let error = caller.answer_to(id).await["error"].clone();
+    assert_eq!(
+        (error["code"].clone(), error["message"].clone()),
+        (json!(-32602), json!("no prompt x"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_are_turned_with_cursors_of_ours() {
+    // BR-LIST-10: also the empty one.
+    for (list, member) in [("tools/list", "tools"), ("prompts/list", "prompts")] {
+        for theirs in ["next", ""] {
+            let (mut caller, mut server, _front) =
+                played(Kind::V1, json!({ "tools": {}, "prompts": {} })).await;
+            let id = caller.send(list, json!({})).await;
+            let asked = server.asked(list).await;
+            server
+                .reply(&asked, json!({ member: [], "nextCursor": theirs }))
+                .await;
+            let page = caller.answer_to(id).await["result"].clone();
+            let cursor = page["nextCursor"].as_str().unwrap().to_owned();
+            assert!(!cursor.is_empty() && cursor != theirs);
+            let id = caller.send(list, json!({ "cursor": cursor })).await;
+            let asked = server.asked(list).await;
+            assert_eq!(asked["params"]["cursor"], theirs);
+            server.reply(&asked, json!({ member: [] })).await;
+            assert_eq!(caller.answer_to(id).await["result"].get("nextCursor"), None);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_reach_those_who_were_promised_to_hear_of_them() {
+    // BR-LIST-9, and `resources/subscribe` of bridge §14.1.
+    let can = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } });
+    let (mut caller, mut server, front) = played(Kind::V1, can).await;
+    let mut other = Caller::connect(Kind::V1, &front).await;
+    let id = caller
+        .send("resources/subscribe", json!({ "uri": "a:b" }))
+        .await;
+    let asked = server.asked("resources/subscribe").await;
+    server.reply(&asked, json!({})).await;
+    caller.answer_to(id).await;
+    server
+        .notify("notifications/resources/updated", json!({ "uri": "a:b" }))
+        .await;
+    server
+        .notify("notifications/tools/list_changed", json!({}))
+        .await;
+    let told = caller.until_told("notifications/resources/updated").await;
+    assert_eq!(told["params"]["uri"], "a:b");
+    caller.until_told("notifications/tools/list_changed").await;
+    other.until_told("notifications/tools/list_changed").await;
+    let unasked = |told: &Value| told["method"] == "notifications/resources/updated";
+    assert!(!other.told.iter().any(unasked));
+    // Both share a connection: the server hears of the first who comes and of the last who leaves.
+    let address = json!({ "uri": "a:b" });
+    other.request("resources/subscribe", address.clone()).await;
+    caller
+        .request("resources/unsubscribe", address.clone())
+        .await;
+    assert!(!server.heard("resources/unsubscribe"));
+    let id = other.send("resources/unsubscribe", address).await;
+    let asked = server.asked("resources/unsubscribe").await;
+    server.reply(&asked, json!({})).await;
+    other.answer_to(id).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_says_reaches_the_call_or_the_session() {
+    // BR-LG-1.
+    let (mut caller, mut server, _front) =
+        played(Kind::V1, json!({ "tools": {}, "logging": {} })).await;
+    server
+        .notify(
+            "notifications/message",
+            json!({ "level": "error", "data": "in general" }),
+        )
+        .await;
+    let told = caller.until_told("notifications/message").await;
+    assert_eq!(told["params"]["data"], "in general");
+    let id = caller
+        .send("logging/setLevel", json!({ "level": "debug" }))
+        .await;
+    let asked = server.asked("logging/setLevel").await;
+    assert_eq!(asked["params"]["level"], "debug");
+    server.reply(&asked, json!({})).await;
+    caller.answer_to(id).await;
+    let id = caller.send("tools/call", json!({ "name": "x" })).await;
+    server.list(&[("x", "forbidden")]).await;
+    let asked = server.asked("tools/call").await;
+    server
+        .notify(
+            "notifications/message",
+            json!({ "level": "debug", "data": "of the call" }),
+        )
+        .await;
+    let told = caller.until_told("notifications/message").await;
+    assert_eq!(told["params"]["data"], "of the call");
+    caller
+        .notify("notifications/roots/list_changed", json!({}))
+        .await;
+    server.told("notifications/roots/list_changed").await;
+    server.reply(&asked, scripted::text("done")).await;
+    caller.answer_to(id).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_server_meets_the_gateway_and_not_the_client() {
+    // BR-NEG-9, BR-NEG-6.
+    let (target, mut servers) = scripted::target();
+    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let connecting = tokio::spawn(async move { Caller::connect(Kind::V2, &front).await });
+    let mut server = servers.next().await;
+    let hello = server.welcome("2025-11-25", json!({ "tools": {} })).await;
+    assert_eq!(hello["params"]["clientInfo"]["name"], "outlast");
+    let can = &hello["params"]["capabilities"];
+    assert!(
+        can["elicitation"].is_object() && can["sampling"].is_object(),
+        "{can}"
+    );
+    assert!(can["tasks"]["requests"]["sampling"].is_object(), "{can}");
+    let caller = connecting.await.unwrap();
+    assert_eq!(
+        caller.about["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
+        "played"
+    );
+}

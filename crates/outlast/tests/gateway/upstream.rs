@@ -1,0 +1,195 @@
+//! Our own server as the one behind the gateway, and the gateway before it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use outlast::back::Target;
+use outlast::engine::{Engine, MemoryStore};
+use outlast::front::{About, Front, RUNNER};
+use outlast::gateway::{Settings, ToolSettings, Upstream};
+use outlast::prompts::{Prompt, Prompts};
+use outlast::resources::{Resource, Resources};
+use outlast::tools::{Hints, ToolFailure};
+use outlast::{Own, TaskSupport, Tool, Tools, text};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+/// How a server does tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// Not at all.
+    Plain,
+    V1,
+}
+
+pub(crate) const SERVERS: [Server; 2] = [Server::Plain, Server::V1];
+
+/// A server, the gateway before it, and what the server's tools do.
+pub(crate) struct Stage {
+    /// The gateway.
+    pub(crate) front: Arc<Front>,
+    pub(crate) engine: Engine,
+    /// The server itself.
+    pub(crate) direct: Arc<Front>,
+    /// Every permit lets one tool go on.
+    pub(crate) gate: Arc<Semaphore>,
+    /// How many calls wait at the gate.
+    pub(crate) waiting: Arc<AtomicUsize>,
+}
+
+impl Stage {
+    pub(crate) async fn new(server: Server) -> Self {
+        Self::with(server, quick()).await
+    }
+
+    pub(crate) async fn with(server: Server, settings: Settings) -> Self {
+        let gate = Arc::new(Semaphore::new(0));
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let direct = served(server, &gate, &waiting).await;
+        let upstream = Upstream::new("behind", Target::front(direct.clone()), settings);
+        let (engine, front) = gateway(upstream).await;
+        Self {
+            front,
+            engine,
+            direct,
+            gate,
+            waiting,
+        }
+    }
+
+    /// Waits until so many calls wait at the gate.
+    pub(crate) async fn until_waiting(&self, calls: usize) {
+        while self.waiting.load(Ordering::SeqCst) != calls {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// The gateway before `upstream`.
+pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<Front>) {
+    let server = outlast::Outlast::builder().build().upstream(upstream);
+    server.open().await.unwrap()
+}
+
+/// A short grace window, so that what waits becomes a task.
+pub(crate) fn quick() -> Settings {
+    Settings {
+        every_tool: ToolSettings {
+            grace: Some(Duration::from_millis(50)),
+            ..ToolSettings::default()
+        },
+        ..Settings::default()
+    }
+}
+
+async fn served(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> Arc<Front> {
+    let tools = Arc::new(tools(server, gate, waiting));
+    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
+    let (engine, _) = builder.open().await.unwrap();
+    let about = About {
+        name: "behind".into(),
+        version: "7".into(),
+        instructions: Some("Be kind.".into()),
+    };
+    let prompts = Prompts::new().with(Prompt::new("greet", "says hello", |_| async move {
+        Ok(vec![outlast::prompts::user(outlast::content::text(
+            "hello",
+        ))])
+    }));
+    let resources = Resources::new().with(Resource::new("note:one", "one", || async move {
+        Ok(outlast::resources::Contents::text("a note"))
+    }));
+    let own = Own::new(tools, about).prompts(prompts).resources(resources);
+    Front::serving(engine, Arc::new(own), Vec::new())
+}
+
+/// A call that waits at the gate, until it is dropped.
+struct Waits(Arc<AtomicUsize>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> Tools {
+    let echo = Tool::new("echo", "says it again", |args, _| async move {
+        Ok(json!({
+            "content": [{ "type": "text", "text": args.text("say")? }],
+            "structuredContent": { "said": 1.5 },
+            "_meta": { "example.org/kept": [1, 2] },
+        }))
+    });
+    let (at, counted) = (gate.clone(), waiting.clone());
+    let gated = Tool::new("gated", "waits at the gate", move |_, cx| {
+        let (gate, waiting) = (at.clone(), counted.clone());
+        async move {
+            waiting.fetch_add(1, Ordering::SeqCst);
+            let _waits = Waits(waiting);
+            cx.progress(1.0, 2.0);
+            gate.acquire().await?.forget();
+            Ok(text("through"))
+        }
+    });
+    let fails = Tool::new(
+        "fails",
+        "fails",
+        |_, _| async move { Err("it failed".into()) },
+    );
+    let broken = Tool::new("broken", "ends in an error", |_, _| async move {
+        Err(ToolFailure::error(-31_999, "it broke"))
+    });
+    let ask = Tool::new("ask", "asks for a name", |_, cx| async move {
+        let answer = cx.elicit(form("Who?")).await?;
+        Ok(text(said(answer)))
+    });
+    let two = Tool::new("two", "asks two things at once", |_, cx| async move {
+        let (one, other) = tokio::join!(cx.elicit(form("One?")), cx.elicit(form("Two?")));
+        Ok(text(format!("{} {}", said(one?), said(other?))))
+    });
+    let think = Tool::new("think", "asks a model", |_, cx| async move {
+        let thought = cx.sample(json!({ "messages": [], "maxTokens": 1 })).await;
+        Ok(text(thought.map_or_else(|error| error.to_string(), said)))
+    });
+    let roots = Tool::new("roots", "asks for folders", |_, cx| async move {
+        Ok(text(said(cx.roots().await?)))
+    });
+    let all = [echo, gated, fails, broken, ask, two, think, roots];
+    let support = match server {
+        Server::Plain => TaskSupport::Forbidden,
+        Server::V1 => TaskSupport::Optional,
+    };
+    let mut tools = all
+        .map(|tool| tool.task(support))
+        .into_iter()
+        .fold(Tools::new(), Tools::with);
+    let reads = Tool::new(
+        "reads",
+        "only reads",
+        |_, _| async move { Ok(text("read")) },
+    );
+    tools = tools.with(reads.hints(Hints::READ_ONLY));
+    if server == Server::V1 {
+        let must = Tool::new("must", "runs only as a task", |_, _| async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            Ok(text("done"))
+        });
+        tools = tools.with(must.task(TaskSupport::Required));
+    }
+    tools
+}
+
+/// An answer without the mark of its task (V1-INPUT-9).
+fn said(mut answer: Value) -> String {
+    answer.as_object_mut().unwrap().remove("_meta");
+    answer.to_string()
+}
+
+fn form(message: &str) -> Value {
+    json!({
+        "mode": "form",
+        "message": message,
+        "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
+    })
+}
