@@ -31,6 +31,7 @@ pub(crate) async fn connect(
     };
     let options = ClientOptions {
         server: Some(server.name.as_str().into()),
+        era: server.era,
         host,
         ..ClientOptions::default()
     };

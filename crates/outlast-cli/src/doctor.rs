@@ -1,10 +1,10 @@
-//! `outlast doctor`: what a server is and can do, and what is odd about it.
+//! `outlast doctor`: what a server is and can do in each era, and what is odd about it.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use outlast::TaskSupport;
-use outlast::back::{Client, Generation, Server, ToolInfo};
+use outlast::back::{Client, ClientOptions, Era, Generation, Server, Target, ToolInfo};
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
@@ -15,6 +15,8 @@ use crate::target;
 /// What was found out.
 struct Findings {
     server: Server,
+    /// The same in the other era, or why not.
+    other: Result<Server, String>,
     connected_ms: u128,
     tools: Arc<[ToolInfo]>,
     /// Sentences about what is odd, each with what it means for a caller.
@@ -23,10 +25,11 @@ struct Findings {
 
 pub(crate) async fn run(doctor: Doctor) -> Result<(), Failure> {
     let server = target::resolve(&doctor.reach, doctor.target.as_deref())?;
+    let target = server.target.clone();
     let began = Instant::now();
     let connected = connect(server, None).await?;
     let connected_ms = began.elapsed().as_millis();
-    let found = examine(&connected.client, connected_ms).await;
+    let found = examine(&connected.client, target, connected_ms).await;
     connected.close().await;
     let found = found?;
     match doctor.json {
@@ -36,8 +39,12 @@ pub(crate) async fn run(doctor: Doctor) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn examine(client: &Client, connected_ms: u128) -> Result<Findings, Failure> {
+async fn examine(client: &Client, target: Target, connected_ms: u128) -> Result<Findings, Failure> {
     let server = client.server().await?;
+    let other = match server.is_modern() {
+        true => Era::Legacy,
+        false => Era::Modern,
+    };
     let mut noticed = Vec::new();
     if let Err(fault) = client.ping().await {
         noticed.push(format!("it does not answer `ping`: {fault}"));
@@ -59,10 +66,25 @@ async fn examine(client: &Client, connected_ms: u128) -> Result<Findings, Failur
     noticed.extend(oddities(server.generation, &tools));
     Ok(Findings {
         server,
+        other: introduction(target, other).await,
         connected_ms,
         tools,
         noticed,
     })
+}
+
+/// How a server introduces itself in another era.
+async fn introduction(target: Target, era: Era) -> Result<Server, String> {
+    let options = ClientOptions {
+        era,
+        handshake: OTHER,
+        ..ClientOptions::default()
+    };
+    let told = |fault: outlast::back::Fault| fault.to_string();
+    let client = Client::connect(target, options).await.map_err(told)?;
+    let server = client.server().await.map_err(told);
+    client.close().await;
+    server
 }
 
 /// What does not fit together.
@@ -86,7 +108,8 @@ fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
     if generation.takes_tool_tasks() && !generation.cancels() {
         noticed.push("its tasks cannot be cancelled".into());
     }
-    if generation.takes_tool_tasks() && !generation.lists() {
+    // In V2 nobody's can.
+    if matches!(generation, Generation::V1(_)) && !generation.lists() {
         noticed.push("its tasks cannot be listed: keep the ids".into());
     }
     for tool in tools {
@@ -104,6 +127,7 @@ fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
 fn print(found: &Findings) {
     let Findings {
         server,
+        other,
         connected_ms,
         tools,
         noticed,
@@ -123,11 +147,16 @@ fn print(found: &Findings) {
         server.version
     );
     println!("tasks     {}", tasks(server.generation));
-    let capabilities: Value = server.capabilities.open().unwrap_or_default();
-    let names = capabilities
-        .as_object()
-        .map(|all| all.keys().map(String::as_str).collect::<Vec<_>>());
-    println!("offers    {}", names.unwrap_or_default().join(", "));
+    println!("offers    {}", offers(server));
+    match other {
+        Ok(other) => {
+            println!("also      {}", other.version);
+            println!("  tasks   {}", tasks(other.generation));
+            println!("  offers  {}", offers(other));
+        }
+        Err(_) if server.is_modern() => println!("also      nothing older"),
+        Err(_) => println!("also      nothing newer"),
+    }
     if !tools.is_empty() {
         println!("tools");
     }
@@ -144,6 +173,24 @@ fn print(found: &Findings) {
     }
 }
 
+/// What a server declares, by name.
+fn offers(server: &Server) -> String {
+    let capabilities: Value = server.capabilities.open().unwrap_or_default();
+    let names = capabilities
+        .as_object()
+        .map(|all| all.keys().map(String::as_str).collect::<Vec<_>>());
+    names.unwrap_or_default().join(", ")
+}
+
+/// What a server is in one era.
+fn era_as_json(server: &Server) -> Value {
+    json!({
+        "protocolVersion": &*server.version,
+        "capabilities": server.capabilities.open::<Value>().unwrap_or_default(),
+        "tasks": tasks(server.generation),
+    })
+}
+
 fn as_json(found: &Findings) -> Value {
     let open = |raw: &outlast::wire::Raw| raw.open::<Value>().unwrap_or_default();
     let tools: Vec<_> = found
@@ -151,11 +198,21 @@ fn as_json(found: &Findings) -> Value {
         .iter()
         .map(|tool| json!({ "name": &*tool.name, "taskSupport": support(tool.task_support), "tool": open(&tool.raw) }))
         .collect();
+    let other = match &found.other {
+        Ok(other) => era_as_json(other),
+        Err(why) => json!({ "unavailable": why }),
+    };
+    let this = era_as_json(&found.server);
+    let (modern, legacy) = match found.server.is_modern() {
+        true => (&this, &other),
+        false => (&other, &this),
+    };
     json!({
         "serverInfo": found.server.info.as_ref().map(open),
-        "protocolVersion": &*found.server.version,
-        "capabilities": open(&found.server.capabilities),
-        "tasks": tasks(found.server.generation),
+        "protocolVersion": this["protocolVersion"],
+        "capabilities": this["capabilities"],
+        "tasks": this["tasks"],
+        "eras": { "modern": modern, "legacy": legacy },
         "connectedMs": found.connected_ms as u64,
         "tools": tools,
         "noticed": found.noticed,
@@ -164,8 +221,10 @@ fn as_json(found: &Findings) -> Value {
 
 /// How a server does tasks, in words.
 fn tasks(generation: Generation) -> String {
-    if !generation.takes_tool_tasks() {
-        return "none".into();
+    match generation {
+        Generation::V2 => return "V2: the server decides for each call".into(),
+        generation if !generation.takes_tool_tasks() => return "none".into(),
+        _ => {}
     }
     let also: Vec<_> = [
         (generation.lists(), "list"),
@@ -209,6 +268,9 @@ fn arguments(tool: &ToolInfo) -> String {
 fn said(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
+
+/// How long a server may take to introduce itself in another era.
+const OTHER: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

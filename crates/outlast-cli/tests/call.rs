@@ -118,15 +118,29 @@ fn outlast(home: &Path) -> Command {
 #[test]
 fn a_tool_is_called_as_a_task_and_its_result_printed() {
     let server = Server::start();
-    let said = server.run(&["call", "{}", "countdown", "from=3"]);
-    assert_eq!(
-        (said.out.as_str(), said.code),
-        ("lift-off\n", Some(0)),
-        "{}",
-        said.err
-    );
-    assert!(said.err.contains("working: task"), "{}", said.err);
-    assert!(said.err.contains("] 3/3"), "{}", said.err);
+    // A V2 server decides itself: what ends within its grace window is no task.
+    for (how, from) in [("v1", "3"), ("v2", "60"), ("auto", "60")] {
+        let said = server.run(&[
+            "call",
+            "--as",
+            how,
+            "{}",
+            "countdown",
+            &format!("from={from}"),
+        ]);
+        assert_eq!(
+            (said.out.as_str(), said.code),
+            ("lift-off\n", Some(0)),
+            "{how}: {}",
+            said.err
+        );
+        assert!(said.err.contains("working: task"), "{how}: {}", said.err);
+        let progress = format!("/{from}");
+        assert!(said.err.contains(&progress), "{how}: {}", said.err);
+    }
+    let said = server.run(&["call", "--as", "plain", "{}", "countdown", "from=60"]);
+    assert_eq!(said.out, "lift-off\n");
+    assert!(!said.err.contains("task"), "{}", said.err);
     let said = server.run(&[
         "call",
         "--json",
@@ -163,9 +177,22 @@ fn what_is_wrong_is_told_with_a_next_step() {
         (&["call", "{}", "nope"], 2, "the server has no tool nope"),
         (&["call", "{}"], 2, "which tool?"),
         (
-            &["call", "--no-task", "{}", "long_running_task", "duration=1"],
+            &[
+                "call",
+                "--as",
+                "v1",
+                "--no-task",
+                "{}",
+                "long_running_task",
+                "duration=1",
+            ],
             2,
             "runs only as a task",
+        ),
+        (
+            &["call", "--as", "v3", "{}", "countdown", "from=1"],
+            2,
+            "invalid value 'v3'",
         ),
         (&["call", "some-name", "x"], 2, "no configuration file here"),
         (
@@ -188,52 +215,64 @@ fn what_is_wrong_is_told_with_a_next_step() {
         let said = server.run(words);
         assert_eq!(said.code, Some(code), "{words:?}: {}", said.err);
         assert!(said.err.contains(told), "{words:?}: {}", said.err);
-        assert!(said.err.contains("next:"), "{words:?}: {}", said.err);
+        let helps = said.err.contains("next:") || said.err.contains("try '--help'");
+        assert!(helps, "{words:?}: {}", said.err);
     }
 }
 
 #[test]
 fn a_task_is_left_found_again_watched_and_cancelled() {
-    let server = Server::start();
-    let left = server.run(&["call", "--detach", "{}", "countdown", "from=1000"]);
-    assert_eq!(left.code, Some(0), "{}", left.err);
-    let task = left.out.trim();
-    let got = server.run(&["tasks", "get", "--json", "{}", task]);
-    assert_eq!(got.json()["status"], "working");
-    let listed = server.run(&["tasks", "list", "--json", "{}"]);
-    assert_eq!(listed.json()[0]["taskId"], task);
-    let cancelled = server.run(&["tasks", "cancel", "{}", task]);
-    assert_eq!(
-        (cancelled.out.as_str(), cancelled.code),
-        ("cancelled\n", Some(0)),
-        "{}",
-        cancelled.err
-    );
-    let watched = server.run(&["tasks", "watch", "{}", task]);
-    assert_eq!(watched.code, Some(8), "{}", watched.err);
-    let again = server.run(&["tasks", "cancel", "{}", task]);
-    assert_eq!(again.code, Some(3), "{}", again.err);
+    for how in ["v1", "v2"] {
+        let server = Server::start();
+        let call = [
+            "call",
+            "--as",
+            how,
+            "--detach",
+            "{}",
+            "countdown",
+            "from=1000",
+        ];
+        let left = server.run(&call);
+        assert_eq!(left.code, Some(0), "{how}: {}", left.err);
+        let task = left.out.trim();
+        let got = server.run(&["tasks", "get", "--json", "{}", task]);
+        assert_eq!(got.json()["status"], "working");
+        let listed = server.run(&["tasks", "list", "--json", "{}"]);
+        match how {
+            "v1" => assert_eq!(listed.json()[0]["taskId"], task),
+            _ => assert!(listed.err.contains("does not support listing tasks")),
+        }
+        let cancelled = server.run(&["tasks", "cancel", "{}", task]);
+        assert_eq!(cancelled.code, Some(0), "{how}: {}", cancelled.err);
+        let watched = server.run(&["tasks", "watch", "{}", task]);
+        assert_eq!(watched.code, Some(8), "{how}: {}", watched.err);
+        // V2-CANCEL-7: there it is no mistake.
+        let again = server.run(&["tasks", "cancel", "{}", task]);
+        let code = if how == "v1" { 3 } else { 0 };
+        assert_eq!(again.code, Some(code), "{how}: {}", again.err);
+    }
 }
 
 #[test]
 fn the_result_of_a_task_that_was_left_is_waited_for() {
-    let server = Server::start();
-    let left = server
-        .run(&[
+    for how in ["v1", "v2"] {
+        let server = Server::start();
+        let call = [
             "call",
+            "--as",
+            how,
             "--detach",
             "--json",
             "{}",
-            "research",
-            "topic=tides",
-        ])
-        .json();
-    let task = left["taskId"].as_str().expect("an id");
-    let said = server.run(&["tasks", "result", "{}", task]);
-    assert_eq!(
-        said.json()["content"][0]["text"],
-        "All that matters about tides."
-    );
+            "countdown",
+            "from=60",
+        ];
+        let left = server.run(&call).json();
+        let task = left["taskId"].as_str().expect("an id");
+        let said = server.run(&["tasks", "result", "{}", task]);
+        assert_eq!(said.json()["content"][0]["text"], "lift-off", "{how}");
+    }
 }
 
 #[test]
@@ -265,10 +304,18 @@ fn a_person_answers_by_form_and_in_place_of_a_model() {
 
 #[test]
 fn a_task_that_waits_is_answered_from_elsewhere() {
+    for how in ["v1", "v2"] {
+        is_answered_from_elsewhere(how);
+    }
+}
+
+fn is_answered_from_elsewhere(how: &str) {
     let server = Server::start();
     // The person goes away as soon as the question is there.
     let left = server.run(&[
         "call",
+        "--as",
+        how,
         "--detach",
         "--interactive",
         "{}",
@@ -317,14 +364,26 @@ fn the_doctor_tells_what_a_server_is() {
     assert_eq!(said.code, Some(0), "{}", said.err);
     for told in [
         "server    outlast-demo",
+        "protocol  2026-07-28",
+        "tasks     V2: the server decides",
+        "also      2025-11-25",
+        "  tasks   V1: tools/call",
+    ] {
+        assert!(said.out.contains(told), "{told}: {}", said.out);
+    }
+    let said = server.run(&["doctor", "--as", "v1", "{}"]);
+    for told in [
         "protocol  2025-11-25",
         "tasks     V1: tools/call",
         "task required  duration",
+        "also      2026-07-28",
     ] {
         assert!(said.out.contains(told), "{told}: {}", said.out);
     }
     let json = server.run(&["doctor", "--json", "{}"]).json();
     assert_eq!(json["serverInfo"]["name"], "outlast-demo");
+    assert_eq!(json["eras"]["modern"]["protocolVersion"], "2026-07-28");
+    assert_eq!(json["eras"]["legacy"]["protocolVersion"], "2025-11-25");
 }
 
 #[test]

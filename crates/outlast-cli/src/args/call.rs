@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use outlast::back::{Era, Preference};
 
 /// Which server, and how to get there.
 #[derive(Clone, Debug, Parser)]
@@ -14,12 +15,50 @@ pub(crate) struct Reach {
     /// The token for a server at a URL [default: the environment variable OUTLAST_TOKEN].
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
+    /// Which generation of the protocol is spoken: v1 (tasks of 2025-11-25), v2 (tasks of 2026-07-28), plain (whichever,
+    /// without tasks), auto (the newest that the server knows).
+    #[arg(
+        long = "as",
+        value_name = "HOW",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub(crate) how: How,
     /// Show what a server started by a command writes to its standard error.
     #[arg(long, short)]
     pub(crate) verbose: bool,
     /// In place of TARGET: a command that starts the server on its standard input and output.
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Which generation of the protocol is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum How {
+    #[default]
+    Auto,
+    V1,
+    V2,
+    Plain,
+}
+
+impl How {
+    pub(crate) fn era(self) -> Era {
+        match self {
+            Self::Auto | Self::Plain => Era::Auto,
+            Self::V1 => Era::Legacy,
+            Self::V2 => Era::Modern,
+        }
+    }
+
+    pub(crate) fn preference(self) -> Preference {
+        match self {
+            Self::Auto => Preference::Prefer,
+            Self::V1 | Self::V2 => Preference::Require,
+            Self::Plain => Preference::Forbid,
+        }
+    }
 }
 
 /// Who answers a server's questions.
@@ -42,10 +81,10 @@ pub(crate) struct Call {
     /// All arguments of the tool as one JSON object; `@FILE` reads it from a file.
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Call as a task, or not at all.
+    /// Call as a task, or not at all. A server of 2026-07-28 decides itself, and may answer at once.
     #[arg(long, conflicts_with = "no_task")]
     pub(crate) task: bool,
-    /// Do not call as a task.
+    /// Do not call as a task: the same as --as plain.
     #[arg(long)]
     pub(crate) no_task: bool,
     /// How long the server shall keep the task, in milliseconds.
@@ -80,4 +119,5 @@ Arguments: NAME=VALUE becomes what the tool's schema says (text, number, true or
 NAME:=JSON is taken as it stands.
 
   outlast call http://127.0.0.1:8040/mcp count to=5
+  outlast call --as v2 --detach http://127.0.0.1:8040/mcp research topic=tides
   outlast call --json simulate-research-query topic=tides -- mcp-server-everything stdio";

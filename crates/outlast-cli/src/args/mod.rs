@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Call(Call),
     /// Look at tasks, in a store or at a server; watch, cancel and answer them there.
     Tasks(Tasks),
-    /// Say what a server is and can do, and what is odd about it.
+    /// Say what a server is and can do in each era of the protocol, and what is odd about it.
     Doctor(Doctor),
     /// What each exit code means: `outlast help exit-codes`.
     #[command(name = "exit-codes", hide = true, long_about = EXIT_CODES)]

@@ -13,7 +13,7 @@ pub(crate) struct Tasks {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TasksCommand {
-    /// Show the tasks, newest first.
+    /// Show the tasks, newest first. Servers of 2026-07-28 list none: keep the ids.
     List(List),
     /// Show one task and what happened to it.
     Get(One),

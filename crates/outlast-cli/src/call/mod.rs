@@ -51,7 +51,7 @@ async fn make(
     let preference = match (call.task || call.detach, call.no_task) {
         (true, _) => Preference::Require,
         (_, true) => Preference::Forbid,
-        _ => Preference::Prefer,
+        _ => call.reach.how.preference(),
     };
     let mut made = client.call_tool(tool, Some(arguments)).task(preference);
     if let Some(ttl) = call.ttl {

@@ -6,7 +6,7 @@ mod jsonc;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use outlast::back::Target;
+use outlast::back::{Era, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::{HttpClientOptions, Session};
 
@@ -19,7 +19,9 @@ use config::{Config, Place};
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) target: Target,
-    /// The session at a URL.
+    /// In which era it is spoken to.
+    pub(crate) era: Era,
+    /// The session at a URL, in the era that has some.
     pub(crate) session: Option<(String, Session)>,
 }
 
@@ -43,6 +45,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
         ([program, args @ ..], None) => Ok(Named {
             name: program.to_string_lossy().into_owned(),
             target: Target::child(child(reach, program.clone(), args.to_vec())),
+            era: reach.how.era(),
             session: None,
         }),
         ([_, ..], Some(word)) => Err(Failure::Usage(format!(
@@ -52,7 +55,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
             "which server?\n  next: name a URL or a server of the configuration file, or put a command after `--`".into(),
         )),
         ([], Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
-            Ok(at_url(url, http(reach, url)))
+            Ok(at_url(reach, url, http(reach, url)))
         }
         ([], Some(name)) => {
             let config = Config::find(reach.config.as_deref())?;
@@ -60,7 +63,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
                 Place::Http { url, headers } => {
                     let mut options = http(reach, &url);
                     options.headers = headers;
-                    Ok(at_url(name, options))
+                    Ok(at_url(reach, name, options))
                 }
                 Place::Command {
                     program,
@@ -76,6 +79,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
                     Ok(Named {
                         name: name.to_owned(),
                         target: Target::child(options),
+                        era: reach.how.era(),
                         session: None,
                     })
                 }
@@ -84,9 +88,10 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
     }
 }
 
-fn at_url(name: &str, options: HttpClientOptions) -> Named {
+fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
     Named {
         name: name.to_owned(),
+        era: reach.how.era(),
         session: options
             .session
             .clone()
@@ -105,7 +110,7 @@ fn child(reach: &Reach, program: OsString, args: Vec<OsString>) -> ChildOptions 
 
 fn http(reach: &Reach, url: &str) -> HttpClientOptions {
     let mut options = HttpClientOptions::new(url);
-    options.session = Some(sessions::at(url));
+    options.session = (reach.how.era() != Era::Modern).then(|| sessions::at(url));
     options.bearer = reach
         .token
         .clone()

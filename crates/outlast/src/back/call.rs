@@ -11,16 +11,18 @@ use super::client::Core;
 use super::execution::Execution;
 use super::fault::Fault;
 use super::server::Generation;
+use super::tools::Age;
 
-/// Whether a call shall be a task.
+/// Whether a call shall be a task. In V2 the server decides for each call, and we only say whether it may (V2-CAP-5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preference {
-    /// Only if the tool cannot be called otherwise.
+    /// Only if the tool cannot be called otherwise. In V2: it may.
     Allow,
-    /// If the server and the tool can.
+    /// If the server and the tool can. In V2: it may.
     #[default]
     Prefer,
-    /// Or not at all.
+    /// Or not at all. In V2: it may, and a server that makes no tasks is not called; a call that is answered at once
+    /// needs none.
     Require,
     /// No.
     Forbid,
@@ -76,6 +78,7 @@ pub enum CallRefused {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Plain,
+    /// As a task (V1), or so that it may become one (V2).
     Task,
 }
 
@@ -98,7 +101,7 @@ impl Call {
         self
     }
 
-    /// Asks the server to keep the task for so many milliseconds from its creation.
+    /// Asks the server to keep the task for so many milliseconds from its creation. A V2 server decides that itself.
     pub fn ttl(mut self, millis: u64) -> Self {
         self.spec.ttl = Some(millis);
         self
@@ -126,18 +129,14 @@ impl Call {
     async fn form(&self) -> Result<Form, CallRefused> {
         let core = &self.core;
         let up = core.up().await?;
-        let takes_tasks = up.server.generation.takes_tool_tasks();
-        let support = match takes_tasks {
-            // V1-TOOL-1: whatever the tool says. No list is needed.
-            false => None,
-            true => {
-                let tools = core
-                    .shelf
-                    .tools(&up, &core.ears, core.options.request)
-                    .await?;
+        let support = match up.server.generation {
+            Generation::V1(tasks) if tasks.tools_call => {
+                let tools = core.tools(&up, Age::Fresh).await?;
                 let found = tools.iter().find(|tool| tool.name == self.spec.tool);
                 found.map(|tool| tool.task_support)
             }
+            // V1-TOOL-1: whatever the tool says. No list is needed, nor where the server decides.
+            Generation::V1(_) | Generation::V2 | Generation::None => None,
         };
         plan(
             self.spec.preference,
@@ -167,6 +166,12 @@ fn plan(
     tool: &Arc<str>,
 ) -> Result<Form, CallRefused> {
     let takes_tasks = generation.takes_tool_tasks();
+    if generation == Generation::V2 {
+        return Ok(match preference {
+            Preference::Forbid => Form::Plain,
+            Preference::Allow | Preference::Prefer | Preference::Require => Form::Task,
+        });
+    }
     match (preference, support.unwrap_or(TaskSupport::Forbidden)) {
         (Preference::Require, _) if !takes_tasks => {
             Err(CallRefused::ServerWithoutTasks(server.clone()))
@@ -234,6 +239,12 @@ mod tests {
             plan(Require, tasks, None, &s, &t),
             Err(CallRefused::UnknownTool { .. })
         ));
+        // V2-CAP-5: the server decides; only whether it may is said.
+        for preference in [Allow, Prefer, Require] {
+            let planned = plan(preference, Generation::V2, None, &s, &t);
+            assert_eq!(planned, Ok(Form::Task));
+        }
+        assert_eq!(plan(Forbid, Generation::V2, None, &s, &t), Ok(Form::Plain));
         // S4-45, S4-46: the seed's words.
         let says = |refused: Result<Form, CallRefused>| refused.unwrap_err().to_string();
         assert!(says(no_server()).contains("does not support task-augmented tool calls"));

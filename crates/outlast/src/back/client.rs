@@ -5,22 +5,31 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use outlast_wire::envelope::Id;
-use outlast_wire::{PeerTask, Raw};
+use outlast_wire::headers::{self, HeaderParam};
+use outlast_wire::v2;
+use outlast_wire::{PeerTask, Raw, Status, codes, object, tool};
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::call::Call;
-use super::connection::{Connection, Opener, Restart, Up};
+use super::connection::{Connection, Opener, Restart};
 use super::ears::{Ears, Notices};
+use super::era::{Era, Introduction, Patience};
 use super::execution::Execution;
-use super::fault::Fault;
+use super::fault::{Fault, PeerError};
 use super::host::{Host, NoHost, capabilities};
-use super::legacy::{self, Introduction};
+use super::modern::Listener;
+use super::pace::{Habit, Pace};
 use super::receiver::{Receiver, ReceiverOptions};
 use super::reference::{InUse, Kept, Reference, References};
 use super::request::Request;
 use super::server::Server;
+use super::sight::Brings;
 use super::target::Target;
-use super::tools::{Pages, ToolInfo, ToolShelf};
+use super::tools::{Age, Pages, Reading, ToolInfo, ToolShelf, header_params};
+use super::up::{Draft, Up};
+use super::{legacy, modern};
+use crate::transport::link::LinkError;
 
 /// A connection to a server. Cheap to clone; it is closed when the last clone and the last execution are gone.
 #[derive(Clone)]
@@ -31,6 +40,8 @@ pub struct Client(Arc<Core>);
 pub struct ClientOptions {
     /// What we call the server. Its endpoint if nothing is said.
     pub server: Option<Arc<str>>,
+    /// In which era the server is spoken to.
+    pub era: Era,
     /// Who we are: name and version.
     pub identity: (String, String),
     /// Who answers the server's questions.
@@ -42,10 +53,12 @@ pub struct ClientOptions {
     pub restart: Option<Restart>,
     /// Where references of tasks are kept, if anywhere.
     pub references: Option<References>,
-    /// Hears notifications that belong to no call.
+    /// Hears notifications that belong to no call: logs, and lists and resources that changed.
     pub notices: Option<Notices>,
     /// How long the handshake may take.
     pub handshake: Duration,
+    /// How long a server may take to answer in the modern era before it is greeted in the legacy one (A3-1).
+    pub probe: Duration,
     /// How long a request may take that is answered at once.
     pub request: Duration,
     /// How long `tasks/result` may wait at a time; looks go on meanwhile and afterwards (V1-INIT-9, A1-26).
@@ -59,6 +72,9 @@ pub struct ClientOptions {
 /// What a client and its executions share.
 pub(crate) struct Core {
     connection: Connection,
+    pub(crate) listener: Listener,
+    /// Whether requests have headers on their way.
+    headers: bool,
     pub(crate) ears: Arc<Ears>,
     pub(crate) shelf: ToolShelf,
     pub(crate) options: ClientOptions,
@@ -70,6 +86,7 @@ impl Default for ClientOptions {
     fn default() -> Self {
         Self {
             server: None,
+            era: Era::default(),
             identity: ("outlast".into(), env!("CARGO_PKG_VERSION").into()),
             host: Arc::new(NoHost),
             receiver_tasks: None,
@@ -77,6 +94,7 @@ impl Default for ClientOptions {
             references: None,
             notices: None,
             handshake: Duration::from_secs(60),
+            probe: Duration::from_secs(5),
             request: Duration::from_secs(60),
             result: Duration::from_secs(600),
             silence: Duration::from_secs(600),
@@ -107,18 +125,27 @@ impl Client {
         let we = Introduction {
             capabilities: declared,
             info: Raw::encode(&info).expect("two strings are JSON"),
+            accepts: ears.accepts,
         };
+        let headers = target.has_headers();
         let opener = Opener {
             target,
+            era: options.era,
             we,
-            patience: options.handshake,
+            patience: Patience {
+                handshake: options.handshake,
+                probe: options.probe,
+            },
             restart: options.restart,
             inbound: ears.clone(),
             ids: Arc::new(AtomicI64::new(1)),
         };
         let connection = Connection::open(opener).await?;
+        let listener = Listener::new(connection.ups(), ears.clone());
         Ok(Self(Arc::new(Core {
             connection,
+            listener,
+            headers,
             ears,
             shelf: ToolShelf::default(),
             options,
@@ -134,15 +161,20 @@ impl Client {
 
     /// Asks whether the server is there.
     pub async fn ping(&self) -> Result<(), Fault> {
-        self.request("ping", None).await.map(drop)
+        let up = self.0.up().await?;
+        let method = match up.server.is_modern() {
+            true => v2::method::DISCOVER,
+            false => "ping",
+        };
+        let draft = Draft::new(method, None);
+        up.request(&draft, self.0.options.request).await.map(drop)
     }
 
-    /// Any request with unopened params, answered with an unopened result.
+    /// Any request with unopened params, answered with an unopened result. It is framed as the server's era has it, and
+    /// questions that come before the result go to the host.
     pub async fn request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
-        let up = self.0.up().await?;
-        let params = params.map(Raw::borrow);
-        up.exchange
-            .request(method, params, self.0.options.request)
+        Request::new(self.0.clone(), method, params.cloned())
+            .at_once()
             .await
     }
 
@@ -154,19 +186,48 @@ impl Client {
     /// Any notification.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Fault> {
         let up = self.0.up().await?;
-        up.exchange.notify(method, params.map(Raw::borrow)).await
+        up.notify(method, params.map(Raw::borrow)).await
     }
 
-    /// Tells the server that the host's roots have changed (V1-ROOT-1).
+    /// Hears of changes of a resource from now on, by [`ClientOptions::notices`].
+    pub async fn subscribe(&self, uri: &str) -> Result<(), Fault> {
+        self.listen_to(uri, true).await
+    }
+
+    /// Does not want to hear of changes of a resource any more.
+    pub async fn unsubscribe(&self, uri: &str) -> Result<(), Fault> {
+        self.listen_to(uri, false).await
+    }
+
+    async fn listen_to(&self, uri: &str, wanted: bool) -> Result<(), Fault> {
+        let up = self.0.up().await?;
+        if up.server.is_modern() {
+            self.0.listener.resource(uri, wanted);
+            return Ok(());
+        }
+        let method = match wanted {
+            true => "resources/subscribe",
+            false => "resources/unsubscribe",
+        };
+        let params = Raw::encode(&json!({ "uri": uri })).expect("a string is JSON");
+        self.request(method, Some(&params)).await.map(drop)
+    }
+
+    /// Tells the server that the host's roots have changed (V1-ROOT-1). A modern server asks when it needs them
+    /// (V2-ROOT-1).
     pub async fn roots_changed(&self) -> Result<(), Fault> {
-        self.notify("notifications/roots/list_changed", None).await
+        let up = self.0.up().await?;
+        match up.server.is_modern() {
+            true => Ok(()),
+            false => up.notify("notifications/roots/list_changed", None).await,
+        }
     }
 
-    /// The tools of the server, from all pages; from memory until the server says that they have changed.
+    /// The tools of the server, from all pages; from memory until the server says that they have changed, or as long as
+    /// it allows. Without those that cannot be called over HTTP (V2-PARAM-3).
     pub async fn tools(&self) -> Result<Arc<[ToolInfo]>, Fault> {
         let up = self.0.up().await?;
-        let patience = self.0.options.request;
-        self.0.shelf.tools(&up, &self.0.ears, patience).await
+        self.0.tools(&up, Age::Fresh).await
     }
 
     /// A call of a tool with these arguments, an object: `client.call_tool("x", args).ttl(60_000).await?`.
@@ -201,7 +262,7 @@ impl Client {
         let mut tasks = Vec::new();
         let mut pages = Pages::default();
         loop {
-            let page = legacy::page(&up.exchange, pages.cursor(), self.0.options.request).await?;
+            let page = legacy::page(&up, pages.cursor(), self.0.options.request).await?;
             tasks.extend(page.tasks);
             if !pages.turn(page.next_cursor, tasks.len())? {
                 return Ok(tasks);
@@ -212,22 +273,29 @@ impl Client {
     /// How a task stands.
     pub async fn get_task(&self, task: &str) -> Result<PeerTask, Fault> {
         let up = self.0.up().await?;
-        legacy::look(&up.exchange, task, self.0.options.request).await
+        let sight = up.look(task, self.0.options.request).await?;
+        Ok(sight.task)
     }
 
-    /// What the call of a task would have answered; waits for its end, within the limit of the options.
+    /// What the call of a task would have answered; waits for its end, within the limit of the options. Questions of the
+    /// task are not answered meanwhile: [`Client::resume`] does that.
     pub async fn task_result(&self, task: &str) -> Result<Raw, Fault> {
         let up = self.0.up().await?;
-        legacy::fetch(&up.exchange, task, self.0.options.result).await
+        let patience = self.0.options.result;
+        if !up.server.is_modern() {
+            return legacy::fetch(&up, task, patience).await;
+        }
+        let ended = tokio::time::timeout(patience, self.0.outcome(task)).await;
+        ended.unwrap_or(Err(Fault::TimedOut(patience)))
     }
 
-    /// Cancels a task.
+    /// Cancels a task, and says how it stands then. A V2 task may go on for a while, and end in another way.
     pub async fn cancel_task(&self, task: &str) -> Result<PeerTask, Fault> {
         let up = self.0.up().await?;
-        if !up.server.generation.cancels() {
-            return Err(Fault::Unsupported("cancelling tasks".into()));
+        match up.cancel(task, self.0.options.request).await? {
+            Some(task) => Ok(task),
+            None => self.get_task(task).await,
         }
-        legacy::cancel(&up.exchange, task, self.0.options.request).await
     }
 
     /// Whether the connection is over for good.
@@ -247,6 +315,73 @@ impl Core {
         let patience = self.options.request;
         let up = tokio::time::timeout(patience, self.connection.up()).await;
         up.unwrap_or(Err(Fault::TimedOut(patience)))
+    }
+
+    /// The outcome of a V2 task, once it has one.
+    async fn outcome(&self, task: &str) -> Result<Raw, Fault> {
+        loop {
+            let up = self.up().await?;
+            let sight = up.look(task, self.options.request).await?;
+            match (sight.brings, sight.task.status) {
+                (Brings::Result(result), _) => return modern::complete(&result),
+                (Brings::Error(error), _) => {
+                    let read = PeerError::read(error.borrow());
+                    let odd = || Fault::Malformed("its error is none".into());
+                    return Err(read.map_or_else(odd, Fault::Error));
+                }
+                (_, Status::Cancelled) => {
+                    let error = codes::task_cancelled(task);
+                    return Err(Fault::Error(error.into()));
+                }
+                _ => {}
+            }
+            let now = Instant::now();
+            let pace = Pace::new(Habit::V2, now, sight.task.poll_interval_ms);
+            tokio::time::sleep_until(pace.next()).await;
+        }
+    }
+
+    /// The tools of the server.
+    pub(crate) async fn tools(&self, up: &Arc<Up>, age: Age) -> Result<Arc<[ToolInfo]>, Fault> {
+        let reading = Reading {
+            patience: self.options.request,
+            headers: self.headers,
+        };
+        self.shelf.tools(up, &self.ears, age, reading).await
+    }
+
+    /// The headers of a call besides those that every request has (V2-PARAM-1). A list that cannot be had costs the
+    /// headers, and the server says so if it wants them.
+    pub(crate) async fn call_headers(&self, up: &Arc<Up>, params: &Raw) -> Vec<(String, String)> {
+        let called = tool::called(params.borrow());
+        let (true, Some(called)) = (self.headers && up.server.is_modern(), called) else {
+            return Vec::new();
+        };
+        let Ok(tools) = self.tools(up, Age::Any).await else {
+            return Vec::new();
+        };
+        let found = tools.iter().find(|tool| *tool.name == called);
+        let marked = found.and_then(|tool| header_params(tool).ok());
+        let arguments = object::find(params.borrow(), &["arguments"]);
+        let mirrored = |marked: Vec<HeaderParam>| {
+            let all = headers::mirrored_params(&marked, arguments).into_iter();
+            all.map(|(name, value)| (name.to_owned(), value)).collect()
+        };
+        marked.map(mirrored).unwrap_or_default()
+    }
+
+    /// Whether a call with this answer may be made again because the server certainly has not run it: the session was
+    /// gone, or the headers were those of an older list (V2-PARAM-6).
+    pub(crate) fn may_repeat(&self, up: &Up, answer: &Result<Raw, Fault>) -> bool {
+        let outdated = up.server.is_modern() && self.headers;
+        match answer {
+            Err(Fault::Link(LinkError::SessionGone)) => true,
+            Err(fault) if outdated && fault.code() == Some(codes::HEADER_MISMATCH) => {
+                self.shelf.forget();
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Whether the connection is over for good.

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::era::{Era, Introduction, Patience, Unmet, meet};
 use super::exchange::{Exchange, Inbound};
 use super::fault::Fault;
-use super::legacy::{self, Introduction};
-use super::server::Server;
 use super::target::Target;
-use crate::transport::http_client::Session;
+use super::up::Up;
 use crate::transport::link::LinkError;
 
 /// When a connection that was lost is made again.
@@ -43,8 +42,9 @@ impl Default for Restart {
 /// What it takes to open a conversation.
 pub(crate) struct Opener {
     pub(crate) target: Target,
+    pub(crate) era: Era,
     pub(crate) we: Introduction,
-    pub(crate) patience: Duration,
+    pub(crate) patience: Patience,
     pub(crate) restart: Option<Restart>,
     pub(crate) inbound: Arc<dyn Inbound>,
     pub(crate) ids: Arc<AtomicI64>,
@@ -52,9 +52,13 @@ pub(crate) struct Opener {
 
 /// A connection that comes back. Dropping it closes it.
 pub(crate) struct Connection {
-    state: watch::Receiver<State>,
+    state: Ups,
     closing: watch::Sender<bool>,
 }
+
+/// The conversations of a connection, one after the other, for those who do not keep it open.
+#[derive(Clone)]
+pub(crate) struct Ups(watch::Receiver<State>);
 
 #[derive(Clone)]
 enum State {
@@ -64,12 +68,6 @@ enum State {
     Over(LinkError),
 }
 
-/// A conversation that is open.
-pub(crate) struct Up {
-    pub(crate) exchange: Arc<Exchange>,
-    pub(crate) server: Server,
-}
-
 impl Connection {
     /// Opens a connection. The first attempt must succeed.
     pub(crate) async fn open(opener: Opener) -> Result<Self, Fault> {
@@ -77,12 +75,42 @@ impl Connection {
         let (tell, state) = watch::channel(State::Up(up.clone()));
         let (closing, closed) = watch::channel(false);
         tokio::spawn(opener.keep(up, tell, closed));
+        let state = Ups(state);
         Ok(Self { state, closing })
+    }
+
+    /// Its conversations.
+    pub(crate) fn ups(&self) -> Ups {
+        self.state.clone()
     }
 
     /// The conversation, once it is open; fails if it will not be any more.
     pub(crate) async fn up(&self) -> Result<Arc<Up>, Fault> {
-        let mut state = self.state.clone();
+        self.state.up().await
+    }
+
+    /// Why the connection will not come back, if it will not.
+    pub(crate) fn over(&self) -> Option<LinkError> {
+        match &*self.state.0.borrow() {
+            State::Over(error) => Some(error.clone()),
+            State::Up(_) | State::Down => None,
+        }
+    }
+
+    /// Closes it and waits until that is done.
+    pub(crate) async fn close(&self) {
+        self.closing.send_replace(true);
+        let mut state = self.state.0.clone();
+        let _ = state
+            .wait_for(|state| matches!(state, State::Over(_)))
+            .await;
+    }
+}
+
+impl Ups {
+    /// The conversation, once it is open; fails if it will not be any more.
+    pub(crate) async fn up(&self) -> Result<Arc<Up>, Fault> {
+        let mut state = self.0.clone();
         let settled = state
             .wait_for(|state| match state {
                 State::Up(up) => !up.exchange.is_over(),
@@ -96,23 +124,6 @@ impl Connection {
             Ok(State::Down) | Err(_) => Err(LinkError::Closed.into()),
         }
     }
-
-    /// Why the connection will not come back, if it will not.
-    pub(crate) fn over(&self) -> Option<LinkError> {
-        match &*self.state.borrow() {
-            State::Over(error) => Some(error.clone()),
-            State::Up(_) | State::Down => None,
-        }
-    }
-
-    /// Closes it and waits until that is done.
-    pub(crate) async fn close(&self) {
-        self.closing.send_replace(true);
-        let mut state = self.state.clone();
-        let _ = state
-            .wait_for(|state| matches!(state, State::Over(_)))
-            .await;
-    }
 }
 
 impl Drop for Connection {
@@ -123,25 +134,40 @@ impl Drop for Connection {
 
 impl Opener {
     async fn open(&self) -> Result<Arc<Up>, Fault> {
-        let link = self.target.link()?;
-        let exchange = Exchange::begin(link, self.ids.clone(), self.inbound.clone());
-        let session = self.target.session();
-        let opened = match session.and_then(Session::introduction) {
-            Some(introduction) => legacy::reopen(&exchange, introduction.borrow()).await,
-            None => legacy::open(&exchange, &self.we, self.patience, session).await,
-        };
-        match opened {
-            Ok(server) => Ok(Arc::new(Up { exchange, server })),
-            Err(fault) => {
-                exchange.close();
-                // A process that ended says more than that it does not answer.
-                let why = tokio::time::timeout(LAST_WORDS, exchange.over()).await;
-                match (fault, why) {
-                    (Fault::Link(_), Ok(error @ LinkError::Ended { .. })) => Err(error.into()),
-                    (fault, _) => Err(fault),
-                }
+        match self.attempt(self.era).await {
+            // Some servers leave when they hear something else than a handshake first.
+            Err(Unmet::Scared(fault)) if self.era == Era::Auto => {
+                tracing::info!(%fault, "the server left when it was asked for its era");
+                self.attempt(Era::Legacy).await
             }
+            opened => opened,
         }
+        .map_err(|(Unmet::Fault(fault) | Unmet::Scared(fault))| fault)
+    }
+
+    async fn attempt(&self, era: Era) -> Result<Arc<Up>, Unmet> {
+        let link = self
+            .target
+            .link()
+            .map_err(|error| Unmet::Fault(error.into()))?;
+        let exchange = Exchange::begin(link, self.ids.clone(), self.inbound.clone());
+        let why = match meet(&exchange, &self.target, era, &self.we, self.patience).await {
+            Ok(server) => {
+                let up = Up::new(exchange, server, &self.we);
+                self.target.remember_era(up.server.era());
+                return Ok(Arc::new(up));
+            }
+            Err(why) => why,
+        };
+        exchange.close();
+        // A process that ended says more than that it does not answer.
+        let over = tokio::time::timeout(LAST_WORDS, exchange.over()).await;
+        Err(match (why, over) {
+            (Unmet::Fault(Fault::Link(_)), Ok(error @ LinkError::Ended { .. })) => {
+                Unmet::Fault(error.into())
+            }
+            (why, _) => why,
+        })
     }
 
     /// Keeps a connection open as long as it is wanted and the options allow.

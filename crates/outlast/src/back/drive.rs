@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast_engine::{Clock, Outcome, SystemClock};
 use outlast_wire::envelope::Id;
-use outlast_wire::{PeerTask, Raw, RawRef, meta, object, tool};
+use outlast_wire::{Raw, RawRef, meta, object, tool};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -15,12 +15,15 @@ use super::ears::empty;
 use super::exchange::{GiveUp, Ticket};
 use super::execution::{Command, NotCancelled, Unsettled, View};
 use super::fault::Fault;
-use super::legacy::{self, Made};
+use super::modern::{Asker, Inputs, OnUnfit, Rounds};
 use super::observe::Observed;
 use super::outcome::{of_error, of_result, wants_task};
 use super::reference::Reference;
 use super::routes::{Ear, LAG, Told};
-use crate::transport::link::LinkError;
+use super::server::Generation;
+use super::sight::Sight;
+use super::up::{Draft, Made, Up};
+use super::{legacy, modern};
 
 /// Drives one execution: tells its owner how it stands, and hears what the owner wants.
 pub(crate) struct Driver {
@@ -35,7 +38,7 @@ pub(super) type Cancels = Vec<oneshot::Sender<Result<(), NotCancelled>>>;
 
 /// What a call came to.
 enum Began {
-    Task(PeerTask, Option<String>),
+    Task(Generation, Sight, Option<String>),
     Ended(Outcome),
     /// The owner gave it up before it was answered.
     GivenUp(Unsettled),
@@ -74,15 +77,19 @@ impl Driver {
             }
             Began::Cancelled => Ok(Outcome::Cancelled),
             Began::GivenUp(why) => Err(why),
-            Began::Task(task, immediate) => {
-                let reference = Reference::new(&core, &spec, &task, &token, SystemClock.now());
+            Began::Task(generation, sight, immediate) => {
+                let now = SystemClock.now();
+                let task = &sight.task;
+                let reference = Reference::new(&core, generation, &spec, task, &token, now);
                 // Stored before it is reported: whoever knows of the task finds it after a crash.
                 let kept = core.keep(&reference).await;
                 self.view.send_modify(|view| {
                     view.immediate_response = immediate;
                     view.reference = Some(Arc::new(reference));
                 });
-                let observed = Observed::new(core, task, Instant::now(), cancels);
+                let asker = Asker::new(&core.ears, spec.name.clone());
+                let inputs = Inputs::new(task.id.clone(), asker, OnUnfit::Refuse);
+                let observed = Observed::new(core, sight, inputs, Instant::now(), cancels);
                 let ended = self.see_through(observed, spec.name.clone()).await;
                 kept.done(&ended).await;
                 ended
@@ -105,7 +112,11 @@ impl Driver {
         let age = Duration::from_millis(SystemClock.now().since(reference.created()));
         let now = Instant::now();
         let created = now.checked_sub(age).unwrap_or(now);
-        let observed = Observed::new(core, reference.as_task(), created, Cancels::new());
+        let sight = Sight::brief(reference.as_task());
+        let asker = Asker::new(&core.ears, name.clone());
+        // A2-22: somebody else may have promised what we cannot answer.
+        let inputs = Inputs::new(reference.task.clone(), asker, OnUnfit::Leave);
+        let observed = Observed::new(core, sight, inputs, created, Cancels::new());
         let ended = self.see_through(observed.looking_at_once(), name).await;
         kept.done(&ended).await;
         ended
@@ -119,14 +130,15 @@ impl Driver {
         let routes = observed.core.ears.routes.clone();
         // A task that somebody else here observes already is observed by polling alone.
         let _status = routes.hear_task(&observed.task.id, self.ear.clone(), name);
+        let _told = observed.core.listener.task(&observed.task.id);
         let ended = observed.observe(self).await;
         // A cancellation that ended the task has been told so.
         finished(observed.cancels);
         ended
     }
 
-    /// Sends the call until it is answered: again only if the server certainly has not seen it, or if it says that it
-    /// wants a task.
+    /// Sends the call until it is answered: again only if the server certainly has not seen it, if it says that it
+    /// wants a task, or with the answers to its questions.
     async fn begin(
         &mut self,
         core: &Arc<Core>,
@@ -136,90 +148,122 @@ impl Driver {
         cancels: &mut Cancels,
     ) -> Result<Began, Unsettled> {
         let plain = call_params(spec, token)?;
-        for attempt in 0.. {
+        let asker = Asker::new(&core.ears, spec.name.clone());
+        let mut said = plain.clone();
+        let mut rounds = Rounds::default();
+        let mut repeats = 0;
+        loop {
             let up = core.up().await?;
-            let (params, on_drop) = match form {
-                Form::Plain => (plain.clone(), GiveUp::Cancel),
-                Form::Task => (
-                    legacy::augmented(plain.borrow(), spec.ttl)?,
-                    GiveUp::Quietly,
-                ),
+            let params = match (form, up.server.is_modern()) {
+                (Form::Task, false) => legacy::augmented(said.borrow(), spec.ttl)?,
+                (Form::Plain, _) | (Form::Task, true) => said.clone(),
+            };
+            let draft = Draft {
+                tasks: form == Form::Task,
+                headers: core.call_headers(&up, &params).await,
+                on_drop: match form {
+                    Form::Plain => GiveUp::Cancel,
+                    Form::Task => GiveUp::Quietly,
+                },
+                ..Draft::new(tool::CALL, Some(params.borrow()))
             };
             let id = up.exchange.fresh_id();
             let routes = &core.ears.routes;
-            let _named = spec
-                .name
-                .clone()
-                .map(|name| routes.name_request(id.clone(), name));
-            let sent = up
-                .exchange
-                .send_as(id, tool::CALL, Some(params.borrow()), on_drop);
-            let answer = match sent.await {
-                Ok(ticket) => match self.await_answer(core, ticket, form, cancels).await {
-                    Ok(answer) => answer,
+            let name = spec.name.clone();
+            let _named = name.map(|name| routes.name_request(id.clone(), name));
+            let answer = match up.send_as(id, &draft).await {
+                Ok(ticket) => match self.await_answer(core, &up, ticket, form, cancels).await {
+                    Ok(answer) => answer.map_err(modern::explained),
                     Err(began) => return Ok(began),
                 },
                 Err(fault) => Err(fault),
             };
-            let gone = matches!(&answer, Err(Fault::Link(LinkError::SessionGone)));
-            if gone && attempt < REPEATS {
+            if repeats < REPEATS && core.may_repeat(&up, &answer) {
+                repeats += 1;
                 continue;
             }
-            let may_be_task =
-                spec.preference != Preference::Forbid && up.server.generation.takes_tool_tasks();
+            let takes_tasks =
+                matches!(up.server.generation, Generation::V1(tasks) if tasks.tools_call);
+            let may_be_task = spec.preference != Preference::Forbid && takes_tasks;
             if form == Form::Plain && may_be_task && wants_task(&answer) {
                 form = Form::Task;
                 continue;
             }
-            return match answer {
-                Ok(answer) if form == Form::Task => Ok(match legacy::read_made(answer)? {
-                    Made::Task(task, immediate) => Began::Task(task, immediate),
-                    Made::Result(result) => Began::Ended(of_result(result)),
-                }),
-                Ok(answer) => Ok(Began::Ended(of_result(answer))),
-                Err(Fault::Error(error)) => Ok(Began::Ended(of_error(error))),
-                Err(fault) => Err(fault.into()),
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(Fault::Error(error)) => return Ok(Began::Ended(of_error(error))),
+                Err(fault) => return Err(fault.into()),
+            };
+            let asked = match up.read_made(answer, form)? {
+                Made::Task(sight, immediate) => {
+                    return Ok(Began::Task(up.server.generation, sight, immediate));
+                }
+                Made::Result(result) => return Ok(Began::Ended(of_result(result))),
+                Made::Asks(asked) => asked,
+            };
+            rounds.another(&asked)?;
+            let retry = rounds.retry(&asker, plain.borrow(), asked);
+            said = match self.unless_given_up(retry).await {
+                Ok(Ok(params)) => params,
+                // A2-19: the call fails with what the host said.
+                Ok(Err(refused)) => return Ok(Began::Ended(of_error(refused.into_error()))),
+                Err(began) => return Ok(began),
             };
         }
-        Err(Unsettled::Left)
+    }
+
+    /// Waits for work during which nothing is under way at the server. `Err` if the call was given up.
+    async fn unless_given_up<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Began> {
+        let mut work = std::pin::pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return Ok(done),
+                command = self.commands.recv() => return Err(match command {
+                    Some(Command::Cancel(tell)) => {
+                        let _ = tell.send(Ok(()));
+                        Began::Cancelled
+                    }
+                    Some(Command::Leave) | None => Began::GivenUp(Unsettled::Left),
+                }),
+                Some(told) = self.told.recv() => self.hear_progress(told),
+            }
+        }
     }
 
     /// Waits for the answer to a call, hearing its owner and its progress meanwhile. `Err` if it was given up.
     async fn await_answer(
         &mut self,
         core: &Arc<Core>,
+        up: &Arc<Up>,
         mut ticket: Ticket,
         form: Form,
         cancels: &mut Cancels,
     ) -> Result<Result<Raw, Fault>, Began> {
         let options = &core.options;
-        let patience = match form {
-            Form::Plain => options.silence,
-            Form::Task => options.request,
+        // A V1 task is made at once, and its making is never cancelled (V1-CANC-2).
+        let makes_task = form == Form::Task && !up.server.is_modern();
+        let patience = match makes_task {
+            false => options.silence,
+            true => options.request,
         };
         let limit = Instant::now() + options.longest_call.max(patience);
         let mut patient_until = Instant::now() + patience;
-        loop {
+        let given_up = loop {
             tokio::select! {
                 biased;
                 answer = ticket.wait() => return Ok(answer),
-                command = self.commands.recv() => match (command, form) {
+                command = self.commands.recv() => match command {
                     // A1-25: kept until the id is known.
-                    (Some(Command::Cancel(tell)), Form::Task) => {
+                    Some(Command::Cancel(tell)) if makes_task => {
                         self.view.send_modify(|view| view.cancelling = true);
                         cancels.push(tell);
                     }
-                    (Some(Command::Cancel(tell)), Form::Plain) => {
-                        // V1-CANC-1: dropping the ticket says so.
+                    Some(Command::Cancel(tell)) => {
                         let _ = tell.send(Ok(()));
-                        return Err(Began::Cancelled);
+                        break Began::Cancelled;
                     }
-                    (Some(Command::Leave) | None, form) => {
-                        if form == Form::Task {
-                            tokio::spawn(cancel_late(core.clone(), ticket));
-                        }
-                        return Err(Began::GivenUp(Unsettled::Left));
-                    }
+                    Some(Command::Leave) | None => break Began::GivenUp(Unsettled::Left),
                 },
                 Some(told) = self.told.recv() => {
                     // V1-INIT-9: progress shows that it lives, up to a limit.
@@ -227,14 +271,21 @@ impl Driver {
                     self.hear_progress(told);
                 }
                 () = tokio::time::sleep_until(patient_until.min(limit)) => {
-                    if form == Form::Task {
-                        tokio::spawn(cancel_late(core.clone(), ticket));
-                    }
-                    let fault = Fault::TimedOut(patience);
-                    return Err(Began::GivenUp(fault.into()));
+                    break Began::GivenUp(Fault::TimedOut(patience).into());
                 }
             }
+        };
+        match form {
+            // V1-CANC-1, V2-CANC-1: dropping the ticket says so.
+            Form::Plain => drop(ticket),
+            Form::Task => {
+                if up.server.is_modern() {
+                    ticket.withdraw();
+                }
+                tokio::spawn(cancel_late(core.clone(), up.clone(), ticket));
+            }
         }
+        Err(given_up)
     }
 
     pub(super) fn hear_progress(&self, told: Told) {
@@ -244,18 +295,16 @@ impl Driver {
     }
 }
 
-/// Cancels a task that nobody wants any more as soon as its id is known (A1-25): a request that makes a task is never
-/// cancelled itself (V1-CANC-2).
-async fn cancel_late(core: Arc<Core>, ticket: Ticket) {
+/// Cancels a task that nobody wants any more as soon as its id is known (A1-25): the answer may be on its way, and a
+/// request that makes a V1 task is never cancelled itself (V1-CANC-2).
+async fn cancel_late(core: Arc<Core>, up: Arc<Up>, ticket: Ticket) {
     let answer = tokio::time::timeout(LATE, ticket.answer()).await;
     let Ok(Ok(answer)) = answer else { return };
-    let Ok(Made::Task(task, _)) = legacy::read_made(answer) else {
+    let Ok(Made::Task(sight, _)) = up.read_made(answer, Form::Task) else {
         return;
     };
     let Ok(up) = core.up().await else { return };
-    if up.server.generation.cancels() {
-        let _ = legacy::cancel(&up.exchange, &task.id, core.options.request).await;
-    }
+    let _ = up.cancel(&sight.task.id, core.options.request).await;
 }
 
 /// The call was over before it could be cancelled.

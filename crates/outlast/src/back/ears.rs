@@ -4,14 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_engine::{Accepts, Answer};
+use outlast_wire::envelope::Id;
 use outlast_wire::notice::{self, Progress};
-use outlast_wire::{Raw, RawRef, codes, meta, object, v1, version};
+use outlast_wire::v2::{self, Filter};
+use outlast_wire::version::{self, Era};
+use outlast_wire::{Raw, RawRef, codes, meta, object, v1};
+use tokio::sync::watch;
 
 use super::exchange::{Answering, Asked, Exchange, Inbound, Replied};
 use super::host::{Host, HostRequest};
 use super::receiver::Receiver;
 use super::routes::Routes;
 use super::screen::screen;
+use super::sight::Sight;
 
 /// Hears every notification that nobody else is there for: logs, changed lists.
 pub type Notices = Arc<dyn Fn(&str, Option<RawRef<'_>>) + Send + Sync>;
@@ -28,6 +33,8 @@ pub(crate) struct Ears {
     /// Hosts tasks for the server, if that is on.
     receiver: Option<Arc<Receiver>>,
     tools_changed: AtomicU64,
+    /// The subscription that was acknowledged last, and what will be heard there (V2-SUB-2).
+    acknowledged: watch::Sender<Option<(Id, Filter)>>,
 }
 
 impl Ears {
@@ -45,12 +52,18 @@ impl Ears {
             notices,
             receiver: receiver.map(Arc::new),
             tools_changed: AtomicU64::new(0),
+            acknowledged: watch::channel(None).0,
         }
     }
 
     /// How often the server said that its tools have changed (V1-TOOL-9).
     pub(crate) fn tools_changed(&self) -> u64 {
         self.tools_changed.load(Ordering::Acquire)
+    }
+
+    /// The subscription that was acknowledged last.
+    pub(crate) fn acknowledged(&self) -> watch::Receiver<Option<(Id, Filter)>> {
+        self.acknowledged.subscribe()
     }
 
     async fn answer(&self, exchange: &Arc<Exchange>, asked: Asked) -> Replied {
@@ -66,7 +79,12 @@ impl Ears {
                 return Replied::new(answer);
             }
         }
-        let kind = match screen(&asked.method, asked.params.as_ref(), self.accepts) {
+        let kind = match screen(
+            &asked.method,
+            asked.params.as_ref(),
+            self.accepts,
+            Era::Legacy,
+        ) {
             Ok(kind) => kind,
             Err(error) => return Replied::error(&error),
         };
@@ -102,7 +120,20 @@ impl Inbound for Ears {
             }
             v1::method::STATUS => {
                 if let Some(Ok(task)) = params.map(v1::read_task) {
-                    self.routes.status(task);
+                    self.routes.status(Sight::plain(task));
+                }
+                return;
+            }
+            v2::method::TASKS => {
+                if let Some(Ok(task)) = params.map(v2::read_detailed) {
+                    self.routes.status(task.into());
+                }
+                return;
+            }
+            v2::method::ACKNOWLEDGED => {
+                let of = params.and_then(v2::subscription);
+                if let (Some(of), Ok(filter)) = (of, Filter::read(params)) {
+                    self.acknowledged.send_replace(Some((of, filter)));
                 }
                 return;
             }

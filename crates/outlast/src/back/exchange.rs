@@ -2,15 +2,13 @@
 //!
 //! What a message means is the business of whoever listens ([`Inbound`]).
 
+use outlast_engine::Answer;
+use outlast_wire::envelope::{self, ErrorObject, Id, Limits, Message, Sort, write};
+use outlast_wire::{Raw, RawRef, codes, notice, v1, version};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
-
-use outlast_engine::Answer;
-use outlast_wire::envelope::{self, ErrorObject, Id, Limits, Message, Sort, write};
-use outlast_wire::{Raw, RawRef, codes, notice};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -90,8 +88,32 @@ pub(crate) struct Ticket {
 pub(crate) enum GiveUp {
     /// That the request is cancelled.
     Cancel,
-    /// Nothing: the request makes a task (V1-CANC-2) or opens the session (V1-INIT-8).
+    /// The same as the modern era says it: by closing the request's stream, or by a message where it has none
+    /// (V2-CANC-1).
+    Withdraw,
+    /// Nothing: the request makes a task (V1-CANC-2), opens the session (V1-INIT-8) or asks for the era.
     Quietly,
+}
+
+/// How a request travels.
+#[derive(Clone, Debug)]
+pub(crate) struct Wrap {
+    pub(crate) on_drop: GiveUp,
+    /// Whether it stands alone, as requests of the modern era do.
+    pub(crate) stateless: bool,
+    /// Headers where the transport has any.
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Wrap {
+    /// A request of the legacy era.
+    pub(crate) fn legacy(on_drop: GiveUp) -> Self {
+        Self {
+            on_drop,
+            stateless: false,
+            headers: Vec::new(),
+        }
+    }
 }
 
 impl Exchange {
@@ -116,9 +138,9 @@ impl Exchange {
         self: &Arc<Self>,
         method: &str,
         params: Option<RawRef<'_>>,
-        on_drop: GiveUp,
+        wrap: Wrap,
     ) -> Result<Ticket, Fault> {
-        self.send_as(self.fresh_id(), method, params, on_drop).await
+        self.send_as(self.fresh_id(), method, params, wrap).await
     }
 
     /// An id for a request.
@@ -132,11 +154,12 @@ impl Exchange {
         id: Id,
         method: &str,
         params: Option<RawRef<'_>>,
-        on_drop: GiveUp,
+        wrap: Wrap,
     ) -> Result<Ticket, Fault> {
-        let kind = match method == outlast_wire::v1::method::INITIALIZE {
-            true => Kind::Opening(id.clone()),
-            false => Kind::Request(id.clone()),
+        let kind = match (wrap.stateless, method == v1::method::INITIALIZE) {
+            (true, _) => Kind::Stateless(id.clone()),
+            (false, true) => Kind::Opening(id.clone()),
+            (false, false) => Kind::Request(id.clone()),
         };
         let (tell, answer) = oneshot::channel();
         self.waiting().insert(id.clone(), tell);
@@ -144,27 +167,17 @@ impl Exchange {
             id: id.clone(),
             answer,
             exchange: self.clone(),
-            on_drop,
+            on_drop: wrap.on_drop,
             open: true,
         };
         let line = write::request(&id, method, params);
-        self.put(Outgoing::Message(Parcel::new(line, kind))).await?;
-        Ok(ticket)
-    }
-
-    /// Sends a request and waits for its answer, at most as long as `patience`.
-    pub(crate) async fn request(
-        self: &Arc<Self>,
-        method: &str,
-        params: Option<RawRef<'_>>,
-        patience: Duration,
-    ) -> Result<Raw, Fault> {
-        let work = async {
-            let ticket = self.send(method, params, GiveUp::Cancel).await?;
-            ticket.answer().await
+        let parcel = Parcel {
+            line,
+            kind,
+            headers: wrap.headers,
         };
-        let answered = tokio::time::timeout(patience, work).await;
-        answered.unwrap_or(Err(Fault::TimedOut(patience)))
+        self.put(Outgoing::Message(parcel)).await?;
+        Ok(ticket)
     }
 
     /// Sends a notification.
@@ -172,10 +185,14 @@ impl Exchange {
         &self,
         method: &str,
         params: Option<RawRef<'_>>,
+        headers: Vec<(String, String)>,
     ) -> Result<(), Fault> {
-        let line = write::notification(method, params);
-        self.put(Outgoing::Message(Parcel::new(line, Kind::OneWay)))
-            .await
+        let parcel = Parcel {
+            line: write::notification(method, params),
+            kind: Kind::OneWay,
+            headers,
+        };
+        self.put(Outgoing::Message(parcel)).await
     }
 
     /// Tells the transport that the handshake is over.
@@ -183,6 +200,11 @@ impl Exchange {
         let version: Arc<str> = version.into();
         let _ = self.version.set(version.clone());
         self.put(Outgoing::Opened { version }).await
+    }
+
+    /// Goes on in the modern era: nothing is agreed, and the server has no requests for us (V2-BASE-3).
+    pub(crate) fn goes_modern(&self) {
+        let _ = self.version.set(version::MODERN.into());
     }
 
     /// Tells this conversation from the others of its client.
@@ -295,11 +317,18 @@ impl Exchange {
                 }
             }
             Message::Notification(told) if told.method == notice::CANCELLED => {
-                if let Some(id) = told.params.and_then(notice::cancelled_request) {
-                    answering.take_back(&id);
+                match told.params.and_then(notice::cancelled_request) {
+                    // V2-SUB-10: the end of something that we listen to.
+                    Some(id) if self.is_modern() => self.settle(&id, Err(withdrawn())),
+                    Some(id) => answering.take_back(&id),
+                    None => {}
                 }
             }
             Message::Notification(told) => inbound.notified(&told.method, told.params),
+            // V2-BASE-3, V2-STDIO-3: there are none, and nothing could be answered.
+            Message::Request(request) if self.is_modern() => {
+                tracing::warn!(method = %request.method, "a modern server sent a request, which is ignored");
+            }
             Message::Request(request) => {
                 let id = request.id;
                 if answering.is_full() {
@@ -348,16 +377,32 @@ impl Exchange {
         if self.waiting().remove(id).is_none() {
             return;
         }
+        self.say_given_up(id, how);
+    }
+
+    fn say_given_up(&self, id: &Id, how: GiveUp) {
         let Some(sender) = self.outgoing().clone() else {
             return;
         };
+        let cancelled = || {
+            let params = notice::cancelling(id, None);
+            write::notification(notice::CANCELLED, Some(params.borrow()))
+        };
         // A queue that is full is one whose other end has more to do than to hear of this.
         if how == GiveUp::Cancel {
-            let params = notice::cancelling(id, None);
-            let line = write::notification(notice::CANCELLED, Some(params.borrow()));
-            let _ = sender.try_send(Outgoing::Message(Parcel::new(line, Kind::OneWay)));
+            let _ = sender.try_send(Outgoing::Message(Parcel::new(cancelled(), Kind::OneWay)));
         }
-        let _ = sender.try_send(Outgoing::Abandon(id.clone()));
+        let _ = sender.try_send(match how {
+            GiveUp::Withdraw => Outgoing::Withdraw {
+                id: id.clone(),
+                line: cancelled(),
+            },
+            GiveUp::Cancel | GiveUp::Quietly => Outgoing::Abandon(id.clone()),
+        });
+    }
+
+    fn is_modern(&self) -> bool {
+        self.version() == Some(version::MODERN)
     }
 
     fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Outgoing>>> {
@@ -372,6 +417,17 @@ impl Exchange {
 }
 
 impl Ticket {
+    /// The request.
+    pub(crate) fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// Gives the request up, and still hears an answer that is on its way.
+    pub(crate) fn withdraw(&mut self) {
+        self.exchange.say_given_up(&self.id, self.on_drop);
+        self.on_drop = GiveUp::Quietly;
+    }
+
     /// Waits for the answer.
     pub(crate) async fn answer(mut self) -> Result<Raw, Fault> {
         self.wait().await
@@ -420,6 +476,10 @@ impl Questions {
         }
         self.work.len() >= ASKED
     }
+}
+
+fn withdrawn() -> Fault {
+    LinkError::Broken("the server ended the stream".into()).into()
 }
 
 /// The most requests of a server that are answered at the same time (V1-ELIC-23).

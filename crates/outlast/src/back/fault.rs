@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use outlast_wire::Raw;
 use outlast_wire::envelope::{ErrorObject, ErrorView};
+use outlast_wire::{Raw, RawRef};
 
 use crate::transport::link::LinkError;
 
@@ -56,6 +56,11 @@ impl Fault {
 }
 
 impl PeerError {
+    /// An error object as it came; `None` if it is none.
+    pub(crate) fn read(error: RawRef<'_>) -> Option<Self> {
+        ErrorView::read(error).map(|view| Self::of(&view))
+    }
+
     pub(crate) fn of(view: &ErrorView<'_>) -> Self {
         Self {
             code: view.code,

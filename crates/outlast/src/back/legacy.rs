@@ -1,4 +1,4 @@
-//! The legacy era as a client: the handshake, and V1 tasks as their requestor. `modern` will stand beside it.
+//! The legacy era as a client: the handshake, and V1 tasks as their requestor. `modern` stands beside it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,30 +7,27 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::{Initialize, ServerTasks, TaskPage, TaskRequest};
 use outlast_wire::{PeerTask, Raw, RawRef, meta, object, params, v1, version};
 
-use super::exchange::{Exchange, GiveUp};
+use super::era::Introduction;
+use super::exchange::{Exchange, GiveUp, Wrap};
 use super::fault::Fault;
 use super::server::{Generation, Server};
+use super::sight::Sight;
+use super::up::{Draft, Made, Up};
 use crate::transport::http_client::Session;
-
-/// What we say of ourselves.
-#[derive(Clone, Debug)]
-pub(crate) struct Introduction {
-    pub(crate) capabilities: Raw,
-    pub(crate) info: Raw,
-}
 
 /// Opens a conversation (V1-INIT-1, V1-INIT-5).
 pub(crate) async fn open(
     exchange: &Arc<Exchange>,
     we: &Introduction,
+    version: &str,
     patience: Duration,
     session: Option<&Session>,
 ) -> Result<Server, Fault> {
-    let params = v1::initialize_params(version::LEGACY, we.capabilities.borrow(), we.info.borrow());
+    let params = v1::initialize_params(version, we.capabilities.borrow(), we.info.borrow());
     let opening = async {
         let method = v1::method::INITIALIZE;
         let ticket = exchange
-            .send(method, Some(params.borrow()), GiveUp::Quietly)
+            .send(method, Some(params.borrow()), Wrap::legacy(GiveUp::Quietly))
             .await?;
         ticket.answer().await
     };
@@ -42,7 +39,9 @@ pub(crate) async fn open(
     if let Some(session) = session {
         session.introduced(&answer);
     }
-    exchange.notify(v1::method::INITIALIZED, None).await?;
+    exchange
+        .notify(v1::method::INITIALIZED, None, Vec::new())
+        .await?;
     Ok(server)
 }
 
@@ -54,7 +53,9 @@ pub(crate) async fn reopen(
     let server = read_server(introduction)?;
     exchange.opened(&server.version).await?;
     // Said once more, it changes nothing, and it shows whether the session is still there.
-    exchange.notify(v1::method::INITIALIZED, None).await?;
+    exchange
+        .notify(v1::method::INITIALIZED, None, Vec::new())
+        .await?;
     Ok(server)
 }
 
@@ -85,53 +86,53 @@ fn read_server(answer: RawRef<'_>) -> Result<Server, Fault> {
 }
 
 /// `tasks/get`.
-pub(crate) async fn look(
-    exchange: &Arc<Exchange>,
-    task: &str,
-    patience: Duration,
-) -> Result<PeerTask, Fault> {
+pub(crate) async fn look(up: &Up, task: &str, patience: Duration) -> Result<PeerTask, Fault> {
     let params = params::naming(task);
-    let answer = exchange
-        .request(v1::method::GET, Some(params.borrow()), patience)
+    let answer = up
+        .request(
+            &Draft::new(v1::method::GET, Some(params.borrow())),
+            patience,
+        )
         .await?;
     read_task(answer.borrow())
 }
 
 /// `tasks/result`: what the underlying request would have answered, without the mark of the task.
-pub(crate) async fn fetch(
-    exchange: &Arc<Exchange>,
-    task: &str,
-    patience: Duration,
-) -> Result<Raw, Fault> {
+pub(crate) async fn fetch(up: &Up, task: &str, patience: Duration) -> Result<Raw, Fault> {
     let params = params::naming(task);
-    let answer = exchange
-        .request(v1::method::RESULT, Some(params.borrow()), patience)
+    let answer = up
+        .request(
+            &Draft::new(v1::method::RESULT, Some(params.borrow())),
+            patience,
+        )
         .await?;
     meta::unrelate(answer.borrow()).map_err(|error| Fault::Malformed(error.to_string()))
 }
 
 /// `tasks/cancel`.
-pub(crate) async fn cancel(
-    exchange: &Arc<Exchange>,
-    task: &str,
-    patience: Duration,
-) -> Result<PeerTask, Fault> {
+pub(crate) async fn cancel(up: &Up, task: &str, patience: Duration) -> Result<PeerTask, Fault> {
     let params = params::naming(task);
-    let answer = exchange
-        .request(v1::method::CANCEL, Some(params.borrow()), patience)
+    let answer = up
+        .request(
+            &Draft::new(v1::method::CANCEL, Some(params.borrow())),
+            patience,
+        )
         .await?;
     read_task(answer.borrow())
 }
 
 /// One page of `tasks/list`.
 pub(crate) async fn page(
-    exchange: &Arc<Exchange>,
+    up: &Up,
     cursor: Option<&str>,
     patience: Duration,
 ) -> Result<TaskPage, Fault> {
     let params = params::continuing(cursor);
-    let answer = exchange
-        .request(v1::method::LIST, Some(params.borrow()), patience)
+    let answer = up
+        .request(
+            &Draft::new(v1::method::LIST, Some(params.borrow())),
+            patience,
+        )
         .await?;
     v1::read_list(answer.borrow()).map_err(|error| Fault::Malformed(error.to_string()))
 }
@@ -145,19 +146,12 @@ pub(crate) fn augmented(params: RawRef<'_>, ttl_ms: Option<u64>) -> Result<Raw, 
     v1::augment(params, TaskRequest { ttl_ms }).map_err(|error| Fault::Malformed(error.to_string()))
 }
 
-/// What became of a call that was to be a task.
-pub(crate) enum Made {
-    Task(PeerTask, Option<String>),
-    /// The server made none and answered (A1-6).
-    Result(Raw),
-}
-
 /// Reads the answer to a call that was to be a task.
 pub(crate) fn read_made(answer: Raw) -> Result<Made, Fault> {
     match v1::read_created(answer.borrow()) {
         Ok(Some(task)) => {
             let immediate = meta::model_immediate_response(answer.borrow());
-            Ok(Made::Task(task, immediate))
+            Ok(Made::Task(Sight::plain(task), immediate))
         }
         Ok(None) => Ok(Made::Result(answer)),
         Err(error) => Err(Fault::Malformed(error.to_string())),

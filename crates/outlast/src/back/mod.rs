@@ -6,8 +6,9 @@
 //! | where | what |
 //! |---|---|
 //! | `exchange` | JSON-RPC on a link: requests and their answers, the server's requests and ours |
-//! | `connection` | opens the conversation, and again after it was lost |
-//! | `legacy` | the handshake and the task methods of 2025-11-25; the modern era will stand beside it |
+//! | `connection`, `era` | opens the conversation, and again after it was lost; finds out the server's era |
+//! | `legacy`, `modern` | how the two eras open a conversation and say the task methods |
+//! | `up` | a conversation that is open: the only place where the eras are told apart |
 //! | `client`, `call`, `execution`, `request` | what users hold |
 //! | `drive`, `observe`, `pace` | one call from request to outcome; one task under observation; when to look next |
 //! | `routes`, `ears` | who hears what a server says on its own |
@@ -33,12 +34,14 @@ mod client;
 mod connection;
 mod drive;
 mod ears;
+mod era;
 mod exchange;
 mod execution;
 mod fault;
 mod host;
 mod inbox;
 mod legacy;
+mod modern;
 mod observe;
 mod outcome;
 mod pace;
@@ -48,13 +51,16 @@ mod request;
 mod routes;
 mod screen;
 mod server;
+mod sight;
 mod target;
 mod tools;
+mod up;
 
 pub use call::{Call, CallRefused, Preference};
 pub use client::{Client, ClientOptions};
 pub use connection::Restart;
 pub use ears::Notices;
+pub use era::Era;
 pub use execution::{Execution, NotCancelled, Unsettled, Updates, View};
 pub use fault::{Fault, PeerError};
 pub use host::{Host, HostRequest, NoHost, accept, decline, dismiss, roots};

@@ -1,25 +1,28 @@
 //! The observation of one task, from its creation to its outcome.
 //!
-//! Looks follow the server's pace ([`Pace`]); a status that is terminal or asks for input is followed by `tasks/result`
-//! at once, whoever told it. Only one `tasks/result` of a task is under way at a time, because some servers answer
-//! only one of two.
+//! Looks follow the server's pace ([`Pace`]). In V1 a status that is terminal or asks for input is followed by
+//! `tasks/result` at once, whoever told it; only one of a task is under way at a time, because some servers answer only
+//! one of two. In V2 a look brings the outcome and the questions along, whose answers go out as they come ([`Inputs`]).
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::Outcome;
+use outlast_wire::v2::Answer;
 use outlast_wire::{PeerTask, Raw, Status, codes};
 use tokio::time::Instant;
 
 use super::client::Core;
 use super::drive::{Cancels, Driver};
 use super::execution::{Command, NotCancelled, Unsettled};
-use super::fault::Fault;
-use super::legacy;
+use super::fault::{Fault, PeerError};
+use super::modern::{Inputs, Refused, Reused};
 use super::outcome::{is_hollow, of_error, of_result};
-use super::pace::Pace;
+use super::pace::{Habit, Pace};
 use super::routes::Told;
+use super::sight::{Brings, Sight};
+use super::{legacy, modern};
 
 /// A task under observation.
 pub(super) struct Observed {
@@ -28,11 +31,18 @@ pub(super) struct Observed {
     pub(super) cancels: Cancels,
     created: Instant,
     pace: Pace,
-    look: Option<Work<PeerTask>>,
+    inputs: Inputs,
+    seed: Option<Sight>,
+    look: Option<Work<Sight>>,
     fetch: Option<Work<Raw>>,
-    cancel: Option<Work<PeerTask>>,
+    cancel: Option<Work<Option<PeerTask>>>,
+    update: Option<Work<Vec<Answer>>>,
     /// How often the result of a task that has ended could not be fetched.
     unfetched: u32,
+    /// How often answers were refused in a row.
+    unheard: u32,
+    /// Whether a question was refused, which ends the task.
+    refused: bool,
     warned: bool,
 }
 
@@ -42,17 +52,32 @@ type Work<T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send>>;
 type Ended = Result<Outcome, Unsettled>;
 
 impl Observed {
-    pub(super) fn new(core: Arc<Core>, task: PeerTask, created: Instant, cancels: Cancels) -> Self {
+    pub(super) fn new(
+        core: Arc<Core>,
+        seed: Sight,
+        inputs: Inputs,
+        created: Instant,
+        cancels: Cancels,
+    ) -> Self {
+        let habit = match seed.brings {
+            Brings::Elsewhere => Habit::V1,
+            _ => Habit::V2,
+        };
         Self {
-            pace: Pace::new(Instant::now(), task.poll_interval_ms),
+            pace: Pace::new(habit, Instant::now(), seed.task.poll_interval_ms),
             core,
-            task,
+            task: seed.task.clone(),
             cancels,
             created,
+            inputs,
+            seed: Some(seed),
             look: None,
             fetch: None,
             cancel: None,
+            update: None,
             unfetched: 0,
+            unheard: 0,
+            refused: false,
             warned: false,
         }
     }
@@ -69,7 +94,16 @@ impl Observed {
         if !self.cancels.is_empty() {
             self.begin_cancel();
         }
-        self.react();
+        if let Some(seed) = self.seed.take() {
+            // V2-CREATE-3, A2-25: what it is in brief, it never is in full.
+            let brief = matches!(seed.brings, Brings::Nothing);
+            if brief && seed.task.status != Status::Working {
+                self.pace.soon(Instant::now());
+            }
+            if let Some(ended) = self.learn(seed) {
+                return ended;
+            }
+        }
         loop {
             if self.task.status == Status::Cancelled {
                 // V1-CANCEL-6: there is nothing to fetch.
@@ -87,7 +121,17 @@ impl Observed {
                 }
                 cancelled = running(&mut self.cancel) => {
                     self.cancel = None;
-                    self.cancelled(cancelled);
+                    self.cancelled(cancelled)
+                }
+                updated = running(&mut self.update) => {
+                    self.update = None;
+                    self.updated(updated)
+                }
+                answered = self.inputs.answered() => {
+                    match answered {
+                        Ok(()) => self.begin_update(),
+                        Err(refused) => self.refuse(&refused),
+                    }
                     None
                 }
                 looked = running(&mut self.look) => {
@@ -105,14 +149,15 @@ impl Observed {
                 },
                 Some(told) = driver.told.recv() => {
                     match told {
-                        Told::Status(task) => {
-                            self.pace.heard(Instant::now(), task.poll_interval_ms);
-                            self.learn(task);
-                            self.react();
+                        Told::Status(sight) => {
+                            self.pace.heard(Instant::now(), sight.task.poll_interval_ms);
+                            self.learn(sight)
                         }
-                        progress => driver.hear_progress(progress),
+                        progress => {
+                            driver.hear_progress(progress);
+                            None
+                        }
                     }
-                    None
                 }
                 () = tokio::time::sleep_until(look_at), if looks => {
                     self.look = Some(self.looking());
@@ -131,10 +176,45 @@ impl Observed {
         }
     }
 
-    /// Takes what a server says of the task. What has ended stays so (V1-NOTIF-7).
-    fn learn(&mut self, task: PeerTask) {
-        if task.id == self.task.id && !self.task.status.is_terminal() {
-            self.task = task;
+    /// Takes what a server says of the task. What has ended stays so (V1-NOTIF-7, V2-LIFE-6).
+    fn learn(&mut self, sight: Sight) -> Option<Ended> {
+        let was_terminal = self.task.status.is_terminal();
+        if sight.task.id != self.task.id || was_terminal && !sight.task.status.is_terminal() {
+            return None;
+        }
+        if !was_terminal {
+            self.task = sight.task;
+        }
+        match (sight.brings, self.task.status) {
+            (Brings::Elsewhere, _) => {
+                self.react();
+                None
+            }
+            (Brings::Result(result), Status::Completed) => Some(match modern::complete(&result) {
+                Ok(result) => Ok(of_result(result)),
+                // A2-26.
+                Err(fault) => Err(self.lost(fault)),
+            }),
+            (Brings::Error(error), Status::Failed) => Some(match PeerError::read(error.borrow()) {
+                Some(error) => Ok(of_error(error)),
+                None => Err(self.lost(Fault::Malformed("its error is none".into()))),
+            }),
+            (Brings::Asks(asks), Status::InputRequired) => match self.inputs.outstanding(asks) {
+                Ok(()) => {
+                    self.begin_update();
+                    None
+                }
+                Err(Reused(key)) => Some(Err(self.lost(Fault::Malformed(format!(
+                    "it asks two things under the key `{key}`"
+                ))))),
+            },
+            (_, Status::Working) => {
+                // Nothing is outstanding, so no key can be used twice.
+                let _ = self.inputs.outstanding(Vec::new());
+                None
+            }
+            // Told in brief: a look shows the rest.
+            _ => None,
         }
     }
 
@@ -153,27 +233,35 @@ impl Observed {
             let (core, id) = (self.core.clone(), self.task.id.clone());
             self.fetch = Some(Box::pin(async move {
                 let up = core.up().await?;
-                legacy::fetch(&up.exchange, &id, patience).await
+                legacy::fetch(&up, &id, patience).await
             }));
         }
     }
 
-    fn looking(&self) -> Work<PeerTask> {
+    fn looking(&self) -> Work<Sight> {
         let (core, id) = (self.core.clone(), self.task.id.clone());
         Box::pin(async move {
             let up = core.up().await?;
-            legacy::look(&up.exchange, &id, core.options.request).await
+            up.look(&id, core.options.request).await
         })
     }
 
-    fn looked(&mut self, looked: Result<PeerTask, Fault>) -> Option<Ended> {
+    fn looked(&mut self, looked: Result<Sight, Fault>) -> Option<Ended> {
         let now = Instant::now();
         let fault = match looked {
-            Ok(task) => {
-                self.pace.looked(now, task.poll_interval_ms);
-                self.learn(task);
-                self.react();
-                return None;
+            Ok(sight) => {
+                self.pace.looked(now, sight.task.poll_interval_ms);
+                let incomplete = matches!(
+                    (&sight.brings, sight.task.status),
+                    (Brings::Nothing, Status::Completed | Status::Failed)
+                );
+                let ended = self.learn(sight);
+                if !incomplete || ended.is_some() {
+                    return ended;
+                }
+                self.unfetched += 1;
+                let why = Fault::Malformed("its task ended without its outcome".into());
+                return (self.unfetched > REFUSALS).then(|| Err(self.lost(why)));
             }
             Err(fault) => fault,
         };
@@ -226,23 +314,67 @@ impl Observed {
         let (core, id) = (self.core.clone(), self.task.id.clone());
         self.cancel = Some(Box::pin(async move {
             let up = core.up().await?;
-            if !up.server.generation.cancels() {
-                return Err(Fault::Unsupported("cancelling tasks".into()));
-            }
-            legacy::cancel(&up.exchange, &id, core.options.request).await
+            up.cancel(&id, core.options.request).await
         }));
     }
 
-    fn cancelled(&mut self, cancelled: Result<PeerTask, Fault>) {
+    /// Sends the answers that are there, unless some are on their way.
+    fn begin_update(&mut self) {
+        let answers = self.inputs.ready();
+        if answers.is_empty() || self.update.is_some() {
+            return;
+        }
+        let (core, id) = (self.core.clone(), self.task.id.clone());
+        self.update = Some(Box::pin(async move {
+            let up = core.up().await?;
+            up.update(&id, &answers, core.options.request).await?;
+            Ok(answers)
+        }));
+    }
+
+    fn updated(&mut self, updated: Result<Vec<Answer>, Fault>) -> Option<Ended> {
+        match updated {
+            Ok(answers) => {
+                self.unheard = 0;
+                self.inputs.delivered(&answers);
+                self.begin_update();
+                None
+            }
+            // A2-4: it may be over. The next look shows it, or asks again, and then the answers are sent again.
+            Err(fault) => {
+                self.unheard += 1;
+                (self.unheard > REFUSALS).then(|| Err(self.lost(fault)))
+            }
+        }
+    }
+
+    /// A question was refused, and there is no way to say so: the task is cancelled (A2-19).
+    fn refuse(&mut self, refused: &Refused) {
+        tracing::info!(
+            ?refused,
+            task = self.task.id,
+            "a question was refused; the task is cancelled"
+        );
+        self.refused = true;
+        self.begin_cancel();
+    }
+
+    fn cancelled(&mut self, cancelled: Result<Option<PeerTask>, Fault>) -> Option<Ended> {
+        let ended = match &cancelled {
+            // V2-CANCEL-6: nobody wants to know what became of it.
+            Ok(_) if self.refused => Some(Ok(Outcome::Cancelled)),
+            Err(fault) if self.refused => Some(Err(self.lost(fault.clone()))),
+            _ => None,
+        };
         let told = match cancelled {
-            Ok(task) => {
+            Ok(None) => Ok(()),
+            Ok(Some(task)) => {
                 let told = match task.status {
                     // Some servers answer so for a task that was over (A1-14).
                     Status::Completed | Status::Failed => Err(NotCancelled::Finished),
                     _ => Ok(()),
                 };
-                self.learn(task);
-                self.react();
+                self.learn(Sight::plain(task));
                 told
             }
             Err(Fault::Unsupported(_)) => Err(NotCancelled::Unsupported),
@@ -254,6 +386,7 @@ impl Observed {
         for tell in self.cancels.drain(..) {
             let _ = tell.send(told.clone());
         }
+        ended
     }
 
     fn show(&self, driver: &Driver) {

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 /// The plan for looking at one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pace {
+    habit: Habit,
     interval: Duration,
     next: Instant,
     /// No notification postpones the look beyond this.
@@ -19,9 +20,10 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Begins at `now` with what the server says in milliseconds.
-    pub(crate) fn new(now: Instant, told: Option<u64>) -> Self {
+    pub(crate) fn new(habit: Habit, now: Instant, told: Option<u64>) -> Self {
         let mut pace = Self {
-            interval: DEFAULT,
+            habit,
+            interval: habit.unsaid,
             next: now,
             latest: now,
             failures: 0,
@@ -43,15 +45,20 @@ impl Pace {
     /// A look was answered.
     pub(crate) fn looked(&mut self, now: Instant, told: Option<u64>) {
         self.failures = 0;
-        self.interval = read(told);
+        self.interval = self.habit.read(told);
         self.next = now + self.interval;
         self.latest = now + self.interval * POSTPONED;
     }
 
     /// The server told on its own how the task stands.
     pub(crate) fn heard(&mut self, now: Instant, told: Option<u64>) {
-        self.interval = read(told);
+        self.interval = self.habit.read(told);
         self.next = (now + self.interval).min(self.latest).max(self.next);
+    }
+
+    /// There is a reason to look as soon as that is allowed at all.
+    pub(crate) fn soon(&mut self, now: Instant) {
+        self.next = self.next.min(now + FLOOR);
     }
 
     /// A look failed: the next one takes longer to come.
@@ -66,21 +73,38 @@ impl Pace {
     }
 }
 
-/// What the server says, if it makes sense (V1-GET-2).
-fn read(told: Option<u64>) -> Duration {
-    told.map_or(DEFAULT, |millis| {
-        Duration::from_millis(millis).clamp(FLOOR, CEILING)
-    })
+/// What is usual in a generation (BD-19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Habit {
+    /// How far apart looks are where the server says nothing.
+    unsaid: Duration,
+    /// Never further apart, or a server that says nonsense would never be asked again.
+    ceiling: Duration,
 }
 
-/// Where the server says nothing (S4-37).
-const DEFAULT: Duration = Duration::from_secs(5);
+impl Habit {
+    /// S4-37.
+    pub(crate) const V1: Self = Self {
+        unsaid: Duration::from_secs(5),
+        ceiling: Duration::from_secs(3_600),
+    };
+
+    /// A2-28.
+    pub(crate) const V2: Self = Self {
+        unsaid: Duration::from_secs(1),
+        ceiling: Duration::from_secs(60),
+    };
+
+    /// What the server says, if it makes sense (V1-GET-2, V2-GET-8).
+    fn read(self, told: Option<u64>) -> Duration {
+        told.map_or(self.unsaid, |millis| {
+            Duration::from_millis(millis).clamp(FLOOR, self.ceiling)
+        })
+    }
+}
 
 /// Never closer, whatever the server says.
 const FLOOR: Duration = Duration::from_millis(100);
-
-/// Never further apart, or a server that says nonsense would never be asked again.
-const CEILING: Duration = Duration::from_secs(3_600);
 
 /// The longest pause after failures, if the server does not want a longer one.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -97,20 +121,34 @@ mod tests {
     #[test]
     fn the_interval_is_read_each_time_and_kept_within_reason() {
         let now = Instant::now();
-        let mut pace = Pace::new(now, None);
-        assert_eq!(pace.next(), now + DEFAULT);
+        let mut pace = Pace::new(Habit::V1, now, None);
+        assert_eq!(pace.next(), now + Habit::V1.unsaid);
         pace.looked(now, Some(700));
         assert_eq!(pace.next(), now + MS(700));
         pace.looked(now, Some(0));
         assert_eq!(pace.next(), now + FLOOR);
         pace.looked(now, Some(u64::MAX));
-        assert_eq!(pace.next(), now + CEILING);
+        assert_eq!(pace.next(), now + Habit::V1.ceiling);
+    }
+
+    #[test]
+    fn each_generation_has_its_habits() {
+        // BD-19, A2-28.
+        let now = Instant::now();
+        for (habit, told, expected) in [
+            (Habit::V1, None, MS(5_000)),
+            (Habit::V2, None, MS(1_000)),
+            (Habit::V2, Some(0), MS(100)),
+            (Habit::V2, Some(u64::MAX), MS(60_000)),
+        ] {
+            assert_eq!(Pace::new(habit, now, told).next(), now + expected);
+        }
     }
 
     #[test]
     fn notifications_postpone_the_look_and_do_not_replace_it() {
         let start = Instant::now();
-        let mut pace = Pace::new(start, Some(1_000));
+        let mut pace = Pace::new(Habit::V1, start, Some(1_000));
         let mut now = start;
         for _ in 0..20 {
             now += MS(500);
@@ -127,7 +165,7 @@ mod tests {
     #[test]
     fn a_notification_never_brings_a_look_forward() {
         let now = Instant::now();
-        let mut pace = Pace::new(now, Some(5_000));
+        let mut pace = Pace::new(Habit::V1, now, Some(5_000));
         pace.heard(now, Some(100));
         assert_eq!(pace.next(), now + MS(5_000));
     }
@@ -135,7 +173,7 @@ mod tests {
     #[test]
     fn failures_make_it_slower() {
         let now = Instant::now();
-        let mut pace = Pace::new(now, Some(1_000));
+        let mut pace = Pace::new(Habit::V1, now, Some(1_000));
         let mut waits = Vec::new();
         for _ in 0..9 {
             pace.failed(now);

@@ -12,13 +12,14 @@ use serde::{Deserialize, Serialize};
 use super::call::CallSpec;
 use super::client::Core;
 use super::execution::Unsettled;
+use super::server::Generation;
 
 /// A task at a server, and the call that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// Where the server is: a URL, or a command.
     pub endpoint: String,
-    /// How the server does tasks: `v1`.
+    /// How the server does tasks: `v1` or `v2`; empty where only the id is known.
     pub generation: String,
     /// The task.
     pub task: String,
@@ -55,7 +56,7 @@ impl Reference {
     pub fn known_by_id(endpoint: impl Into<String>, task: impl Into<String>) -> Self {
         Self {
             endpoint: endpoint.into(),
-            generation: V1.into(),
+            generation: String::new(),
             task: task.into(),
             tool: String::new(),
             arguments: None,
@@ -67,6 +68,7 @@ impl Reference {
 
     pub(crate) fn new(
         core: &Core,
+        generation: Generation,
         spec: &CallSpec,
         task: &PeerTask,
         token: &Id,
@@ -74,7 +76,7 @@ impl Reference {
     ) -> Self {
         Self {
             endpoint: core.endpoint.clone(),
-            generation: V1.into(),
+            generation: generation.word().into(),
             task: task.id.clone(),
             tool: spec.tool.to_string(),
             arguments: spec.arguments.clone(),
@@ -196,9 +198,6 @@ impl Drop for Kept {
 
 /// The kind of these records.
 const KIND: &str = "client-task";
-
-/// The word for V1.
-pub(crate) const V1: &str = "v1";
 
 /// How long a reference outlives its task, so that its owner can be told that the task has expired.
 const MARGIN: u64 = 24 * 3_600_000;

@@ -5,16 +5,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use outlast_wire::notice::Progress;
-use outlast_wire::{Raw, meta};
+use outlast_wire::{Raw, meta, tool};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::client::Core;
 use super::ears::empty;
-use super::exchange::{GiveUp, Ticket};
+use super::exchange::Ticket;
 use super::fault::Fault;
+use super::modern::{self, Asker, Rounds};
 use super::routes::{LAG, Told};
-use crate::transport::link::LinkError;
+use super::up::{Answered, Draft};
 
 /// A request to be made: set it up, then `.await` it for its result. Dropping the future cancels it.
 #[must_use = "a request is made when it is awaited"]
@@ -24,6 +25,16 @@ pub struct Request {
     params: Option<Raw>,
     name: Option<Arc<str>>,
     progress: Option<Hear>,
+    patience: Patience,
+}
+
+/// How long it may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// As long as a call.
+    Call,
+    /// As long as a request that is answered at once.
+    Request,
 }
 
 /// Hears how far a request has come.
@@ -37,7 +48,14 @@ impl Request {
             params,
             name: None,
             progress: None,
+            patience: Patience::Call,
         }
+    }
+
+    /// The same for one that is answered at once.
+    pub(crate) fn at_once(mut self) -> Self {
+        self.patience = Patience::Request;
+        self
     }
 
     /// Gives it a name, as [`Call::named`](super::Call::named).
@@ -68,24 +86,37 @@ impl Request {
         };
         let routes = &core.ears.routes;
         let _progress = routes.hear_progress(token, ear);
-        let mut attempt = 0;
+        let first = params.clone().unwrap_or_else(empty);
+        let mut said = params;
+        let asker = Asker::new(&core.ears, self.name.clone());
+        let mut rounds = Rounds::default();
+        let mut repeats = 0;
         loop {
             let up = core.up().await?;
+            let mut draft = Draft::new(&self.method, said.as_ref().map(Raw::borrow));
+            // V2-CAP-1: task methods are for those who declare it; no other answer shall be a task.
+            draft.tasks = self.method.starts_with("tasks/");
+            if self.method == tool::CALL {
+                draft.headers = core.call_headers(&up, &first).await;
+            }
             let id = up.exchange.fresh_id();
             let name = self.name.clone();
             let _named = name.map(|name| routes.name_request(id.clone(), name));
-            let params = params.as_ref().map(Raw::borrow);
-            let sent = up
-                .exchange
-                .send_as(id, &self.method, params, GiveUp::Cancel);
-            let answer = match sent.await {
+            let answer = match up.send_as(id, &draft).await {
                 Ok(ticket) => self.wait(ticket, &mut told).await,
                 Err(fault) => Err(fault),
             };
-            // The server has not seen it: another session may.
-            match answer {
-                Err(Fault::Link(LinkError::SessionGone)) if attempt < REPEATS => attempt += 1,
-                answer => return answer,
+            if repeats < REPEATS && core.may_repeat(&up, &answer) {
+                repeats += 1;
+                continue;
+            }
+            match up.read_answer(&self.method, answer.map_err(modern::explained)?)? {
+                Answered::Result(result) => return Ok(result),
+                Answered::Asks(asked) => {
+                    rounds.another(&asked)?;
+                    let retry = rounds.retry(&asker, first.borrow(), asked).await;
+                    said = Some(retry.map_err(|refused| Fault::Error(refused.into_error()))?);
+                }
             }
         }
     }
@@ -96,21 +127,25 @@ impl Request {
         told: &mut mpsc::Receiver<Told>,
     ) -> Result<Raw, Fault> {
         let options = &self.core.options;
-        let limit = Instant::now() + options.longest_call;
-        let mut patient_until = Instant::now() + options.silence;
+        let (silence, longest) = match self.patience {
+            Patience::Call => (options.silence, options.longest_call),
+            Patience::Request => (options.request, options.request),
+        };
+        let limit = Instant::now() + longest;
+        let mut patient_until = Instant::now() + silence;
         loop {
             tokio::select! {
                 biased;
                 answer = ticket.wait() => return answer,
                 Some(told) = told.recv() => {
                     // V1-INIT-9: progress shows that it lives, up to a limit.
-                    patient_until = Instant::now() + options.silence;
+                    patient_until = Instant::now() + silence;
                     if let (Told::Progress(progress), Some(hear)) = (told, &self.progress) {
                         hear(progress);
                     }
                 }
                 () = tokio::time::sleep_until(patient_until.min(limit)) => {
-                    return Err(Fault::TimedOut(options.silence));
+                    return Err(Fault::TimedOut(silence));
                 }
             }
         }

@@ -8,17 +8,18 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use outlast_wire::PeerTask;
 use outlast_wire::envelope::Id;
 use outlast_wire::notice::Progress;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::sight::Sight;
+
 /// Something an execution hears.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
     Progress(Progress),
-    Status(PeerTask),
+    Status(Sight),
 }
 
 /// An execution's ear.
@@ -33,7 +34,7 @@ struct Table {
     tasks: HashMap<String, (Ear, Option<Arc<str>>)>,
     /// What callers call the requests that are under way.
     requests: HashMap<Id, Arc<str>>,
-    early: VecDeque<(Instant, PeerTask)>,
+    early: VecDeque<(Instant, Sight)>,
 }
 
 /// That an execution hears of something, until this is dropped.
@@ -88,10 +89,10 @@ impl Routes {
             return None;
         }
         table.early.retain(|(_, early)| {
-            if early.id == task {
+            if early.task.id == task {
                 let _ = ear.try_send(Told::Status(early.clone()));
             }
-            early.id != task
+            early.task.id != task
         });
         table.tasks.insert(task.to_owned(), (ear, call));
         Some(Route {
@@ -109,22 +110,22 @@ impl Routes {
     }
 
     /// Passes on a status, or keeps it for a moment.
-    pub(crate) fn status(&self, task: PeerTask) {
+    pub(crate) fn status(&self, sight: Sight) {
         let mut table = self.table();
-        if let Some((ear, _)) = table.tasks.get(&task.id) {
+        if let Some((ear, _)) = table.tasks.get(&sight.task.id) {
             // An ear that is full belongs to one who polls anyway.
-            let _ = ear.try_send(Told::Status(task));
+            let _ = ear.try_send(Told::Status(sight));
             return;
         }
         let now = Instant::now();
-        let oldest = |early: &VecDeque<(Instant, PeerTask)>| {
-            let stale = |(at, _): &(Instant, PeerTask)| now.duration_since(*at) > EARLY_TIME;
+        let oldest = |early: &VecDeque<(Instant, Sight)>| {
+            let stale = |(at, _): &(Instant, Sight)| now.duration_since(*at) > EARLY_TIME;
             early.len() >= EARLY || early.front().is_some_and(stale)
         };
         while oldest(&table.early) {
             table.early.pop_front();
         }
-        table.early.push_back((now, task));
+        table.early.push_back((now, sight));
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -154,10 +155,10 @@ const EARLY_TIME: Duration = Duration::from_secs(60);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_wire::Status;
+    use outlast_wire::{PeerTask, Status};
 
-    fn task(id: &str, status: Status) -> PeerTask {
-        PeerTask {
+    fn task(id: &str, status: Status) -> Sight {
+        Sight::plain(PeerTask {
             id: id.into(),
             status,
             message: None,
@@ -165,7 +166,7 @@ mod tests {
             updated: None,
             ttl_ms: None,
             poll_interval_ms: None,
-        }
+        })
     }
 
     #[tokio::test(start_paused = true)]
@@ -181,7 +182,7 @@ mod tests {
             .hear_task("a", ear.clone(), Some("one".into()))
             .unwrap();
         assert_eq!(routes.call_of(Some("a"), None).as_deref(), Some("one"));
-        assert!(matches!(heard.try_recv(), Ok(Told::Status(task)) if task.id == "a"));
+        assert!(matches!(heard.try_recv(), Ok(Told::Status(sight)) if sight.task.id == "a"));
         assert!(routes.hear_task("a", ear.clone(), None).is_none());
         drop(route);
         let _again = routes.hear_task("a", ear.clone(), None).unwrap();

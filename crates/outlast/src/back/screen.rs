@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use outlast_engine::{Accepts, AskKind};
 use outlast_wire::envelope::ErrorObject;
+use outlast_wire::version::Era;
 use outlast_wire::{Raw, RawRef, codes, object};
 
 /// What sort of question a request is, or why it is not put to anybody.
@@ -11,6 +12,7 @@ pub(crate) fn screen(
     method: &str,
     params: Option<&Raw>,
     accepts: Accepts,
+    era: Era,
 ) -> Result<AskKind, ErrorObject> {
     let params = params.map(Raw::borrow);
     let member = |name: &str| object::find(params?, &[name]).filter(|value| !value.is_null());
@@ -31,7 +33,7 @@ pub(crate) fn screen(
                 let why = format!("{} was not declared", kind.word());
                 return Err(codes::invalid_params(why));
             }
-            elicitation(kind, member)?;
+            elicitation(kind, era, member)?;
             Ok(kind)
         }
         "sampling/createMessage" if can(AskKind::Sample) || can(AskKind::SampleWithTools) => {
@@ -55,6 +57,7 @@ pub(crate) fn screen(
 
 fn elicitation<'a>(
     kind: AskKind,
+    era: Era,
     member: impl Fn(&str) -> Option<RawRef<'a>>,
 ) -> Result<(), ErrorObject> {
     let text = |name: &str| member(name).and_then(RawRef::text);
@@ -62,11 +65,16 @@ fn elicitation<'a>(
         return Err(codes::invalid_params("`message` must be a string"));
     }
     let fits = match kind {
+        // V2-ELIC-3.
+        AskKind::ElicitUrl if era == Era::Modern => text("url").is_some(),
         AskKind::ElicitUrl => text("url").is_some() && text("elicitationId").is_some(),
         _ => member("requestedSchema").is_some_and(RawRef::is_object),
     };
     match (fits, kind) {
         (true, _) => Ok(()),
+        (false, AskKind::ElicitUrl) if era == Era::Modern => {
+            Err(codes::invalid_params("`url` must be a string"))
+        }
         // V1-ELIC-10.
         (false, AskKind::ElicitUrl) => Err(codes::invalid_params(
             "`url` and `elicitationId` must be strings",
@@ -129,7 +137,7 @@ mod tests {
     fn screened(method: &str, params: Value, kinds: &[AskKind]) -> Result<AskKind, i64> {
         let params = Raw::encode(&params).unwrap();
         let accepts = kinds.iter().copied().collect();
-        screen(method, Some(&params), accepts).map_err(|error| error.code)
+        screen(method, Some(&params), accepts, Era::Legacy).map_err(|error| error.code)
     }
 
     #[test]

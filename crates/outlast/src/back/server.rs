@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_wire::Raw;
 use outlast_wire::v1::ServerTasks;
+use outlast_wire::version::{self, Era};
 
 /// A server as it introduced itself.
 #[derive(Clone, Debug)]
@@ -30,21 +31,53 @@ pub enum Generation {
     None,
     /// By the `tasks` utility of 2025-11-25.
     V1(ServerTasks),
+    /// By the extension `io.modelcontextprotocol/tasks` on 2026-07-28.
+    V2,
+}
+
+impl Server {
+    /// The era in which it is spoken to.
+    pub fn era(&self) -> Era {
+        // Only versions that we speak are agreed upon.
+        version::era(&self.version).unwrap_or(Era::Legacy)
+    }
+
+    /// Whether that is the modern one.
+    pub fn is_modern(&self) -> bool {
+        self.era() == Era::Modern
+    }
 }
 
 impl Generation {
-    /// Whether a tool may be called as a task, where the tool allows it (V1-TOOL-1).
+    /// Whether a tool may be called as a task: in V1 where the tool allows it (V1-TOOL-1), in V2 as the server decides.
     pub fn takes_tool_tasks(self) -> bool {
-        matches!(self, Self::V1(tasks) if tasks.tools_call)
+        match self {
+            Self::None => false,
+            Self::V1(tasks) => tasks.tools_call,
+            Self::V2 => true,
+        }
     }
 
     /// Whether tasks can be cancelled.
     pub fn cancels(self) -> bool {
-        matches!(self, Self::V1(tasks) if tasks.cancel)
+        match self {
+            Self::None => false,
+            Self::V1(tasks) => tasks.cancel,
+            Self::V2 => true,
+        }
     }
 
     /// Whether tasks can be listed.
     pub fn lists(self) -> bool {
         matches!(self, Self::V1(tasks) if tasks.list)
+    }
+
+    /// The word for it: `none`, `v1`, `v2`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::V1(_) => "v1",
+            Self::V2 => "v2",
+        }
     }
 }

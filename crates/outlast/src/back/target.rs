@@ -1,6 +1,8 @@
 //! Where a server is, and how to get a connection to it, again and again.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use outlast_wire::version::Era;
 
 use crate::front::Front;
 use crate::transport::child::{self, ChildOptions};
@@ -8,9 +10,13 @@ use crate::transport::duplex;
 use crate::transport::http_client::{self, HttpClientOptions, Session};
 use crate::transport::link::{Link, LinkError};
 
-/// Where a server is.
+/// Where a server is. Clones share what is found out about it.
 #[derive(Clone)]
-pub struct Target(How);
+pub struct Target {
+    how: How,
+    /// Its era, once somebody has found out (V2-ERA-7).
+    era: Arc<Mutex<Option<Era>>>,
+}
 
 #[derive(Clone)]
 enum How {
@@ -24,19 +30,26 @@ enum How {
 }
 
 impl Target {
+    fn new(how: How) -> Self {
+        Self {
+            how,
+            era: Arc::default(),
+        }
+    }
+
     /// A server that is started as a child process.
     pub fn child(options: ChildOptions) -> Self {
-        Self(How::Child(options))
+        Self::new(How::Child(options))
     }
 
     /// A server at a URL.
     pub fn http(options: HttpClientOptions) -> Self {
-        Self(How::Http(options))
+        Self::new(How::Http(options))
     }
 
     /// A server in this process.
     pub fn front(front: Arc<Front>) -> Self {
-        Self(How::Front(front))
+        Self::new(How::Front(front))
     }
 
     /// Anything else that makes connections; `endpoint` names it in references.
@@ -44,12 +57,12 @@ impl Target {
         endpoint: impl Into<Arc<str>>,
         connect: impl Fn() -> Result<Link, LinkError> + Send + Sync + 'static,
     ) -> Self {
-        Self(How::Other(endpoint.into(), Arc::new(connect)))
+        Self::new(How::Other(endpoint.into(), Arc::new(connect)))
     }
 
     /// The name of the place, the same in every life of this program: a URL, or a command with its arguments.
     pub fn endpoint(&self) -> String {
-        match &self.0 {
+        match &self.how {
             How::Child(options) => {
                 let parts = std::iter::once(&options.program).chain(&options.args);
                 let parts: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
@@ -63,16 +76,19 @@ impl Target {
 
     /// Whether connections have sessions, which may outlive them.
     pub(crate) fn has_sessions(&self) -> bool {
-        matches!(self.0, How::Http(_))
+        matches!(self.how, How::Http(_))
     }
 
     /// The same place in a session of its own, if connections have sessions.
     pub(crate) fn in_session(&self, session: Session) -> Option<Self> {
-        match &self.0 {
+        match &self.how {
             How::Http(options) => {
                 let mut options = options.clone();
                 options.session = Some(session);
-                Some(Self::http(options))
+                Some(Self {
+                    how: How::Http(options),
+                    era: self.era.clone(),
+                })
             }
             How::Child(_) | How::Front(_) | How::Other(..) => None,
         }
@@ -80,15 +96,29 @@ impl Target {
 
     /// The session that a connection goes on in or opens, where servers have some.
     pub(crate) fn session(&self) -> Option<&Session> {
-        match &self.0 {
+        match &self.how {
             How::Http(options) => options.session.as_ref(),
             How::Child(_) | How::Front(_) | How::Other(..) => None,
         }
     }
 
+    /// Whether requests have headers on their way there.
+    pub(crate) fn has_headers(&self) -> bool {
+        matches!(self.how, How::Http(_))
+    }
+
+    /// The era of the server, if a connection has found out.
+    pub(crate) fn known_era(&self) -> Option<Era> {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn remember_era(&self, era: Era) {
+        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = Some(era);
+    }
+
     /// A fresh connection.
     pub(crate) fn link(&self) -> Result<Link, LinkError> {
-        match &self.0 {
+        match &self.how {
             How::Child(options) => child::spawn(options),
             How::Http(options) => http_client::connect(options),
             How::Front(front) => Ok(duplex::to_front(front.clone())),

@@ -4,19 +4,25 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use outlast_wire::headers::{self, BadAnnotation, HeaderParam};
 use outlast_wire::v1::{TaskSupport, task_support};
+use outlast_wire::v2::CacheHint;
 use outlast_wire::{Raw, RawRef, object, params, tool};
+use tokio::time::Instant;
 
-use super::connection::Up;
 use super::ears::Ears;
 use super::fault::Fault;
+use super::modern;
+use super::server::Generation;
+use super::up::{Draft, Up};
 
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolInfo {
     /// Its name.
     pub name: Arc<str>,
-    /// Whether it runs as a task; absent and unknown mean that it does not (V1-TOOL-7, V1-TOOL-10).
+    /// Whether it runs as a task; absent and unknown mean that it does not (V1-TOOL-7, V1-TOOL-10). In V2 the server decides
+    /// for each call.
     pub task_support: TaskSupport,
     /// Its description as it came: schemas, annotations, everything.
     pub raw: Raw,
@@ -30,6 +36,17 @@ struct Known {
     tools: Arc<[ToolInfo]>,
     changes: u64,
     up: Weak<Up>,
+    /// Until when they may be taken as unchanged, where the server says so (V2-CACHE-4).
+    fresh_until: Option<Instant>,
+}
+
+/// How old what is remembered may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Age {
+    /// As the server allows.
+    Fresh,
+    /// Any: a server that has changed its mind says so.
+    Any,
 }
 
 impl ToolShelf {
@@ -38,13 +55,17 @@ impl ToolShelf {
         &self,
         up: &Arc<Up>,
         ears: &Ears,
-        patience: Duration,
+        age: Age,
+        reading: Reading,
     ) -> Result<Arc<[ToolInfo]>, Fault> {
         let changes = ears.tools_changed();
         let known = {
             let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let current = |known: &&Known| {
-                known.changes == changes && Weak::ptr_eq(&known.up, &Arc::downgrade(up))
+                let fresh = known.fresh_until.is_none_or(|until| Instant::now() < until);
+                known.changes == changes
+                    && Weak::ptr_eq(&known.up, &Arc::downgrade(up))
+                    && (fresh || age == Age::Any)
             };
             known
                 .as_ref()
@@ -54,43 +75,87 @@ impl ToolShelf {
         if let Some(tools) = known {
             return Ok(tools);
         }
-        let tools: Arc<[ToolInfo]> = list(up, patience).await?.into();
+        let (tools, fresh_until) = list(up, reading).await?;
+        let tools: Arc<[ToolInfo]> = tools.into();
         let known = Known {
             tools: tools.clone(),
             changes,
             up: Arc::downgrade(up),
+            fresh_until,
         };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
         Ok(tools)
     }
+
+    /// What is remembered has proved wrong (V2-PARAM-6).
+    pub(crate) fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
-/// All pages of `tools/list`.
-async fn list(up: &Arc<Up>, patience: Duration) -> Result<Vec<ToolInfo>, Fault> {
+/// How the list is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) patience: Duration,
+    /// Whether parameters of tools travel as headers.
+    pub(crate) headers: bool,
+}
+
+/// All pages of `tools/list`, and until when they may be remembered.
+async fn list(up: &Arc<Up>, reading: Reading) -> Result<(Vec<ToolInfo>, Option<Instant>), Fault> {
+    let modern = up.server.is_modern();
     let mut tools = Vec::new();
     let mut pages = Pages::default();
+    let mut fresh_until = None;
     loop {
         let params = params::continuing(pages.cursor());
-        let page = up
-            .exchange
-            .request(tool::LIST, Some(params.borrow()), patience)
-            .await?;
+        let draft = Draft::new(tool::LIST, Some(params.borrow()));
+        let page = up.request(&draft, reading.patience).await?;
+        if modern {
+            modern::complete(&page)?;
+            let hint = Duration::from_millis(CacheHint::read(page.borrow()).ttl_ms);
+            let until = Instant::now().checked_add(hint);
+            fresh_until = until.into_iter().chain(fresh_until).min();
+        }
         let found = object::find(page.borrow(), &["tools"]).and_then(object::elements);
         let found = found.ok_or_else(|| Fault::Malformed("`tools` is not an array".into()))?;
-        tools.extend(found.into_iter().filter_map(read));
+        let found = found.into_iter().filter_map(|tool| read(up, tool));
+        tools.extend(found.filter(|tool| !(modern && reading.headers) || is_usable(tool)));
         let next = object::find(page.borrow(), &["nextCursor"]).and_then(RawRef::text);
         if !pages.turn(next.map(std::borrow::Cow::into_owned), tools.len())? {
-            return Ok(tools);
+            return Ok((tools, fresh_until));
         }
     }
 }
 
+/// A tool whose annotations break the rules cannot be called over HTTP (V2-PARAM-3).
+fn is_usable(tool: &ToolInfo) -> bool {
+    match header_params(tool) {
+        Ok(_) => true,
+        Err(error) => {
+            tracing::warn!(tool = %tool.name, %error, "a tool is left out");
+            false
+        }
+    }
+}
+
+/// The parameters of a tool that travel as headers, too (V2-PARAM-1).
+pub(crate) fn header_params(tool: &ToolInfo) -> Result<Vec<HeaderParam>, BadAnnotation> {
+    match object::find(tool.raw.borrow(), &["inputSchema"]) {
+        Some(schema) => headers::annotations(schema),
+        None => Ok(Vec::new()),
+    }
+}
+
 /// A tool without a name cannot be called and is left out.
-fn read(raw: RawRef<'_>) -> Option<ToolInfo> {
+fn read(up: &Up, raw: RawRef<'_>) -> Option<ToolInfo> {
     let name = object::find(raw, &["name"]).and_then(RawRef::text)?;
     Some(ToolInfo {
         name: name.into(),
-        task_support: task_support(raw),
+        task_support: match up.server.generation {
+            Generation::V2 => TaskSupport::Optional,
+            Generation::V1(_) | Generation::None => task_support(raw),
+        },
         raw: raw.to_raw(),
     })
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::Upstream;
 use super::asks::Asks;
 use super::catalogue::Catalogue;
-use crate::back::{self, ClientOptions, ReceiverOptions, Restart, Server};
+use crate::back::{self, ClientOptions, Era, ReceiverOptions, Restart, Server};
 use crate::front::{Client, SessionId};
 use crate::fronts::Fronts;
 use crate::transport::http_client::{SavedSession, Session};
@@ -77,6 +77,8 @@ impl Connection {
         };
         let options = ClientOptions {
             server: Some(upstream.name.clone()),
+            // What follows here speaks of sessions and of V1 tasks.
+            era: Era::Legacy,
             host: Arc::new(Asks(Arc::downgrade(&shared), shared.accepts)),
             // BR-CH-1.
             receiver_tasks: (shared.accepts != Accepts::NONE).then(ReceiverOptions::default),

@@ -49,10 +49,12 @@ pub(crate) async fn write(
     mut output: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
     while let Some(out) = outgoing.recv().await {
-        let Outgoing::Message(parcel) = out else {
-            continue;
+        let line = match out {
+            Outgoing::Message(parcel) => parcel.line,
+            Outgoing::Withdraw { line, .. } => line,
+            Outgoing::Opened { .. } | Outgoing::Abandon(_) => continue,
         };
-        output.write_all(parcel.line.as_bytes()).await?;
+        output.write_all(line.as_bytes()).await?;
         output.write_all(b"\n").await?;
         if outgoing.is_empty() {
             output.flush().await?;

@@ -31,6 +31,14 @@ pub enum Outgoing {
     },
     /// Nobody waits for the answer to this request any more.
     Abandon(Id),
+    /// The same of a request that stands alone, and the server is to know: its stream is closed where it has one of
+    /// its own, else this is sent (V2-CANC-1).
+    Withdraw {
+        /// The request.
+        id: Id,
+        /// The message that says so.
+        line: String,
+    },
 }
 
 /// One message and what a transport must know of it.
@@ -51,6 +59,8 @@ pub enum Kind {
     Request(Id),
     /// The request that opens a session, by its id.
     Opening(Id),
+    /// A request that stands alone, by its id: it belongs to no session, and its stream is not resumed (V2-HTTP-7).
+    Stateless(Id),
     /// A notification or an answer: nothing comes back.
     OneWay,
 }
@@ -145,7 +155,7 @@ impl Parcel {
     /// The request whose answer is awaited, if any.
     pub fn request(&self) -> Option<&Id> {
         match &self.kind {
-            Kind::Request(id) | Kind::Opening(id) => Some(id),
+            Kind::Request(id) | Kind::Opening(id) | Kind::Stateless(id) => Some(id),
             Kind::OneWay => None,
         }
     }

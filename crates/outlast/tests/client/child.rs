@@ -36,7 +36,7 @@ async fn a_child_is_spoken_to_and_what_it_says_of_itself_is_heard() {
         stderr: Some(Arc::new(hear)),
         ..shell(SERVER)
     };
-    let client = Client::connect(Target::child(options), ClientOptions::default())
+    let client = Client::connect(Target::child(options), crate::stage::options())
         .await
         .unwrap();
     client.ping().await.unwrap();
@@ -46,7 +46,7 @@ async fn a_child_is_spoken_to_and_what_it_says_of_itself_is_heard() {
 
 #[tokio::test]
 async fn a_child_that_dies_says_how_and_what_it_said_last() {
-    let client = Client::connect(Target::child(shell(SERVER)), ClientOptions::default())
+    let client = Client::connect(Target::child(shell(SERVER)), crate::stage::options())
         .await
         .unwrap();
     let died = client.request("die", None).await;
@@ -59,14 +59,14 @@ async fn a_child_that_dies_says_how_and_what_it_said_last() {
     );
     // One that never lived says it as well.
     let broken = shell("echo 'no such luck' >&2; exit 7");
-    let failed = Client::connect(Target::child(broken), ClientOptions::default()).await;
+    let failed = Client::connect(Target::child(broken), crate::stage::options()).await;
     let text = failed.err().unwrap().to_string();
     assert!(
         text.contains("no such luck") && text.contains('7'),
         "{text}"
     );
     let nothing = ChildOptions::new("/nonexistent/program");
-    let failed = Client::connect(Target::child(nothing), ClientOptions::default()).await;
+    let failed = Client::connect(Target::child(nothing), crate::stage::options()).await;
     assert!(matches!(
         failed.err(),
         Some(Fault::Link(LinkError::Unreachable(_)))
@@ -81,7 +81,7 @@ async fn a_child_that_dies_is_started_again_if_that_is_wanted() {
     };
     let options = ClientOptions {
         restart: Some(restart),
-        ..ClientOptions::default()
+        ..crate::stage::options()
     };
     let client = Client::connect(Target::child(shell(SERVER)), options)
         .await
@@ -99,7 +99,7 @@ async fn a_child_that_does_not_want_to_leave_is_killed_with_all_it_started() {
         "trap '' TERM; (trap '' TERM; while :; do sleep 1; done) & echo $$ $! > {}; {SERVER} while :; do sleep 1; done",
         pids.display()
     );
-    let client = Client::connect(Target::child(shell(&script)), ClientOptions::default())
+    let client = Client::connect(Target::child(shell(&script)), crate::stage::options())
         .await
         .unwrap();
     client.close().await;

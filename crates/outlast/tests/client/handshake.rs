@@ -30,7 +30,7 @@ async fn we_introduce_ourselves_with_what_the_host_accepts_and_nothing_else() {
     assert_eq!(&*known.name, "scripted");
     assert!(known.generation.takes_tool_tasks());
     let (target, mut servers) = crate::stage::target();
-    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let mut server = servers.next().await;
     let hello = server.welcome("2025-11-25", json!({})).await;
     connecting.await.unwrap().unwrap();
@@ -41,7 +41,7 @@ async fn we_introduce_ourselves_with_what_the_host_accepts_and_nothing_else() {
 async fn a_version_that_we_do_not_speak_ends_it() {
     // V1-INIT-4.
     let (target, mut servers) = target();
-    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let mut server = servers.next().await;
     let hello = server.asked("initialize").await;
     let result = json!({ "protocolVersion": "1999-01-01", "capabilities": {}, "serverInfo": {} });
@@ -58,7 +58,7 @@ async fn a_version_that_we_do_not_speak_ends_it() {
 async fn below_2025_11_25_there_are_no_tasks() {
     // V1-CAP-13.
     let (target, mut servers) = target();
-    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let mut server = servers.next().await;
     server.welcome("2025-06-18", capabilities()).await;
     let client = connecting.await.unwrap().unwrap();
@@ -69,7 +69,7 @@ async fn below_2025_11_25_there_are_no_tasks() {
 async fn a_server_that_never_answers_hangs_nobody() {
     // V1-INIT-8, V1-INIT-9.
     let (target, mut servers) = target();
-    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let mut server = servers.next().await;
     server.asked("initialize").await;
     assert!(matches!(connecting.await.unwrap(), Err(Fault::TimedOut(_))));
@@ -91,7 +91,7 @@ async fn a_server_that_never_answers_hangs_nobody() {
         call.await.unwrap(),
         Err(Unsettled::Fault(Fault::TimedOut(_)))
     ));
-    let (client, mut server) = connected_with(ClientOptions::default(), json!({})).await;
+    let (client, mut server) = connected_with(crate::stage::options(), json!({})).await;
     let call = client.call_tool("slow", None).await.unwrap();
     assert!(matches!(
         call.settle().await,
@@ -107,7 +107,7 @@ async fn progress_keeps_a_plain_call_alive_up_to_a_limit() {
     let options = ClientOptions {
         silence: Duration::from_secs(60),
         longest_call: Duration::from_secs(600),
-        ..ClientOptions::default()
+        ..crate::stage::options()
     };
     let (client, mut server) = connected_with(options, json!({})).await;
     let call = client.call_tool("slow", None).await.unwrap();
@@ -155,7 +155,7 @@ async fn a_connection_that_is_lost_ends_what_is_under_way_and_says_why() {
 async fn a_task_goes_on_over_a_connection_that_is_made_again() {
     let options = ClientOptions {
         restart: Some(Restart::default()),
-        ..ClientOptions::default()
+        ..crate::stage::options()
     };
     let (target, mut servers) = target();
     let connecting = tokio::spawn(Client::connect(target, options));
@@ -226,7 +226,7 @@ async fn strange_bytes_from_the_server_harm_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_ends_the_conversation_for_everybody() {
-    let (client, server) = connected_with(ClientOptions::default(), json!({})).await;
+    let (client, server) = connected_with(crate::stage::options(), json!({})).await;
     let call = client.call_tool("slow", None).await.unwrap();
     drop(server);
     client.close().await;

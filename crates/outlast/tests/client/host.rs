@@ -112,7 +112,7 @@ async fn what_was_not_declared_is_refused_and_a_ping_is_answered() {
     let inbox = outlast::back::Inbox::new([AskKind::ElicitForm].into_iter().collect::<Accepts>());
     let options = ClientOptions {
         host: Arc::new(inbox.clone()),
-        ..ClientOptions::default()
+        ..crate::stage::options()
     };
     let (_client, mut server) = connected_with(options, json!({})).await;
     let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "1" });

@@ -1,6 +1,6 @@
 //! A server over Streamable HTTP.
 
-use outlast::back::{Client, ClientOptions, Fault, Target};
+use outlast::back::{Client, Fault, Target};
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
@@ -12,7 +12,7 @@ use crate::wire::Wire;
 
 async fn connected(wire: &mut Wire) -> (Client, crate::wire::Stream) {
     let target = Target::http(HttpClientOptions::new(&wire.url));
-    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let (listening, _) = wire.welcome(Some("s1")).await;
     (connecting.await.unwrap().unwrap(), listening.stream().await)
 }
@@ -39,7 +39,7 @@ async fn a_token_lets_us_in_and_another_does_not() {
     ] {
         let shown = format!("{target:?}");
         assert!(!shown.contains("secret"), "{shown}");
-        let connected = Client::connect(Target::http(target), ClientOptions::default()).await;
+        let connected = Client::connect(Target::http(target), crate::stage::options()).await;
         match (connected, right) {
             (Ok(client), true) => client.ping().await.unwrap(),
             (Err(Fault::Link(LinkError::Refused { status: 401, .. })), false) => {}
@@ -164,7 +164,7 @@ async fn a_stream_that_ends_without_an_answer_fails_the_request() {
 async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
     let mut wire = Wire::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url).bearer("secret"));
-    let connecting = tokio::spawn(Client::connect(target.clone(), ClientOptions::default()));
+    let connecting = tokio::spawn(Client::connect(target.clone(), crate::stage::options()));
     let hello = wire.next("POST", "initialize").await;
     hello
         .raw("HTTP/1.1 307 X\r\nLocation: /other?x=1\r\nContent-Length: 0\r\n\r\n")
@@ -181,7 +181,7 @@ async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
         Fault::Link(LinkError::Redirected("http://127.0.0.2:9/mcp".into()))
     );
     // One that changes the method is not followed either.
-    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let hello = wire.next("POST", "initialize").await;
     hello
         .raw("HTTP/1.1 302 X\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n")
@@ -221,7 +221,7 @@ async fn a_server_without_a_stream_to_listen_to_is_polled() {
     // V1-HTTP-8, V1-NOTIF-2, S4-92.
     let mut wire = Wire::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
-    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let (listening, _) = wire.welcome(None).await;
     listening.plain(405).await;
     let client = connecting.await.unwrap().unwrap();
@@ -261,7 +261,7 @@ async fn what_cannot_be_reached_says_so() {
         "https://127.0.0.1:9/mcp",
     ] {
         let target = Target::http(HttpClientOptions::new(url));
-        let failed = Client::connect(target, ClientOptions::default())
+        let failed = Client::connect(target, crate::stage::options())
             .await
             .err()
             .unwrap();

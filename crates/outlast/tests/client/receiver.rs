@@ -67,7 +67,7 @@ async fn what_is_hosted_is_declared_and_only_what_can_be_asked() {
         let options = ClientOptions {
             host: Arc::new(Inbox::new(kinds)),
             receiver_tasks: Some(ReceiverOptions::default()),
-            ..ClientOptions::default()
+            ..crate::stage::options()
         };
         let (target, mut servers) = target();
         let connecting = tokio::spawn(Client::connect(target, options));

@@ -12,7 +12,7 @@ fn options(store: &Arc<dyn Store>) -> (References, ClientOptions) {
     let references = References::new(store.clone());
     let options = ClientOptions {
         references: Some(references.clone()),
-        ..ClientOptions::default()
+        ..crate::stage::options()
     };
     (references, options)
 }

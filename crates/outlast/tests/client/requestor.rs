@@ -318,7 +318,8 @@ async fn a_call_is_augmented_only_where_server_and_tool_allow_it() {
         CallRefused::TaskRequired("must".into())
     );
 
-    let (client, mut server) = connected_with(Default::default(), json!({ "tools": {} })).await;
+    let (client, mut server) =
+        connected_with(crate::stage::options(), json!({ "tools": {} })).await;
     let refused = client
         .call_tool("slow", None)
         .task(Preference::Require)
@@ -445,7 +446,7 @@ async fn a_cancellation_that_comes_too_late_says_so_and_the_result_counts() {
 async fn a_server_that_cannot_cancel_is_not_asked_to() {
     let mut without = capabilities();
     without["tasks"].as_object_mut().unwrap().remove("cancel");
-    let (client, mut server) = connected_with(Default::default(), without).await;
+    let (client, mut server) = connected_with(crate::stage::options(), without).await;
     let call = client.call_tool("slow", None);
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.make_task("working", 60_000).await;
@@ -499,7 +500,8 @@ async fn a_call_that_was_dropped_before_its_id_is_known_is_cancelled_when_it_is(
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_is_cancelled_by_notification() {
     // S4-93, V1-CANC-1, V1-CANC-8.
-    let (client, mut server) = connected_with(Default::default(), json!({ "tools": {} })).await;
+    let (client, mut server) =
+        connected_with(crate::stage::options(), json!({ "tools": {} })).await;
     let call = client.call_tool("slow", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     assert_eq!(call.cancel().await, Ok(()));
@@ -632,7 +634,7 @@ async fn tasks_are_listed_from_all_pages_looked_at_and_cancelled_by_id() {
     let cancel = server.asked("tasks/cancel").await;
     server.reply(&cancel, task("cancelled", 1)).await;
     assert_eq!(cancelling.await.unwrap().unwrap().status, Status::Cancelled);
-    let (client, _server) = connected_with(Default::default(), without).await;
+    let (client, _server) = connected_with(crate::stage::options(), without).await;
     assert!(client.list_tasks().await.is_err());
     assert!(client.cancel_task("t1").await.is_err());
 }

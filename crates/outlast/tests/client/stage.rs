@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Target};
+use outlast::back::{Client, ClientOptions, Era, Target};
 use outlast::engine::{Accepts, Outcome};
 use outlast::transport::duplex;
 use outlast::wire::Raw;
@@ -23,9 +23,17 @@ pub(crate) struct Server {
     pub(crate) log: Vec<(Instant, Value)>,
 }
 
+/// Options for a client of the legacy era, which everything here is about.
+pub(crate) fn options() -> ClientOptions {
+    ClientOptions {
+        era: Era::Legacy,
+        ..ClientOptions::default()
+    }
+}
+
 /// A client and the server it is connected to.
 pub(crate) async fn connected() -> (Client, Server) {
-    connected_with(ClientOptions::default(), capabilities()).await
+    connected_with(options(), capabilities()).await
 }
 
 /// The same with options, and with what the server declares.
@@ -256,7 +264,7 @@ pub(crate) fn with_inbox() -> (outlast::back::Inbox, ClientOptions) {
     let inbox = outlast::back::Inbox::new(Accepts::all());
     let options = ClientOptions {
         host: Arc::new(inbox.clone()),
-        ..ClientOptions::default()
+        ..options()
     };
     (inbox, options)
 }

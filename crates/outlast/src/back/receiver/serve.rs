@@ -110,7 +110,7 @@ impl Receiver {
                 if now != told {
                     let params = v1::task(&view);
                     if let Err(fault) = exchange
-                        .notify(v1::method::STATUS, Some(params.borrow()))
+                        .notify(v1::method::STATUS, Some(params.borrow()), Vec::new())
                         .await
                     {
                         tracing::debug!(%fault, "the status of a task was not told");

@@ -1,5 +1,5 @@
-//! Streamable HTTP of 2025-11-25 as a client: every message is a POST of its own, answers are JSON or a stream, one
-//! GET listens in general, a DELETE says goodbye.
+//! Streamable HTTP of both eras as a client: every message is a POST of its own, answers are JSON or a stream. In a
+//! session one GET listens in general, and a DELETE says goodbye.
 //!
 //! Bytes, headers and sessions only. A session that the server has forgotten ends the [`Link`]; opening another is the
 //! business of [`back`](crate::back).
@@ -92,7 +92,8 @@ impl Carrier {
         match out {
             Outgoing::Message(parcel) => return self.post(parcel).await,
             Outgoing::Opened { version } => self.endpoint.agree(&version),
-            Outgoing::Abandon(id) => {
+            // Closing the connection is all that is said (V2-CANC-1).
+            Outgoing::Abandon(id) | Outgoing::Withdraw { id, .. } => {
                 if let Some(post) = self.posts.remove(&id) {
                     post.abort();
                 }

@@ -69,7 +69,10 @@ async fn ask(
         endpoint.opened_by(&answer);
     }
     match kind {
-        ContentKind::Stream => stream(endpoint, answer, id, tell).await,
+        ContentKind::Stream => {
+            let resumes = !matches!(parcel.kind, Kind::Stateless(_));
+            stream(endpoint, answer, id, tell, resumes).await
+        }
         ContentKind::Json => {
             let body = read_whole(answer, message_limit()).await?;
             match answers(&body, id) {
@@ -109,12 +112,14 @@ async fn refused(
     })
 }
 
-/// Reads the stream of an answer to its end, over as many connections as it takes (V1-SSE-2, V1-SSE-3).
+/// Reads the stream of an answer to its end, over as many connections as it takes (V1-SSE-2, V1-SSE-3), or over one if
+/// it cannot be resumed (V2-HTTP-8).
 async fn stream(
     endpoint: &Endpoint,
     mut answer: Response<Body>,
     id: &Id,
     tell: &mpsc::Sender<Incoming>,
+    resumes: bool,
 ) -> Result<(), LinkError> {
     let mut events = Events::new(message_limit());
     let mut failures = 0;
@@ -125,7 +130,7 @@ async fn stream(
             Heard::Something => failures = 0,
             Heard::Nothing => failures += 1,
         }
-        if events.seen().is_none() || failures > RESUMES {
+        if !resumes || events.seen().is_none() || failures > RESUMES {
             return Err(LinkError::Broken(
                 "the stream ended before the answer".into(),
             ));
