@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast::back::{Client, ClientOptions, Host, HostRequest, Target, accept};
+use outlast::back::{Client, ClientOptions, Era, Host, HostRequest, Target, accept};
 use outlast::engine::{Accepts, Answer};
 use outlast::gateway::{Isolate, Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions};
@@ -66,6 +66,8 @@ async fn two_owners_who_are_asked_at_once_have_a_connection_each() {
         let target = Target::http(HttpClientOptions::new(&url));
         tokio::spawn(async move {
             let options = ClientOptions {
+                // Each has a session of its own.
+                era: Era::Legacy,
                 host: Arc::new(Named(name)),
                 ..ClientOptions::default()
             };
