@@ -1,0 +1,284 @@
+//! A real server that makes tasks at our side: `examples/receiver_probe`, a process of its own, which records what it
+//! sent and heard (seed 001, S1-72 to S1-84).
+
+use std::path::Path;
+use std::time::Duration;
+
+use outlast::back::{
+    Client, ClientOptions, Execution, Inbox, ItemId, Preference, ReceiverOptions, Target,
+};
+use outlast::engine::{AskKind, Outcome};
+use outlast::transport::child::ChildOptions;
+use outlast_testkit::example;
+use serde_json::{Value, json};
+
+use crate::stage::{raw, with_inbox};
+
+const SAMPLING: &str = "sampling/createMessage";
+const ELICITATION: &str = "elicitation/create";
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+/// How long anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A client that hosts tasks, and a person's inbox, connected to a probe.
+async fn probed(file: Option<&Path>) -> (Client, Inbox) {
+    let (inbox, options) = with_inbox();
+    let receiver = ReceiverOptions {
+        poll_interval: 50,
+        ..ReceiverOptions::default()
+    };
+    let options = ClientOptions {
+        receiver_tasks: Some(receiver),
+        ..options
+    };
+    (connect(options, file).await, inbox)
+}
+
+async fn connect(options: ClientOptions, file: Option<&Path>) -> Client {
+    let child = ChildOptions::new(example("receiver_probe")).args(file);
+    Client::connect(Target::child(child), options)
+        .await
+        .unwrap()
+}
+
+async fn probe(client: &Client, arguments: Value) -> Execution {
+    let call = client.call_tool("probe", Some(raw(arguments)));
+    call.task(Preference::Forbid).await.unwrap()
+}
+
+/// What the server recorded of one call.
+struct Record(Vec<Value>);
+
+impl Record {
+    async fn of(call: Execution) -> Self {
+        let settled = tokio::time::timeout(PATIENCE, call.settle()).await;
+        let Outcome::Result(result) = settled.unwrap().unwrap() else {
+            panic!("the probe has no result");
+        };
+        let result: Value = result.open().unwrap();
+        let record = result["structuredContent"]["record"].as_array();
+        Self(record.unwrap_or_else(|| panic!("{result}")).clone())
+    }
+
+    /// The answers to all requests of that method, in their order.
+    fn answers(&self, method: &str) -> Vec<&Value> {
+        let sent = self.0.iter().map(|entry| &entry["sent"]);
+        let sent = sent.filter(|request| request["method"] == method);
+        let heard = |id: &Value| {
+            let mut heard = self.0.iter().map(|entry| &entry["heard"]);
+            heard.find(|message| message["id"] == *id).unwrap()
+        };
+        sent.map(|request| heard(&request["id"])).collect()
+    }
+
+    /// The answer to the only request of that method.
+    fn answer(&self, method: &str) -> &Value {
+        let answers = self.answers(method);
+        assert_eq!(answers.len(), 1, "{:?}", self.0);
+        answers[0]
+    }
+
+    /// The task as it was made: at once, and as the answer to the request (S1-75).
+    fn made(&self, method: &str) -> Value {
+        assert_eq!(self.0[0]["sent"]["method"], method);
+        let task = self.answer(method)["result"]["task"].clone();
+        assert_eq!(task["status"], "working");
+        assert!(task["taskId"].as_str().unwrap().len() >= 22);
+        task
+    }
+
+    /// The statuses that polls or, with `heard`, notifications showed, repetitions left out.
+    fn statuses(&self, of_notifications: bool) -> Vec<String> {
+        let heard = self.0.iter().map(|entry| &entry["heard"]);
+        let shown = heard.filter_map(|message| match of_notifications {
+            true => message["params"]["status"].as_str(),
+            false => message["result"]["status"].as_str(),
+        });
+        let mut shown: Vec<_> = shown.map(str::to_owned).collect();
+        shown.dedup();
+        shown
+    }
+
+    /// How the task stands in the list in the end.
+    fn listed(&self) -> Vec<&str> {
+        let tasks = self.answer("tasks/list")["result"]["tasks"].as_array();
+        let tasks = tasks.unwrap().iter();
+        tasks.filter_map(|task| task["status"].as_str()).collect()
+    }
+}
+
+/// Waits until a question has left the inbox.
+async fn gone(inbox: &Inbox, id: ItemId) {
+    let waits = async {
+        while inbox.item(id).is_some() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_makes_a_sampling_task_polls_it_and_fetches_what_the_person_answered() {
+    // S0-7 to S0-11, S0-96, S1-72 to S1-78, S1-80, S1-83, V1-NOTIF-6.
+    let (client, inbox) = probed(None).await;
+    let call = probe(&client, json!({ "request": SAMPLING, "ttl": 5_000 })).await;
+    let item = inbox.first().await;
+    assert_eq!(item.request.kind, AskKind::Sample);
+    // The server looks a few times before the person decides.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Hello." }, "model": "m", "stopReason": "endTurn" });
+    inbox.respond(item.id, raw(said.clone())).unwrap();
+    let record = Record::of(call).await;
+    let task = record.made(SAMPLING);
+    assert_eq!(task["ttl"], 5_000);
+    let polled = record.statuses(false);
+    let polled: Vec<_> = polled.iter().map(String::as_str).collect();
+    assert!(
+        polled.ends_with(&["input_required", "completed"]),
+        "{polled:?}"
+    );
+    assert_eq!(record.statuses(true), ["input_required", "completed"]);
+    let mut expected = said;
+    expected["_meta"][RELATED] = json!({ "taskId": task["taskId"] });
+    assert_eq!(record.answer("tasks/result")["result"], expected);
+    assert_eq!(record.listed(), ["completed"]);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_server_sees_every_way_a_person_can_answer_an_elicitation_task() {
+    // S1-79, S1-60, S1-17, S1-51, V1-ELIC-7.
+    let (client, inbox) = probed(None).await;
+    for action in ["accept", "decline", "cancel"] {
+        let call = probe(&client, json!({ "request": ELICITATION })).await;
+        let item = inbox.first().await;
+        let name = json!({ "action": "accept", "content": { "name": "Ann" } });
+        match action {
+            "accept" => inbox.respond(item.id, raw(name)).unwrap(),
+            "decline" => inbox.decline(item.id).unwrap(),
+            _ => inbox.cancel(item.id).unwrap(),
+        }
+        let record = Record::of(call).await;
+        let task = record.made(ELICITATION);
+        // S0-45.
+        assert_eq!(task["ttl"], 60_000);
+        let result = &record.answer("tasks/result")["result"];
+        assert_eq!(result["action"], action);
+        assert_eq!(result["_meta"][RELATED]["taskId"], task["taskId"]);
+        assert_eq!(result["content"].is_object(), action == "accept");
+        assert!(record.listed().iter().all(|status| *status == "completed"));
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_server_sees_a_sampling_task_fail_that_the_person_refused_or_closed() {
+    // S0-14, S0-17, S0-75, S1-50, V1-SAMP-4.
+    let (client, inbox) = probed(None).await;
+    for closed in [false, true] {
+        let call = probe(&client, json!({ "request": SAMPLING })).await;
+        let item = inbox.first().await;
+        match closed {
+            true => inbox.cancel(item.id).unwrap(),
+            false => inbox.decline(item.id).unwrap(),
+        }
+        let record = Record::of(call).await;
+        let refused = json!({ "code": -1, "message": "User declined sampling request" });
+        assert_eq!(record.answer("tasks/result")["error"], refused);
+        let last = record.answers("tasks/get").pop().unwrap()["result"].clone();
+        assert_eq!(last["status"], "failed");
+        assert_eq!(last["statusMessage"], "User declined sampling request");
+        assert_eq!(record.statuses(true).last().unwrap(), "failed");
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_server_cancels_its_task_and_the_question_is_taken_from_the_person() {
+    // S0-95, S1-43, S1-45, S1-69, S0-39.
+    let (client, inbox) = probed(None).await;
+    for request in [SAMPLING, ELICITATION] {
+        let call = probe(&client, json!({ "request": request, "then": "cancel" })).await;
+        let item = inbox.first().await;
+        let record = Record::of(call).await;
+        let cancels = record.answers("tasks/cancel");
+        assert_eq!(cancels[0]["result"]["status"], "cancelled");
+        assert_eq!(
+            cancels[0]["result"]["statusMessage"],
+            "Task cancelled by server"
+        );
+        assert_eq!(cancels[1]["error"]["code"], -32602);
+        assert_eq!(record.answer("tasks/result")["error"]["code"], -32603);
+        let looks = record.answers("tasks/get");
+        assert_eq!(looks.last().unwrap()["result"]["status"], "cancelled");
+        assert_eq!(record.statuses(true).last().unwrap(), "cancelled");
+        gone(&inbox, item.id).await;
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_waits_is_told_when_its_task_expires() {
+    // S0-38, S0-66, S0-91, S1-19, S1-67.
+    let (client, inbox) = probed(None).await;
+    let arguments = json!({ "request": SAMPLING, "ttl": 300, "then": "wait" });
+    let call = probe(&client, arguments).await;
+    let item = inbox.first().await;
+    let record = Record::of(call).await;
+    assert_eq!(record.made(SAMPLING)["ttl"], 300);
+    assert_eq!(record.answer("tasks/result")["error"]["code"], -32602);
+    assert_eq!(record.answer("tasks/get")["error"]["code"], -32602);
+    assert!(record.listed().is_empty());
+    // S1-45: a late answer finds nobody.
+    assert!(inbox.decline(item.id).is_err());
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_takes_its_questions_with_it() {
+    // S1-11, S1-27, S1-58.
+    let (client, inbox) = probed(None).await;
+    let call = probe(&client, json!({ "request": SAMPLING, "then": "leave" })).await;
+    let item = inbox.first().await;
+    assert!(call.settle().await.is_err());
+    gone(&inbox, item.id).await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_takes_the_question_from_its_person_and_ends_the_conversation() {
+    // S1-11, S1-58: also for a server that waits for a result just then.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("record");
+    let (client, inbox) = probed(Some(&file)).await;
+    let arguments = json!({ "request": ELICITATION, "then": "wait" });
+    let call = probe(&client, arguments).await;
+    let item = inbox.first().await;
+    client.close().await;
+    assert!(call.settle().await.is_err());
+    assert!(inbox.decline(item.id).is_err());
+    let ended = async {
+        loop {
+            let record = std::fs::read_to_string(&file).unwrap();
+            let last = record.lines().last().unwrap_or_default().to_owned();
+            if last == r#"{"ended":true}"# {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_finds_no_tasks_declared_by_a_client_that_hosts_none() {
+    // S1-23, S1-84: the client advertises, the server only looks.
+    let (_, options) = with_inbox();
+    let client = connect(options, None).await;
+    let call = probe(&client, json!({ "request": SAMPLING })).await;
+    let Ok(Outcome::Result(result)) = call.settle().await else {
+        panic!("the probe has no result");
+    };
+    assert!(result.as_str().contains("the client takes no such tasks"));
+    client.close().await;
+}

@@ -1,0 +1,121 @@
+//! `https`: a server whose certificate is vouched for is spoken to, another is not. The certificates are in `tls`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+use outlast::back::{Client, ClientOptions, Fault, Target};
+use outlast::transport::http_client::HttpClientOptions;
+use outlast::transport::link::LinkError;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::{Value, json};
+
+const AUTHORITY: &[u8] = include_bytes!("tls/authority.pem");
+
+/// A server behind TLS, which lives as long as this process: the port it listens on.
+fn listen(address: &str) -> u16 {
+    let certificates = CertificateDer::pem_slice_iter(include_bytes!("tls/server.pem"));
+    let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(certificates.map(Result::unwrap).collect(), key)
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind((address, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let tls = ServerConnection::new(config.clone()).unwrap();
+            std::thread::spawn(move || serve(StreamOwned::new(tls, stream)));
+        }
+    });
+    port
+}
+
+/// Answers requests until the client is gone, or does not trust us.
+fn serve(stream: StreamOwned<ServerConnection, TcpStream>) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    loop {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            (stream.read_line(&mut head).ok()? > 0).then_some(())?;
+        }
+        let head = head.to_lowercase();
+        let length = head.split("content-length: ").nth(1);
+        let length = length.map_or("0", |rest| rest.lines().next().unwrap_or_default());
+        let mut body = vec![0; length.parse().ok()?];
+        stream.read_exact(&mut body).ok()?;
+        let answer = match head.starts_with("post") {
+            true => answer(&serde_json::from_slice(&body).ok()?),
+            false => "HTTP/1.1 405 X\r\nContent-Length: 0\r\n\r\n".into(),
+        };
+        stream.get_mut().write_all(answer.as_bytes()).ok()?;
+    }
+}
+
+fn answer(message: &Value) -> String {
+    let result = match message["method"].as_str() {
+        Some("initialize") => json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "serverInfo": { "name": "behind tls", "version": "1" },
+        }),
+        Some("ping") => json!({}),
+        _ => return "HTTP/1.1 202 X\r\nContent-Length: 0\r\n\r\n".into(),
+    };
+    let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+    format!(
+        "HTTP/1.1 200 X\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+async fn connect(url: String, trust: &[u8]) -> Result<Client, Fault> {
+    let options = HttpClientOptions {
+        trust: trust.to_vec(),
+        ..HttpClientOptions::new(url)
+    };
+    Client::connect(Target::http(options), ClientOptions::default()).await
+}
+
+#[tokio::test]
+async fn a_server_that_a_trusted_authority_vouches_for_is_spoken_to() {
+    let port = listen("127.0.0.1");
+    for host in ["localhost", "127.0.0.1"] {
+        let url = format!("https://{host}:{port}/mcp");
+        let client = connect(url, AUTHORITY).await.unwrap();
+        assert_eq!(&*client.server().await.unwrap().name, "behind tls");
+        client.ping().await.unwrap();
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_nobody_vouches_for_is_refused_and_the_error_says_why() {
+    let url = format!("https://127.0.0.1:{}/mcp", listen("127.0.0.1"));
+    let failed = connect(url, &[]).await.err().unwrap();
+    assert!(
+        matches!(&failed, Fault::Link(LinkError::Unreachable(why)) if why.contains("certificate")),
+        "{failed}"
+    );
+    // Nor is one of another name.
+    let url = format!("https://127.0.0.2:{}/mcp", listen("127.0.0.2"));
+    let failed = connect(url, AUTHORITY).await.err().unwrap();
+    assert!(
+        matches!(&failed, Fault::Link(LinkError::Unreachable(why)) if why.contains("not valid for name")),
+        "{failed}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_to_be_trusted_must_be_a_certificate() {
+    let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let failed = connect("https://127.0.0.1:1/mcp".into(), broken).await;
+    let text = failed.err().unwrap().to_string();
+    assert!(text.contains("a trusted certificate"), "{text}");
+}
