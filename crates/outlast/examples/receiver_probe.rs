@@ -186,6 +186,10 @@ impl Probe {
             }
             Some("tools/list") => self.answer(request, json!({ "tools": [tool()] })),
             Some("ping") => self.answer(request, json!({})),
+            Some(_) if request.get("id").is_some() => {
+                let error = json!({ "code": -32601, "message": "Method not found" });
+                say(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }))
+            }
             _ => Ok(()),
         }
     }

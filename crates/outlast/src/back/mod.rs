@@ -14,6 +14,7 @@
 //! | `routes`, `ears` | who hears what a server says on its own |
 //! | `host`, `inbox`, `screen` | who answers a server's questions, and which get that far |
 //! | `receiver` | tasks that we host for a server: its sampling and elicitation |
+//! | `audit` | what is logged of tasks at servers |
 //! | `reference` | finding a task again in another life of the program |
 //!
 //! ```no_run
@@ -29,6 +30,7 @@
 //! # }
 //! ```
 
+mod audit;
 mod call;
 mod client;
 mod connection;

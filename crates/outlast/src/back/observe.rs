@@ -8,11 +8,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::Outcome;
+use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::v2::Answer;
 use outlast_wire::{PeerTask, Raw, Status, codes};
 use tokio::time::Instant;
 
+use super::audit;
 use super::client::Core;
 use super::drive::{Cancels, Driver};
 use super::execution::{Command, NotCancelled, Unsettled};
@@ -35,6 +36,8 @@ pub(super) struct Observed {
     seed: Option<Sight>,
     look: Option<Work<Sight>>,
     fetch: Option<Work<Raw>>,
+    /// Whether the result was asked for before the task had ended.
+    early: bool,
     cancel: Option<Work<Option<PeerTask>>>,
     update: Option<Work<Vec<Answer>>>,
     /// How often the result of a task that has ended could not be fetched.
@@ -73,6 +76,7 @@ impl Observed {
             seed: Some(seed),
             look: None,
             fetch: None,
+            early: false,
             cancel: None,
             update: None,
             unfetched: 0,
@@ -90,6 +94,13 @@ impl Observed {
 
     /// Observes the task to its end.
     pub(super) async fn observe(&mut self, driver: &mut Driver) -> Ended {
+        audit::followed(&driver.view.borrow(), &self.task);
+        let ended = self.watch(driver).await;
+        audit::settled(&driver.view.borrow(), &self.task, &ended);
+        ended
+    }
+
+    async fn watch(&mut self, driver: &mut Driver) -> Ended {
         self.show(driver);
         if !self.cancels.is_empty() {
             self.begin_cancel();
@@ -106,6 +117,8 @@ impl Observed {
         }
         loop {
             if self.task.status == Status::Cancelled {
+                // A notification may say so before the answer does.
+                self.tell_cancels(&Ok(()));
                 // V1-CANCEL-6: there is nothing to fetch.
                 return Ok(Outcome::Cancelled);
             }
@@ -230,6 +243,7 @@ impl Observed {
                 true => self.core.options.request,
                 false => self.core.options.result,
             };
+            self.early = !self.task.status.is_terminal();
             let (core, id) = (self.core.clone(), self.task.id.clone());
             self.fetch = Some(Box::pin(async move {
                 let up = core.up().await?;
@@ -283,6 +297,13 @@ impl Observed {
         let fault = match fetched {
             // Says nothing: what it means is seen at the next look (A1-1).
             Ok(result) if is_hollow(&result) && !self.task.status.is_terminal() => return None,
+            // The failure is all there is.
+            Ok(result) if is_hollow(&result) && self.task.status == Status::Failed => {
+                let why = self.task.message.as_deref();
+                let why = why.unwrap_or("the task failed, and its server does not say why");
+                let code = ErrorCode(codes::INTERNAL_ERROR);
+                return Some(Ok(Outcome::error(code, why)));
+            }
             Ok(result) => return Some(Ok(of_result(result))),
             Err(fault) => fault,
         };
@@ -291,6 +312,11 @@ impl Observed {
             // look tells.
             let over = matches!(fault, Fault::Link(_)) && self.core.is_over();
             return over.then(|| Err(self.lost(fault)));
+        }
+        if self.early {
+            // A1-3: it ended while the refusal was on its way.
+            self.react();
+            return None;
         }
         self.unfetched += 1;
         match fault {
@@ -383,15 +409,24 @@ impl Observed {
             }
             Err(fault) => Err(NotCancelled::Fault(fault)),
         };
+        self.tell_cancels(&told);
+        ended
+    }
+
+    /// Tells those who wait for the cancellation what became of it.
+    fn tell_cancels(&mut self, told: &Result<(), NotCancelled>) {
         for tell in self.cancels.drain(..) {
             let _ = tell.send(told.clone());
         }
-        ended
     }
 
     fn show(&self, driver: &Driver) {
         driver.view.send_if_modified(|view| {
             let news = view.task.as_ref() != Some(&self.task);
+            let status = |task: &PeerTask| task.status;
+            if view.task.as_ref().map(status) != Some(self.task.status) {
+                audit::moved(view, &self.task);
+            }
             if news {
                 view.task = Some(self.task.clone());
             }

@@ -48,7 +48,8 @@ fn shown(owner: &Owner) -> Cow<'_, str> {
     }
 }
 
-const AUDIT: &str = "outlast::audit";
+/// The target of every line, here and in `back`.
+pub(crate) const AUDIT: &str = "outlast::audit";
 
 /// How much of a stranger's reason is told.
 const REASON: usize = 200;

@@ -22,6 +22,10 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use client::Client;
+use outlast::back::{self, ClientOptions, Target};
+use outlast::engine::{Engine, MemoryStore};
+use outlast::front::{About, Front, RUNNER};
+use outlast::{TaskSupport, Tool, Tools, text};
 
 /// Collects the lines of the audit trail.
 #[derive(Clone, Default)]
@@ -101,6 +105,60 @@ async fn every_step_in_the_life_of_a_task_is_logged_with_its_owner() {
         &["message=cancelled", "owner=local", stopped.as_str()],
         &["task not found", "owner=local", "tasks/get"],
         &["request cancelled", "owner=local", "too slow"],
+    ] {
+        assert!(lines.have(parts), "{parts:?}: {:?}", lines.0.lock());
+    }
+}
+
+#[tokio::test]
+async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
+    // V1-AUD-4, V1-AUD-5.
+    let lines = Lines::default();
+    let _collecting = tracing::subscriber::set_default(lines.clone());
+    let tools = ["done", "stopped"].map(|name| {
+        let tool = Tool::new(name, "does it or never ends", move |_, _| async move {
+            match name {
+                "done" => Ok(text("done")),
+                _ => std::future::pending().await,
+            }
+        });
+        tool.task(TaskSupport::Required)
+    });
+    let tools = Arc::new(tools.into_iter().fold(Tools::new(), Tools::with));
+    let (engine, _) = Engine::builder(Arc::new(MemoryStore::new()))
+        .runner(RUNNER, tools.clone())
+        .open()
+        .await
+        .unwrap();
+    let about = About {
+        name: "ours".into(),
+        version: "1".into(),
+        instructions: None,
+    };
+    let options = ClientOptions {
+        server: Some("there".into()),
+        ..ClientOptions::default()
+    };
+    let target = Target::front(Front::new(engine, tools, about));
+    let client = back::Client::connect(target, options).await.unwrap();
+    let done = client.call_tool("done", None).await.unwrap();
+    done.settle().await.unwrap();
+    let done = done.task().await.unwrap();
+    let stopped = client.call_tool("stopped", None).await.unwrap();
+    let id = stopped.task().await.unwrap();
+    stopped.cancel().await.unwrap();
+    stopped.settle().await.unwrap();
+    for parts in [
+        &[
+            "followed",
+            "server=\"there\"",
+            "tool=\"done\"",
+            done.as_str(),
+        ][..],
+        &["moved", "server=\"there\"", "completed", done.as_str()],
+        &["settled", "server=\"there\"", done.as_str()],
+        &["followed", "tool=\"stopped\"", id.as_str()],
+        &["moved", "cancelled", id.as_str()],
     ] {
         assert!(lines.have(parts), "{parts:?}: {:?}", lines.0.lock());
     }

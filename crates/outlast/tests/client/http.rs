@@ -1,5 +1,7 @@
 //! A server over Streamable HTTP.
 
+use std::time::Duration;
+
 use outlast::back::{Client, Fault, Target};
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
@@ -271,4 +273,26 @@ async fn what_cannot_be_reached_says_so() {
         );
         assert!(failed.nothing_happened());
     }
+}
+
+#[tokio::test]
+async fn nothing_is_asked_before_the_server_knows_that_we_listen() {
+    // V1-INPUT-5: a question that a server sends while nobody listens is lost with some.
+    let mut wire = Wire::listen().await;
+    let options = HttpClientOptions {
+        listen: Duration::from_secs(60),
+        ..HttpClientOptions::new(&wire.url)
+    };
+    let connecting = Client::connect(Target::http(options), crate::stage::options());
+    let connecting = tokio::spawn(connecting);
+    let (listening, _) = wire.welcome(Some("s1")).await;
+    let client = connecting.await.unwrap().unwrap();
+    let pinging = tokio::spawn(async move { client.ping().await });
+    let early = tokio::time::timeout(Duration::from_millis(50), wire.next("POST", "ping"));
+    assert!(early.await.is_err());
+    let _stream = listening.stream().await;
+    let ping = wire.next("POST", "ping").await;
+    let body = ping.answer(json!({}));
+    ping.json(200, "", &body).await;
+    pinging.await.unwrap().unwrap();
 }

@@ -35,6 +35,41 @@ async fn a_result_that_is_refused_before_the_end_leads_back_to_polling() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_that_the_end_of_the_task_has_overtaken_is_not_its_outcome() {
+    // A1-3: FastMCP over HTTP, where notifications and answers come on different streams.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("input_required", 60_000).await;
+    let fetch = server.asked("tasks/result").await;
+    server
+        .notify("notifications/tasks/status", task("completed", 60_000))
+        .await;
+    server
+        .refuse(&fetch, -32602, "Task not completed yet")
+        .await;
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_that_a_notification_confirms_first_is_confirmed() {
+    // FastMCP over HTTP.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 60_000).await;
+    let call = call.await.unwrap();
+    let cancelling = tokio::spawn(async move { (call.cancel().await, call.settle().await) });
+    server.asked("tasks/cancel").await;
+    server
+        .notify("notifications/tasks/status", task("cancelled", 60_000))
+        .await;
+    assert_eq!(cancelling.await.unwrap(), (Ok(()), Ok(Outcome::Cancelled)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_creation_that_is_over_already_is_fetched_at_once() {
     let (client, mut server) = connected().await;
     let call = client.call_tool("slow", None);
@@ -78,6 +113,26 @@ async fn a_hollow_result_of_a_task_that_was_cancelled_elsewhere_is_seen_as_such(
     let look = server.asked("tasks/get").await;
     server.reply(&look, task("cancelled", 100)).await;
     assert_eq!(call.await.unwrap().settle().await, Ok(Outcome::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hollow_result_of_a_task_that_failed_is_an_error_with_its_message() {
+    // A1-1: the Python SDK, when a tool raises.
+    let (client, mut server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let look = server.asked("tasks/get").await;
+    let mut failed = task("failed", 100);
+    failed["statusMessage"] = json!("it crashed");
+    server.reply(&look, failed).await;
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, json!({ "_meta": {} })).await;
+    let settled = call.await.unwrap().settle().await;
+    let Ok(Outcome::Error(_, code, Some(why))) = settled else {
+        panic!("{settled:?}");
+    };
+    assert_eq!((code.0, &*why), (-32603, "it crashed"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-use outlast::back::{Client, ClientOptions, Fault, Target};
+use outlast::back::{Client, Fault, Target};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
 use rustls::pki_types::pem::PemObject;
@@ -80,7 +80,7 @@ async fn connect(url: String, trust: &[u8]) -> Result<Client, Fault> {
         trust: trust.to_vec(),
         ..HttpClientOptions::new(url)
     };
-    Client::connect(Target::http(options), ClientOptions::default()).await
+    Client::connect(Target::http(options), crate::stage::options()).await
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! The stream on which a client listens in general (V1-SSE-7): kept open as long as the link lives, if the server has
 //! one.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use http_body_util::BodyExt;
 use hyper::StatusCode;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::Done;
 use super::endpoint::{Endpoint, message_limit};
@@ -13,12 +14,20 @@ use super::events::Events;
 use super::post::{ContentKind, pause};
 use crate::transport::link::{Incoming, LinkError};
 
-/// Listens until the session ends or the server says that it has nothing to listen to.
-pub(super) async fn listen(endpoint: Arc<Endpoint>, tell: mpsc::Sender<Incoming>) -> Done {
+/// Listens until the session ends or the server says that it has nothing to listen to. `known` is dropped as soon as
+/// the server has answered that we listen, or that we cannot.
+pub(super) async fn listen(
+    endpoint: Arc<Endpoint>,
+    tell: mpsc::Sender<Incoming>,
+    known: oneshot::Sender<Infallible>,
+) -> Done {
     let mut events = Events::new(message_limit());
     let mut failures = 0;
+    let mut known = Some(known);
     loop {
-        match endpoint.get(events.seen()).await {
+        let answer = endpoint.get(events.seen()).await;
+        drop(known.take());
+        match answer {
             Ok(mut answer)
                 if answer.status().is_success()
                     && ContentKind::of(&answer) == ContentKind::Stream =>

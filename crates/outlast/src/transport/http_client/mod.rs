@@ -13,9 +13,10 @@ mod session;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_wire::envelope::Id;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, QUEUE};
@@ -35,6 +36,7 @@ pub fn connect(options: &HttpClientOptions) -> Result<Link, LinkError> {
         work: JoinSet::new(),
         posts: HashMap::new(),
         listens: false,
+        patience: options.listen,
     };
     tokio::spawn(carrier.carry(sent));
     Ok(Link { outgoing, incoming })
@@ -47,6 +49,8 @@ struct Carrier {
     work: JoinSet<Done>,
     posts: HashMap<Id, AbortHandle>,
     listens: bool,
+    /// How long the first request waits for the server to know that we listen.
+    patience: Duration,
 }
 
 /// What is left to do after a piece of work.
@@ -112,8 +116,14 @@ impl Carrier {
                 return Some(error);
             }
             self.listens = true;
-            self.work
-                .spawn(listen::listen(self.endpoint.clone(), self.tell.clone()));
+            let (known, answered) = oneshot::channel();
+            self.work.spawn(listen::listen(
+                self.endpoint.clone(),
+                self.tell.clone(),
+                known,
+            ));
+            // Nothing is asked before the server knows that somebody listens.
+            let _ = tokio::time::timeout(self.patience, answered).await;
             return None;
         }
         let post = self.work.spawn(work);

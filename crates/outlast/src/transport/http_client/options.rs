@@ -20,12 +20,15 @@ pub struct HttpClientOptions {
     pub session: Option<Session>,
     /// How long a connection may take to be made.
     pub connect: Duration,
+    /// How long the first request waits for the server to know that we listen. Some servers lose what they say while
+    /// nobody listens; others answer only when they have something to say.
+    pub listen: Duration,
     /// How long a message that wants no answer may take to be accepted, and a goodbye to be said.
     pub accept: Duration,
 }
 
 impl HttpClientOptions {
-    /// The server at `url`, with patience of 10 and 30 seconds.
+    /// The server at `url`, with patience of 10 seconds, a quarter of a second, and 30 seconds.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -34,6 +37,7 @@ impl HttpClientOptions {
             trust: Vec::new(),
             session: None,
             connect: Duration::from_secs(10),
+            listen: Duration::from_millis(250),
             accept: Duration::from_secs(30),
         }
     }
