@@ -6,6 +6,7 @@ mod coverage;
 mod npm;
 mod part;
 mod peers;
+mod python;
 mod schemas;
 mod servers;
 mod soak;

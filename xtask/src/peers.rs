@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::npm::{self, copy_changed, root};
+use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::servers;
+use crate::{python, servers};
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(arg) = args.first() {
@@ -17,7 +17,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let server = example("samples")?;
     let typescript = typescript()?.join("v1_client.mjs");
     let ext_tasks = npm::installed("ext-tasks")?.join("v2_client.mjs");
-    let (python, script) = (python()?, root().join("peers/python/v1_client.py"));
+    let python = python::interpreter("python")?;
+    let script = root().join("peers/python/v1_client.py");
     let listening = Listening::start(&server)?;
     let targets = [server.as_os_str(), listening.url.as_ref()];
     for target in targets {
@@ -41,18 +42,35 @@ impl Listening {
     /// Starts `server`, an example that prints its URL.
     pub(crate) fn start(server: &Path) -> Result<Self, String> {
         let mut command = Command::new(server);
-        command
-            .args(["--http", "127.0.0.1:0"])
-            .stdout(Stdio::piped());
-        let mut child = command
+        command.args(["--http", "127.0.0.1:0"]);
+        Self::from(command)
+    }
+
+    /// Runs a command that prints its URL.
+    pub(crate) fn from(mut command: Command) -> Result<Self, String> {
+        command.stdout(Stdio::piped());
+        let mut listening = Self::spawn(command, String::new())?;
+        let stdout = listening.child.stdout.take();
+        BufReader::new(stdout.ok_or("the server has no stdout")?)
+            .read_line(&mut listening.url)
+            .map_err(|error| error.to_string())?;
+        listening.url.truncate(listening.url.trim_end().len());
+        match listening.url.is_empty() {
+            true => Err("the server ended before it listened".into()),
+            false => Ok(listening),
+        }
+    }
+
+    /// Runs a command that will listen at `url`. What it says of itself is of no interest.
+    pub(crate) fn at(mut command: Command, url: String) -> Result<Self, String> {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Self::spawn(command, url)
+    }
+
+    fn spawn(mut command: Command, url: String) -> Result<Self, String> {
+        let child = command
             .spawn()
             .map_err(|error| format!("{command:?}: {error}"))?;
-        let mut url = String::new();
-        let stdout = child.stdout.take().ok_or("the server has no stdout")?;
-        BufReader::new(stdout)
-            .read_line(&mut url)
-            .map_err(|error| error.to_string())?;
-        let url = url.trim_end().to_owned();
         Ok(Self { child, url })
     }
 }
@@ -84,32 +102,4 @@ pub(crate) fn example(name: &str) -> Result<PathBuf, String> {
 /// A folder with the TypeScript peer and its packages.
 pub(crate) fn typescript() -> Result<PathBuf, String> {
     npm::installed("typescript")
-}
-
-/// The interpreter of a virtual environment with the packages of the Python peer.
-fn python() -> Result<PathBuf, String> {
-    let folder = root().join("target/peers/python");
-    let fresh = copy_changed(&root().join("peers/python"), &folder)?;
-    let interpreter = folder.join("venv/bin/python");
-    if fresh || !interpreter.exists() {
-        run_command(
-            Command::new("python3")
-                .args(["-m", "venv"])
-                .arg(folder.join("venv")),
-        )?;
-        let install = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "-r",
-        ];
-        run_command(
-            Command::new(&interpreter)
-                .args(install)
-                .arg(folder.join("requirements.txt")),
-        )?;
-    }
-    Ok(interpreter)
 }

@@ -2,12 +2,14 @@
 //!
 //! `cargo run --example drive_everything -- URL` or `… -- COMMAND ARGS`. Part of `cargo xtask peers`.
 
+#[path = "people/agreeable.rs"]
+mod agreeable;
+
 use std::sync::Arc;
 
-use outlast::back::{
-    Client, ClientOptions, Host, HostRequest, ReceiverOptions, Target, accept, roots,
-};
-use outlast::engine::{Accepts, Answer, AskKind, Outcome};
+use agreeable::{Agreeable, SAMPLED};
+use outlast::back::{Client, ClientOptions, ReceiverOptions, Target};
+use outlast::engine::Outcome;
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Raw, Status, tool};
@@ -91,48 +93,3 @@ async fn follow(client: &Client, name: &str, arguments: Value, says: &str) -> Re
         false => Err(format!("{name} does not mention {says}: {text}").into()),
     }
 }
-
-/// A person who agrees to everything.
-struct Agreeable;
-
-#[async_trait::async_trait]
-impl Host for Agreeable {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
-    }
-
-    async fn ask(&self, request: HostRequest) -> Answer {
-        let task = request.task.as_deref().unwrap_or("no task");
-        println!("  asked: {} of {task}", request.kind.word());
-        match request.kind {
-            AskKind::ElicitForm => accept(Some(filled_in(request.params.as_ref()))),
-            AskKind::ElicitUrl => accept(None),
-            AskKind::Roots => roots([("file:///tmp", None)]),
-            AskKind::Sample | AskKind::SampleWithTools => {
-                let text = json!({ "type": "text", "text": SAMPLED });
-                let said = json!({ "role": "assistant", "content": text, "model": "none" });
-                Answer::Result(Raw::encode(&said).expect("a JSON value is JSON"))
-            }
-        }
-    }
-}
-
-/// The first choice, a word, a number or yes for every required member of a form.
-fn filled_in(params: Option<&Raw>) -> Value {
-    let params = params.and_then(|params| params.open::<Value>().ok());
-    let schema = params.unwrap_or_default()["requestedSchema"].take();
-    let required = schema["required"].as_array().cloned().unwrap_or_default();
-    let value = |of: &Value| match of["type"].as_str() {
-        _ if of["enum"].is_array() => of["enum"][0].clone(),
-        _ if of["oneOf"].is_array() => of["oneOf"][0]["const"].clone(),
-        Some("number" | "integer") => json!(1),
-        Some("boolean") => json!(true),
-        _ => json!("word"),
-    };
-    let members = required.iter().filter_map(Value::as_str);
-    let members = members.map(|name| (name.to_owned(), value(&schema["properties"][name])));
-    Value::Object(members.collect())
-}
-
-/// What the model says to everything.
-const SAMPLED: &str = "a sampled answer";

@@ -3,7 +3,7 @@
 //! The suite's own exit code does not count: it hides failures of scenarios that are not scored, and some flags end
 //! with success without running anything. What counts is what it wrote down. Every check that did not succeed must
 //! be in the list of its leg, with a reason; every entry of the list must be such a check; and every scenario that
-//! the revision requires must have run.
+//! the revision requires must have run, but for those that the list leaves out, with a reason as well.
 
 mod known;
 mod results;
@@ -24,18 +24,60 @@ struct Leg {
     name: &'static str,
     /// The revision whose requirements are run.
     revision: &'static str,
-    /// The example that serves the fixtures.
-    server: &'static str,
+    side: Side,
     /// How many checks succeed at least: one that falls silent is missed, and an empty run is none.
     successes: usize,
 }
 
-const LEGS: [Leg; 1] = [Leg {
-    name: "server-2025-11-25",
-    revision: "2025-11-25",
-    server: "conformance",
-    successes: 83,
-}];
+/// Which side of the conversation is ours.
+#[derive(Clone, Copy)]
+enum Side {
+    /// An example serves the fixtures.
+    Server { example: &'static str },
+    /// An example is started for each scenario, the required ones and `also` these.
+    Client {
+        example: &'static str,
+        also: &'static [&'static str],
+    },
+}
+
+const LEGS: [Leg; 2] = [
+    Leg {
+        name: "server-2025-11-25",
+        revision: "2025-11-25",
+        side: Side::Server {
+            example: "conformance",
+        },
+        successes: 83,
+    },
+    Leg {
+        name: "client-2025-11-25",
+        revision: "2025-11-25",
+        side: Side::Client {
+            example: "conformance_client",
+            also: &["json-schema-2020-12-preservation"],
+        },
+        successes: 20,
+    },
+];
+
+impl Side {
+    /// Its section in the suite's list of requirements.
+    fn section(self) -> &'static str {
+        match self {
+            Self::Server { .. } => "server",
+            Self::Client { .. } => "client",
+        }
+    }
+
+    /// What the suite puts before the name of a scenario when it writes down what it saw.
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Server { .. } => "server-",
+            Self::Client { .. } => "",
+        }
+    }
+}
 
 pub(crate) fn run(only: &[String]) -> Result<(), String> {
     if let Some(unknown) = only
@@ -77,31 +119,41 @@ impl Suite {
     }
 
     fn run(&self, leg: &Leg) -> Result<(), String> {
-        let server = peers::example(leg.server)?;
-        let listening = Listening::start(&server)?;
         let out = root().join("target/conformance").join(leg.name);
         if out.exists() {
             std::fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
         }
-        let mut command = Command::new(&self.node);
-        command
-            .arg(self.folder.join("dist/index.js"))
-            .args(["server", "--url", &listening.url])
-            .args(["--requirements", leg.revision, "-o"])
-            .arg(&out);
-        // Judged below, by what it wrote down.
-        if let Err(why) = run_command(&mut command) {
-            println!("{why}");
-        }
-        let results = Results::read(&out)?;
         let known = Known::read(&root().join(format!("peers/conformance/{}.txt", leg.name)))?;
-        let wrong = judge(leg, &self.required(leg)?, &results, &known);
+        let mut required = self.required(leg)?;
+        let stale = known.left_out().filter(|left| !required.contains(*left));
+        let mut wrong: Vec<_> = stale
+            .map(|left| format!("{left} is left out and not required; take it off the list"))
+            .collect();
+        required.retain(|scenario| known.left_out().all(|left| left != scenario));
+        match leg.side {
+            Side::Server { example } => {
+                let listening = Listening::start(&peers::example(example)?)?;
+                let args = ["server", "--url", &listening.url];
+                self.write_down(&args, &["--requirements", leg.revision], &out);
+            }
+            Side::Client { example, also } => {
+                let command = peers::example(example)?.display().to_string();
+                required.extend(also.iter().map(|scenario| (*scenario).to_owned()));
+                for scenario in &required {
+                    let args = ["client", "--command", &command, "--scenario", scenario];
+                    self.write_down(&args, &["--spec-version", leg.revision], &out);
+                }
+            }
+        }
+        let results = Results::read(&out, leg.side.prefix())?;
+        wrong.extend(judge(leg, &required, &results, &known));
         match wrong.is_empty() {
             true => {
                 let (scenarios, checks) = (results.scenarios(), results.successes());
                 println!(
-                    "{scenarios} scenarios, {checks} checks succeeded, {} known not to",
-                    known.len()
+                    "{scenarios} scenarios, {checks} checks succeeded, {} known not to, {} scenarios left out",
+                    known.len(),
+                    known.left_out().count()
                 );
                 Ok(())
             }
@@ -109,16 +161,31 @@ impl Suite {
         }
     }
 
-    /// The server scenarios that the revision requires, by the suite's own list.
+    /// Lets the suite run and write down what it saw. Its own verdict does not count.
+    fn write_down(&self, what: &[&str], scope: &[&str], out: &Path) {
+        let mut command = Command::new(&self.node);
+        command
+            .arg(self.folder.join("dist/index.js"))
+            .args(what)
+            .args(scope)
+            .arg("-o")
+            .arg(out);
+        if let Err(why) = run_command(&mut command) {
+            println!("{why}");
+        }
+    }
+
+    /// The scenarios that the revision requires of our side, by the suite's own list.
     fn required(&self, leg: &Leg) -> Result<BTreeSet<String>, String> {
         let file = self
             .folder
             .join(format!("requirements/{}.yaml", leg.revision));
         let text = std::fs::read_to_string(&file)
             .map_err(|error| format!("{}: {error}", file.display()))?;
-        let required = section(&text, "server");
+        let side = leg.side.section();
+        let required = section(&text, side);
         match required.is_empty() {
-            true => Err(format!("{} requires nothing of a server", file.display())),
+            true => Err(format!("{} requires nothing of a {side}", file.display())),
             false => Ok(required),
         }
     }
@@ -191,7 +258,9 @@ mod tests {
     const LEG: Leg = Leg {
         name: "test",
         revision: "2025-11-25",
-        server: "conformance",
+        side: Side::Server {
+            example: "conformance",
+        },
         successes: 1,
     };
 

@@ -22,13 +22,14 @@ pub(super) struct Failure {
 }
 
 impl Results {
-    pub(super) fn read(folder: &Path) -> Result<Self, String> {
+    /// Reads the folders whose names begin with `prefix`, followed by the scenario and the time.
+    pub(super) fn read(folder: &Path, prefix: &str) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
         let mut checks = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().and_then(|name| name.to_str());
-            let Some(scenario) = name.and_then(scenario) else {
+            let Some(scenario) = name.and_then(|name| scenario(name, prefix)) else {
                 continue;
             };
             let file = path.join("checks.json");
@@ -94,8 +95,8 @@ impl Check {
 }
 
 /// The scenario in the name of a folder such as `server-ping-2026-01-02T03-04-05-678Z`.
-fn scenario(folder: &str) -> Option<&str> {
-    let name = folder.strip_prefix("server-")?;
+fn scenario<'a>(folder: &'a str, prefix: &str) -> Option<&'a str> {
+    let name = folder.strip_prefix(prefix)?;
     let stamp = name.len().checked_sub("-2026-01-02T03-04-05-678Z".len())?;
     name.is_char_boundary(stamp).then(|| &name[..stamp])
 }

@@ -1,0 +1,83 @@
+//! What the official suite wants of a client. It starts this program once for each scenario, with the URL of a server
+//! as the last argument and the name of the scenario in the environment. `cargo xtask conformance` runs the suite.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast::back::{Client, ClientOptions, Host, HostRequest, Target, accept, decline};
+use outlast::engine::{Accepts, Answer, AskKind, Outcome};
+use outlast::transport::http_client::HttpClientOptions;
+use outlast::wire::Raw;
+use serde_json::{Map, Value, json};
+
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let url = std::env::args().next_back().ok_or("which server?")?;
+    let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO")?;
+    let options = ClientOptions {
+        host: Arc::new(Defaults),
+        ..ClientOptions::default()
+    };
+    let client = Client::connect(Target::http(HttpClientOptions::new(url)), options).await?;
+    let tools = client.tools().await?;
+    match scenario.as_str() {
+        "initialize" => {}
+        "tools_call" => call(&client, "add_numbers", json!({ "a": 5, "b": 3 })).await?,
+        // The tool with the schema is the other one.
+        "json-schema-2020-12-preservation" => {
+            let echo = "json_schema_echo";
+            let focal = tools.iter().find(|tool| &*tool.name != echo);
+            let focal: Value = focal.ok_or("no tool has a schema")?.raw.open()?;
+            call(&client, echo, json!({ "schema": focal["inputSchema"] })).await?;
+        }
+        "elicitation-sep1034-client-defaults" | "sse-retry" => {
+            for tool in tools.iter() {
+                call(&client, &tool.name, json!({})).await?;
+            }
+        }
+        other => return Err(format!("scenario {other} is not known here").into()),
+    }
+    client.close().await;
+    Ok(())
+}
+
+async fn call(client: &Client, tool: &str, arguments: Value) -> Result<(), Failure> {
+    let call = client
+        .call_tool(tool, Some(Raw::encode(&arguments)?))
+        .await?;
+    match call.settle().await? {
+        Outcome::Result(_) => Ok(()),
+        other => Err(format!("{tool}: {other:?}").into()),
+    }
+}
+
+/// Answers every form with what it proposes.
+struct Defaults;
+
+#[async_trait]
+impl Host for Defaults {
+    fn accepts(&self) -> Accepts {
+        [AskKind::ElicitForm].into_iter().collect()
+    }
+
+    async fn ask(&self, request: HostRequest) -> Answer {
+        let params = request
+            .params
+            .and_then(|params| params.open::<Value>().ok());
+        let form = params.map(|mut params| params["requestedSchema"]["properties"].take());
+        match form {
+            Some(Value::Object(members)) => accept(Some(Value::Object(proposed(members)))),
+            _ => decline(request.kind),
+        }
+    }
+}
+
+fn proposed(members: Map<String, Value>) -> Map<String, Value> {
+    let default = |(name, mut member): (String, Value)| match member["default"].take() {
+        Value::Null => None,
+        default => Some((name, default)),
+    };
+    members.into_iter().filter_map(default).collect()
+}

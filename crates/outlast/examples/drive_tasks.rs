@@ -1,0 +1,146 @@
+//! Drives the tasks of a server that was made with somebody else's library, and hosts tasks for it. `cargo xtask peers`
+//! runs it with the servers in `peers`.
+//!
+//! `cargo run --example drive_tasks -- PARTS URL` or `… -- PARTS COMMAND ARGS`, where PARTS names what is expected of
+//! the server: `slow,must,fail,crash,ask,sample,host,list,endless`.
+
+#[path = "people/agreeable.rs"]
+mod agreeable;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agreeable::{Agreeable, SAMPLED};
+use outlast::back::{Client, ClientOptions, Execution, Preference, ReceiverOptions, Target};
+use outlast::engine::Outcome;
+use outlast::transport::child::ChildOptions;
+use outlast::transport::http_client::HttpClientOptions;
+use outlast::wire::{Raw, tool};
+
+type Failure = Box<dyn std::error::Error>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (parts, target) = match args.as_slice() {
+        [parts, url] if url.starts_with("http") => {
+            (parts, Target::http(HttpClientOptions::new(url)))
+        }
+        [parts, program, args @ ..] => {
+            let child = ChildOptions::new(program).args(args);
+            (parts, Target::child(child))
+        }
+        _ => return Err("what and which server? give PARTS, then a URL or a command".into()),
+    };
+    let options = ClientOptions {
+        host: Arc::new(Agreeable),
+        receiver_tasks: Some(ReceiverOptions::default()),
+        ..ClientOptions::default()
+    };
+    let client = Client::connect(target, options).await?;
+    let server = client.server().await?;
+    println!("{} {:?}", server.name, server.generation);
+    for part in parts.split(',') {
+        println!("{part}");
+        tokio::time::timeout(PATIENCE, drive(&client, part))
+            .await
+            .map_err(|_| format!("{part} takes too long"))?
+            .map_err(|why| format!("{part}: {why}"))?;
+    }
+    client.close().await;
+    Ok(())
+}
+
+/// Drives one tool of the server to the end that it should have.
+async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
+    match part {
+        "slow" => says(call(client, part, Preference::Require).await?, "done").await,
+        // We did not ask for a task; the tool wants one.
+        "must" => {
+            says(
+                call(client, part, Preference::Allow).await?,
+                "done as a task",
+            )
+            .await
+        }
+        "fail" => match call(client, part, Preference::Require)
+            .await?
+            .settle()
+            .await?
+        {
+            Outcome::ToolError(_, Some(why)) if why.contains("it broke") => Ok(()),
+            other => Err(format!("{other:?} instead of its failure").into()),
+        },
+        "crash" => match call(client, part, Preference::Require)
+            .await?
+            .settle()
+            .await?
+        {
+            Outcome::ToolError(..) | Outcome::Error(..) => Ok(()),
+            other => Err(format!("{other:?} instead of an error").into()),
+        },
+        "ask" => {
+            says(
+                call(client, part, Preference::Require).await?,
+                "accept word",
+            )
+            .await
+        }
+        "sample" => says(call(client, part, Preference::Require).await?, SAMPLED).await,
+        "host" => {
+            let expected = format!("{SAMPLED}, word");
+            says(call(client, part, Preference::Forbid).await?, &expected).await
+        }
+        "endless" => {
+            let call = call(client, part, Preference::Require).await?;
+            call.task().await.ok_or("no task was made")?;
+            call.cancel().await?;
+            match call.settle().await? {
+                Outcome::Cancelled => Ok(()),
+                other => Err(format!("{other:?} instead of a cancellation").into()),
+            }
+        }
+        "list" => match client.list_tasks().await?.len() {
+            0 => Err("no task is listed".into()),
+            some => {
+                println!("  {some} tasks are listed");
+                Ok(())
+            }
+        },
+        other => Err(format!("there is no part {other}").into()),
+    }
+}
+
+async fn call(client: &Client, name: &str, preference: Preference) -> Result<Execution, Failure> {
+    let nothing = Raw::parse("{}".into())?;
+    let call = client.call_tool(name, Some(nothing)).ttl(60_000);
+    Ok(call.task(preference).await?)
+}
+
+/// Checks that a call ends with a result that has this text, and shows what became of it on the way.
+async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
+    let mut updates = call.updates();
+    let showing = tokio::spawn(async move {
+        while let Some(view) = updates.next().await {
+            if let Some(task) = view.task {
+                println!("  {} {}", task.status, task.message.unwrap_or_default());
+            }
+        }
+    });
+    let settled = call.settle().await;
+    showing.abort();
+    match settled? {
+        Outcome::Result(body) => {
+            let text = tool::first_text(body.borrow()).unwrap_or_default();
+            println!("  {text}");
+            match text.contains(expected) {
+                true => Ok(()),
+                false => Err(format!("{expected} is expected").into()),
+            }
+        }
+        other => Err(format!("{other:?} instead of {expected}").into()),
+    }
+}
+
+/// How long one part may take.
+const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,0 +1,51 @@
+//! A host that needs no person: whatever a server asks, it agrees.
+
+use outlast::back::{Host, HostRequest, accept, roots};
+use outlast::engine::{Accepts, Answer, AskKind};
+use outlast::wire::Raw;
+use serde_json::{Value, json};
+
+/// A person who agrees to everything.
+pub(crate) struct Agreeable;
+
+#[async_trait::async_trait]
+impl Host for Agreeable {
+    fn accepts(&self) -> Accepts {
+        Accepts::all()
+    }
+
+    async fn ask(&self, request: HostRequest) -> Answer {
+        let task = request.task.as_deref().unwrap_or("no task");
+        println!("  asked: {} of {task}", request.kind.word());
+        match request.kind {
+            AskKind::ElicitForm => accept(Some(filled_in(request.params.as_ref()))),
+            AskKind::ElicitUrl => accept(None),
+            AskKind::Roots => roots([("file:///tmp", None)]),
+            AskKind::Sample | AskKind::SampleWithTools => {
+                let text = json!({ "type": "text", "text": SAMPLED });
+                let said = json!({ "role": "assistant", "content": text, "model": "none" });
+                Answer::Result(Raw::encode(&said).expect("a JSON value is JSON"))
+            }
+        }
+    }
+}
+
+/// The first choice, a word, a number or yes for every required member of a form.
+fn filled_in(params: Option<&Raw>) -> Value {
+    let params = params.and_then(|params| params.open::<Value>().ok());
+    let schema = params.unwrap_or_default()["requestedSchema"].take();
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let value = |of: &Value| match of["type"].as_str() {
+        _ if of["enum"].is_array() => of["enum"][0].clone(),
+        _ if of["oneOf"].is_array() => of["oneOf"][0]["const"].clone(),
+        Some("number" | "integer") => json!(1),
+        Some("boolean") => json!(true),
+        _ => json!("word"),
+    };
+    let members = required.iter().filter_map(Value::as_str);
+    let members = members.map(|name| (name.to_owned(), value(&schema["properties"][name])));
+    Value::Object(members.collect())
+}
+
+/// What the model says to everything.
+pub(crate) const SAMPLED: &str = "a sampled answer";
