@@ -8,6 +8,7 @@ use outlast::engine::{Accepts, Answer};
 use outlast::transport::http_client::Session;
 
 use crate::exit::Failure;
+use crate::person::Person;
 use crate::sessions;
 use crate::target::Named;
 
@@ -17,14 +18,11 @@ pub(crate) struct Connected {
     session: Option<(String, Session)>,
 }
 
-/// Connects; the server's questions go to `host`, if there is one.
-pub(crate) async fn connect(
-    server: Named,
-    host: Option<Arc<dyn Host>>,
-) -> Result<Connected, Failure> {
+/// Connects; the server's questions go to `person`.
+pub(crate) async fn connect(server: Named, person: &Person) -> Result<Connected, Failure> {
     let session = server.session.as_ref();
     let comes_back = session.is_some_and(|(_, session)| session.is_kept());
-    let host = match (host, comes_back) {
+    let host = match (person.host(), comes_back) {
         (Some(host), _) => host,
         (None, true) => Arc::new(Later),
         (None, false) => Arc::new(NoHost),
@@ -33,6 +31,7 @@ pub(crate) async fn connect(
         server: Some(server.name.as_str().into()),
         era: server.era,
         host,
+        receiver_tasks: person.receiver(),
         ..ClientOptions::default()
     };
     let client = Client::connect(server.target, options).await?;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::args::Doctor;
 use crate::connect::connect;
 use crate::exit::Failure;
+use crate::person::Person;
 use crate::target;
 
 /// What was found out.
@@ -27,7 +28,7 @@ pub(crate) async fn run(doctor: Doctor) -> Result<(), Failure> {
     let server = target::resolve(&doctor.reach, doctor.target.as_deref())?;
     let target = server.target.clone();
     let began = Instant::now();
-    let connected = connect(server, None).await?;
+    let connected = connect(server, &Person::Away).await?;
     let connected_ms = began.elapsed().as_millis();
     let found = examine(&connected.client, target, connected_ms).await;
     connected.close().await;

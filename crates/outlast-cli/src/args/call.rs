@@ -70,6 +70,9 @@ pub(crate) struct Answering {
     /// Tell the server that nobody is there to answer questions.
     #[arg(long)]
     pub(crate) no_input: bool,
+    /// How long a question lives that the server makes a task of, in milliseconds, where it does not say.
+    #[arg(long, value_name = "MS", default_value_t = 60_000)]
+    pub(crate) question_ttl: u64,
 }
 
 #[derive(Debug, Parser)]

@@ -43,15 +43,17 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
             () = person.attend(&lines, |asking| status.borrow_mut().give_way(asking)) => false,
             _ = tokio::signal::ctrl_c() => true,
         };
-        status.borrow_mut().give_way(true);
         if !interrupted {
-            return End::Settled(execution.settle().await);
+            let settled = execution.settle().await;
+            status.borrow_mut().finish(&execution.view());
+            return End::Settled(settled);
         }
+        status.borrow_mut().give_way(true);
         let task = execution.view().task.map(|task| task.id);
         let wish = match (&task, interrupt, person) {
             // Nobody could ever fetch the result of a plain call.
             (None, ..) => Wish::Cancel,
-            (Some(_), Interrupt::Ask, Person::There(_)) => asked(&lines).await,
+            (Some(_), Interrupt::Ask, Person::There(..)) => asked(&lines).await,
             (Some(_), ..) => Wish::Leave,
         };
         match (wish, task) {

@@ -28,7 +28,7 @@ pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
     let (tool, words) = (words.remove(0), words);
     let person = Person::find(call.answering);
     let target = server.name.clone();
-    let connected = connect(server, person.host()).await?;
+    let connected = connect(server, &person).await?;
     let done = make(&connected, &call, &target, &tool, &words, &person).await;
     connected.close().await;
     done

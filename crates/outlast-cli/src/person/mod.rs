@@ -2,12 +2,13 @@
 
 mod form;
 mod lines;
+mod page;
 mod sampling;
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use outlast::back::{Host, Inbox, InboxEvent, Item, ItemId};
+use outlast::back::{Host, Inbox, InboxEvent, Item, ItemId, ReceiverOptions, ReceiverTtl};
 use outlast::engine::{Accepts, AskKind};
 use outlast::wire::Raw;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ pub(crate) use lines::Lines;
 
 /// Who answers: a person with their inbox, or nobody.
 pub(crate) enum Person {
-    There(Inbox),
+    There(Inbox, ReceiverOptions),
     Away,
 }
 
@@ -34,7 +35,13 @@ impl Person {
     /// A person is there if the input is a terminal, or if we are told so.
     pub(crate) fn find(answering: Answering) -> Self {
         match answering.interactive || (!answering.no_input && std::io::stdin().is_terminal()) {
-            true => Self::There(Inbox::new(Accepts::all())),
+            true => {
+                let receiver = ReceiverOptions {
+                    ttl: ReceiverTtl::Fixed(answering.question_ttl),
+                    ..ReceiverOptions::default()
+                };
+                Self::There(Inbox::new(Accepts::all()), receiver)
+            }
             false => Self::Away,
         }
     }
@@ -42,14 +49,22 @@ impl Person {
     /// Whom servers ask.
     pub(crate) fn host(&self) -> Option<Arc<dyn Host>> {
         match self {
-            Self::There(inbox) => Some(Arc::new(inbox.clone())),
+            Self::There(inbox, _) => Some(Arc::new(inbox.clone())),
+            Self::Away => None,
+        }
+    }
+
+    /// How servers may make tasks of their questions, if anybody answers them.
+    pub(crate) fn receiver(&self) -> Option<ReceiverOptions> {
+        match self {
+            Self::There(_, receiver) => Some(receiver.clone()),
             Self::Away => None,
         }
     }
 
     /// Asks the person whatever comes, for ever. `before` clears the place where it is asked.
     pub(crate) async fn attend(&self, lines: &Lines, before: impl Fn(bool)) {
-        let Self::There(inbox) = self else {
+        let Self::There(inbox, _) = self else {
             return std::future::pending().await;
         };
         loop {
@@ -106,7 +121,9 @@ async fn ask(item: &Item, lines: &Lines) -> Reply {
                 "\n{} wants you to open a page{about}: {said}",
                 request.server
             );
-            eprintln!("  {}", params["url"].as_str().unwrap_or_default());
+            for line in page::about(params["url"].as_str().unwrap_or_default()) {
+                eprintln!("  {line}");
+            }
             match lines
                 .choose(
                     "Did you open it? [y]es, [d]ecline, [c]ancel",

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, Execution, Inbox, Item, Reference};
+use outlast::back::{Client, Execution, Inbox, Item, ReceiverOptions, Reference};
 use outlast::engine::Accepts;
 use outlast::wire::{Raw, Status};
 
 use super::found;
 use crate::connect::connect;
 use crate::exit::Failure;
-use crate::person::{self, Lines};
+use crate::person::{self, Lines, Person};
 use crate::target::Named;
 
 /// What is answered.
@@ -24,7 +24,8 @@ pub(crate) enum Given {
 pub(crate) async fn answer(server: Named, id: &str, given: &Given) -> Result<(), Failure> {
     let endpoint = server.target.endpoint();
     let inbox = Inbox::new(Accepts::all());
-    let connected = connect(server, Some(std::sync::Arc::new(inbox.clone()))).await?;
+    let person = Person::There(inbox.clone(), ReceiverOptions::default());
+    let connected = connect(server, &person).await?;
     let done = answer_all(&connected.client, endpoint, id, given, &inbox).await;
     connected.close().await;
     done

@@ -96,7 +96,7 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
 /// Goes on with a task that somebody began.
 async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Result<(), Failure> {
     let (endpoint, target) = (server.target.endpoint(), server.name.clone());
-    let connected = connect(server, person.host()).await?;
+    let connected = connect(server, person).await?;
     let client = &connected.client;
     let done = async {
         found(id, client.get_task(id).await)?;
@@ -125,7 +125,7 @@ async fn with(
     server: Named,
     work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let connected = connect(server, None).await?;
+    let connected = connect(server, &Person::Away).await?;
     let done = work(&connected.client).await;
     connected.close().await;
     done

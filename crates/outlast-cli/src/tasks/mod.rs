@@ -81,7 +81,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
         ),
         (None, true) => Given::Decline,
         (None, false) => match Person::find(answer.answering) {
-            Person::There(_) => Given::Ask,
+            Person::There(..) => Given::Ask,
             Person::Away => {
                 return Err(Failure::Usage(
                     "nobody is there to answer\n  next: use --with JSON, --decline, or --interactive".into(),

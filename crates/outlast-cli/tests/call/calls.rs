@@ -1,119 +1,6 @@
 //! `outlast call`, `outlast tasks … TARGET` and `outlast doctor` against a server that runs in another process.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-
-use serde_json::Value;
-use tempfile::TempDir;
-
-/// The demo as a server, with a home of its own for those who call it.
-struct Server {
-    child: Child,
-    url: String,
-    home: TempDir,
-}
-
-/// What a command said.
-struct Said {
-    out: String,
-    err: String,
-    code: Option<i32>,
-}
-
-impl Server {
-    fn start() -> Self {
-        let home = TempDir::new().expect("a folder");
-        let mut child = outlast(home.path())
-            .args([
-                "demo",
-                "--http",
-                "127.0.0.1:0",
-                "--store",
-                "memory:",
-                "--step-ms",
-                "20",
-            ])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the demo starts");
-        let mut url = String::new();
-        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
-        said.read_line(&mut url).expect("the URL is printed");
-        Self {
-            child,
-            url: url.trim_end().to_owned(),
-            home,
-        }
-    }
-
-    /// Runs `outlast` with `words`; `{}` among them is our URL.
-    fn run(&self, words: &[&str]) -> Said {
-        self.run_with(words, None)
-    }
-
-    /// The same with a person who types `typed`.
-    fn run_with(&self, words: &[&str], typed: Option<&str>) -> Said {
-        let words = words.iter().map(|word| {
-            if *word == "{}" {
-                self.url.as_str()
-            } else {
-                word
-            }
-        });
-        let mut command = outlast(self.home.path());
-        command
-            .args(words)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let stdin = if typed.is_some() {
-            Stdio::piped()
-        } else {
-            Stdio::null()
-        };
-        let mut child = command.stdin(stdin).spawn().expect("it starts");
-        if let (Some(typed), Some(mut stdin)) = (typed, child.stdin.take()) {
-            stdin.write_all(typed.as_bytes()).expect("it reads");
-        }
-        child.wait_with_output().expect("it ends").into()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Gone already is as good as ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl From<Output> for Said {
-    fn from(output: Output) -> Self {
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        Self {
-            out: text(output.stdout),
-            err: text(output.stderr),
-            code: output.status.code(),
-        }
-    }
-}
-
-impl Said {
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out)
-            .unwrap_or_else(|_| panic!("no JSON: {} {}", self.out, self.err))
-    }
-}
-
-fn outlast(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-    command
-        .env("XDG_DATA_HOME", home)
-        .env_remove("OUTLAST_TOKEN")
-        .current_dir(home);
-    command
-}
+use crate::stage::Server;
 
 #[test]
 fn a_tool_is_called_as_a_task_and_its_result_printed() {
@@ -134,7 +21,7 @@ fn a_tool_is_called_as_a_task_and_its_result_printed() {
             "{how}: {}",
             said.err
         );
-        assert!(said.err.contains("working: task"), "{how}: {}", said.err);
+        assert!(said.err.contains("Working: task"), "{how}: {}", said.err);
         let progress = format!("/{from}");
         assert!(said.err.contains(&progress), "{how}: {}", said.err);
     }
@@ -300,6 +187,61 @@ fn a_person_answers_by_form_and_in_place_of_a_model() {
         "{}",
         said.out
     );
+}
+
+#[test]
+fn a_person_sees_what_a_model_is_asked_and_answers_or_refuses() {
+    // V1-SAMP-3, S0-73, S0-75.
+    let server = Server::start();
+    let call = [
+        "call",
+        "--interactive",
+        "{}",
+        "confirm_and_sample",
+        "topic=tides",
+    ];
+    for task in ["--task", "--no-task"] {
+        let mut words = call.to_vec();
+        words.insert(1, task);
+        let said = server.run_with(&words, Some("y\nyes\ny\nThey come and go.\n"));
+        assert_eq!(said.out, "They come and go.\n", "{}", said.err);
+        assert!(
+            said.err.contains("wants an answer of a model"),
+            "{}",
+            said.err
+        );
+        assert!(said.err.contains("system: Write one line"), "{}", said.err);
+        assert!(said.err.contains("user: tides"), "{}", said.err);
+        assert!(said.err.contains(&server.url), "{}", said.err);
+    }
+    // A server of 2025-11-25 is told of the refusal. One of 2026-07-28 cannot be; its task is cancelled.
+    for (how, code, out) in [("v1", 7, "User declined sampling request"), ("v2", 8, "")] {
+        let mut words = call.to_vec();
+        words.splice(1..1, ["--as", how]);
+        let said = server.run_with(&words, Some("y\nyes\nd\n"));
+        assert_eq!(said.code, Some(code), "{how}: {}", said.err);
+        assert!(said.out.contains(out), "{how}: {}", said.out);
+    }
+}
+
+#[test]
+fn a_server_may_make_tasks_of_its_questions_where_a_person_is_there() {
+    // S1-61, S1-62: the pipe's other end says what we declared.
+    let server = Server::start();
+    for (options, declared) in [
+        (
+            &["--interactive"][..],
+            r#""requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}"#,
+        ),
+        (&["--no-input"], r#""capabilities":{}"#),
+    ] {
+        let mut words = vec!["call", "--verbose", "--as", "v1"];
+        words.extend(options);
+        words.extend(["anything", "--", "sh", "-c", "head -n 1 >&2"]);
+        let said = server.run(&words);
+        assert_eq!(said.code, Some(6), "{}", said.err);
+        assert!(said.err.contains(declared), "{}", said.err);
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use client::Client;
-use outlast::back::{self, ClientOptions, Target};
+use outlast::back::{self, ClientOptions, Era, Target};
 use outlast::engine::{Engine, MemoryStore};
 use outlast::front::{About, Front, RUNNER};
 use outlast::{TaskSupport, Tool, Tools, text};
@@ -137,6 +137,7 @@ async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
     };
     let options = ClientOptions {
         server: Some("there".into()),
+        era: Era::Legacy,
         ..ClientOptions::default()
     };
     let target = Target::front(Front::new(engine, tools, about));

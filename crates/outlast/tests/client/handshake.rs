@@ -226,10 +226,10 @@ async fn strange_bytes_from_the_server_harm_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn closing_ends_the_conversation_for_everybody() {
-    let (client, server) = connected_with(crate::stage::options(), json!({})).await;
+    let (client, mut server) = connected_with(crate::stage::options(), json!({})).await;
     let call = client.call_tool("slow", None).await.unwrap();
-    drop(server);
     client.close().await;
+    server.gone().await;
     assert!(matches!(client.ping().await, Err(Fault::Link(_))));
     assert!(!matches!(call.settle().await, Ok(Outcome::Result(_))));
 }

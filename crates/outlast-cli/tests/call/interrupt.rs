@@ -1,0 +1,107 @@
+//! Ctrl-C while a call is followed: asks once whether to cancel or to leave, and what was left is found again.
+
+use crate::stage::{Running, Server};
+
+/// A task that has begun, at a server where it takes `steps` steps.
+fn following(server: &Server, options: &[&str], steps: &str) -> Running {
+    let mut words = vec!["call"];
+    words.extend(options);
+    words.extend(["{}", "countdown", steps]);
+    let mut running = server.begin(&words);
+    running.until("Working: task");
+    running
+}
+
+#[test]
+fn the_first_asks_and_the_task_is_cancelled() {
+    let server = Server::start();
+    let mut call = following(&server, &["--interactive"], "from=1000");
+    call.interrupt();
+    call.until("[c]ancel the task, [d]etach and let it go on, or [s]tay?");
+    call.type_line("c");
+    let said = call.end();
+    assert_eq!(said.code, Some(8), "{}", said.err);
+}
+
+#[test]
+fn the_first_asks_and_the_call_goes_on() {
+    let server = Server::start();
+    let mut call = following(&server, &["--interactive"], "from=50");
+    call.interrupt();
+    call.until("or [s]tay?");
+    call.type_line("s");
+    let said = call.end();
+    assert_eq!(
+        (said.out.as_str(), said.code),
+        ("lift-off\n", Some(0)),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn a_task_that_was_left_is_watched_to_its_end() {
+    let server = Server::start();
+    let mut call = following(&server, &["--interactive"], "from=100");
+    call.interrupt();
+    call.until("or [s]tay?");
+    call.type_line("d");
+    let left = call.end();
+    assert_eq!(left.code, Some(0), "{}", left.err);
+    assert!(
+        left.err.contains("The task goes on at the server"),
+        "{}",
+        left.err
+    );
+    let watched = server.run(&["tasks", "watch", "{}", left.out.trim()]);
+    assert_eq!(
+        (watched.out.as_str(), watched.code),
+        ("lift-off\n", Some(0)),
+        "{}",
+        watched.err
+    );
+}
+
+#[test]
+fn the_second_leaves_without_an_answer() {
+    let server = Server::start();
+    let mut call = following(&server, &["--interactive"], "from=1000");
+    call.interrupt();
+    call.until("or [s]tay?");
+    call.interrupt();
+    let left = call.end();
+    assert_eq!(left.code, Some(0), "{}", left.err);
+    let got = server.run(&["tasks", "get", "--json", "{}", left.out.trim()]);
+    assert_eq!(got.json()["status"], "working", "{}", got.err);
+}
+
+#[test]
+fn where_nobody_can_be_asked_a_task_is_left_and_a_plain_call_cancelled() {
+    let server = Server::start();
+    let call = following(&server, &[], "from=1000");
+    call.interrupt();
+    let left = call.end();
+    assert_eq!(left.code, Some(0), "{}", left.err);
+    let got = server.run(&["tasks", "get", "--json", "{}", left.out.trim()]);
+    assert_eq!(got.json()["status"], "working", "{}", got.err);
+
+    let mut call = server.begin(&["call", "--no-task", "{}", "countdown", "from=1000"]);
+    call.until("] 1/1000");
+    call.interrupt();
+    let said = call.end();
+    assert_eq!(said.code, Some(8), "{}", said.err);
+}
+
+#[test]
+fn a_task_that_is_only_watched_is_left() {
+    let server = Server::start();
+    let left = server.run(&["call", "--detach", "{}", "countdown", "from=1000"]);
+    let task = left.out.trim();
+    let mut watch = server.begin(&["tasks", "watch", "{}", task]);
+    watch.until("Working: task");
+    watch.interrupt();
+    let said = watch.end();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let got = server.run(&["tasks", "get", "--json", "{}", task]);
+    assert_eq!(got.json()["status"], "working", "{}", got.err);
+}

@@ -1,0 +1,5 @@
+//! Commands against a server that runs in another process.
+
+mod calls;
+mod interrupt;
+mod stage;

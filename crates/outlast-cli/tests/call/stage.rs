@@ -1,0 +1,210 @@
+//! A server in a process of its own, and commands that are run against it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The demo as a server, with a home of its own for those who call it.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) url: String,
+    pub(crate) home: TempDir,
+}
+
+/// What a command said.
+pub(crate) struct Said {
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) code: Option<i32>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        let home = TempDir::new().expect("a folder");
+        let mut child = outlast(home.path())
+            .args([
+                "demo",
+                "--http",
+                "127.0.0.1:0",
+                "--store",
+                "memory:",
+                "--step-ms",
+                "20",
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the demo starts");
+        let mut url = String::new();
+        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+        said.read_line(&mut url).expect("the URL is printed");
+        Self {
+            child,
+            url: url.trim_end().to_owned(),
+            home,
+        }
+    }
+
+    /// Runs `outlast` with `words`; `{}` among them is our URL.
+    pub(crate) fn run(&self, words: &[&str]) -> Said {
+        self.run_with(words, None)
+    }
+
+    /// The same with a person who types `typed`.
+    pub(crate) fn run_with(&self, words: &[&str], typed: Option<&str>) -> Said {
+        let stdin = match typed {
+            Some(_) => Stdio::piped(),
+            None => Stdio::null(),
+        };
+        let mut child = self.spawn(words, stdin);
+        if let (Some(typed), Some(mut stdin)) = (typed, child.stdin.take()) {
+            stdin.write_all(typed.as_bytes()).expect("it reads");
+        }
+        child.wait_with_output().expect("it ends").into()
+    }
+
+    /// Begins to run `outlast` with `words`, and lets the test see what it says and type meanwhile.
+    pub(crate) fn begin(&self, words: &[&str]) -> Running {
+        Running::new(self.spawn(words, Stdio::piped()))
+    }
+
+    fn spawn(&self, words: &[&str], stdin: Stdio) -> Child {
+        let words = words.iter().map(|word| match *word {
+            "{}" => self.url.as_str(),
+            word => word,
+        });
+        outlast(self.home.path())
+            .args(words)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts")
+    }
+}
+
+/// A command that runs.
+pub(crate) struct Running {
+    child: Child,
+    /// Lines of its standard error.
+    lines: Receiver<String>,
+    err: String,
+}
+
+impl Running {
+    fn new(mut child: Child) -> Self {
+        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let (tell, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                // The test is over.
+                let Ok(()) = tell.send(line) else { return };
+            }
+        });
+        Self {
+            child,
+            lines,
+            err: String::new(),
+        }
+    }
+
+    /// Waits until it has said `text` on its standard error.
+    pub(crate) fn until(&mut self, text: &str) {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|why| panic!("{text}: {why}: {}", self.err));
+            self.hear(&line);
+            if line.contains(text) {
+                return;
+            }
+        }
+    }
+
+    /// Presses Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::INT).expect("it runs");
+    }
+
+    pub(crate) fn type_line(&mut self, line: &str) {
+        let stdin = self.child.stdin.as_mut().expect("a pipe");
+        writeln!(stdin, "{line}").expect("it reads");
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Said {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => self.hear(&line),
+                // Its standard error is closed: it ends.
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {}", self.err),
+            }
+        }
+        let mut out = String::new();
+        let mut stdout = self.child.stdout.take().expect("a pipe");
+        stdout.read_to_string(&mut out).expect("text");
+        Said {
+            out,
+            err: std::mem::take(&mut self.err),
+            code: self.child.wait().expect("it ends").code(),
+        }
+    }
+
+    fn hear(&mut self, line: &str) {
+        self.err.push_str(line);
+        self.err.push('\n');
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Gone already is as good as ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Gone already is as good as ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl From<Output> for Said {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Self {
+            out: text(output.stdout),
+            err: text(output.stderr),
+            code: output.status.code(),
+        }
+    }
+}
+
+impl Said {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|_| panic!("no JSON: {} {}", self.out, self.err))
+    }
+}
+
+fn outlast(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    command
+        .env("XDG_DATA_HOME", home)
+        .env_remove("OUTLAST_TOKEN")
+        .current_dir(home);
+    command
+}
