@@ -182,10 +182,10 @@ impl Observed {
                     None
                 }
             };
+            self.show(driver);
             if let Some(ended) = ended {
                 return ended;
             }
-            self.show(driver);
         }
     }
 

@@ -10,6 +10,7 @@ mod front;
 mod handshake;
 mod host;
 mod http;
+mod modern;
 mod probe;
 mod quirks;
 mod receiver;

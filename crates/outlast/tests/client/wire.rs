@@ -61,6 +61,14 @@ impl Wire {
         }
     }
 
+    /// The next request, whichever it is.
+    pub(crate) async fn any(&mut self) -> Request {
+        match self.early.pop_front() {
+            Some(request) => request,
+            None => self.arrived.recv().await.unwrap(),
+        }
+    }
+
     /// Plays the handshake; the session is called `s1` if that is wanted. Returns the request for the listening stream.
     pub(crate) async fn welcome(&mut self, session: Option<&str>) -> (Request, Vec<String>) {
         let hello = self.next("POST", "initialize").await;
@@ -137,6 +145,12 @@ pub(crate) struct Stream(OwnedWriteHalf);
 impl Stream {
     pub(crate) async fn send(&mut self, events: &str) {
         self.0.write_all(events.as_bytes()).await.unwrap();
+    }
+
+    /// The same; whether the other end still takes it, as far as that can be seen.
+    pub(crate) async fn try_send(&mut self, events: &str) -> bool {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        self.0.write_all(events.as_bytes()).await.is_ok()
     }
 }
 

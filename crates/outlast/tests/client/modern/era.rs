@@ -1,0 +1,302 @@
+//! Which era a server is of (V2-ERA).
+
+use std::time::Duration;
+
+use outlast::back::{Client, ClientOptions, Era, Fault, Generation, Target};
+use outlast::transport::child::ChildOptions;
+use outlast::transport::http_client::HttpClientOptions;
+use outlast::transport::link::LinkError;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{CAPABILITIES, EXTENSION, INFO, VERSION, capabilities, connected, discovered};
+use crate::stage::{self, target};
+use crate::wire::Wire;
+
+fn auto() -> ClientOptions {
+    ClientOptions::default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_the_question_is_modern_and_is_not_greeted() {
+    // V2-ERA-1, V2-ERA-2, V2-META-1, V2-META-2, V2-CAP-2, BD-21.
+    let (client, mut server) = connected(auto()).await;
+    let asked = &server.log[0].1;
+    assert_eq!(asked["method"], "server/discover");
+    let said = &asked["params"]["_meta"];
+    assert_eq!(said[VERSION], "2026-07-28");
+    assert_eq!(said[CAPABILITIES], json!({}));
+    assert_eq!(said[INFO]["name"], "outlast");
+    server.silence(Duration::from_secs(60)).await;
+    let met = client.server().await.unwrap();
+    assert_eq!((&*met.name, &*met.version), ("scripted", "2026-07-28"));
+    assert_eq!(met.generation, Generation::V2);
+    assert_eq!(met.instructions.as_deref(), Some("Be kind."));
+    assert!(met.is_modern());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_else_a_server_says_makes_it_a_legacy_one() {
+    // V2-ERA-2, V2-ERA-3, A3-3.
+    for code in [-32601, -32602, -32600, -32700, -32603, -32000, -1] {
+        let (target, mut servers) = target();
+        let connecting = tokio::spawn(Client::connect(target, auto()));
+        let mut server = servers.next().await;
+        let asked = server.asked("server/discover").await;
+        server.refuse(&asked, code, "what?").await;
+        server.welcome("2025-11-25", stage::capabilities()).await;
+        let client = connecting.await.unwrap().unwrap();
+        let met = client.server().await.unwrap();
+        assert!(!met.is_modern());
+        assert!(matches!(met.generation, Generation::V1(_)), "{code}");
+    }
+    // One that answers anything with something.
+    let (target, mut servers) = target();
+    let connecting = tokio::spawn(Client::connect(target, auto()));
+    let mut server = servers.next().await;
+    let asked = server.asked("server/discover").await;
+    server.reply(&asked, json!({})).await;
+    server.welcome("2025-11-25", json!({})).await;
+    connecting.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_greeted_after_a_while() {
+    // V2-ERA-2, A3-1.
+    let (target, mut servers) = target();
+    let began = Instant::now();
+    let connecting = tokio::spawn(Client::connect(target, auto()));
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", stage::capabilities()).await;
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_secs(2) && waited <= Duration::from_secs(5));
+    let client = connecting.await.unwrap().unwrap();
+    assert!(!client.server().await.unwrap().is_modern());
+    // What it says late changes nothing.
+    let asked = server.asked("server/discover").await;
+    server.reply(&asked, discovered(json!({}))).await;
+    use crate::stage::Settles;
+    client.ping_answered_by(&mut server).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_long_to_start_is_heard_out() {
+    let (target, mut servers) = target();
+    let connecting = tokio::spawn(Client::connect(target, auto()));
+    let mut server = servers.next().await;
+    let hello = server.asked("initialize").await;
+    let asked = server.asked("server/discover").await;
+    server.reply(&asked, discovered(capabilities())).await;
+    server.refuse(&hello, -32601, "no such method").await;
+    let client = connecting.await.unwrap().unwrap();
+    assert!(client.server().await.unwrap().is_modern());
+    assert!(!server.heard("notifications/initialized"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_given_up_in_the_end() {
+    let (target, mut servers) = target();
+    let connecting = tokio::spawn(Client::connect(target, auto()));
+    let _server = servers.next().await;
+    let failed = connecting.await.unwrap().err();
+    assert!(matches!(failed, Some(Fault::TimedOut(_))), "{failed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_version_is_agreed_upon_or_it_is_told_clearly() {
+    // V2-ERA-2, V2-VER-2, A3-2.
+    for in_error in [true, false] {
+        for (versions, common) in [
+            (json!(["2025-06-18", "2024-11-05"]), Some("2025-06-18")),
+            (json!(["2099-01-01"]), None),
+        ] {
+            let (target, mut servers) = target();
+            let connecting = tokio::spawn(Client::connect(target, auto()));
+            let mut server = servers.next().await;
+            let asked = server.asked("server/discover").await;
+            let id = &asked["id"];
+            let answer = match in_error {
+                true => {
+                    let data = json!({ "supported": versions, "requested": "2026-07-28" });
+                    let error = json!({ "code": -32022, "message": "no", "data": data });
+                    json!({ "jsonrpc": "2.0", "id": id, "error": error })
+                }
+                false => {
+                    let mut result = discovered(json!({}));
+                    result["supportedVersions"] = versions;
+                    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+                }
+            };
+            server.write(answer).await;
+            match common {
+                Some(version) => {
+                    let hello = server.welcome(version, json!({})).await;
+                    assert_eq!(hello["params"]["protocolVersion"], version);
+                    connecting.await.unwrap().unwrap();
+                }
+                None => {
+                    let failed = connecting.await.unwrap().err().unwrap();
+                    assert!(matches!(failed, Fault::Unsupported(_)), "{failed:?}");
+                    assert!(failed.to_string().contains("2099-01-01"), "{failed}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_era_decides_how_a_server_does_tasks() {
+    // V2-ERA-12, V2-EXT-2.
+    let v1 = stage::capabilities();
+    let mut both = capabilities();
+    both["tasks"] = v1["tasks"].clone();
+    for (declared, expected) in [
+        (capabilities(), Generation::V2),
+        (both.clone(), Generation::V2),
+        (v1, Generation::None),
+        (
+            json!({ "extensions": { EXTENSION: true } }),
+            Generation::None,
+        ),
+        (json!({}), Generation::None),
+    ] {
+        let (client, _server) = super::connected_with(auto(), declared.clone()).await;
+        let met = client.server().await.unwrap();
+        assert_eq!(met.generation, expected, "{declared}");
+    }
+    // A2-9: the extension says nothing in the legacy era.
+    for (version, tasks) in [("2025-11-25", true), ("2025-06-18", false)] {
+        let (target, mut servers) = target();
+        let connecting = tokio::spawn(Client::connect(target, stage::options()));
+        let mut server = servers.next().await;
+        server.welcome(version, both.clone()).await;
+        let client = connecting.await.unwrap().unwrap();
+        let met = client.server().await.unwrap();
+        assert_eq!(matches!(met.generation, Generation::V1(_)), tasks);
+        assert!(tasks || met.generation == Generation::None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_era_is_remembered_and_found_out_again_when_it_proves_wrong() {
+    // V2-ERA-7.
+    let (target, mut servers) = target();
+    let connecting = tokio::spawn(Client::connect(target.clone(), auto()));
+    let mut server = servers.next().await;
+    let asked = server.asked("server/discover").await;
+    server.refuse(&asked, -32601, "what?").await;
+    server.welcome("2025-11-25", json!({})).await;
+    connecting.await.unwrap().unwrap();
+    let connecting = tokio::spawn(Client::connect(target.clone(), auto()));
+    let mut server = servers.next().await;
+    let first = server.next_request().await;
+    assert_eq!(first["method"], "initialize");
+    // The server has been replaced.
+    server.refuse(&first, -32601, "what?").await;
+    let asked = server.asked("server/discover").await;
+    server.reply(&asked, discovered(capabilities())).await;
+    let client = connecting.await.unwrap().unwrap();
+    assert!(client.server().await.unwrap().is_modern());
+    let _connecting = tokio::spawn(Client::connect(target, auto()));
+    let first = servers.next().await.next_request().await;
+    assert_eq!(first["method"], "server/discover");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_of_one_era_speaks_no_other() {
+    // V2-ERA-4, V2-ERA-11.
+    for lenient in [true, false] {
+        let (target, mut servers) = target();
+        let options = ClientOptions {
+            era: Era::Modern,
+            ..auto()
+        };
+        let connecting = tokio::spawn(Client::connect(target, options));
+        let mut server = servers.next().await;
+        let asked = server.next_request().await;
+        assert_eq!(asked["method"], "server/discover");
+        match lenient {
+            true => server.reply(&asked, json!({})).await,
+            false => server.refuse(&asked, -32601, "what?").await,
+        }
+        let failed = connecting.await.unwrap().err().unwrap();
+        assert!(matches!(failed, Fault::Unsupported(_)), "{failed:?}");
+        assert!(failed.to_string().contains("2026-07-28"), "{failed}");
+        server.gone().await;
+        assert_eq!(server.log.len(), 1);
+    }
+    let (target, mut servers) = target();
+    let _connecting = tokio::spawn(Client::connect(target, stage::options()));
+    let first = servers.next().await.next_request().await;
+    assert_eq!(first["method"], "initialize");
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_when_it_is_asked_is_started_again_and_greeted() {
+    let script = r#"
+        read -r line
+        case "$line" in *'"initialize"'*) ;; *) exit 1 ;; esac
+        echo '{"jsonrpc":"2.0","id":'$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}'
+        cat > /dev/null
+    "#;
+    let target = Target::child(ChildOptions::new("sh").args(["-c", script]));
+    let connecting = Client::connect(target, auto());
+    let client = tokio::time::timeout(Duration::from_secs(30), connecting);
+    let client = client.await.unwrap().unwrap();
+    assert!(!client.server().await.unwrap().is_modern());
+    client.close().await;
+}
+
+#[tokio::test]
+async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
+    // V2-ERA-5, V2-ERA-6, A3-4.
+    let plain = |status: u16| format!("HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n");
+    let body = |status: u16, body: &str| {
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+    };
+    let other = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}"#;
+    for answer in [
+        plain(400),
+        plain(404),
+        plain(405),
+        plain(406),
+        plain(415),
+        body(400, other),
+        body(400, "{}"),
+        body(200, "[]"),
+    ] {
+        let mut wire = Wire::listen().await;
+        let target = Target::http(HttpClientOptions::new(&wire.url));
+        let connecting = tokio::spawn(Client::connect(target, auto()));
+        let asked = wire.next("POST", "server/discover").await;
+        asked.raw(&answer).await;
+        let (_listening, _) = wire.welcome(None).await;
+        let client = connecting.await.unwrap().unwrap();
+        assert!(!client.server().await.unwrap().is_modern(), "{answer}");
+    }
+    for status in [401, 403] {
+        let mut wire = Wire::listen().await;
+        let target = Target::http(HttpClientOptions::new(&wire.url));
+        let connecting = tokio::spawn(Client::connect(target, auto()));
+        let asked = wire.next("POST", "server/discover").await;
+        asked.raw(&plain(status)).await;
+        let failed = connecting.await.unwrap().err().unwrap();
+        assert!(
+            matches!(&failed, Fault::Link(LinkError::Refused { status: said, .. }) if *said == status),
+            "{failed:?}"
+        );
+    }
+    // A modern error is no reason to try anything else.
+    let mut wire = Wire::listen().await;
+    let target = Target::http(HttpClientOptions::new(&wire.url));
+    let connecting = tokio::spawn(Client::connect(target, auto()));
+    let asked = wire.next("POST", "server/discover").await;
+    let error = json!({ "code": -32020, "message": "header" });
+    let error = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+    asked.json(400, "", &error.to_string()).await;
+    let failed = connecting.await.unwrap().err().unwrap();
+    assert_eq!(failed.code(), Some(-32020));
+}

@@ -1,0 +1,110 @@
+//! The client in the modern era: against servers that the test plays by hand, our own, and one of rmcp.
+
+mod era;
+mod inputs;
+mod listen;
+mod own;
+mod requests;
+mod rmcp_server;
+mod rounds;
+mod tasks;
+mod wire;
+
+use outlast::back::{Client, ClientOptions, Era};
+use serde_json::{Value, json};
+
+use crate::stage::{Server, target};
+
+/// What every request says.
+pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const INFO: &str = "io.modelcontextprotocol/clientInfo";
+pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// A client and the modern server it is connected to, which does tasks.
+pub(crate) async fn connected(options: ClientOptions) -> (Client, Server) {
+    connected_with(options, capabilities()).await
+}
+
+/// The same with what the server declares.
+pub(crate) async fn connected_with(
+    options: ClientOptions,
+    capabilities: Value,
+) -> (Client, Server) {
+    let (target, mut servers) = target();
+    let options = ClientOptions {
+        era: Era::Auto,
+        ..options
+    };
+    let connecting = tokio::spawn(Client::connect(target, options));
+    let mut server = servers.next().await;
+    let asked = server.next_request().await;
+    assert_eq!(asked["method"], "server/discover");
+    server.reply(&asked, discovered(capabilities)).await;
+    (connecting.await.unwrap().unwrap(), server)
+}
+
+/// What a server declares that does tasks.
+pub(crate) fn capabilities() -> Value {
+    json!({ "tools": {}, "extensions": { EXTENSION: {} } })
+}
+
+/// How a modern server introduces itself.
+pub(crate) fn discovered(capabilities: Value) -> Value {
+    json!({
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": capabilities,
+        "instructions": "Be kind.",
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "scripted", "version": "1" } },
+    })
+}
+
+/// A task as a `tasks/get` shows it, with what its status brings along.
+pub(crate) fn shown(status: &str, interval: u64, brings: Value) -> Value {
+    let mut task = task(status, interval);
+    task["resultType"] = json!("complete");
+    for (name, value) in brings.as_object().unwrap() {
+        task[name] = value.clone();
+    }
+    task
+}
+
+/// A task as it is handed out.
+pub(crate) fn created(status: &str, interval: u64) -> Value {
+    let mut task = task(status, interval);
+    task["resultType"] = json!("task");
+    task
+}
+
+/// The task itself.
+pub(crate) fn task(status: &str, interval: u64) -> Value {
+    json!({
+        "taskId": "t1",
+        "status": status,
+        "createdAt": "2026-08-10T08:00:00Z",
+        "lastUpdatedAt": "2026-08-10T08:00:00Z",
+        "ttlMs": 600_000,
+        "pollIntervalMs": interval,
+    })
+}
+
+/// A form that asks for something.
+pub(crate) fn form(message: &str) -> Value {
+    let schema = json!({ "type": "object", "properties": { "x": { "type": "string" } } });
+    json!({ "method": "elicitation/create", "params": { "mode": "form", "message": message, "requestedSchema": schema } })
+}
+
+/// An answer to it.
+pub(crate) fn filled_in(x: &str) -> Value {
+    json!({ "action": "accept", "content": { "x": x } })
+}
+
+/// Does not want to hear of changes: the server has no such stream.
+pub(crate) async fn hears_nothing(server: &mut Server) {
+    let listen = server.asked("subscriptions/listen").await;
+    server.refuse(&listen, -32601, "no such method").await;
+}

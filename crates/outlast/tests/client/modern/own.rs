@@ -1,0 +1,127 @@
+//! Our own server, driven in the modern era: in this process, over HTTP, and as a process of its own.
+
+use std::time::Duration;
+
+use outlast::back::{Client, ClientOptions, Era, Preference, Target};
+use outlast::engine::Outcome;
+use outlast::transport::child::ChildOptions;
+use outlast::transport::http::{HttpOptions, serve};
+use outlast::transport::http_client::HttpClientOptions;
+use serde_json::json;
+
+use crate::front::front;
+use crate::stage::{raw, said, with_inbox};
+
+/// Every outcome, over whatever connection `target` makes.
+async fn every_outcome(target: Target) {
+    let (inbox, options) = with_inbox();
+    let options = ClientOptions {
+        era: Era::Auto,
+        ..options
+    };
+    let client = Client::connect(target, options).await.unwrap();
+    // BD-21: it is a dual one.
+    assert!(client.server().await.unwrap().is_modern());
+    for preference in [Preference::Require, Preference::Forbid] {
+        let made = |tool: &str| client.call_tool(tool, None).task(preference);
+        let call = made("slow").await.unwrap();
+        assert_eq!(said(&call.settle().await.unwrap()), "done");
+        assert_eq!(call.view().progress.unwrap().total, Some(3.0));
+        let call = made("fail").await.unwrap();
+        assert!(
+            matches!(call.settle().await, Ok(Outcome::ToolError(_, Some(why))) if why.contains("it broke"))
+        );
+        // As a task or by a retry, the question is the same.
+        let call = made("ask").await.unwrap();
+        let item = inbox.first().await;
+        assert_eq!(
+            item.request.task.is_some(),
+            preference == Preference::Require
+        );
+        let name = json!({ "action": "accept", "content": { "name": "Ann" } });
+        inbox.respond(item.id, raw(name)).unwrap();
+        assert_eq!(said(&call.settle().await.unwrap()), r#""accept" "Ann""#);
+        let call = made("endless").await.unwrap();
+        if preference == Preference::Require {
+            call.task().await.unwrap();
+        }
+        assert_eq!(call.cancel().await, Ok(()));
+        assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    }
+    let call = client.call_tool("nonsense", None).await.unwrap();
+    assert!(matches!(call.settle().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
+    client.close().await;
+}
+
+async fn in_time(work: impl Future<Output = ()>) {
+    let done = tokio::time::timeout(Duration::from_secs(60), work).await;
+    done.expect("it ends in time");
+}
+
+#[tokio::test]
+async fn our_own_server_in_this_process() {
+    in_time(Box::pin(async {
+        every_outcome(Target::front(front().await)).await;
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn our_own_server_over_http() {
+    in_time(Box::pin(async {
+        let server = serve(front().await, HttpOptions::default()).await.unwrap();
+        every_outcome(Target::http(HttpClientOptions::new(server.url()))).await;
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn our_own_server_as_a_process() {
+    in_time(Box::pin(async {
+        let program = outlast_testkit::example("test_tasks");
+        let target = Target::child(ChildOptions::new(program));
+        let client = Client::connect(target, ClientOptions::default());
+        let client = client.await.unwrap();
+        assert!(client.server().await.unwrap().is_modern());
+        let arguments = Some(raw(json!({ "duration": 0.2 })));
+        let call = client.call_tool("long_running_task", arguments).await;
+        let call = call.unwrap();
+        assert!(call.task().await.is_some());
+        let outcome = call.settle().await.unwrap();
+        assert_eq!(said(&outcome), "Completed after 0.2s");
+        // V2-CAP-9: it runs only as a task.
+        let arguments = Some(raw(json!({ "duration": 0.2 })));
+        let call = client.call_tool("long_running_task", arguments);
+        let call = call.task(Preference::Forbid).await.unwrap();
+        assert!(matches!(call.settle().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32021));
+        client.close().await;
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn a_task_is_found_again_by_another_client() {
+    // V2-STATE-2, V2-GET-11.
+    in_time(Box::pin(async {
+        let server = serve(front().await, HttpOptions::default()).await.unwrap();
+        let target = || Target::http(HttpClientOptions::new(server.url()));
+        let (inbox, options) = with_inbox();
+        let options = ClientOptions {
+            era: Era::Auto,
+            ..options
+        };
+        let one = Client::connect(target(), options.clone()).await.unwrap();
+        let call = one.call_tool("ask", None).await.unwrap();
+        call.task().await.unwrap();
+        let reference = call.view().reference.unwrap();
+        call.detach().await;
+        one.close().await;
+        let kept = serde_json::to_string(&*reference).unwrap();
+        let other = Client::connect(target(), options).await.unwrap();
+        let call = other.resume(serde_json::from_str(&kept).unwrap()).unwrap();
+        let item = inbox.first().await;
+        inbox.decline(item.id).unwrap();
+        assert_eq!(said(&call.settle().await.unwrap()), r#""decline" null"#);
+    }))
+    .await;
+}

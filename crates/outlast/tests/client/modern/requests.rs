@@ -1,0 +1,280 @@
+//! What every request says, and what counts as its answer.
+
+use std::time::Duration;
+
+use outlast::back::{ClientOptions, Fault, Preference, Unsettled};
+use outlast::engine::Outcome;
+use serde_json::{Value, json};
+
+use super::{
+    CAPABILITIES, EXTENSION, INFO, VERSION, capabilities, connected, connected_with, created,
+};
+use crate::stage::{collector, said, text, with_inbox};
+
+#[tokio::test(start_paused = true)]
+async fn every_request_says_who_asks_and_what_may_be_asked_back() {
+    // V2-META-1, V2-META-2, V2-CAP-1, V2-ELIC-1, V2-SAMP-1, V2-ROOT-1, V2-EXT-1.
+    let (_inbox, options) = with_inbox();
+    let (client, mut server) = connected(options).await;
+    let can = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} }, "roots": {} });
+    let mut with_tasks = can.clone();
+    with_tasks["extensions"] = json!({ EXTENSION: {} });
+    for (preference, declared) in [
+        (Preference::Prefer, &with_tasks),
+        (Preference::Allow, &with_tasks),
+        (Preference::Require, &with_tasks),
+        (Preference::Forbid, &can),
+    ] {
+        let call = client.call_tool("x", None).task(preference);
+        let call = tokio::spawn(async move { call.await.unwrap() });
+        let asked = server.next_request().await;
+        assert_eq!(asked["method"], "tools/call");
+        // V2-CREATE-9: what V1 says has no place here.
+        assert!(asked["params"].get("task").is_none());
+        let meta = &asked["params"]["_meta"];
+        assert_eq!(meta[VERSION], "2026-07-28");
+        assert_eq!(meta[INFO]["name"], "outlast");
+        assert_eq!(meta[CAPABILITIES], *declared, "{preference:?}");
+        server.reply(&asked, text("done")).await;
+        assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    }
+    let listing = tokio::spawn({
+        let client = client.clone();
+        async move { client.tools().await }
+    });
+    let list = server.next_request().await;
+    assert_eq!(list["method"], "tools/list");
+    assert_eq!(list["params"]["_meta"][CAPABILITIES], can);
+    server.reply(&list, json!({ "tools": [] })).await;
+    assert!(listing.await.unwrap().unwrap().is_empty());
+    for (method, declared) in [("prompts/list", &can), ("tasks/get", &with_tasks)] {
+        let asking = tokio::spawn({
+            let client = client.clone();
+            async move { client.request(method, None).await }
+        });
+        let asked = server.next_request().await;
+        assert_eq!(asked["method"], method);
+        assert_eq!(asked["params"]["_meta"][CAPABILITIES], *declared);
+        let answer = json!({ "resultType": "complete", "x": 1 });
+        server.reply(&asked, answer).await;
+        // BR-RES-2: as a legacy server would have said it.
+        assert_eq!(asking.await.unwrap().unwrap().as_str(), r#"{"x":1}"#);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_exist_any_more_is_not_sent() {
+    // V2-ROOT-1, V2-ERA-9.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    client.roots_changed().await.unwrap();
+    let pinging = tokio::spawn({
+        let client = client.clone();
+        async move { client.ping().await }
+    });
+    let asked = server.next_request().await;
+    assert_eq!(asked["method"], "server/discover");
+    server.reply(&asked, super::discovered(json!({}))).await;
+    pinging.await.unwrap().unwrap();
+    assert_eq!(
+        client.list_tasks().await.err(),
+        Some(Fault::Unsupported("listing tasks".into()))
+    );
+    server.silence(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_an_unknown_type_is_none() {
+    // V2-RT-5, V2-RT-6, V2-CAP-8, A3-6.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    for (preference, answer, valid) in [
+        (Preference::Prefer, json!({ "content": [] }), true),
+        (
+            Preference::Prefer,
+            json!({ "content": [], "resultType": "complete" }),
+            true,
+        ),
+        (
+            Preference::Prefer,
+            json!({ "content": [], "resultType": "later" }),
+            false,
+        ),
+        (Preference::Forbid, created("working", 100), false),
+        (
+            Preference::Prefer,
+            json!({ "resultType": "task", "taskId": 7 }),
+            false,
+        ),
+        (
+            Preference::Prefer,
+            json!({ "resultType": "input_required" }),
+            false,
+        ),
+    ] {
+        let call = client.call_tool("x", None).task(preference);
+        let call = tokio::spawn(async move { call.await.unwrap() });
+        let asked = server.asked("tools/call").await;
+        server.reply(&asked, answer.clone()).await;
+        let settled = call.await.unwrap().settle().await;
+        match valid {
+            true => assert_eq!(
+                settled,
+                Ok(Outcome::Result(crate::stage::raw(json!({ "content": [] }))))
+            ),
+            false => assert!(
+                matches!(settled, Err(Unsettled::Fault(Fault::Malformed(_)))),
+                "{answer}: {settled:?}"
+            ),
+        }
+    }
+    for answer in [created("working", 100), json!({ "resultType": "later" })] {
+        let asking = tokio::spawn({
+            let client = client.clone();
+            async move { client.request("prompts/get", None).await }
+        });
+        let asked = server.asked("prompts/get").await;
+        server.reply(&asked, answer).await;
+        let failed = asking.await.unwrap();
+        assert!(matches!(failed, Err(Fault::Malformed(_))), "{failed:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_is_not_served_any_more_is_told_clearly() {
+    // V2-VER-2.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    let call = client.call_tool("x", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    let asked = server.asked("tools/call").await;
+    let data = json!({ "supported": ["2099-01-01"], "requested": "2026-07-28" });
+    let error = json!({ "code": -32022, "message": "no", "data": data });
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error });
+    server.write(answer).await;
+    let settled = call.await.unwrap().settle().await;
+    assert!(
+        matches!(&settled, Err(Unsettled::Fault(Fault::Unsupported(why))) if why.contains("2099-01-01")),
+        "{settled:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_the_server_is_not_answered() {
+    // V2-BASE-3, V2-STDIO-3.
+    let (_inbox, options) = with_inbox();
+    let (_client, mut server) = connected(options).await;
+    server.ask("q", "roots/list", json!({})).await;
+    server.ask("p", "ping", json!({})).await;
+    server.silence(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_given_up_is_cancelled_on_a_pipe() {
+    // V2-CANC-1, V2-CANC-4.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    for preference in [Preference::Forbid, Preference::Prefer] {
+        let call = client.call_tool("x", None).task(preference).await.unwrap();
+        let asked = server.asked("tools/call").await;
+        assert_eq!(call.cancel().await, Ok(()));
+        assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+        let told = server.told("notifications/cancelled").await;
+        assert_eq!(told["params"]["requestId"], asked["id"]);
+        let call = client.call_tool("x", None).task(preference).await.unwrap();
+        let asked = server.asked("tools/call").await;
+        drop(call);
+        let told = server.told("notifications/cancelled").await;
+        assert_eq!(told["params"]["requestId"], asked["id"]);
+    }
+    // No answer in time: the same.
+    let options = ClientOptions {
+        silence: Duration::from_secs(3),
+        ..ClientOptions::default()
+    };
+    let (client, mut server) = connected(options).await;
+    let call = client.call_tool("x", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    let settled = call.settle().await;
+    assert!(matches!(settled, Err(Unsettled::Fault(Fault::TimedOut(_)))));
+    let told = server.told("notifications/cancelled").await;
+    assert_eq!(told["params"]["requestId"], asked["id"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_was_made_while_its_call_was_given_up_is_cancelled() {
+    // V2-CANCEL-1, A1-25.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    let call = client.call_tool("x", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    drop(call);
+    server.told("notifications/cancelled").await;
+    server.reply(&asked, created("working", 100)).await;
+    let cancel = server.asked("tasks/cancel").await;
+    assert_eq!(cancel["params"]["taskId"], "t1");
+    assert!(cancel["params"]["_meta"][CAPABILITIES]["extensions"][EXTENSION].is_object());
+    server
+        .reply(&cancel, json!({ "resultType": "complete" }))
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_and_logs_of_a_call_are_heard() {
+    // V2-PRG-1, A2-31.
+    let (heard, hear) = collector();
+    let options = ClientOptions {
+        notices: Some(std::sync::Arc::new(move |method, _| hear(method))),
+        ..ClientOptions::default()
+    };
+    let (client, mut server) = connected(options).await;
+    let call = client.call_tool("x", None).await.unwrap();
+    let mut updates = call.updates();
+    let asked = server.asked("tools/call").await;
+    let token = &asked["params"]["_meta"]["progressToken"];
+    let progress = json!({ "progressToken": token, "progress": 1, "total": 2 });
+    server.notify("notifications/progress", progress).await;
+    let log = json!({ "level": "info", "data": "x" });
+    server.notify("notifications/message", log).await;
+    let view = updates.next().await.unwrap();
+    assert_eq!(view.progress.unwrap().total, Some(2.0));
+    server.reply(&asked, text("done")).await;
+    call.settle().await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), ["notifications/message"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_tools_is_remembered_as_long_as_the_server_allows() {
+    // V2-CACHE-4, V2-PAGE-1.
+    let mut declared = capabilities();
+    declared["tools"] = json!({ "listChanged": true });
+    let (_heard, hear) = collector();
+    let options = ClientOptions {
+        notices: Some(std::sync::Arc::new(move |method, _| hear(method))),
+        ..ClientOptions::default()
+    };
+    let (client, mut server) = connected_with(options, declared).await;
+    let listed = async |server: &mut crate::stage::Server, ttl: Value| {
+        let listing = tokio::spawn({
+            let client = client.clone();
+            async move { client.tools().await.unwrap().len() }
+        });
+        // V2-PAGE-1: only the absence of a cursor ends a list.
+        let page = server.asked("tools/list").await;
+        let tools = json!([{ "name": "a", "inputSchema": {} }]);
+        let first = json!({ "tools": tools, "nextCursor": "", "ttlMs": ttl });
+        server.reply(&page, first).await;
+        let page = server.asked("tools/list").await;
+        assert_eq!(page["params"]["cursor"], "");
+        let last = json!({ "tools": [{ "name": "b", "inputSchema": {} }], "ttlMs": ttl });
+        server.reply(&page, last).await;
+        assert_eq!(listing.await.unwrap(), 2);
+    };
+    // Absent and negative mean stale.
+    listed(&mut server, json!(null)).await;
+    listed(&mut server, json!(-5)).await;
+    listed(&mut server, json!(10_000)).await;
+    assert_eq!(client.tools().await.unwrap().len(), 2);
+    tokio::time::advance(Duration::from_secs(11)).await;
+    listed(&mut server, json!(60_000)).await;
+    server
+        .notify("notifications/tools/list_changed", json!({}))
+        .await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    listed(&mut server, json!(0)).await;
+}

@@ -1,0 +1,325 @@
+//! V2 tasks under observation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::back::{
+    CallRefused, Client, ClientOptions, Execution, Fault, NotCancelled, Preference, Reference,
+    References, Unsettled,
+};
+use outlast::engine::{ErrorCode, MemoryStore, Outcome, Store};
+use outlast::wire::Status;
+use serde_json::{Value, json};
+
+use super::{connected, connected_with, created, hears_nothing, shown};
+use crate::stage::{Server, raw, said, text};
+
+/// A call that has become a task.
+async fn begun(client: &Client, server: &mut Server, seed: Value) -> Execution {
+    let call = client.call_tool("slow", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    server.reply(&asked, seed).await;
+    assert_eq!(call.task().await.as_deref(), Some("t1"));
+    call
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_may_become_a_task_or_not() {
+    // V2-CAP-4, V2-CAP-7, V2-CREATE-10, V2-CREATE-11.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    let call = client
+        .call_tool("slow", None)
+        .task(Preference::Require)
+        .await
+        .unwrap();
+    let asked = server.asked("tools/call").await;
+    server.reply(&asked, text("at once")).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "at once");
+    assert!(call.view().task.is_none());
+    let call = begun(&client, &mut server, created("working", 100)).await;
+    hears_nothing(&mut server).await;
+    let look = server.asked("tasks/get").await;
+    assert_eq!(look["params"]["taskId"], "t1");
+    server.reply(&look, shown("working", 100, json!({}))).await;
+    let look = server.asked("tasks/get").await;
+    let result = json!({ "content": [], "resultType": "complete" });
+    let ended = shown("completed", 100, json!({ "result": result }));
+    server.reply(&look, ended).await;
+    // BR-RES-2: the same as without a task.
+    let expected = raw(json!({ "content": [] }));
+    assert_eq!(call.settle().await, Ok(Outcome::Result(expected)));
+    assert_eq!(call.view().task.unwrap().status, Status::Completed);
+    assert!(!server.heard("tasks/result"));
+    // V2-EXT-2: a server that makes none is not asked for one.
+    let (client, _server) = connected_with(ClientOptions::default(), json!({ "tools": {} })).await;
+    let refused = client
+        .call_tool("slow", None)
+        .task(Preference::Require)
+        .await;
+    assert!(matches!(refused, Err(CallRefused::ServerWithoutTasks(_))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_end_is_an_outcome() {
+    // V2-LIFE-2, V2-LIFE-3, V2-LIFE-4, V2-GET-3, V2-GET-4, V2-GET-5, A2-1.
+    let error = json!({ "code": -32099, "message": "it broke", "data": { "x": [1.0] } });
+    let flagged = json!({ "content": [{ "type": "text", "text": "no" }], "isError": true });
+    for (status, brings, expected) in [
+        (
+            "completed",
+            json!({ "result": text("done") }),
+            Outcome::Result(raw(text("done"))),
+        ),
+        (
+            "completed",
+            json!({ "result": flagged }),
+            Outcome::ToolError(raw(flagged.clone()), Some("no".into())),
+        ),
+        (
+            "failed",
+            json!({ "error": error, "statusMessage": "it broke" }),
+            Outcome::Error(
+                raw(error.clone()),
+                ErrorCode(-32099),
+                Some("it broke".into()),
+            ),
+        ),
+        ("cancelled", json!({}), Outcome::Cancelled),
+    ] {
+        let (client, mut server) = connected(ClientOptions::default()).await;
+        let call = begun(&client, &mut server, created("working", 100)).await;
+        let look = server.asked("tasks/get").await;
+        server.reply(&look, shown(status, 100, brings)).await;
+        assert_eq!(call.settle().await, Ok(expected), "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn looks_keep_the_pace_of_the_server() {
+    // V2-GET-8, V2-GET-10, V2-TTL-2, BD-19, A2-28.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    let mut seed = created("working", 700);
+    let call = begun(&client, &mut server, seed.clone()).await;
+    hears_nothing(&mut server).await;
+    let paces = [
+        json!(300),
+        json!(null),
+        json!(0),
+        json!(86_400_000),
+        json!(700),
+    ];
+    for pace in &paces {
+        let look = server.asked("tasks/get").await;
+        let mut shown = shown("working", 0, json!({}));
+        shown["pollIntervalMs"] = pace.clone();
+        server.reply(&look, shown).await;
+    }
+    let look = server.asked("tasks/get").await;
+    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    server.reply(&look, ended).await;
+    call.settle().await.unwrap();
+    let times = server.times("tasks/get");
+    let apart: Vec<_> = times
+        .windows(2)
+        .map(|two| (two[1] - two[0]).as_millis())
+        .collect();
+    assert_eq!(apart, [300, 1_000, 100, 60_000, 700]);
+    // Unsaid at the creation: a second.
+    seed["pollIntervalMs"] = json!(null);
+    let call = begun(&client, &mut server, seed).await;
+    let before = tokio::time::Instant::now();
+    server.asked("tasks/get").await;
+    assert_eq!(before.elapsed(), Duration::from_secs(1));
+    call.detach().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_over_when_it_is_made_is_looked_at_for_its_outcome() {
+    // V2-CREATE-3, V2-CREATE-4, A2-25.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    for status in ["completed", "failed"] {
+        let began = tokio::time::Instant::now();
+        let mut seed = created(status, 60_000);
+        // What does not belong there is not looked at.
+        seed["result"] = text("wrong");
+        let call = begun(&client, &mut server, seed).await;
+        let look = server.asked("tasks/get").await;
+        assert!(began.elapsed() < Duration::from_secs(1));
+        let brings = json!({ "result": text("done"), "error": { "code": 1, "message": "no" } });
+        server.reply(&look, shown(status, 100, brings)).await;
+        let settled = call.settle().await.unwrap();
+        match status {
+            "completed" => assert_eq!(said(&settled), "done"),
+            _ => assert!(matches!(settled, Outcome::Error(_, ErrorCode(1), _))),
+        }
+    }
+    let call = client.call_tool("slow", None).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    server.reply(&asked, created("cancelled", 100)).await;
+    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_makes_no_sense_loses_the_task_in_the_end() {
+    // A2-2, A2-26.
+    let mut labelled = shown("working", 100, json!({}));
+    labelled["resultType"] = json!("task");
+    let mut other = shown("working", 100, json!({}));
+    other["taskId"] = json!("t2");
+    let asks = json!({ "resultType": "input_required", "requestState": "s" });
+    for answer in [
+        labelled,
+        other,
+        shown("completed", 100, json!({})),
+        shown("failed", 100, json!({ "error": 7 })),
+        shown("completed", 100, json!({ "result": asks })),
+    ] {
+        let (client, mut server) = connected(ClientOptions::default()).await;
+        let call = begun(&client, &mut server, created("working", 100)).await;
+        hears_nothing(&mut server).await;
+        let playing = tokio::spawn(async move {
+            loop {
+                let look = server.asked("tasks/get").await;
+                server.reply(&look, answer.clone()).await;
+            }
+        });
+        let settled = call.settle().await;
+        assert!(
+            matches!(
+                &settled,
+                Err(Unsettled::Lost {
+                    why: Fault::Malformed(_),
+                    ..
+                })
+            ),
+            "{settled:?}"
+        );
+        playing.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_is_gone_is_expired_or_lost() {
+    // V2-GET-13, V2-TTL-3, V2-TTL-7.
+    for (ttl, expired) in [(600_000, false), (50, true)] {
+        let (client, mut server) = connected(ClientOptions::default()).await;
+        let mut seed = created("working", 100);
+        seed["ttlMs"] = json!(ttl);
+        let call = begun(&client, &mut server, seed).await;
+        hears_nothing(&mut server).await;
+        let playing = tokio::spawn(async move {
+            loop {
+                let look = server.asked("tasks/get").await;
+                server.refuse(&look, -32602, "task not found").await;
+            }
+        });
+        match call.settle().await {
+            Err(Unsettled::Expired(task)) if expired => assert_eq!(task, "t1"),
+            Err(Unsettled::Lost { task, why }) if !expired => {
+                assert_eq!((&*task, why.code()), ("t1", Some(-32602)));
+            }
+            other => panic!("{other:?}"),
+        }
+        playing.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_is_a_wish_and_the_task_is_seen_through() {
+    // V2-CANCEL-1, V2-CANCEL-2, V2-CANCEL-4, V2-CANCEL-5.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    for (status, brings) in [
+        ("cancelled", json!({})),
+        ("completed", json!({ "result": text("done") })),
+    ] {
+        let call = begun(&client, &mut server, created("working", 100)).await;
+        let cancelling = tokio::spawn(async move { (call.cancel().await, call) });
+        let cancel = server.asked("tasks/cancel").await;
+        assert_eq!(cancel["params"]["taskId"], "t1");
+        server
+            .reply(&cancel, json!({ "resultType": "complete" }))
+            .await;
+        let (cancelled, call) = cancelling.await.unwrap();
+        assert_eq!(cancelled, Ok(()));
+        assert!(call.view().cancelling);
+        let look = server.asked("tasks/get").await;
+        server.reply(&look, shown("working", 100, json!({}))).await;
+        let look = server.asked("tasks/get").await;
+        server.reply(&look, shown(status, 100, brings)).await;
+        match status {
+            "cancelled" => assert_eq!(call.settle().await, Ok(Outcome::Cancelled)),
+            _ => assert_eq!(said(&call.settle().await.unwrap()), "done"),
+        }
+    }
+    assert!(!server.heard("notifications/cancelled"));
+    let call = begun(&client, &mut server, created("working", 60_000)).await;
+    let cancelling = tokio::spawn(async move { call.cancel().await });
+    let cancel = server.asked("tasks/cancel").await;
+    server.refuse(&cancel, -32602, "task not found").await;
+    assert_eq!(cancelling.await.unwrap(), Err(NotCancelled::Finished));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_found_again_by_another_life_of_the_program() {
+    // V2-GET-11, V2-STATE-2.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let options = || ClientOptions {
+        references: Some(References::new(store.clone())),
+        ..ClientOptions::default()
+    };
+    let (client, mut server) = connected(options()).await;
+    let call = begun(&client, &mut server, created("working", 100)).await;
+    call.detach().await;
+    client.close().await;
+    let again = References::new(store.clone());
+    let kept: Vec<Reference> = again.all(Some("test")).await.unwrap();
+    assert_eq!(
+        (kept[0].task.as_str(), kept[0].generation.as_str()),
+        ("t1", "v2")
+    );
+    let (client, mut server) = connected(options()).await;
+    let call = client.resume(kept[0].clone()).unwrap();
+    let look = server.asked("tasks/get").await;
+    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    server.reply(&look, ended).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    while !again.all(None).await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_can_be_asked_for_by_its_id_alone() {
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    let getting = tokio::spawn({
+        let client = client.clone();
+        async move { client.get_task("t1").await }
+    });
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, shown("working", 100, json!({}))).await;
+    let got = getting.await.unwrap().unwrap();
+    assert_eq!((got.status, got.ttl_ms), (Status::Working, Some(600_000)));
+    let waiting = tokio::spawn({
+        let client = client.clone();
+        async move { client.task_result("t1").await }
+    });
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, shown("working", 100, json!({}))).await;
+    let look = server.asked("tasks/get").await;
+    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    server.reply(&look, ended).await;
+    assert_eq!(waiting.await.unwrap().unwrap(), raw(text("done")));
+    let cancelling = tokio::spawn({
+        let client = client.clone();
+        async move { client.cancel_task("t1").await }
+    });
+    let cancel = server.asked("tasks/cancel").await;
+    server
+        .reply(&cancel, json!({ "resultType": "complete" }))
+        .await;
+    let look = server.asked("tasks/get").await;
+    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    server.reply(&look, ended).await;
+    // V2-CANCEL-7, V2-CANCEL-8.
+    assert_eq!(cancelling.await.unwrap().unwrap().status, Status::Completed);
+}

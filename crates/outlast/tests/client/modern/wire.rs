@@ -1,0 +1,236 @@
+//! Modern requests over HTTP, byte by byte (V2-HH, V2-PARAM, V2-HTTP).
+
+use outlast::back::{Client, ClientOptions, Execution, Fault, Preference, Target, Unsettled};
+use outlast::engine::Outcome;
+use outlast::transport::http_client::HttpClientOptions;
+use serde_json::{Value, json};
+
+use super::{VERSION, capabilities, created, discovered, shown};
+use crate::stage::{raw, said, text};
+use crate::wire::{Request, Wire};
+
+async fn connected() -> (Client, Wire) {
+    let mut wire = Wire::listen().await;
+    let target = Target::http(HttpClientOptions::new(&wire.url));
+    let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
+    let asked = wire.next("POST", "server/discover").await;
+    complete(asked, discovered(capabilities())).await;
+    (connecting.await.unwrap().unwrap(), wire)
+}
+
+async fn complete(request: Request, result: Value) {
+    let body = request.answer(result);
+    request.json(200, "", &body).await;
+}
+
+/// Answers `tools/list` with tools of these names and schemas.
+async fn list(wire: &mut Wire, tools: &[(&str, Value)]) {
+    let list = wire.next("POST", "tools/list").await;
+    let tool = |(name, properties): &(&str, Value)| {
+        let schema = json!({ "type": "object", "properties": properties });
+        json!({ "name": name, "inputSchema": schema })
+    };
+    let tools: Vec<_> = tools.iter().map(tool).collect();
+    complete(list, json!({ "tools": tools, "ttlMs": 60_000 })).await;
+}
+
+fn calling(client: &Client, tool: &str, arguments: Value) -> tokio::task::JoinHandle<Execution> {
+    let call = client.call_tool(tool, Some(raw(arguments)));
+    tokio::spawn(async move { call.await.unwrap() })
+}
+
+#[tokio::test]
+async fn headers_repeat_the_body() {
+    // V2-HH-1, V2-HH-3, V2-HH-5, V2-HDR-1, V2-HDR-5, V2-HTTP-3, V2-HTTP-7, A2-33.
+    let (client, mut wire) = connected().await;
+    let call = calling(&client, "größe", json!({}));
+    list(&mut wire, &[]).await;
+    let asked = wire.next("POST", "tools/call").await;
+    assert_eq!(asked.header("mcp-protocol-version"), "2026-07-28");
+    assert_eq!(asked.body["params"]["_meta"][VERSION], "2026-07-28");
+    assert_eq!(asked.header("mcp-method"), "tools/call");
+    assert_eq!(asked.header("mcp-name"), "=?base64?Z3LDtsOfZQ==?=");
+    assert_eq!(
+        asked.header("accept"),
+        "application/json, text/event-stream"
+    );
+    assert!(!asked.headers.contains_key("mcp-session-id"));
+    let mut seed = created("working", 100);
+    seed["taskId"] = json!(" odd");
+    complete(asked, seed).await;
+    let call = call.await.unwrap();
+    let look = wire.next("POST", "tasks/get").await;
+    assert_eq!(look.header("mcp-method"), "tasks/get");
+    assert_eq!(look.header("mcp-name"), "=?base64?IG9kZA==?=");
+    let mut ended = shown("completed", 100, json!({ "result": text("done") }));
+    ended["taskId"] = json!(" odd");
+    complete(look, ended).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    for (method, params, name) in [
+        ("prompts/get", json!({ "name": "p" }), "p"),
+        ("resources/read", json!({ "uri": "file:///a" }), "file:///a"),
+        ("tasks/cancel", json!({ "taskId": "t" }), "t"),
+        ("prompts/list", json!({}), ""),
+    ] {
+        let asking = tokio::spawn({
+            let client = client.clone();
+            async move { client.request(method, Some(&raw(params))).await }
+        });
+        let asked = wire.next("POST", method).await;
+        assert_eq!(asked.header("mcp-method"), method);
+        assert_eq!(asked.header("mcp-name"), name);
+        complete(asked, json!({})).await;
+        asking.await.unwrap().unwrap();
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn marked_parameters_travel_as_headers() {
+    // V2-PARAM-1, V2-PARAM-3, V2-PARAM-4.
+    let (client, mut wire) = connected().await;
+    let marked = json!({
+        "region": { "type": "string", "x-mcp-header": "Region" },
+        "count": { "type": "integer", "x-mcp-header": "Count" },
+        "dry": { "type": "boolean", "x-mcp-header": "Dry" },
+        "none": { "type": "string", "x-mcp-header": "None" },
+        "rest": { "type": "string" },
+    });
+    let bad = json!({ "x": { "type": "number", "x-mcp-header": "X" } });
+    let arguments = json!({ "region": "öst", "count": -7, "dry": true, "none": null, "rest": "r" });
+    let call = calling(&client, "good", arguments);
+    list(&mut wire, &[("good", marked), ("bad", bad)]).await;
+    let asked = wire.next("POST", "tools/call").await;
+    assert_eq!(asked.header("mcp-param-region"), "=?base64?w7ZzdA==?=");
+    assert_eq!(asked.header("mcp-param-count"), "-7");
+    assert_eq!(asked.header("mcp-param-dry"), "true");
+    assert!(!asked.headers.contains_key("mcp-param-none"));
+    assert!(!asked.headers.contains_key("mcp-param-rest"));
+    complete(asked, text("done")).await;
+    call.await.unwrap().settle().await.unwrap();
+    // A tool that cannot be called so is not there; the others are.
+    let tools = client.tools().await.unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
+    assert_eq!(names, ["good"]);
+}
+
+#[tokio::test]
+async fn headers_of_an_older_list_are_made_anew() {
+    // V2-PARAM-6.
+    let (client, mut wire) = connected().await;
+    let call = calling(&client, "x", json!({ "region": "west" }));
+    list(
+        &mut wire,
+        &[("x", json!({ "region": { "type": "string" } }))],
+    )
+    .await;
+    let asked = wire.next("POST", "tools/call").await;
+    assert!(!asked.headers.contains_key("mcp-param-region"));
+    let error = json!({ "code": -32020, "message": "header is missing" });
+    let error = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+    asked.json(400, "", &error.to_string()).await;
+    let marked = json!({ "region": { "type": "string", "x-mcp-header": "Region" } });
+    list(&mut wire, &[("x", marked)]).await;
+    let asked = wire.next("POST", "tools/call").await;
+    assert_eq!(asked.header("mcp-param-region"), "west");
+    complete(asked, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}
+
+#[tokio::test]
+async fn a_stream_brings_news_and_the_answer_and_closing_it_cancels() {
+    // V2-HTTP-10, V2-CANC-1, V2-PRG-1.
+    let (client, mut wire) = connected().await;
+    let call = calling(&client, "x", json!({}));
+    list(&mut wire, &[]).await;
+    let asked = wire.next("POST", "tools/call").await;
+    let token = asked.body["params"]["_meta"]["progressToken"].clone();
+    let answer = asked.answer(text("done"));
+    let mut stream = asked.stream().await;
+    let call = call.await.unwrap();
+    let mut updates = call.updates();
+    let params = json!({ "progressToken": token, "progress": 1 });
+    let progress =
+        json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+    stream
+        .send(&format!(": alive\n\ndata: {progress}\n\n: alive\n\n"))
+        .await;
+    assert!(updates.next().await.unwrap().progress.is_some());
+    stream.send(&format!("data: {answer}\n\n")).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    for preference in [Preference::Forbid, Preference::Prefer] {
+        let call = client.call_tool("x", None).task(preference);
+        let call = tokio::spawn(async move { call.await.unwrap() });
+        let asked = wire.next("POST", "tools/call").await;
+        let mut stream = asked.stream().await;
+        let call = call.await.unwrap();
+        assert_eq!(call.cancel().await, Ok(()));
+        assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+        // The other end is closed: sooner or later that is seen when something is written.
+        let closed = async { while stream.try_send(": alive\n\n").await {} };
+        tokio::time::timeout(std::time::Duration::from_secs(10), closed)
+            .await
+            .unwrap();
+    }
+    // Nothing was said about it.
+    let asking = tokio::spawn({
+        let client = client.clone();
+        async move { client.request("prompts/list", None).await }
+    });
+    let next = wire.any().await;
+    assert_eq!(next.body["method"], "prompts/list");
+    complete(next, json!({})).await;
+    asking.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_loses_a_call_and_no_look() {
+    // V2-HTTP-7, V2-HTTP-8.
+    let (client, mut wire) = connected().await;
+    let call = calling(&client, "x", json!({}));
+    list(&mut wire, &[]).await;
+    let asked = wire.next("POST", "tools/call").await;
+    let mut stream = asked.stream().await;
+    stream.send("id: 7\ndata:\n\n").await;
+    drop(stream);
+    let settled = call.await.unwrap().settle().await;
+    assert!(
+        matches!(settled, Err(Unsettled::Fault(Fault::Link(_)))),
+        "{settled:?}"
+    );
+    let call = calling(&client, "x", json!({}));
+    // Neither a resumption nor a repetition came in between.
+    let asked = wire.any().await;
+    assert_eq!(asked.body["method"], "tools/call");
+    complete(asked, created("working", 100)).await;
+    let call = call.await.unwrap();
+    let look = wire.next("POST", "tasks/get").await;
+    let first = look.body["id"].clone();
+    drop(look.stream().await);
+    let look = wire.next("POST", "tasks/get").await;
+    assert_ne!(look.body["id"], first);
+    assert!(!look.headers.contains_key("last-event-id"));
+    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    complete(look, ended).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
+}
+
+#[tokio::test]
+async fn a_server_that_is_asked_too_often_is_left_alone_for_a_while() {
+    // V2-GET-9, A2-29, A2-30.
+    let (client, mut wire) = connected().await;
+    let call = calling(&client, "x", json!({}));
+    list(&mut wire, &[]).await;
+    let asked = wire.next("POST", "tools/call").await;
+    complete(asked, created("working", 100)).await;
+    let call = call.await.unwrap();
+    for _ in 0..2 {
+        wire.next("POST", "tasks/get").await.plain(429).await;
+    }
+    let look = wire.next("POST", "tasks/get").await;
+    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    let body = look.answer(ended);
+    // Whatever the status, the body counts.
+    look.json(400, "", &body).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
+}
