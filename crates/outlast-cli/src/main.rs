@@ -9,6 +9,7 @@ mod exit;
 mod person;
 mod place;
 mod remote;
+mod serve;
 mod sessions;
 mod target;
 mod tasks;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
             Command::Demo(demo) => demo::run(demo).await,
             Command::Call(call) => call::run(call).await,
             Command::Tasks(tasks) => tasks::run(tasks).await,
+            Command::Serve(serve) => serve::run(serve).await,
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::ExitCodes => {
                 println!("{}", args::EXIT_CODES);

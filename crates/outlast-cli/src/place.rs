@@ -9,6 +9,11 @@ pub(crate) fn demo_store() -> std::io::Result<StoreUrl> {
     Ok(StoreUrl::Sqlite(data_folder()?.join("demo.db")))
 }
 
+/// The store of the gateway: a file in the data directory of the platform.
+pub(crate) fn gateway_store() -> std::io::Result<StoreUrl> {
+    Ok(StoreUrl::Sqlite(data_folder()?.join("tasks.db")))
+}
+
 /// The text that names `url` on a command line.
 pub(crate) fn shown(url: &StoreUrl) -> String {
     match url {

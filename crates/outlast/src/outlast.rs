@@ -17,9 +17,9 @@ use crate::transport::stdio;
 /// Where tasks are kept and by which rules, for whatever is served.
 #[derive(Clone)]
 pub struct Outlast {
-    store: Arc<dyn Store>,
-    policy: Policy,
-    filters: Vec<Arc<dyn Filter>>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) policy: Policy,
+    pub(crate) filters: Vec<Arc<dyn Filter>>,
 }
 
 /// An [`Outlast`] to be.
@@ -35,6 +35,8 @@ pub struct Server {
     outlast: Outlast,
     service: Arc<dyn Service>,
     runner: Arc<dyn Runner>,
+    /// The name that the service gives its runner.
+    name: Arc<str>,
 }
 
 /// A server that listens on HTTP.
@@ -58,10 +60,21 @@ impl Outlast {
 
     /// A server of anything; `runner` runs what `service` offers under [`RUNNER`].
     pub fn serve(&self, service: Arc<dyn Service>, runner: Arc<dyn Runner>) -> Server {
+        self.serve_as(RUNNER.into(), service, runner)
+    }
+
+    /// The same, where the service names its runner differently.
+    pub(crate) fn serve_as(
+        &self,
+        name: Arc<str>,
+        service: Arc<dyn Service>,
+        runner: Arc<dyn Runner>,
+    ) -> Server {
         Server {
             outlast: self.clone(),
             service,
             runner,
+            name,
         }
     }
 }
@@ -139,7 +152,7 @@ impl Server {
             filters,
         } = self.outlast;
         let builder = Engine::builder(store).policy(policy);
-        let opened = builder.runner(RUNNER, self.runner).open().await;
+        let opened = builder.runner(self.name, self.runner).open().await;
         let (engine, _) = opened.map_err(io::Error::other)?;
         let front = Front::serving(engine.clone(), self.service, filters);
         Ok((engine, front))
@@ -170,4 +183,4 @@ async fn close(engine: Engine, store: &dyn Store) -> io::Result<()> {
 }
 
 /// How long calls may go on when their server ends.
-const DRAIN: Duration = Duration::from_secs(10);
+pub(crate) const DRAIN: Duration = Duration::from_secs(10);

@@ -1,12 +1,14 @@
 //! What can be typed.
 
 mod call;
+mod serve;
 mod tasks;
 
 use clap::{Parser, Subcommand};
 use outlast::store::StoreUrl;
 
 pub(crate) use call::{Answering, Call, Doctor, Reach};
+pub(crate) use serve::Serve;
 pub(crate) use tasks::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
 
 /// MCP tasks that outlast the connection, the process and the machine.
@@ -21,6 +23,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Run sample tools as durable tasks. Kill it at any time and run it again: no finished result is lost.
     Demo(Demo),
+    /// Give any MCP server durable tasks, for any client, over HTTP.
+    Serve(Serve),
     /// Call a tool of any MCP server, as a task where that is possible.
     Call(Call),
     /// Look at tasks, in a store or at a server; watch, cancel and answer them there.

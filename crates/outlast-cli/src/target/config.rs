@@ -10,14 +10,14 @@ use crate::exit::Failure;
 
 /// The servers of one file.
 #[derive(Debug)]
-pub(super) struct Config {
+pub(crate) struct Config {
     path: PathBuf,
     servers: BTreeMap<String, Server>,
 }
 
 /// Where a server is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     Http {
         url: String,
         headers: Vec<(String, String)>,
@@ -48,11 +48,13 @@ struct Server {
     #[serde(default)]
     env: BTreeMap<String, String>,
     cwd: Option<PathBuf>,
+    /// What the gateway does differently there.
+    outlast: Option<serde_json::Value>,
 }
 
 impl Config {
     /// The file at `path`, or the first that is there of those that hosts use.
-    pub(super) fn find(path: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn find(path: Option<&Path>) -> Result<Self, Failure> {
         let path = match path {
             Some(path) => path,
             None => USUAL.iter().map(Path::new).find(|path| path.is_file()).ok_or_else(|| {
@@ -80,11 +82,24 @@ impl Config {
         })
     }
 
+    /// The names of all servers.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.servers.keys().map(String::as_str)
+    }
+
+    /// What the file says of the gateway's treatment of a server.
+    pub(crate) fn settings(&self, name: &str) -> Option<&serde_json::Value> {
+        self.servers.get(name)?.outlast.as_ref()
+    }
+
+    /// What is said of a server is wrong.
+    pub(crate) fn wrong(&self, name: &str, what: &str) -> Failure {
+        Failure::Usage(format!("{}: server {name}: {what}", self.path.display()))
+    }
+
     /// Where the server of that name is.
-    pub(super) fn place(&self, name: &str) -> Result<Place, Failure> {
-        let wrong = |what: String| {
-            Failure::Usage(format!("{}: server {name}: {what}", self.path.display()))
-        };
+    pub(crate) fn place(&self, name: &str) -> Result<Place, Failure> {
+        let wrong = |what: String| self.wrong(name, &what);
         let Some(server) = self.servers.get(name) else {
             let known: Vec<_> = self.servers.keys().map(String::as_str).collect();
             return Err(Failure::Usage(format!(

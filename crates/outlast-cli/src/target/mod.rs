@@ -13,7 +13,9 @@ use outlast::transport::http_client::{HttpClientOptions, Session};
 use crate::args::Reach;
 use crate::exit::Failure;
 use crate::sessions;
-use config::{Config, Place};
+use config::Place;
+
+pub(crate) use config::Config;
 
 /// A server, and what we call it.
 pub(crate) struct Named {
@@ -44,7 +46,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
     match (&reach.command[..], word) {
         ([program, args @ ..], None) => Ok(Named {
             name: program.to_string_lossy().into_owned(),
-            target: Target::child(child(reach, program.clone(), args.to_vec())),
+            target: Target::child(child_of(program.clone(), args.to_vec(), reach.verbose)),
             era: reach.how.era(),
             session: None,
         }),
@@ -65,24 +67,40 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
                     options.headers = headers;
                     Ok(at_url(reach, name, options))
                 }
-                Place::Command {
-                    program,
-                    args,
-                    env,
-                    directory,
-                } => {
-                    let args = args.into_iter().map(Into::into).collect();
-                    let mut options = child(reach, program.into(), args);
-                    let env = env.into_iter();
-                    options.env = env.map(|(name, value)| (name.into(), value.into())).collect();
-                    options.directory = directory;
-                    Ok(Named {
-                        name: name.to_owned(),
-                        target: Target::child(options),
-                        era: reach.how.era(),
-                        session: None,
-                    })
-                }
+                command @ Place::Command { .. } => Ok(Named {
+                    name: name.to_owned(),
+                    target: command.target(reach.verbose),
+                    era: reach.how.era(),
+                    session: None,
+                }),
+            }
+        }
+    }
+}
+
+impl Place {
+    /// The server there, without a session that is remembered.
+    pub(crate) fn target(self, verbose: bool) -> Target {
+        match self {
+            Self::Http { url, headers } => {
+                let mut options = http_of(&url);
+                options.headers = headers;
+                Target::http(options)
+            }
+            Self::Command {
+                program,
+                args,
+                env,
+                directory,
+            } => {
+                let args = args.into_iter().map(Into::into).collect();
+                let mut options = child_of(program.into(), args, verbose);
+                let env = env.into_iter();
+                options.env = env
+                    .map(|(name, value)| (name.into(), value.into()))
+                    .collect();
+                options.directory = directory;
+                Target::child(options)
             }
         }
     }
@@ -100,16 +118,22 @@ fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
     }
 }
 
-fn child(reach: &Reach, program: OsString, args: Vec<OsString>) -> ChildOptions {
+/// A server that a command starts.
+pub(crate) fn child_of(program: OsString, args: Vec<OsString>, verbose: bool) -> ChildOptions {
     let mut options = ChildOptions::new(program).args(args);
-    if reach.verbose {
+    if verbose {
         options.stderr = Some(Arc::new(|line| eprintln!("server: {line}")));
     }
     options
 }
 
+/// A server at a URL.
+pub(crate) fn http_of(url: &str) -> HttpClientOptions {
+    HttpClientOptions::new(url)
+}
+
 fn http(reach: &Reach, url: &str) -> HttpClientOptions {
-    let mut options = HttpClientOptions::new(url);
+    let mut options = http_of(url);
     options.session = (reach.how.era() != Era::Modern).then(|| sessions::at(url));
     options.bearer = reach
         .token

@@ -107,6 +107,11 @@ impl Engine {
         self.inner.calls.running()
     }
 
+    /// Whether new work is taken.
+    pub fn takes_work(&self) -> bool {
+        self.inner.phase() == Phase::Open
+    }
+
     /// How many wait for or watch a task in this process.
     pub fn listeners(&self) -> usize {
         self.inner.topics.listeners()

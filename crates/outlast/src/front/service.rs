@@ -89,6 +89,9 @@ pub struct Offer {
     pub immediate: Option<Arc<str>>,
     /// When a call becomes a task whose caller leaves that to the server.
     pub delivery: Delivery,
+    /// How long its task lives, in milliseconds, if the caller wants nothing in particular; if nothing is said here
+    /// either, as long as the engine grants.
+    pub ttl: Option<u64>,
     /// What a caller must be able to answer for the tool to be of any use.
     pub needs: Accepts,
     /// Arguments that are repeated in headers.

@@ -13,10 +13,11 @@ use tokio::time::Instant;
 use super::Upstream;
 use super::asks::Asks;
 use super::catalogue::Catalogue;
-use crate::back::{self, ClientOptions, Era, ReceiverOptions, Restart, Server};
+use crate::back::{self, ClientOptions, ReceiverOptions, Restart, Server};
 use crate::front::{Client, SessionId};
 use crate::fronts::Fronts;
 use crate::transport::http_client::{SavedSession, Session};
+use crate::transport::link::LinkError;
 
 /// One connection. Dropping the last handle closes it.
 pub(super) struct Connection {
@@ -77,8 +78,8 @@ impl Connection {
         };
         let options = ClientOptions {
             server: Some(upstream.name.clone()),
-            // What follows here speaks of sessions and of V1 tasks.
-            era: Era::Legacy,
+            // BR-NEG-2: the target remembers what was found out.
+            era: upstream.settings.era,
             host: Arc::new(Asks(Arc::downgrade(&shared), shared.accepts)),
             // BR-CH-1.
             receiver_tasks: (shared.accepts != Accepts::NONE).then(ReceiverOptions::default),
@@ -88,7 +89,11 @@ impl Connection {
             ..ClientOptions::default()
         };
         let unreachable = |fault: back::Fault| {
-            codes::internal(format!("{} cannot be reached: {fault}", upstream.name))
+            let next = advice(&fault);
+            codes::internal(format!(
+                "{} cannot be reached: {fault}{next}",
+                upstream.name
+            ))
         };
         let back = back::Client::connect(target, options)
             .await
@@ -228,5 +233,22 @@ impl Drop for UnderWay {
         let mut state = self.connection.shared.state();
         state.calls.remove(&self.name);
         state.used = Instant::now();
+    }
+}
+
+/// What may help where a server does not let us in.
+fn advice(fault: &back::Fault) -> &'static str {
+    let back::Fault::Link(LinkError::Refused { status, .. }) = fault else {
+        return "";
+    };
+    match status {
+        401 | 403 => {
+            "; give it its credentials in a header (`headers` of the server in the configuration file, or --header): \
+             the gateway does not sign in by OAuth, and never passes on what its clients send"
+        }
+        404 | 405 => {
+            "; if it speaks the old HTTP+SSE transport, use its address for Streamable HTTP or its command instead"
+        }
+        _ => "",
     }
 }

@@ -13,6 +13,7 @@
 //! | `service`, `runner` | what stands behind the front, and what runs |
 //! | `follow`, `again` | one call to its end; a task of the upstream found again after a restart |
 //! | `result` | an answer of the upstream as our client gets it |
+//! | `assembly` | several upstreams on one store, each at its own endpoint |
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -30,6 +31,7 @@
 
 mod again;
 mod asks;
+mod assembly;
 mod catalogue;
 mod connection;
 mod follow;
@@ -47,11 +49,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::back::Target;
-use crate::front::RUNNER;
 use crate::fronts::Fronts;
-use crate::outlast::{Outlast, Server};
 use pool::Pool;
 
+pub use assembly::{Gateway, RunningGateway, Served, policy};
 pub use settings::{Isolate, Settings, TaskMode, ToolSettings};
 
 /// A server somewhere else, served as if it were here.
@@ -75,12 +76,13 @@ struct Turns {
 type Turn = [Option<OwnedSemaphorePermit>; 2];
 
 impl Upstream {
-    /// The server at `target`, which we call `name`; its tasks are run under [`RUNNER`].
+    /// The server at `target`, which we call `name`. The name must stay the same over restarts: its tasks are found by it.
     pub fn new(name: impl Into<Arc<str>>, target: Target, settings: Settings) -> Self {
+        let name: Arc<str> = name.into();
         Self {
-            name: name.into(),
+            runner: format!("upstream:{name}").into(),
+            name,
             target,
-            runner: RUNNER.into(),
             pool: Pool::default(),
             fronts: Arc::default(),
             turns: Turns {
@@ -93,12 +95,6 @@ impl Upstream {
         }
     }
 
-    /// The same, run under another name, which must stay the same over restarts: that of one among several.
-    pub fn run_as(mut self, runner: impl Into<Arc<str>>) -> Self {
-        self.runner = runner.into();
-        self
-    }
-
     /// What we call it.
     pub fn name(&self) -> &Arc<str> {
         &self.name
@@ -107,6 +103,18 @@ impl Upstream {
     /// The name of its runner.
     pub fn runner(&self) -> &Arc<str> {
         &self.runner
+    }
+
+    /// Closes every connection to it and waits until that is done.
+    pub async fn close(&self) {
+        for connection in self.pool.take_all() {
+            connection.back.close().await;
+        }
+    }
+
+    /// Whether it could not be connected to when that was tried last.
+    pub fn is_failing(&self) -> bool {
+        self.pool.is_failing()
     }
 
     /// How many connections to it are open.
@@ -139,13 +147,5 @@ impl Turns {
                 .or_insert_with(|| Arc::new(Semaphore::new(most)))
                 .clone(),
         )
-    }
-}
-
-impl Outlast {
-    /// A server of whatever `upstream` offers.
-    pub fn upstream(&self, upstream: Upstream) -> Server {
-        let upstream = Arc::new(upstream);
-        self.serve(upstream.clone(), upstream)
     }
 }

@@ -43,6 +43,21 @@ impl Pool {
             .count()
     }
 
+    /// Whether a connection was not made when that was tried last.
+    pub(super) fn is_failing(&self) -> bool {
+        let failed = |slot: &Arc<Slot>| slot.0.try_lock().is_ok_and(|state| state.failed.is_some());
+        self.lock().values().any(failed)
+    }
+
+    /// Takes every connection out.
+    pub(super) fn take_all(&self) -> Vec<Arc<Connection>> {
+        let slots = std::mem::take(&mut *self.lock());
+        slots
+            .values()
+            .filter_map(|slot| slot.connection())
+            .collect()
+    }
+
     /// The place for `key`. Where there is no room, connections that nobody needs make some.
     fn slot(&self, key: &Key, most: usize) -> Option<Arc<Slot>> {
         let mut slots = self.lock();

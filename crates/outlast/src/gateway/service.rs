@@ -43,6 +43,7 @@ impl Service for Upstream {
             retry: self.settings.retry(tool).unwrap_or(annotated),
             immediate: None,
             delivery: self.settings.delivery(tool),
+            ttl: self.settings.ttl(tool),
             needs: Accepts::NONE,
             headers: Arc::default(),
         }))

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outlast_engine::Retry;
 
+use crate::back::Era;
 use crate::front::Delivery;
 
 /// How an upstream is treated.
@@ -14,6 +15,8 @@ pub struct Settings {
     pub every_tool: ToolSettings,
     /// What is said of single tools.
     pub tools: BTreeMap<String, ToolSettings>,
+    /// In which era it is spoken to.
+    pub era: Era,
     /// Which calls share a connection.
     pub isolate: Isolate,
     /// How many calls may be under way at once; others wait, and count as working meanwhile.
@@ -33,8 +36,8 @@ pub struct ToolSettings {
     pub task: Option<TaskMode>,
     /// How long a call may take to be answered without a task.
     pub grace: Option<Duration>,
-    /// How long its tasks are kept at the upstream, in milliseconds, where it has tasks and the caller wants nothing in
-    /// particular.
+    /// How long its tasks are kept, in milliseconds, here and at an upstream that has tasks, where the caller wants nothing
+    /// in particular.
     pub ttl: Option<u64>,
     /// How long a call may take in all.
     pub timeout: Option<Duration>,
@@ -71,6 +74,7 @@ impl Default for Settings {
         Self {
             every_tool: ToolSettings::default(),
             tools: BTreeMap::new(),
+            era: Era::default(),
             isolate: Isolate::default(),
             concurrency: None,
             connections: 64,

@@ -40,6 +40,7 @@ impl Service for Rmcp {
             retry: known.retry,
             immediate: None,
             delivery: Delivery::default(),
+            ttl: None,
             needs: Accepts::NONE,
             headers: Arc::default(),
         }))

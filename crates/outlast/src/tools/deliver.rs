@@ -34,6 +34,7 @@ impl Tool {
             retry: self.hints.retry(),
             immediate: self.immediate.clone(),
             delivery: self.delivery(),
+            ttl: None,
             needs: self.needs,
             headers: self.headers.clone(),
         }

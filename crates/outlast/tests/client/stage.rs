@@ -173,11 +173,6 @@ impl Server {
         assert!(heard.is_err(), "{heard:?}");
     }
 
-    /// Waits until the other end has closed the pipe.
-    pub(crate) async fn gone(&mut self) {
-        while let Ok(Some(_)) = self.lines.next_line().await {}
-    }
-
     /// When requests of that method arrived.
     pub(crate) fn times(&self, method: &str) -> Vec<Instant> {
         let of = |(at, message): &(Instant, Value)| (message["method"] == method).then_some(*at);

@@ -80,13 +80,15 @@ async fn who_cancels_stops_the_work_behind_the_gateway_in_every_cell() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_runs_only_as_a_task_is_callable_by_everyone() {
     // BR-CREATE-7, BD-3, BD-13: driven for those who have no tasks.
-    let stage = Stage::new(Server::V1).await;
-    for kind in KINDS {
-        let mut caller = Caller::connect(kind, &stage.front).await;
-        let Ending::Result(result) = caller.call("must", json!({})).await else {
-            panic!("{kind:?}");
-        };
-        assert_eq!(result["content"][0]["text"], "done", "{kind:?}");
+    for server in [Server::V1, Server::V2] {
+        let stage = Stage::new(server).await;
+        for kind in KINDS {
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let Ending::Result(result) = caller.call("must", json!({})).await else {
+                panic!("{kind:?} → {server:?}");
+            };
+            assert_eq!(result["content"][0]["text"], "done", "{kind:?}");
+        }
     }
 }
 

@@ -140,7 +140,7 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
 #[tokio::test]
 async fn a_task_of_a_server_without_tasks_ends_by_its_retry_class_after_a_restart() {
     // Promise 4: failed with "unknown" unless the tool only reads.
-    let stage = Stage::new(Server::Plain).await;
+    let stage = Stage::new(Server::PlainLegacy).await;
     let listening = http::serve(stage.direct.clone(), HttpOptions::default())
         .await
         .unwrap();

@@ -188,7 +188,7 @@ async fn a_connection_that_nobody_needs_is_closed_and_another_made_when_it_is_ne
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     let mut caller = connecting.await.unwrap();
-    server.gone().await;
+    tokio::time::sleep(Duration::from_secs(7_200)).await;
     let id = caller.send("example/odd", json!({})).await;
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;

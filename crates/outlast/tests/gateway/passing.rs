@@ -26,7 +26,7 @@ async fn played(kind: Kind, capabilities: Value) -> (Caller, Server, Arc<Front>)
 #[tokio::test(start_paused = true)]
 async fn prompts_and_resources_are_those_of_the_server() {
     // BR-LIST-5, BR-LIST-6.
-    let stage = Stage::new(Behind::Plain).await;
+    let stage = Stage::new(Behind::PlainLegacy).await;
     let requests = [
         ("prompts/list", json!({})),
         ("prompts/get", json!({ "name": "greet" })),

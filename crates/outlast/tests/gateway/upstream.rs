@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use outlast::back::Target;
+use outlast::back::{Era, Target};
 use outlast::engine::{Engine, MemoryStore};
 use outlast::front::{About, Front, RUNNER};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
@@ -18,18 +18,38 @@ use tokio::sync::Semaphore;
 /// How a server does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
-    /// Not at all.
-    Plain,
+    /// Not at all, with a session.
+    PlainLegacy,
+    /// Not at all, without one.
+    PlainModern,
     V1,
+    V2,
 }
 
-pub(crate) const SERVERS: [Server; 2] = [Server::Plain, Server::V1];
+pub(crate) const SERVERS: [Server; 4] = [
+    Server::PlainLegacy,
+    Server::PlainModern,
+    Server::V1,
+    Server::V2,
+];
+
+impl Server {
+    fn era(self) -> Era {
+        match self {
+            Self::PlainLegacy | Self::V1 => Era::Legacy,
+            Self::PlainModern | Self::V2 => Era::Modern,
+        }
+    }
+
+    fn has_tasks(self) -> bool {
+        matches!(self, Self::V1 | Self::V2)
+    }
+}
 
 /// A server, the gateway before it, and what the server's tools do.
 pub(crate) struct Stage {
     /// The gateway.
     pub(crate) front: Arc<Front>,
-    pub(crate) engine: Engine,
     /// The server itself.
     pub(crate) direct: Arc<Front>,
     /// Every permit lets one tool go on.
@@ -47,11 +67,14 @@ impl Stage {
         let gate = Arc::new(Semaphore::new(0));
         let waiting = Arc::new(AtomicUsize::new(0));
         let direct = served(server, &gate, &waiting).await;
+        let settings = Settings {
+            era: server.era(),
+            ..settings
+        };
         let upstream = Upstream::new("behind", Target::front(direct.clone()), settings);
-        let (engine, front) = gateway(upstream).await;
+        let (_, front) = gateway(upstream).await;
         Self {
             front,
-            engine,
             direct,
             gate,
             waiting,
@@ -72,9 +95,10 @@ pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<Front>) {
     server.open().await.unwrap()
 }
 
-/// A short grace window, so that what waits becomes a task.
+/// A short grace window, so that what waits becomes a task; and the era of the servers that tests play.
 pub(crate) fn quick() -> Settings {
     Settings {
+        era: Era::Legacy,
         every_tool: ToolSettings {
             grace: Some(Duration::from_millis(50)),
             ..ToolSettings::default()
@@ -156,9 +180,9 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
         Ok(text(said(cx.roots().await?)))
     });
     let all = [echo, gated, fails, broken, ask, two, think, roots];
-    let support = match server {
-        Server::Plain => TaskSupport::Forbidden,
-        Server::V1 => TaskSupport::Optional,
+    let support = match server.has_tasks() {
+        true => TaskSupport::Optional,
+        false => TaskSupport::Forbidden,
     };
     let mut tools = all
         .map(|tool| tool.task(support))
@@ -170,7 +194,7 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
         |_, _| async move { Ok(text("read")) },
     );
     tools = tools.with(reads.hints(Hints::READ_ONLY));
-    if server == Server::V1 {
+    if server.has_tasks() {
         let must = Tool::new("must", "runs only as a task", |_, _| async move {
             tokio::time::sleep(Duration::from_millis(200)).await;
             Ok(text("done"))

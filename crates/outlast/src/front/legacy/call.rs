@@ -62,7 +62,7 @@ impl Session {
         call.origin.retry = offer.retry;
         match wish {
             Some(wish) => {
-                call.ttl = wish.ttl_ms;
+                call.ttl = wish.ttl_ms.or(offer.ttl);
                 self.create(call, offer.immediate.as_deref()).await
             }
             None => self.start(call, token, stream).await,

@@ -61,7 +61,8 @@ impl Request {
             retry: offer.retry,
             accepts: client.accepts(),
         };
-        self.begin(request, client, origin, task).await
+        self.begin(request, client, origin, task.map(|task| (task, offer.ttl)))
+            .await
     }
 
     /// Runs a request like a call: it can ask its caller, and is never a task (V2-CREATE-1).
@@ -112,8 +113,9 @@ impl Request {
         request: Incoming,
         client: Arc<Client>,
         mut origin: Origin,
-        task: Option<Delivery>,
+        task: Option<(Delivery, Option<u64>)>,
     ) -> Result<Reply, ErrorObject> {
+        let (task, ttl) = task.map_or((None, None), |(task, ttl)| (Some(task), ttl));
         let params = request.params.unwrap_or_else(super::empty);
         let retry = v2::Retry::read(params.borrow())?;
         let token = meta::progress_token(params.borrow());
@@ -130,6 +132,7 @@ impl Request {
             return self.resume(&state, terms).await;
         }
         let mut call = NewCall::new(self.visitor.owner().clone(), origin);
+        call.ttl = ttl;
         call.parts = Some(Arc::new(Arrival {
             client,
             http: request.http,

@@ -1,0 +1,55 @@
+//! A server without tasks on standard input and output, for the tests of the gateway to stand before.
+
+use std::time::Duration;
+
+use outlast::front::About;
+use outlast::tools::Hints;
+use outlast::{Outlast, Tool, Tools, text};
+use serde_json::json;
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let echo = Tool::new("echo", "Says it again.", |args, _| async move {
+        Ok(text(args.text("say")?))
+    })
+    .input(json!({ "type": "object", "properties": { "say": { "type": "string" } } }));
+    let takes = json!({ "type": "object", "properties": { "ms": { "type": "integer" } } });
+    let wait = Tool::new(
+        "wait",
+        "Waits, and may have done something.",
+        |args, _| async move {
+            tokio::time::sleep(Duration::from_millis(args.number("ms", 0.0)? as u64)).await;
+            Ok(text("waited"))
+        },
+    )
+    .input(takes.clone());
+    let read = Tool::new("read", "Waits, and only reads.", |args, _| async move {
+        tokio::time::sleep(Duration::from_millis(args.number("ms", 0.0)? as u64)).await;
+        Ok(text("read"))
+    })
+    .input(takes)
+    .hints(Hints::READ_ONLY);
+    let ask = Tool::new("ask", "Asks who is there.", |_, cx| async move {
+        let form = json!({
+            "mode": "form",
+            "message": "Who?",
+            "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] },
+        });
+        let answer = cx.elicit(form).await?;
+        Ok(text(format!(
+            "Hello, {}!",
+            answer["content"]["name"].as_str().unwrap_or("stranger")
+        )))
+    });
+    let crash = Tool::new("crash", "Ends the server.", |_, _| async move {
+        std::process::exit(7);
+    });
+    let tools = [echo, wait, read, ask, crash];
+    let tools = tools.into_iter().fold(Tools::new(), Tools::with);
+    let about = About {
+        name: "behind".into(),
+        version: "1".into(),
+        instructions: None,
+    };
+    Outlast::builder().build().tools(tools, about).stdio().await
+}

@@ -1,0 +1,72 @@
+//! `outlast serve`: durable tasks in front of any MCP server, over HTTP.
+
+mod nearest;
+mod pages;
+mod settings;
+mod snippet;
+mod token;
+mod upstreams;
+
+use outlast::Outlast;
+use outlast::gateway::{Gateway, RunningGateway, policy};
+use outlast::transport::http::HttpOptions;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::Serve;
+use crate::exit::Failure;
+use crate::place;
+use pages::Health;
+
+pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
+    let upstreams = upstreams::all(&args)?;
+    let url = match &args.store {
+        Some(url) => url.clone(),
+        None => place::gateway_store()?,
+    };
+    let store = outlast::store::open_store(&url, Default::default()).await?;
+    let outlast = Outlast::builder().store(store).policy(policy()).build();
+    let gateway = outlast.gateway(upstreams).await?;
+    let tokens = match args.no_token {
+        true => token::Tokens::default(),
+        false => token::Tokens::find(&url, args.tokens.as_deref())?,
+    };
+    let running = listen(gateway, &args, &tokens).await?;
+    for served in running.served() {
+        println!("{}", running.url(served));
+    }
+    eprintln!("tasks are kept in {}", place::shown(&url));
+    eprint!("{}", snippet::all(&running, tokens.local.as_deref()));
+    until_stopped().await?;
+    eprintln!("stopping: what runs has 10 s to finish, the rest is settled at the next start");
+    running.shutdown().await?;
+    Ok(())
+}
+
+async fn listen(
+    gateway: Gateway,
+    args: &Serve,
+    tokens: &token::Tokens,
+) -> Result<RunningGateway, Failure> {
+    let options = HttpOptions {
+        bind: args.http,
+        tokens: tokens.all.clone(),
+        ..HttpOptions::default()
+    };
+    let health = Health::of(&gateway);
+    gateway.http(Some(health), options).await.map_err(|error| {
+        Failure::Usage(format!(
+            "{} cannot be listened at: {error}\n  next: name another address with --http",
+            args.http
+        ))
+    })
+}
+
+/// Resolves when somebody wants the process to stop.
+async fn until_stopped() -> Result<(), Failure> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminated.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! The pages beside the endpoints: whether the gateway lives, whether it takes work, and how it stands.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast::engine::{Engine, Owner};
+use outlast::gateway::{Gateway, Served};
+use outlast::transport::http::{Page, Pages};
+use serde_json::json;
+
+/// How a gateway stands.
+pub(super) struct Health {
+    engine: Engine,
+    served: Vec<Served>,
+}
+
+impl Health {
+    pub(super) fn of(gateway: &Gateway) -> Arc<Self> {
+        Arc::new(Self {
+            engine: gateway.engine().clone(),
+            served: gateway.served().to_vec(),
+        })
+    }
+
+    /// Whether work is taken: the store answers and the engine does not close.
+    async fn ready(&self) -> Page {
+        let store = self.engine.usage(&Owner::new("")).await.is_ok();
+        let open = self.engine.takes_work();
+        let servers: serde_json::Map<_, _> = self
+            .served
+            .iter()
+            .map(|served| {
+                let upstream = &served.upstream;
+                let stands = json!({ "connections": upstream.connections(), "failing": upstream.is_failing() });
+                (upstream.name().to_string(), stands)
+            })
+            .collect();
+        let body = json!({ "ready": store && open, "store": store, "servers": servers });
+        Page {
+            status: if store && open { 200 } else { 503 },
+            content_type: "application/json",
+            body: body.to_string(),
+        }
+    }
+}
+
+#[async_trait]
+impl Pages for Health {
+    async fn page(&self, path: &str) -> Option<Page> {
+        match path {
+            "/healthz" => Some(plain("ok\n".into())),
+            "/readyz" => Some(self.ready().await),
+            "/metrics" => Some(plain(self.metrics().await)),
+            _ => None,
+        }
+    }
+}
+
+impl Health {
+    async fn metrics(&self) -> String {
+        let mut text = String::new();
+        let mut gauge = |name: &str, help: &str, values: &[(String, u64)]| {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+            for (labels, value) in values {
+                let _ = writeln!(text, "{name}{labels} {value}");
+            }
+        };
+        gauge(
+            "outlast_calls_running",
+            "Calls that run in this process.",
+            &[(String::new(), self.engine.running() as u64)],
+        );
+        let connections = self.served.iter().map(|served| {
+            let labels = format!("{{server=\"{}\"}}", served.upstream.name());
+            (labels, served.upstream.connections() as u64)
+        });
+        gauge(
+            "outlast_upstream_connections",
+            "Open connections to each server.",
+            &connections.collect::<Vec<_>>(),
+        );
+        text
+    }
+}
+
+fn plain(body: String) -> Page {
+    Page {
+        status: 200,
+        content_type: "text/plain; version=0.0.4; charset=utf-8",
+        body,
+    }
+}

@@ -1,0 +1,178 @@
+//! The `outlast` object of a server in the configuration file: what the gateway does differently there.
+
+use std::time::Duration;
+
+use outlast::back::Era;
+use outlast::engine::Retry;
+use outlast::gateway::{Isolate, Settings, TaskMode, ToolSettings};
+use serde_json::{Map, Value};
+
+use super::nearest::nearest;
+
+/// Reads the object. What is not known is not guessed at.
+pub(super) fn read(object: &Value) -> Result<Settings, String> {
+    let members = object.as_object().ok_or("`outlast` must be an object")?;
+    let mut settings = Settings::default();
+    for (key, value) in members {
+        match key.as_str() {
+            "era" => {
+                settings.era = match value.as_str() {
+                    Some("auto") => Era::Auto,
+                    Some("legacy") => Era::Legacy,
+                    Some("modern") => Era::Modern,
+                    _ => return Err(wrong(key, "\"auto\", \"legacy\" or \"modern\"")),
+                };
+            }
+            "isolate" => {
+                settings.isolate = match value.as_str() {
+                    Some("owner") => Isolate::Owner,
+                    Some("call") => Isolate::Call,
+                    _ => return Err(wrong(key, "\"owner\" or \"call\"")),
+                };
+            }
+            "concurrency" => settings.concurrency = Some(count(key, value)?),
+            "connections" => settings.connections = count(key, value)?,
+            "idleMs" => settings.idle = millis(key, value)?,
+            "startMs" => settings.handshake = millis(key, value)?,
+            "tools" => {
+                let tools = value.as_object().ok_or_else(|| wrong(key, "an object"))?;
+                for (tool, said) in tools {
+                    let of_tool = |error: String| format!("tool {tool}: {error}");
+                    let said = said
+                        .as_object()
+                        .ok_or_else(|| of_tool("it must be an object".into()))?;
+                    settings
+                        .tools
+                        .insert(tool.clone(), read_tool(said).map_err(of_tool)?);
+                }
+            }
+            _ if TOOL_KEYS.contains(&key.as_str()) => set(&mut settings.every_tool, key, value)?,
+            _ => return Err(unknown(key, &[&TOOL_KEYS[..], &SERVER_KEYS[..]].concat())),
+        }
+    }
+    Ok(settings)
+}
+
+fn read_tool(members: &Map<String, Value>) -> Result<ToolSettings, String> {
+    let mut settings = ToolSettings::default();
+    for (key, value) in members {
+        match key.as_str() {
+            "concurrency" => settings.concurrency = Some(count(key, value)?),
+            _ if TOOL_KEYS.contains(&key.as_str()) => set(&mut settings, key, value)?,
+            _ => return Err(unknown(key, &[&TOOL_KEYS[..], &["concurrency"]].concat())),
+        }
+    }
+    Ok(settings)
+}
+
+/// Sets what can be said of a tool, or of all.
+fn set(settings: &mut ToolSettings, key: &str, value: &Value) -> Result<(), String> {
+    match key {
+        "task" => {
+            settings.task = Some(match value.as_str() {
+                Some("auto") => TaskMode::Auto,
+                Some("always") => TaskMode::Always,
+                Some("never") => TaskMode::Never,
+                _ => return Err(wrong(key, "\"auto\", \"always\" or \"never\"")),
+            });
+        }
+        "retry" => {
+            settings.retry = Some(match value.as_str() {
+                Some("rerun") => Retry::Rerun,
+                Some("never") => Retry::Never,
+                _ => return Err(wrong(key, "\"rerun\" or \"never\"")),
+            });
+        }
+        "graceMs" => settings.grace = Some(millis(key, value)?),
+        "ttlMs" => settings.ttl = Some(whole(key, value)?),
+        "timeoutMs" => settings.timeout = Some(millis(key, value)?),
+        _ => return Err(unknown(key, &TOOL_KEYS)),
+    }
+    Ok(())
+}
+
+fn whole(key: &str, value: &Value) -> Result<u64, String> {
+    value
+        .as_u64()
+        .ok_or_else(|| wrong(key, "a whole number that is not negative"))
+}
+
+fn millis(key: &str, value: &Value) -> Result<Duration, String> {
+    whole(key, value).map(Duration::from_millis)
+}
+
+fn count(key: &str, value: &Value) -> Result<usize, String> {
+    let found = whole(key, value)?;
+    match usize::try_from(found) {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(wrong(key, "a number above zero")),
+    }
+}
+
+fn wrong(key: &str, expected: &str) -> String {
+    format!("`{key}` must be {expected}")
+}
+
+fn unknown(key: &str, known: &[&str]) -> String {
+    let next = match nearest(key, known) {
+        Some(found) => format!("write `{found}`"),
+        None => format!("these are known: {}", known.join(", ")),
+    };
+    format!("`{key}` is not known\n  next: {next}")
+}
+
+/// What can be said of a tool, and of a server for all its tools.
+const TOOL_KEYS: [&str; 5] = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
+
+/// What can be said of a server only.
+const SERVER_KEYS: [&str; 7] = [
+    "era",
+    "isolate",
+    "concurrency",
+    "connections",
+    "idleMs",
+    "startMs",
+    "tools",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn everything_that_can_be_said_is_read() {
+        let settings = read(&json!({
+            "task": "always", "graceMs": 100, "ttlMs": 5_000, "timeoutMs": 60_000, "retry": "never",
+            "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "idleMs": 4, "startMs": 5,
+            "tools": { "slow": { "task": "never", "concurrency": 1, "retry": "rerun" } },
+        }))
+        .unwrap();
+        assert_eq!(settings.every_tool.task, Some(TaskMode::Always));
+        assert_eq!(settings.every_tool.grace, Some(Duration::from_millis(100)));
+        assert_eq!(settings.every_tool.ttl, Some(5_000));
+        assert_eq!(settings.era, Era::Legacy);
+        assert_eq!(settings.isolate, Isolate::Call);
+        assert_eq!((settings.concurrency, settings.connections), (Some(2), 3));
+        let slow = &settings.tools["slow"];
+        assert_eq!(
+            (slow.task, slow.concurrency),
+            (Some(TaskMode::Never), Some(1))
+        );
+        assert_eq!(slow.retry, Some(Retry::Rerun));
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused_and_the_nearest_word_named() {
+        let told = |object: Value| read(&object).unwrap_err();
+        assert!(told(json!({ "grace": 1 })).contains("write `graceMs`"));
+        assert!(
+            told(json!({ "tools": { "x": { "timeoutMS": 1 } } })).contains("tool x: `timeoutMS`")
+        );
+        assert!(told(json!({ "banana": 1 })).contains("these are known: task"));
+        assert!(told(json!({ "task": "sometimes" })).contains("\"auto\""));
+        assert!(told(json!({ "concurrency": 0 })).contains("above zero"));
+        assert!(told(json!({ "ttlMs": -1 })).contains("whole number"));
+        assert!(told(json!([])).contains("must be an object"));
+    }
+}

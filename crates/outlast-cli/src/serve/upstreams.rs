@@ -1,0 +1,139 @@
+//! Which servers are served, and under which names.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use outlast::back::Target;
+use outlast::gateway::{Settings, Upstream};
+use outlast::transport::http_client::HttpClientOptions;
+
+use super::settings;
+use crate::args::Serve;
+use crate::exit::Failure;
+use crate::target::{Config, child_of, http_of};
+
+/// The servers that are meant.
+pub(super) fn all(args: &Serve) -> Result<Vec<Upstream>, Failure> {
+    match (&args.config, &args.url, &args.command[..]) {
+        (Some(path), _, _) => from_file(path, args.verbose),
+        (None, Some(url), _) => Ok(vec![at_url(args, url)?]),
+        (None, None, [program, rest @ ..]) => {
+            let name = args.name.clone().unwrap_or_else(|| called(&args.command));
+            check(&name)?;
+            let target = Target::child(child_of(program.clone(), rest.to_vec(), args.verbose));
+            Ok(vec![Upstream::new(name, target, Settings::default())])
+        }
+        (None, None, []) => Err(Failure::Usage(
+            "which server?\n  next: put its command after `--`, or name a --url or a --config"
+                .into(),
+        )),
+    }
+}
+
+fn from_file(path: &Path, verbose: bool) -> Result<Vec<Upstream>, Failure> {
+    let config = Config::find(Some(path))?;
+    let mut all = Vec::new();
+    for name in config.names() {
+        check(name)?;
+        let settings = match config.settings(name) {
+            Some(object) => settings::read(object).map_err(|why| config.wrong(name, &why))?,
+            None => Settings::default(),
+        };
+        let target = config.place(name)?.target(verbose);
+        all.push(Upstream::new(name, target, settings));
+    }
+    match all.is_empty() {
+        true => Err(Failure::Usage(format!(
+            "{} names no server\n  next: write some under `mcpServers`",
+            path.display()
+        ))),
+        false => Ok(all),
+    }
+}
+
+fn at_url(args: &Serve, url: &str) -> Result<Upstream, Failure> {
+    let mut options: HttpClientOptions = http_of(url);
+    for header in &args.header {
+        let (name, value) = header.split_once(':').ok_or_else(|| {
+            Failure::Usage(format!(
+                "`{header}` is no header\n  next: write `NAME: VALUE`"
+            ))
+        })?;
+        let pair = (name.trim().to_owned(), value.trim().to_owned());
+        options.headers.push(pair);
+    }
+    let name = args.name.clone().unwrap_or_else(|| host(url));
+    check(&name)?;
+    Ok(Upstream::new(
+        name,
+        Target::http(options),
+        Settings::default(),
+    ))
+}
+
+/// A name is a part of a URL.
+fn check(name: &str) -> Result<(), Failure> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    match !name.is_empty() && name.len() <= 100 && name.chars().all(fine) {
+        true => Ok(()),
+        false => Err(Failure::Usage(format!(
+            "`{name}` cannot be the name of a server here\n  next: use letters, digits, `-`, `_` and `.`"
+        ))),
+    }
+}
+
+/// What a server is called whose command is this: the first word that is no option and no program that runs others.
+fn called(command: &[OsString]) -> String {
+    let words = command.iter().map(|word| word.to_string_lossy());
+    let named = words
+        .map(|word| {
+            let last = word.rsplit(['/', '\\']).next().unwrap_or_default();
+            let base = last.split('@').next().unwrap_or_default();
+            base.chars()
+                .filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c))
+                .collect::<String>()
+        })
+        .find(|word| {
+            !word.is_empty() && !word.starts_with('-') && !STARTERS.contains(&word.as_str())
+        });
+    named.unwrap_or_else(|| "server".into())
+}
+
+fn host(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split(['/', ':', '?']).next().unwrap_or_default();
+    match host.is_empty() {
+        true => "server".into(),
+        false => host.to_owned(),
+    }
+}
+
+/// Programs whose argument is the server.
+const STARTERS: [&str; 13] = [
+    "npx", "bunx", "uvx", "uv", "run", "node", "bun", "deno", "python", "python3", "pipx", "sh",
+    "env",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_called_by_what_its_command_starts() {
+        let name = |words: &str| called(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(
+            name("npx -y @modelcontextprotocol/server-everything"),
+            "server-everything"
+        );
+        assert_eq!(name("npx -y some-server@1.2"), "some-server");
+        assert_eq!(name("/usr/bin/python3 -m my_server"), "my_server");
+        assert_eq!(name("./target/debug/thing --stdio"), "thing");
+        assert_eq!(host("https://example.org:8/mcp"), "example.org");
+    }
+
+    #[test]
+    fn a_name_is_a_part_of_a_url() {
+        assert!(check("files-2.x_y").is_ok());
+        assert!(check("a/b").is_err() && check("").is_err() && check("ü").is_err());
+    }
+}

@@ -1,0 +1,311 @@
+//! `outlast serve` as clients meet it: a process that can be killed, before servers that are processes of their own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A gateway, with a home of its own, until it is dropped.
+struct Gateway {
+    child: Child,
+    /// The URLs it printed.
+    urls: Vec<String>,
+    home: PathBuf,
+}
+
+impl Gateway {
+    /// Starts a gateway that prints so many URLs.
+    fn start(home: &Path, address: &str, words: &[&str], urls: usize) -> Self {
+        let mut child = outlast(home)
+            .args(["serve", "--http", address])
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+        let urls = (0..urls).map(|_| {
+            let mut url = String::new();
+            said.read_line(&mut url).expect("the URL is printed");
+            assert!(url.starts_with("http://"), "{url:?}");
+            url.trim_end().to_owned()
+        });
+        Self {
+            urls: urls.collect(),
+            child,
+            home: home.to_owned(),
+        }
+    }
+
+    /// Before the sample server without tasks.
+    fn before_one(home: &Path, address: &str) -> Self {
+        let behind = behind();
+        Self::start(home, address, &["--", behind.to_str().expect("a path")], 1)
+    }
+
+    fn token(&self) -> String {
+        let path = self.home.join("outlast/tasks.db.token");
+        std::fs::read_to_string(path)
+            .expect("a token")
+            .trim()
+            .to_owned()
+    }
+
+    /// Runs `outlast` with `words` and the token; `{}` among them is our first URL.
+    fn run(&self, words: &[&str]) -> Output {
+        let words = words.iter().map(|word| match *word {
+            "{}" => self.urls[0].as_str(),
+            word => word,
+        });
+        outlast(&self.home)
+            .args(words)
+            .env("OUTLAST_TOKEN", self.token())
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs")
+    }
+
+    fn said(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{words:?}: {out}{err}");
+        out.trim().to_owned()
+    }
+
+    /// What a plain GET answers: the head and the body.
+    fn get(&self, path: &str) -> (String, String) {
+        let authority = self.authority();
+        let mut stream = TcpStream::connect(&authority).expect("it listens");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it is read");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it is answered");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        (head.to_owned(), body.to_owned())
+    }
+
+    fn authority(&self) -> String {
+        let rest = self.urls[0].strip_prefix("http://").expect("a URL");
+        rest.split('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// Kills it as `kill -9` does, and returns where it listened.
+    fn kill(mut self) -> String {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+        self.authority()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn outlast(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    command.env("XDG_DATA_HOME", home).current_dir(home);
+    command
+}
+
+/// The sample server.
+fn behind() -> PathBuf {
+    let binary = Path::new(env!("CARGO_BIN_EXE_outlast"));
+    let program = binary.with_file_name("examples").join("behind");
+    assert!(
+        program.exists(),
+        "`cargo build -p outlast-cli --examples` builds {}",
+        program.display()
+    );
+    program
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Looks again and again until `found` is so.
+fn until(what: &str, mut found: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !found() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{what} does not come true"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {
+    let home = TempDir::new().expect("a folder");
+    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    assert!(gateway.urls[0].ends_with("/mcp"));
+    assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
+    assert_eq!(
+        gateway.said(&["call", "{}", "wait", "ms=10", "--task"]),
+        "waited"
+    );
+    let stranger = outlast(home.path())
+        .args(["call", &gateway.urls[0], "echo", "say=hi"])
+        .output()
+        .expect("it runs");
+    assert!(!stranger.status.success());
+    assert!(
+        text(&stranger.stderr).contains("401"),
+        "{}",
+        text(&stranger.stderr)
+    );
+    use std::os::unix::fs::PermissionsExt;
+    let token = std::fs::metadata(home.path().join("outlast/tasks.db.token")).expect("a token");
+    assert_eq!(token.permissions().mode() & 0o777, 0o600);
+    // The same token at the next start, so that the owner is the same.
+    let before = gateway.token();
+    let address = gateway.kill();
+    let gateway = Gateway::before_one(home.path(), &address);
+    assert_eq!(gateway.token(), before);
+}
+
+#[test]
+fn a_question_of_a_server_on_a_pipe_reaches_the_person_at_the_other_end() {
+    let home = TempDir::new().expect("a folder");
+    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    for form in ["--task", "--no-task"] {
+        let mut asking = outlast(home.path())
+            .args(["call", &gateway.urls[0], "ask", "--interactive", form])
+            .env("OUTLAST_TOKEN", gateway.token())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut person = asking.stdin.take().expect("a pipe");
+        person.write_all(b"Ada\n\n").expect("it reads");
+        let said = asking.wait_with_output().expect("it ends");
+        assert_eq!(text(&said.stdout).trim(), "Hello, Ada!", "{form}");
+    }
+}
+
+#[test]
+fn a_kill_loses_no_result_repeats_what_may_be_repeated_and_says_what_is_unknown() {
+    // Promises 1, 2 and 4, through the real binary.
+    let home = TempDir::new().expect("a folder");
+    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    let task = |gateway: &Gateway, tool: &str, ms: &str| {
+        gateway.said(&["call", "{}", tool, ms, "--task", "--detach"])
+    };
+    let done = task(&gateway, "wait", "ms=1");
+    let once = task(&gateway, "wait", "ms=3600000");
+    let again = task(&gateway, "read", "ms=1500");
+    until("the first has ended", || {
+        gateway
+            .said(&["tasks", "get", "{}", &done])
+            .contains("completed")
+    });
+    let address = gateway.kill();
+    let gateway = Gateway::before_one(home.path(), &address);
+    let result = gateway.said(&["tasks", "result", "{}", &done]);
+    assert!(result.contains("waited"), "{result}");
+    let lost = gateway.said(&["tasks", "get", "{}", &once]);
+    assert!(
+        lost.contains("failed") && lost.contains("unknown"),
+        "{lost}"
+    );
+    let read = gateway.said(&["tasks", "result", "{}", &again]);
+    assert!(read.contains("read"), "{read}");
+}
+
+#[test]
+fn a_server_that_crashes_is_started_again_and_its_neighbour_does_not_notice() {
+    let home = TempDir::new().expect("a folder");
+    let behind = behind();
+    let config = serde_json::json!({ "mcpServers": {
+        "one": { "command": behind, "outlast": { "tools": { "wait": { "task": "never" } } } },
+        "two": { "command": behind },
+    } });
+    let file = home.path().join("mcp.json");
+    std::fs::write(&file, config.to_string()).expect("it is written");
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 2);
+    assert!(gateway.urls[0].ends_with("/mcp/one") && gateway.urls[1].ends_with("/mcp/two"));
+    let two = gateway.urls[1].clone();
+    let waits = gateway.said(&["call", &two, "wait", "ms=2000", "--task", "--detach"]);
+    let crashed = gateway.run(&["call", "{}", "crash", "--no-task"]);
+    assert!(!crashed.status.success());
+    assert!(
+        text(&crashed.stderr).contains("unknown"),
+        "{}",
+        text(&crashed.stderr)
+    );
+    assert_eq!(gateway.said(&["call", "{}", "echo", "say=back"]), "back");
+    let result = gateway.said(&["tasks", "result", &two, &waits]);
+    assert!(result.contains("waited"), "{result}");
+    // What the file says of a tool holds there only.
+    let never = gateway.run(&["call", "{}", "wait", "ms=1", "--task"]);
+    assert!(
+        text(&never.stderr).contains("does not support task"),
+        "{}",
+        text(&never.stderr)
+    );
+}
+
+#[test]
+fn a_setting_that_is_not_known_keeps_the_gateway_from_starting() {
+    let home = TempDir::new().expect("a folder");
+    let config = r#"{ "servers": { "a": { "command": "x", "outlast": { "gracems": 5, }, } } } // for VS Code"#;
+    std::fs::write(home.path().join("mcp.json"), config).expect("it is written");
+    let said = outlast(home.path())
+        .args(["serve", "--http", "127.0.0.1:0", "--config", "mcp.json"])
+        .output()
+        .expect("it runs");
+    assert_eq!(said.status.code(), Some(2));
+    let why = text(&said.stderr);
+    assert!(
+        why.contains("server a") && why.contains("write `graceMs`"),
+        "{why}"
+    );
+}
+
+#[test]
+fn health_and_numbers_stand_beside_the_endpoint() {
+    let home = TempDir::new().expect("a folder");
+    let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    gateway.said(&["call", "{}", "echo", "say=hi"]);
+    let (head, body) = gateway.get("/healthz");
+    assert!(head.starts_with("HTTP/1.1 200") && body == "ok\n", "{head}");
+    let (head, body) = gateway.get("/readyz");
+    assert!(
+        head.starts_with("HTTP/1.1 200") && body.contains(r#""ready":true"#),
+        "{body}"
+    );
+    let (head, body) = gateway.get("/metrics");
+    assert!(
+        head.contains("text/plain")
+            && body.contains("outlast_upstream_connections{server=\"behind\"}"),
+        "{body}"
+    );
+    assert!(gateway.get("/other").0.starts_with("HTTP/1.1 401"));
+}
+
+#[test]
+fn a_gateway_that_is_told_to_stop_lets_work_finish_and_leaves_with_its_servers() {
+    let home = TempDir::new().expect("a folder");
+    let mut gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
+    let soon = gateway.said(&["call", "{}", "wait", "ms=1500", "--task", "--detach"]);
+    let id = gateway.child.id().to_string();
+    let told = Command::new("kill")
+        .args(["-TERM", &id])
+        .status()
+        .expect("it runs");
+    assert!(told.success());
+    let ended = gateway.child.wait().expect("it ends");
+    assert!(ended.success(), "{ended}");
+    let again = Gateway::before_one(home.path(), "127.0.0.1:0");
+    let result = again.said(&["tasks", "result", "{}", &soon]);
+    assert!(result.contains("waited"), "{result}");
+}

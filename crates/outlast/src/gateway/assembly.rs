@@ -1,0 +1,145 @@
+//! Upstreams, an engine and fronts, put together: one endpoint for each upstream, all on one store.
+
+use std::io;
+use std::sync::Arc;
+
+use outlast_engine::task::Keep;
+use outlast_engine::{Engine, Policy, Store};
+use tokio::time::timeout;
+
+use super::Upstream;
+use crate::front::Front;
+use crate::outlast::{DRAIN, Outlast, Server};
+use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
+
+/// A gateway that has taken up what an earlier life left.
+pub struct Gateway {
+    engine: Engine,
+    store: Arc<dyn Store>,
+    served: Vec<Served>,
+}
+
+/// An upstream and the front before it.
+#[derive(Clone)]
+pub struct Served {
+    /// The upstream.
+    pub upstream: Arc<Upstream>,
+    /// The front before it.
+    pub front: Arc<Front>,
+    /// The path of its endpoint.
+    pub path: String,
+}
+
+/// A gateway that listens on HTTP.
+pub struct RunningGateway {
+    gateway: Gateway,
+    http: HttpServer,
+}
+
+impl Outlast {
+    /// A server of whatever `upstream` offers.
+    pub fn upstream(&self, upstream: Upstream) -> Server {
+        let upstream = Arc::new(upstream);
+        let runner = upstream.runner.clone();
+        self.serve_as(runner, upstream.clone(), upstream)
+    }
+
+    /// A gateway to several upstreams, of which no two have the same name. A single one is at `/mcp`, each of several at
+    /// `/mcp/NAME`.
+    pub async fn gateway(&self, upstreams: Vec<Upstream>) -> io::Result<Gateway> {
+        let upstreams: Vec<_> = upstreams.into_iter().map(Arc::new).collect();
+        let builder = Engine::builder(self.store.clone()).policy(self.policy.clone());
+        let builder = upstreams.iter().fold(builder, |builder, upstream| {
+            builder.runner(upstream.runner.clone(), upstream.clone())
+        });
+        let (engine, _) = builder.open().await.map_err(io::Error::other)?;
+        let single = upstreams.len() == 1;
+        let served = upstreams.into_iter().map(|upstream| Served {
+            front: Front::serving(engine.clone(), upstream.clone(), self.filters.clone()),
+            path: match single {
+                true => PATH.to_owned(),
+                false => format!("{PATH}/{}", upstream.name()),
+            },
+            upstream,
+        });
+        Ok(Gateway {
+            served: served.collect(),
+            engine,
+            store: self.store.clone(),
+        })
+    }
+}
+
+impl Gateway {
+    /// Its engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// What it serves.
+    pub fn served(&self) -> &[Served] {
+        &self.served
+    }
+
+    /// Serves over HTTP as `options` say, with pages beside the endpoints.
+    pub async fn http(
+        self,
+        pages: Option<Arc<dyn Pages>>,
+        options: HttpOptions,
+    ) -> io::Result<RunningGateway> {
+        let fronts = self.served.iter();
+        let fronts = fronts.map(|served| (served.path.clone(), served.front.clone()));
+        let http = http::serve_all(fronts.collect(), pages, options).await?;
+        Ok(RunningGateway {
+            gateway: self,
+            http,
+        })
+    }
+
+    /// Takes no more work, lets what runs finish for a while, and ends. What is left is for the next start.
+    pub async fn shutdown(self) -> io::Result<()> {
+        self.engine
+            .shutdown(DRAIN)
+            .await
+            .map_err(io::Error::other)?;
+        // Servers that do not leave are ended with this process.
+        let closing = self.served.iter().map(|served| served.upstream.close());
+        for closing in closing {
+            let _ = timeout(DRAIN, closing).await;
+        }
+        self.store.close().await.map_err(io::Error::other)
+    }
+}
+
+impl RunningGateway {
+    /// What it serves.
+    pub fn served(&self) -> &[Served] {
+        self.gateway.served()
+    }
+
+    /// The address of the endpoint before an upstream, for clients on this machine.
+    pub fn url(&self, served: &Served) -> String {
+        self.http.url_of(&served.path)
+    }
+
+    /// As [`Gateway::shutdown`], with the requests that are open.
+    pub async fn shutdown(self) -> io::Result<()> {
+        let ((), ended) = tokio::join!(self.http.shutdown(), self.gateway.shutdown());
+        ended
+    }
+}
+
+/// What a gateway grants: a call that runs is never forgotten, tasks live for up to a day, and so may calls.
+pub fn policy() -> Policy {
+    Policy {
+        ttl_cap: DAY,
+        keep: Keep::WhileLive,
+        run_limit: Some(DAY),
+        ..Policy::default()
+    }
+}
+
+const DAY: u64 = 24 * 3_600_000;
+
+/// The path of a single endpoint.
+const PATH: &str = "/mcp";
