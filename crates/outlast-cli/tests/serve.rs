@@ -186,7 +186,8 @@ fn a_question_of_a_server_on_a_pipe_reaches_the_person_at_the_other_end() {
             .spawn()
             .expect("it starts");
         let mut person = asking.stdin.take().expect("a pipe");
-        person.write_all(b"Ada\n\n").expect("it reads");
+        person.write_all(b"y\nAda\n").expect("it reads");
+        drop(person);
         let said = asking.wait_with_output().expect("it ends");
         assert_eq!(text(&said.stdout).trim(), "Hello, Ada!", "{form}");
     }
@@ -198,7 +199,7 @@ fn a_kill_loses_no_result_repeats_what_may_be_repeated_and_says_what_is_unknown(
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     let task = |gateway: &Gateway, tool: &str, ms: &str| {
-        gateway.said(&["call", "{}", tool, ms, "--task", "--detach"])
+        gateway.said(&["call", "{}", tool, ms, "--task", "--detach", "--as", "v1"])
     };
     let done = task(&gateway, "wait", "ms=1");
     let once = task(&gateway, "wait", "ms=3600000");
@@ -237,16 +238,13 @@ fn a_server_that_crashes_is_started_again_and_its_neighbour_does_not_notice() {
     let waits = gateway.said(&["call", &two, "wait", "ms=2000", "--task", "--detach"]);
     let crashed = gateway.run(&["call", "{}", "crash", "--no-task"]);
     assert!(!crashed.status.success());
-    assert!(
-        text(&crashed.stderr).contains("unknown"),
-        "{}",
-        text(&crashed.stderr)
-    );
+    let told = text(&crashed.stdout) + &text(&crashed.stderr);
+    assert!(told.contains("unknown"), "{told}");
     assert_eq!(gateway.said(&["call", "{}", "echo", "say=back"]), "back");
     let result = gateway.said(&["tasks", "result", &two, &waits]);
     assert!(result.contains("waited"), "{result}");
     // What the file says of a tool holds there only.
-    let never = gateway.run(&["call", "{}", "wait", "ms=1", "--task"]);
+    let never = gateway.run(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
     assert!(
         text(&never.stderr).contains("does not support task"),
         "{}",

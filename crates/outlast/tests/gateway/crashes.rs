@@ -7,7 +7,7 @@ use outlast::Outlast;
 use outlast::back::Target;
 use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::front::Front;
-use outlast::gateway::Upstream;
+use outlast::gateway::{Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions};
 use outlast::transport::http_client::HttpClientOptions;
 use serde_json::json;
@@ -98,23 +98,28 @@ async fn a_server_that_does_not_begin_is_told_and_not_begun_for_every_request() 
 }
 
 /// A gateway on `store` before the server at `url`.
-async fn before(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<Front>) {
+async fn before(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engine, Arc<Front>) {
+    let settings = Settings {
+        era: server.era(),
+        ..quick()
+    };
     let target = Target::http(HttpClientOptions::new(url));
     let outlast = Outlast::builder().store(store.clone()).build();
-    let server = outlast.upstream(Upstream::new("behind", target, quick()));
+    let server = outlast.upstream(Upstream::new("behind", target, settings));
     server.open().await.unwrap()
 }
 
 #[tokio::test]
 async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gateway() {
     // BR-SEC-3, BR-GEN-2; bridge §17: bridge restart.
-    for kind in [Kind::V1, Kind::V2] {
-        let stage = Stage::new(Server::V1).await;
+    let cells = [Server::V1, Server::V2].map(|server| [(Kind::V1, server), (Kind::V2, server)]);
+    for (kind, server) in cells.into_iter().flatten() {
+        let stage = Stage::new(server).await;
         let listening = http::serve(stage.direct.clone(), HttpOptions::default())
             .await
             .unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        let (engine, front) = before(&listening.url(), &store).await;
+        let (engine, front) = before(&listening.url(), server, &store).await;
         let mut caller = Caller::connect(kind, &front).await;
         let begun = caller.begin(json!({ "name": "gated" })).await;
         stage.until_waiting(1).await;
@@ -122,7 +127,7 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
         tokio::time::sleep(Duration::from_millis(300)).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
         drop((caller, front));
-        let (engine, front) = before(&listening.url(), &store).await;
+        let (engine, front) = before(&listening.url(), server, &store).await;
         stage.gate.add_permits(1);
         let mut caller = Caller::connect(kind, &front).await;
         let ended = caller.finish(json!({ "name": "gated" }), begun);
@@ -130,7 +135,7 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
             .await
             .unwrap();
         let Ending::Result(result) = ended else {
-            panic!("{kind:?}: {ended:?}");
+            panic!("{kind:?} → {server:?}: {ended:?}");
         };
         assert_eq!(result["content"][0]["text"], "through");
         engine.shutdown(Duration::ZERO).await.unwrap();
@@ -140,18 +145,19 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
 #[tokio::test]
 async fn a_task_of_a_server_without_tasks_ends_by_its_retry_class_after_a_restart() {
     // Promise 4: failed with "unknown" unless the tool only reads.
-    let stage = Stage::new(Server::PlainLegacy).await;
+    let server = Server::PlainLegacy;
+    let stage = Stage::new(server).await;
     let listening = http::serve(stage.direct.clone(), HttpOptions::default())
         .await
         .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let (engine, front) = before(&listening.url(), &store).await;
+    let (engine, front) = before(&listening.url(), server, &store).await;
     let mut caller = Caller::connect(Kind::V1, &front).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     stage.until_waiting(1).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, front));
-    let (_, front) = before(&listening.url(), &store).await;
+    let (_, front) = before(&listening.url(), server, &store).await;
     let mut caller = Caller::connect(Kind::V1, &front).await;
     let ended = caller.finish(json!({}), begun).await;
     let Ending::Error(-32603, why) = ended else {

@@ -34,7 +34,7 @@ pub(crate) const SERVERS: [Server; 4] = [
 ];
 
 impl Server {
-    fn era(self) -> Era {
+    pub(crate) fn era(self) -> Era {
         match self {
             Self::PlainLegacy | Self::V1 => Era::Legacy,
             Self::PlainModern | Self::V2 => Era::Modern,
