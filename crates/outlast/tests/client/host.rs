@@ -1,12 +1,12 @@
 //! A server's questions, and who answers them.
 
-use outlast::back::{ClientOptions, InboxEvent};
-use outlast::engine::{Accepts, AskKind};
+use outlast::back::{ClientOptions, Host, HostRequest, InboxEvent, accept};
+use outlast::engine::{Accepts, Answer, AskKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::stage::{capabilities, connected_with, raw, said, task, text, with_inbox};
+use crate::stage::{Settles, capabilities, connected_with, raw, said, task, text, with_inbox};
 
 fn form() -> Value {
     json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } })
@@ -164,4 +164,74 @@ async fn a_flood_of_questions_is_bounded() {
     while inbox.items().len() < 256 {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn changed_roots_are_told() {
+    // V1-ROOT-1, S1-6, S1-12.
+    let (inbox, options) = with_inbox();
+    let (client, mut server) = connected_with(options, json!({})).await;
+    inbox.share([("file:///work".into(), None)]);
+    client.roots_changed().await.unwrap();
+    server.told("notifications/roots/list_changed").await;
+    server.ask("1", "roots/list", json!({})).await;
+    let roots = json!({ "roots": [{ "uri": "file:///work" }] });
+    assert_eq!(server.answer("1").await["result"], roots);
+    // A folder that is not shared any more is not listed any more.
+    inbox.share([]);
+    server.ask("2", "roots/list", json!({})).await;
+    assert_eq!(server.answer("2").await["result"], json!({ "roots": [] }));
+}
+
+/// Takes note of pages that are done with.
+struct Pages(tokio::sync::mpsc::UnboundedSender<String>);
+
+#[async_trait::async_trait]
+impl Host for Pages {
+    fn accepts(&self) -> Accepts {
+        [AskKind::ElicitUrl].into_iter().collect()
+    }
+
+    async fn ask(&self, _: HostRequest) -> Answer {
+        accept(None)
+    }
+
+    fn elicitation_complete(&self, server: &str, elicitation: &str) {
+        self.0.send(format!("{server} {elicitation}")).unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_done_with_is_told_and_a_strange_one_harms_nobody() {
+    // V1-ELIC-13, V1-ELIC-14, V1-ELIC-7: a url is accepted without content.
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let options = ClientOptions {
+        host: Arc::new(Pages(tell)),
+        server: Some("shop".into()),
+        ..crate::stage::options()
+    };
+    let (client, mut server) = connected_with(options, json!({})).await;
+    let url = json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "e1" });
+    server.ask("1", "elicitation/create", url).await;
+    assert_eq!(
+        server.answer("1").await["result"],
+        json!({ "action": "accept" })
+    );
+    let complete = "notifications/elicitation/complete";
+    for params in [json!({}), json!({ "elicitationId": 7 }), json!([])] {
+        server.notify(complete, params).await;
+    }
+    server
+        .notify(complete, json!({ "elicitationId": "e1" }))
+        .await;
+    assert_eq!(told.recv().await.as_deref(), Some("shop e1"));
+    client.ping_answered_by(&mut server).await;
+    // An inbox has nothing that waits for a page.
+    let (inbox, options) = with_inbox();
+    let (client, mut server) = connected_with(options, json!({})).await;
+    server
+        .notify(complete, json!({ "elicitationId": "nobody's" }))
+        .await;
+    client.ping_answered_by(&mut server).await;
+    assert!(inbox.items().is_empty());
 }

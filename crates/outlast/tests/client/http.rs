@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, Fault, Target};
+use outlast::back::{Client, ClientOptions, Fault, ReceiverOptions, Target};
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
@@ -295,4 +295,36 @@ async fn nothing_is_asked_before_the_server_knows_that_we_listen() {
     let body = ping.answer(json!({}));
     ping.json(200, "", &body).await;
     pinging.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_status_that_cannot_be_told_harms_no_task() {
+    // S0-69, S1-34.
+    let mut wire = Wire::listen().await;
+    let (inbox, options) = with_inbox();
+    let options = ClientOptions {
+        receiver_tasks: Some(ReceiverOptions::default()),
+        ..options
+    };
+    let target = Target::http(HttpClientOptions::new(&wire.url));
+    let connecting = tokio::spawn(Client::connect(target, options));
+    let (listening, _) = wire.welcome(Some("s1")).await;
+    let mut stream = listening.stream().await;
+    let _client = connecting.await.unwrap().unwrap();
+    let ask = json!({ "message": "?", "requestedSchema": {}, "task": {} });
+    let ask = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": ask });
+    stream.send(&format!("data: {ask}\n\n")).await;
+    let made = wire.next("POST", "").await;
+    let task = made.body["result"]["task"]["taskId"].clone();
+    made.plain(202).await;
+    let told = wire.next("POST", "notifications/tasks/status").await;
+    told.plain(500).await;
+    inbox.decline(inbox.first().await.id).unwrap();
+    let told = wire.next("POST", "notifications/tasks/status").await;
+    told.plain(500).await;
+    let fetch = json!({ "jsonrpc": "2.0", "id": "r", "method": "tasks/result", "params": { "taskId": task } });
+    stream.send(&format!("data: {fetch}\n\n")).await;
+    let answer = wire.next("POST", "").await;
+    assert_eq!(answer.body["result"]["action"], "decline");
+    answer.plain(202).await;
 }

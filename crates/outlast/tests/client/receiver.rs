@@ -1,6 +1,7 @@
 //! Tasks that we host for a server (seeds 000 and 001).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast::back::{
     Client, ClientOptions, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking,
@@ -229,16 +230,16 @@ async fn what_is_not_there_is_not_found() {
 async fn tasks_are_listed_on_pages_and_ids_are_never_the_same() {
     // S0-28, S0-34, S0-86, S0-82, V1-LIST-2, V1-RM-1.
     let options = ReceiverOptions {
-        open: 150,
+        open: 1_000,
         ..ReceiverOptions::default()
     };
     let (_client, mut server, _inbox) = hosting(options).await;
     let mut made_ids = std::collections::BTreeSet::new();
-    for _ in 0..150 {
+    for _ in 0..1_000 {
         let task = made(&mut server, "elicitation/create", form(json!({}))).await;
         made_ids.insert(task["taskId"].as_str().unwrap().to_owned());
     }
-    assert_eq!(made_ids.len(), 150);
+    assert_eq!(made_ids.len(), 1_000);
     let one_more = call(&mut server, "elicitation/create", form(json!({}))).await;
     assert_eq!(one_more["error"]["code"], -32603);
     let mut listed = std::collections::BTreeSet::new();
@@ -283,6 +284,17 @@ async fn an_expired_task_is_gone_and_whoever_waited_is_told() {
         call(&mut server, "tasks/get", named(&task)).await["error"]["code"],
         -32602
     );
+    // S1-44: so is one that was cancelled.
+    let task = made(&mut server, "elicitation/create", form(json!({}))).await;
+    call(&mut server, "tasks/cancel", named(&task)).await;
+    let expires = async {
+        while call(&mut server, "tasks/get", named(&task)).await["error"]["code"] != -32602 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), expires)
+        .await
+        .unwrap();
     // S0-47: a wish is granted up to the limit.
     let task = made(
         &mut server,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast::back::{Client, ClientOptions, InUse, References, Unsettled};
+use outlast::back::{Client, ClientOptions, InUse, Reference, References, Unsettled};
 use outlast::engine::{MemoryStore, Store};
 use serde_json::json;
 
@@ -95,4 +95,20 @@ async fn a_reference_is_free_again_when_its_execution_was_left() {
     }
     assert!(matches!(call.settle().await, Err(Unsettled::Lost { .. })));
     assert_eq!(references.all(None).await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_id_is_its_servers_own() {
+    // S4-35.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (_, options) = options(&store);
+    let (client, mut server) = crate::stage::connected_with(options, capabilities()).await;
+    let here = Reference::known_by_id("here", "t1");
+    let _first = client.resume(here.clone()).unwrap();
+    // It looks when its reference is kept.
+    server.asked("tasks/get").await;
+    assert!(client.resume(here).is_err());
+    let there = Reference::known_by_id("there", "t1");
+    let _second = client.resume(there).unwrap();
+    server.asked("tasks/get").await;
 }

@@ -641,6 +641,7 @@ async fn tasks_are_listed_from_all_pages_looked_at_and_cancelled_by_id() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_executions_on_one_connection_all_settle_and_keep_their_pace() {
+    // S4-8, S4-27, V1-GET-2, V1-PRG-1.
     let (client, mut server) = connected().await;
     let calls: Vec<_> = (0..1_000)
         .map(|_| {
@@ -651,6 +652,7 @@ async fn a_thousand_executions_on_one_connection_all_settle_and_keep_their_pace(
         })
         .collect();
     let mut looks = std::collections::HashMap::<String, (usize, Instant)>::new();
+    let mut tokens = std::collections::BTreeSet::new();
     let mut made = 0;
     let mut settled = 0;
     while settled < 1_000 {
@@ -661,6 +663,8 @@ async fn a_thousand_executions_on_one_connection_all_settle_and_keep_their_pace(
                 server.reply(&message, json!({ "tools": [tool] })).await;
             }
             "tools/call" => {
+                let token = &message["params"]["_meta"]["progressToken"];
+                assert!(tokens.insert(token.to_string()), "{token} is used twice");
                 let mut task = task("working", 500);
                 task["taskId"] = format!("t{made}").into();
                 looks.insert(format!("t{made}"), (0, Instant::now()));

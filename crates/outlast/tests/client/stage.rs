@@ -173,6 +173,15 @@ impl Server {
         assert!(heard.is_err(), "{heard:?}");
     }
 
+    /// Waits until the other end has closed the pipe; what it still said.
+    pub(crate) async fn gone(&mut self) -> Vec<String> {
+        let mut said = Vec::new();
+        while let Ok(Some(line)) = self.lines.next_line().await {
+            said.push(line);
+        }
+        said
+    }
+
     /// When requests of that method arrived.
     pub(crate) fn times(&self, method: &str) -> Vec<Instant> {
         let of = |(at, message): &(Instant, Value)| (message["method"] == method).then_some(*at);
