@@ -41,7 +41,7 @@ enum Side {
     },
 }
 
-const LEGS: [Leg; 2] = [
+const LEGS: [Leg; 3] = [
     Leg {
         name: "server-2025-11-25",
         revision: "2025-11-25",
@@ -58,6 +58,15 @@ const LEGS: [Leg; 2] = [
             also: &["json-schema-2020-12-preservation"],
         },
         successes: 20,
+    },
+    Leg {
+        name: "client-2026-07-28",
+        revision: "2026-07-28",
+        side: Side::Client {
+            example: "conformance_client",
+            also: &["json-schema-2020-12-preservation"],
+        },
+        successes: 62,
     },
 ];
 

@@ -371,7 +371,7 @@ impl Core {
     }
 
     /// Whether a call with this answer may be made again because the server certainly has not run it: the session was
-    /// gone, or the headers were those of an older list (V2-PARAM-6).
+    /// gone, the headers were those of an older list (V2-PARAM-6), or the version is served after all (V2-VER-2).
     pub(crate) fn may_repeat(&self, up: &Up, answer: &Result<Raw, Fault>) -> bool {
         let outdated = up.server.is_modern() && self.headers;
         match answer {
@@ -380,7 +380,8 @@ impl Core {
                 self.shelf.forget();
                 true
             }
-            _ => false,
+            Err(fault) => modern::is_confused(fault),
+            Ok(_) => false,
         }
     }
 

@@ -173,7 +173,7 @@ impl Driver {
             let _named = name.map(|name| routes.name_request(id.clone(), name));
             let answer = match up.send_as(id, &draft).await {
                 Ok(ticket) => match self.await_answer(core, &up, ticket, form, cancels).await {
-                    Ok(answer) => answer.map_err(modern::explained),
+                    Ok(answer) => answer,
                     Err(began) => return Ok(began),
                 },
                 Err(fault) => Err(fault),
@@ -191,8 +191,10 @@ impl Driver {
             }
             let answer = match answer {
                 Ok(answer) => answer,
-                Err(Fault::Error(error)) => return Ok(Began::Ended(of_error(error))),
-                Err(fault) => return Err(fault.into()),
+                Err(fault) => match modern::explained(fault) {
+                    Fault::Error(error) => return Ok(Began::Ended(of_error(error))),
+                    fault => return Err(fault.into()),
+                },
             };
             let asked = match up.read_made(answer, form)? {
                 Made::Task(sight, immediate) => {

@@ -92,7 +92,13 @@ async fn only_modern(
     we: &Introduction,
     patience: Duration,
 ) -> Result<Server, Unmet> {
-    let asking = async { modern::discover(exchange, we).await?.answer().await };
+    let asking = async {
+        let first = modern::discover(exchange, we).await?.answer().await;
+        match modern::read_discovered(&first) {
+            Found::Again => modern::discover(exchange, we).await?.answer().await,
+            _ => first,
+        }
+    };
     let answer = tokio::time::timeout(patience, asking).await;
     let answer = answer.unwrap_or(Err(Fault::TimedOut(patience)));
     match modern::read_discovered(&answer) {
@@ -100,7 +106,7 @@ async fn only_modern(
             exchange.goes_modern();
             Ok(server)
         }
-        Found::Legacy(_) | Found::Scared => Err(Unmet::Fault(match answer {
+        Found::Legacy(_) | Found::Scared | Found::Again => Err(Unmet::Fault(match answer {
             Err(fault @ (Fault::TimedOut(_) | Fault::Link(_))) => fault,
             Err(fault) => unsupported(&fault.to_string()),
             Ok(_) => unsupported("it does not say which versions it speaks, or none that we do"),
@@ -118,24 +124,29 @@ async fn either<L>(
 where
     L: Future<Output = Result<Server, Unmet>>,
 {
-    let asked = modern::discover(exchange, we).await;
-    let mut asked = match asked {
-        Ok(asked) => asked,
-        Err(fault) => return Err(Unmet::Scared(fault)),
-    };
-    let answer = match tokio::time::timeout(patience.probe, asked.wait()).await {
-        Ok(answer) => answer,
-        Err(_) => return slow(exchange, asked, legacy(version::LEGACY)).await,
-    };
-    match (modern::read_discovered(&answer), answer) {
-        (Found::Modern(server), _) => {
-            exchange.goes_modern();
-            Ok(server)
-        }
-        (Found::Legacy(version), _) => legacy(version).await,
-        (Found::Scared, Err(fault)) => Err(Unmet::Scared(fault)),
-        (Found::Scared, Ok(_)) => legacy(version::LEGACY).await,
-        (Found::Neither(fault), _) => Err(Unmet::Fault(fault)),
+    let mut confused = false;
+    loop {
+        let asked = modern::discover(exchange, we).await;
+        let mut asked = asked.map_err(Unmet::Scared)?;
+        let answer = match tokio::time::timeout(patience.probe, asked.wait()).await {
+            Ok(answer) => answer,
+            Err(_) => return slow(exchange, asked, legacy(version::LEGACY)).await,
+        };
+        return match (modern::read_discovered(&answer), answer) {
+            (Found::Modern(server), _) => {
+                exchange.goes_modern();
+                Ok(server)
+            }
+            (Found::Again, Err(_)) if !confused => {
+                confused = true;
+                continue;
+            }
+            (Found::Again, Err(fault)) => Err(Unmet::Fault(fault)),
+            (Found::Legacy(version), _) => legacy(version).await,
+            (Found::Scared, Err(fault)) => Err(Unmet::Scared(fault)),
+            (Found::Scared | Found::Again, Ok(_)) => legacy(version::LEGACY).await,
+            (Found::Neither(fault), _) => Err(Unmet::Fault(fault)),
+        };
     }
 }
 

@@ -47,6 +47,8 @@ pub(crate) enum Found {
     Modern(Server),
     /// It is a legacy one, to be opened in this version.
     Legacy(&'static str),
+    /// It refused the version that it speaks: it is to be asked once more.
+    Again,
     /// It is gone.
     Scared,
     /// It could not be asked, or there is no version that both speak.
@@ -118,9 +120,7 @@ pub(crate) async fn discover(exchange: &Arc<Exchange>, we: &Introduction) -> Res
 pub(crate) fn read_discovered(answer: &Result<Raw, Fault>) -> Found {
     match answer {
         Ok(result) => match Discover::read(result.borrow()) {
-            Some(said) if said.versions.iter().any(|one| one == version::MODERN) => {
-                Found::Modern(read_server(&said))
-            }
+            Some(said) if speaks_modern(&said.versions) => Found::Modern(read_server(&said)),
             Some(said) => match common_legacy(&said.versions) {
                 Some(version) => Found::Legacy(version),
                 None => Found::Neither(no_common_version(&said.versions)),
@@ -130,9 +130,10 @@ pub(crate) fn read_discovered(answer: &Result<Raw, Fault>) -> Found {
         },
         Err(Fault::Error(error)) => match error.code {
             codes::UNSUPPORTED_VERSION => {
-                // V2-ERA-2, A3-2. The version that we asked in is not served, whatever the list says.
+                // V2-ERA-2, V2-VER-2, A3-2.
                 let versions = supported(error.raw.borrow());
                 match common_legacy(&versions) {
+                    _ if speaks_modern(&versions) => Found::Again,
                     Some(version) => Found::Legacy(version),
                     None => Found::Neither(no_common_version(&versions)),
                 }
@@ -153,6 +154,16 @@ pub(crate) fn read_discovered(answer: &Result<Raw, Fault>) -> Found {
             Found::Legacy(version::LEGACY)
         }
     }
+}
+
+fn speaks_modern(versions: &[String]) -> bool {
+    versions.iter().any(|one| one == version::MODERN)
+}
+
+/// Whether a request was refused for its version although the server speaks it: then it may be repeated.
+pub(crate) fn is_confused(fault: &Fault) -> bool {
+    matches!(fault, Fault::Error(error) if error.code == codes::UNSUPPORTED_VERSION
+        && speaks_modern(&supported(error.raw.borrow())))
 }
 
 /// The newest legacy version that a server speaks, too.

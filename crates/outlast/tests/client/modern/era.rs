@@ -145,6 +145,30 @@ async fn another_version_is_agreed_upon_or_it_is_told_clearly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_version_that_is_refused_and_served_is_tried_once_more() {
+    // V2-VER-2.
+    let (target, mut servers) = target();
+    let connecting = tokio::spawn(Client::connect(target, auto()));
+    let mut server = servers.next().await;
+    let data = json!({ "supported": ["2026-07-28"], "requested": "2026-07-28" });
+    let error = json!({ "code": -32022, "message": "no", "data": data });
+    let refuse =
+        |asked: &serde_json::Value| json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error });
+    let asked = server.asked("server/discover").await;
+    server.write(refuse(&asked)).await;
+    let again = server.asked("server/discover").await;
+    assert_ne!(again["id"], asked["id"]);
+    server.reply(&again, discovered(capabilities())).await;
+    let client = connecting.await.unwrap().unwrap();
+    let asking = tokio::spawn(async move { client.request("prompts/list", None).await });
+    let asked = server.asked("prompts/list").await;
+    server.write(refuse(&asked)).await;
+    let again = server.asked("prompts/list").await;
+    server.reply(&again, json!({})).await;
+    asking.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_era_decides_how_a_server_does_tasks() {
     // V2-ERA-12, V2-EXT-2.
     let v1 = stage::capabilities();
