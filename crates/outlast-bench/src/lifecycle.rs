@@ -23,15 +23,15 @@ pub(crate) fn on_disk(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-/// The peer is new for every small batch, so that it has next to nothing to sweep. We are new for every
-/// large one: what we retain does not matter, and tables that begin empty are no part of a life.
+/// Both sides are new for every small batch: the peer has next to nothing to sweep, and what either retains stays in
+/// the caches of the processor.
 fn beside_nothing(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     for callers in CALLERS {
         let fresh = || stage.runtime_for(callers).block_on(Subject::memory());
         let batch = (callers * 2).max(128);
         let turn = stage.scale.turn;
         let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| match side {
-            0 => pace(stage.runtime_for(callers), callers, OUR_BATCH, turn, || {
+            0 => pace(stage.runtime_for(callers), callers, batch, turn, || {
                 fresh().expect("an empty store opens")
             }),
             _ => pace(stage.runtime_for(callers), callers, batch, turn, Peer::new),
@@ -134,8 +134,5 @@ fn row(figure: String, rounds: &Rounds<2, Pace>, bar: Bar) -> Row {
         bar,
     }
 }
-
-/// Lives on one engine.
-const OUR_BATCH: usize = 8_192;
 
 const CALLERS: [usize; 3] = [1, 16, 256];

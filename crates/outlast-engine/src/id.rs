@@ -4,9 +4,9 @@
 //! are safe in a header, a URL and a shell. Knowing one is not permission to use it.
 
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -122,24 +122,47 @@ impl Hasher for IdHasher {
 }
 
 /// Whose task it is: an authenticated principal, else a session, else the local user.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Owner(Arc<str>);
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    name: Arc<str>,
+    /// Of the name, with a secret of this process: an owner is looked up at every step of a task.
+    hash: u64,
+}
 
 impl Owner {
     /// The owner of that name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self(name.into())
+        static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let name = name.into();
+        Self {
+            hash: SECRET.hash_one(&name),
+            name,
+        }
     }
 
     /// The name.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.name
+    }
+
+    /// A number that is the same for the same name, in this process.
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 }
 
+impl Hash for Owner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
+}
+
+/// A map keyed by [`Owner`] that does not hash again what is hashed already.
+pub(crate) type OwnerMap<V> = std::collections::HashMap<Owner, V, BuildHasherDefault<IdHasher>>;
+
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.name)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, Runner};
+use outlast_engine::{ErrorCode, Origin, Outcome};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes, params};
@@ -12,7 +14,7 @@ use crate::complete::{About as Whose, Wish};
 use crate::front::{About, Client, Front, Incoming, Introduction, Offer, RUNNER, Reply, Service};
 use crate::prompts::Prompts;
 use crate::resources::Resources;
-use crate::tools::Tools;
+use crate::tools::{ToolContext, Tools};
 
 /// A server that is made of tools, and of prompts and resources if it has some. What it does not have it does not
 /// declare.
@@ -25,7 +27,7 @@ pub struct Own {
 }
 
 impl Own {
-    /// A server of `tools`, which the engine runs under [`RUNNER`].
+    /// A server of `tools`. It is a service and, for the engine, the runner named [`RUNNER`].
     pub fn new(tools: Arc<Tools>, about: About) -> Self {
         Self {
             tools,
@@ -71,7 +73,7 @@ impl Own {
     ) -> Option<Result<Raw, ErrorObject>> {
         Some(match (method, &self.prompts, &self.resources) {
             ("prompts/list", Some(prompts), _) => one_page(params).and_then(|()| prompts.list()),
-            ("prompts/get", Some(prompts), _) => prompts.get(params).await,
+            (GET_PROMPT, Some(prompts), _) => prompts.get(params, None).await,
             ("resources/list", _, Some(all)) => one_page(params).and_then(|()| all.list()),
             ("resources/templates/list", _, Some(all)) => {
                 one_page(params).and_then(|()| all.list_templates())
@@ -141,6 +143,12 @@ impl Service for Own {
         Ok(tool.map(|tool| tool.offer(self.runner.clone())))
     }
 
+    /// Prompts, if one of them asks.
+    fn runs(&self, method: &str) -> Option<Arc<str>> {
+        let asks = method == GET_PROMPT && self.prompts.as_ref().is_some_and(Prompts::any_asks);
+        asks.then(|| self.runner.clone())
+    }
+
     async fn request(&self, _: &Arc<Client>, request: Incoming) -> Reply {
         let params = request.params.as_ref().map(Raw::borrow);
         match self.answer(&request.method, params).await {
@@ -159,6 +167,31 @@ impl Service for Own {
         }
     }
 }
+
+#[async_trait]
+impl Runner for Own {
+    async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
+        let (GET_PROMPT, Some(prompts)) = (&*call.method, &self.prompts) else {
+            return self.tools.run(call, cx).await;
+        };
+        let params = call.params.as_ref().map(Raw::borrow);
+        let cx = ToolContext::new(cx);
+        let got = tokio::select! {
+            biased;
+            got = prompts.get(params, Some(cx.clone())) => got,
+            () = cx.given_up() => return Outcome::Cancelled,
+        };
+        match got {
+            Ok(result) => Outcome::Result(result),
+            Err(error) => {
+                let message = error.message.as_str().into();
+                Outcome::Error(error.to_raw(), ErrorCode(error.code), Some(message))
+            }
+        }
+    }
+}
+
+const GET_PROMPT: &str = "prompts/get";
 
 /// All that is listed is on the first page.
 fn one_page(params: Option<RawRef<'_>>) -> Result<(), ErrorObject> {

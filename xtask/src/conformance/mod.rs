@@ -51,6 +51,14 @@ const LEGS: [Leg; 3] = [
         successes: 83,
     },
     Leg {
+        name: "server-2026-07-28",
+        revision: "2026-07-28",
+        side: Side::Server {
+            example: "conformance",
+        },
+        successes: 195,
+    },
+    Leg {
         name: "client-2025-11-25",
         revision: "2025-11-25",
         side: Side::Client {

@@ -20,6 +20,7 @@ impl Engine {
         // Calls that finish in time store their outcomes as ever.
         let _ = timeout(drain, self.inner.calls.all_done()).await;
         self.phase.send_replace(Phase::Closed);
+        self.inner.topics.close();
         let left = self.inner.call_all_off();
         self.inner.store.leave(self.inner.node).await?;
         Ok(Shutdown { left })

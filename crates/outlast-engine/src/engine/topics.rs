@@ -91,6 +91,14 @@ impl Topics {
         self.shard(id).contains_key(&id)
     }
 
+    /// Nobody hears anything any more.
+    pub(crate) fn close(&self) {
+        for shard in &self.shards {
+            let all = std::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(all);
+        }
+    }
+
     /// The tasks that somebody here wants to hear of.
     pub(crate) fn ids(&self) -> Vec<TaskId> {
         let mut ids = Vec::new();

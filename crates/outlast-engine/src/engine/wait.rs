@@ -40,20 +40,17 @@ impl Engine {
         }
         loop {
             // In this order, so that no end falls between the look and the wait (P6).
-            let (place, told) = self.inner.topics.end_of(id);
+            let (_place, told) = self.inner.topics.end_of(id);
             if let Some(settled) = self.outcome(scope, id).await? {
                 return Ok(settled);
             }
-            tokio::select! {
-                biased;
-                told = told => {
-                    if let Ok(Some(settled)) = told {
-                        return Ok(settled);
-                    }
-                }
-                () = self.inner.reached(Phase::Closed) => return Err(EngineError::Closing),
+            // Whoever takes a place after the engine has closed sees that here; those before lose theirs.
+            if self.inner.phase() == Phase::Closed {
+                return Err(EngineError::Closing);
             }
-            drop(place);
+            if let Ok(Some(settled)) = told.await {
+                return Ok(settled);
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::lock;
-use crate::id::{Owner, TaskId};
+use crate::id::{Owner, OwnerMap, TaskId};
 use crate::policy::Quota;
 use crate::runtime::Mutex;
 use crate::store::{Brief, Position, StoreError};
@@ -13,7 +13,7 @@ use crate::task::Task;
 
 #[derive(Debug)]
 pub(super) struct Owners {
-    shards: Box<[Mutex<HashMap<Owner, Holdings>>]>,
+    shards: Box<[Mutex<OwnerMap<Holdings>>]>,
 }
 
 #[derive(Debug, Default)]
@@ -179,10 +179,9 @@ impl Owners {
             .map_or((0, 0), |held| (held.open, held.retained))
     }
 
-    fn shard(&self, owner: &Owner) -> &Mutex<HashMap<Owner, Holdings>> {
-        // The map inside a shard hashes with a secret; here it is enough to spread names a little.
-        let spread = |sum: usize, byte: u8| sum.wrapping_mul(31).wrapping_add(usize::from(byte));
-        &self.shards[owner.as_str().bytes().fold(0, spread) % SHARDS]
+    fn shard(&self, owner: &Owner) -> &Mutex<OwnerMap<Holdings>> {
+        // The map inside a shard uses the other bits.
+        &self.shards[(owner.hash() >> 32) as usize % SHARDS]
     }
 }
 

@@ -5,13 +5,17 @@
 
 mod asks;
 mod catalogue;
+mod first;
+mod modern;
 mod plain;
+mod questions;
+mod tasks;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::front::About;
-use outlast::transport::http::HttpOptions;
+use outlast::transport::http::{HttpOptions, serve};
 use outlast::{Outlast, Own, Tool, Tools};
 
 /// A picture of one red point.
@@ -34,21 +38,31 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         longest_stream: Some(Duration::from_secs(1)),
         ..HttpOptions::default()
     };
-    let tools: Vec<Tool> = plain::tools().into_iter().chain(asks::tools()).collect();
-    let tools = Arc::new(tools.into_iter().fold(Tools::new(), Tools::with));
+    let place = modern::Place::default();
+    let tools: [Vec<Tool>; 5] = [
+        plain::tools(),
+        asks::tools(),
+        tasks::tools(),
+        first::tools(),
+        modern::tools(&place),
+    ];
+    let tools = tools.into_iter().flatten().fold(Tools::new(), Tools::with);
     let about = About {
         name: "outlast-conformance".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: None,
     };
-    let own = Own::new(tools.clone(), about)
-        .prompts(catalogue::prompts())
+    let own = Own::new(Arc::new(tools), about)
+        .prompts(catalogue::prompts().with(first::prompt()))
         .resources(catalogue::resources());
-    let server = Outlast::builder().build().serve(Arc::new(own), tools);
-    let running = server.http_with(options).await?;
+    let own = Arc::new(own);
+    let server = Outlast::builder().build().serve(own.clone(), own);
+    let (_engine, front) = server.open().await?;
+    let _ = place.set(front.clone());
+    let running = serve(front, options).await?;
     println!("{}", running.url());
     tokio::signal::ctrl_c().await?;
-    running.shutdown().await?;
+    running.shutdown().await;
     Ok(())
 }
 

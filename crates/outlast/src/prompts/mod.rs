@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 use crate::complete::Wish;
 use crate::front::Change;
 use crate::fronts::Fronts;
-use crate::tools::Arguments;
+use crate::tools::{Arguments, ToolContext};
+use prompt::Write;
 
 pub use prompt::{Messages, Needed, Prompt, assistant, user};
 
@@ -69,8 +70,17 @@ impl Prompts {
         encoded(&json!({ "prompts": prompts }))
     }
 
-    /// The result of `prompts/get`.
-    pub(crate) async fn get(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
+    /// Whether any of them asks its caller.
+    pub(crate) fn any_asks(&self) -> bool {
+        self.look(|prompts| prompts.values().any(|prompt| prompt.asks()))
+    }
+
+    /// The result of `prompts/get`; `cx` is the way to its caller, if there is one.
+    pub(crate) async fn get(
+        &self,
+        params: Option<RawRef<'_>>,
+        cx: Option<ToolContext>,
+    ) -> Result<Raw, ErrorObject> {
         let params = params.ok_or_else(|| invalid_params("`name` must be a string"))?;
         let wanted: Params = params
             .open()
@@ -86,7 +96,13 @@ impl Prompts {
                 missing.name
             )));
         }
-        let messages = (prompt.write)(Arguments::from(given)).await;
+        let given = Arguments::from(given);
+        let messages = match (&prompt.write, cx) {
+            (Write::Alone(write), _) => write(given).await,
+            (Write::Asking(write), Some(cx)) => write(given, cx).await,
+            // It was added after the front had looked.
+            (Write::Asking(_), None) => return Err(internal("this prompt asks; get it again")),
+        };
         let messages = messages.map_err(|why| why.to_wire())?;
         encoded(&json!({ "description": &*prompt.description, "messages": messages }))
     }

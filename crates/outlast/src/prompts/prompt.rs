@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::complete::{Completers, Typed, completer};
-use crate::tools::{Arguments, ToolFailure};
+use crate::tools::{Arguments, ToolContext, ToolFailure};
 
 /// One prompt.
 pub struct Prompt {
@@ -14,13 +14,19 @@ pub struct Prompt {
     pub(super) description: Arc<str>,
     pub(super) arguments: Vec<Argument>,
     pub(super) completers: Completers,
-    pub(super) write: Arc<dyn Fn(Arguments) -> Writing + Send + Sync>,
+    pub(super) write: Write,
+}
+
+/// How its messages are made.
+pub(super) enum Write {
+    Alone(Box<dyn Fn(Arguments) -> Writing + Send + Sync>),
+    Asking(Box<dyn Fn(Arguments, ToolContext) -> Writing + Send + Sync>),
 }
 
 /// What a prompt makes: its messages, see [`user`] and [`assistant`].
 pub type Messages = Result<Vec<Value>, ToolFailure>;
 
-type Writing = Pin<Box<dyn Future<Output = Messages> + Send>>;
+pub(super) type Writing = Pin<Box<dyn Future<Output = Messages> + Send>>;
 
 /// Whether an argument may be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,13 +60,33 @@ impl Prompt {
         F: Fn(Arguments) -> W + Send + Sync + 'static,
         W: Future<Output = Messages> + Send + 'static,
     {
+        let write = Write::Alone(Box::new(move |arguments| Box::pin(write(arguments))));
+        Self::written(name, description, write)
+    }
+
+    /// The prompt `name`, whose messages `write` makes with the help of its caller: it may ask a person or a model
+    /// first, as a tool does.
+    pub fn asking<F, W>(name: &str, description: &str, write: F) -> Self
+    where
+        F: Fn(Arguments, ToolContext) -> W + Send + Sync + 'static,
+        W: Future<Output = Messages> + Send + 'static,
+    {
+        let write = move |arguments, cx| -> Writing { Box::pin(write(arguments, cx)) };
+        Self::written(name, description, Write::Asking(Box::new(write)))
+    }
+
+    fn written(name: &str, description: &str, write: Write) -> Self {
         Self {
             name: name.into(),
             description: description.into(),
             arguments: Vec::new(),
             completers: Completers::new(),
-            write: Arc::new(move |arguments| Box::pin(write(arguments))),
+            write,
         }
+    }
+
+    pub(super) fn asks(&self) -> bool {
+        matches!(self.write, Write::Asking(_))
     }
 
     /// The same prompt with one more argument.

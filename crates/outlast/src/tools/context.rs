@@ -28,7 +28,7 @@ pub enum Asked {
 }
 
 impl ToolContext {
-    pub(super) fn new(call: CallContext) -> Self {
+    pub(crate) fn new(call: CallContext) -> Self {
         Self {
             call,
             listens: Arc::default(),
@@ -135,7 +135,7 @@ impl ToolContext {
     }
 
     /// Resolves when the caller wants the work to stop and the tool does not look after that itself.
-    pub(super) async fn given_up(&self) {
+    pub(crate) async fn given_up(&self) {
         self.call.cancelled().await;
         if self.listens.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;

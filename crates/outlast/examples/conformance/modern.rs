@@ -1,0 +1,87 @@
+//! What only a server of 2026-07-28 is asked for.
+
+use std::sync::{Arc, OnceLock};
+
+use outlast::engine::AskKind;
+use outlast::front::{Change, Front};
+use outlast::{Level, Tool, text};
+use serde_json::json;
+
+use crate::questions::{form, sampling};
+
+/// The front whose lists some tools change, once it is there.
+pub(crate) type Place = Arc<OnceLock<Arc<Front>>>;
+
+pub(crate) fn tools(place: &Place) -> Vec<Tool> {
+    vec![
+        missing_capability(),
+        streaming_elicitation(),
+        logging_tool(),
+        changes("test_trigger_tool_change", Change::Tools, place),
+        changes("test_trigger_prompt_change", Change::Prompts, place),
+        mirrored(),
+    ]
+}
+
+fn missing_capability() -> Tool {
+    Tool::new(
+        "test_missing_capability",
+        "needs a model",
+        |_, cx| async move {
+            let said = cx.sample(sampling("Say something.", 10)).await?;
+            Ok(text(said["content"]["text"].as_str().unwrap_or_default()))
+        },
+    )
+    .needs([AskKind::Sample])
+}
+
+fn streaming_elicitation() -> Tool {
+    Tool::new(
+        "test_streaming_elicitation",
+        "asks on its stream",
+        |_, cx| async move {
+            cx.log(Level::Info, "about to ask");
+            let answer = cx
+                .elicit(form("What is your name?", "name", "string"))
+                .await?;
+            Ok(text(format!("Hello, {}!", answer["content"]["name"])))
+        },
+    )
+}
+
+fn logging_tool() -> Tool {
+    Tool::new(
+        "test_logging_tool",
+        "logs while it works",
+        |_, cx| async move {
+            for step in 1..=3 {
+                cx.log(Level::Info, format!("step {step}"));
+            }
+            Ok(text("logged"))
+        },
+    )
+}
+
+/// A tool that tells of a change.
+fn changes(name: &str, change: Change, place: &Place) -> Tool {
+    let place = place.clone();
+    Tool::new(name, "changes a list", move |_, _| {
+        if let Some(front) = place.get() {
+            front.announce(change.clone());
+        }
+        async { Ok(text("changed")) }
+    })
+}
+
+/// A tool whose arguments are repeated in headers.
+fn mirrored() -> Tool {
+    Tool::new(
+        "test_custom_header",
+        "takes an argument that routes",
+        |args, _| async move { Ok(text(args.text("region").unwrap_or("nowhere").to_owned())) },
+    )
+    .input(json!({
+        "type": "object",
+        "properties": { "region": { "type": "string", "x-mcp-header": "Region" } },
+    }))
+}
