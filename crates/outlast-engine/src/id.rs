@@ -4,11 +4,13 @@
 //! are safe in a header, a URL and a shell. Knowing one is not permission to use it.
 
 use std::fmt;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::str::FromStr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use crate::world::secret_hash;
 
 /// Names one task for ever.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -132,10 +134,9 @@ pub struct Owner {
 impl Owner {
     /// The owner of that name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         let name = name.into();
         Self {
-            hash: SECRET.hash_one(&name),
+            hash: secret_hash(&name),
             name,
         }
     }
