@@ -38,7 +38,7 @@ pub(crate) fn run() -> Result<(), String> {
     everything()
 }
 
-fn peers() -> Result<[Peer; 3], String> {
+fn peers() -> Result<[Peer; 4], String> {
     let typescript = npm::installed("typescript")?.join("tasks_server.mjs");
     let script = |name: &str| root().join("peers").join(name).join("tasks_server.py");
     Ok([
@@ -60,6 +60,13 @@ fn peers() -> Result<[Peer; 3], String> {
             program: python::interpreter("fastmcp")?.into(),
             script: script("fastmcp").into(),
             parts: "slow,must,fail,crash,ask,endless",
+        },
+        // V2: it asks only for forms, and there is nothing to list or to host.
+        Peer {
+            name: "FastMCP 4.1.4",
+            program: python::interpreter("fastmcp4")?.into(),
+            script: script("fastmcp4").into(),
+            parts: "slow,must,fail,crash,ask,retry,endless",
         },
     ])
 }

@@ -2,7 +2,7 @@
 //! runs it with the servers in `peers`.
 //!
 //! `cargo run --example drive_tasks -- PARTS URL` or `… -- PARTS COMMAND ARGS`, where PARTS names what is expected of
-//! the server: `slow,must,fail,crash,ask,sample,host,list,endless`.
+//! the server: `slow,must,fail,crash,ask,retry,sample,host,list,endless`.
 
 #[path = "people/agreeable.rs"]
 mod agreeable;
@@ -82,6 +82,14 @@ async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
         "ask" => {
             says(
                 call(client, part, Preference::Require).await?,
+                "accept word",
+            )
+            .await
+        }
+        // The same question without a task: asked before the result, and answered by calling again.
+        "retry" => {
+            says(
+                call(client, "ask", Preference::Forbid).await?,
                 "accept word",
             )
             .await

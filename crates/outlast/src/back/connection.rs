@@ -154,7 +154,10 @@ impl Opener {
         let why = match meet(&exchange, &self.target, era, &self.we, self.patience).await {
             Ok(server) => {
                 let up = Up::new(exchange, server, &self.we);
-                self.target.remember_era(up.server.era());
+                // What was not found out but wished for says nothing about the server.
+                if self.era == Era::Auto {
+                    self.target.remember_era(up.server.era());
+                }
                 return Ok(Arc::new(up));
             }
             Err(why) => why,

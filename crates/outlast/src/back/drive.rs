@@ -281,10 +281,16 @@ impl Driver {
             // V1-CANC-1, V2-CANC-1: dropping the ticket says so.
             Form::Plain => drop(ticket),
             Form::Task => {
-                if up.server.is_modern() {
+                // The making of a V1 task is seen through, so the connection is kept for it.
+                let kept = makes_task.then(|| core.clone());
+                if !makes_task {
                     ticket.withdraw();
                 }
-                tokio::spawn(cancel_late(core.clone(), up.clone(), ticket));
+                let late = cancel_late(up.clone(), ticket, options.request);
+                tokio::spawn(async move {
+                    late.await;
+                    drop(kept);
+                });
             }
         }
         Err(given_up)
@@ -299,14 +305,13 @@ impl Driver {
 
 /// Cancels a task that nobody wants any more as soon as its id is known (A1-25): the answer may be on its way, and a
 /// request that makes a V1 task is never cancelled itself (V1-CANC-2).
-async fn cancel_late(core: Arc<Core>, up: Arc<Up>, ticket: Ticket) {
+async fn cancel_late(up: Arc<Up>, ticket: Ticket, patience: Duration) {
     let answer = tokio::time::timeout(LATE, ticket.answer()).await;
     let Ok(Ok(answer)) = answer else { return };
     let Ok(Made::Task(sight, _)) = up.read_made(answer, Form::Task) else {
         return;
     };
-    let Ok(up) = core.up().await else { return };
-    let _ = up.cancel(&sight.task.id, core.options.request).await;
+    let _ = up.cancel(&sight.task.id, patience).await;
 }
 
 /// The call was over before it could be cancelled.

@@ -62,12 +62,8 @@ impl Observed {
         created: Instant,
         cancels: Cancels,
     ) -> Self {
-        let habit = match seed.brings {
-            Brings::Elsewhere => Habit::V1,
-            _ => Habit::V2,
-        };
         Self {
-            pace: Pace::new(habit, Instant::now(), seed.task.poll_interval_ms),
+            pace: Pace::new(habit(&seed), Instant::now(), seed.task.poll_interval_ms),
             core,
             task: seed.task.clone(),
             cancels,
@@ -264,7 +260,8 @@ impl Observed {
         let now = Instant::now();
         let fault = match looked {
             Ok(sight) => {
-                self.pace.looked(now, sight.task.poll_interval_ms);
+                self.pace
+                    .looked(habit(&sight), now, sight.task.poll_interval_ms);
                 let incomplete = matches!(
                     (&sight.brings, sight.task.status),
                     (Brings::Nothing, Status::Completed | Status::Failed)
@@ -456,6 +453,14 @@ impl Observed {
         let before = (ttl / 5).min(WARNING);
         let warn = self.expires()?.checked_sub(before)?;
         (!self.warned && !self.task.status.is_terminal()).then_some(warn)
+    }
+}
+
+/// What is usual where a task is shown like this.
+fn habit(sight: &Sight) -> Habit {
+    match sight.brings {
+        Brings::Elsewhere => Habit::V1,
+        _ => Habit::V2,
     }
 }
 

@@ -28,7 +28,7 @@ impl Pace {
             latest: now,
             failures: 0,
         };
-        pace.looked(now, told);
+        pace.looked(habit, now, told);
         pace
     }
 
@@ -42,8 +42,9 @@ impl Pace {
         self.failures
     }
 
-    /// A look was answered.
-    pub(crate) fn looked(&mut self, now: Instant, told: Option<u64>) {
+    /// A look was answered by a server that has this habit.
+    pub(crate) fn looked(&mut self, habit: Habit, now: Instant, told: Option<u64>) {
+        self.habit = habit;
         self.failures = 0;
         self.interval = self.habit.read(told);
         self.next = now + self.interval;
@@ -123,11 +124,11 @@ mod tests {
         let now = Instant::now();
         let mut pace = Pace::new(Habit::V1, now, None);
         assert_eq!(pace.next(), now + Habit::V1.unsaid);
-        pace.looked(now, Some(700));
+        pace.looked(Habit::V1, now, Some(700));
         assert_eq!(pace.next(), now + MS(700));
-        pace.looked(now, Some(0));
+        pace.looked(Habit::V1, now, Some(0));
         assert_eq!(pace.next(), now + FLOOR);
-        pace.looked(now, Some(u64::MAX));
+        pace.looked(Habit::V1, now, Some(u64::MAX));
         assert_eq!(pace.next(), now + Habit::V1.ceiling);
     }
 
@@ -180,7 +181,7 @@ mod tests {
             waits.push((pace.next() - now).as_secs());
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 32, 32, 32]);
-        pace.looked(now, Some(1_000));
+        pace.looked(Habit::V1, now, Some(1_000));
         assert_eq!((pace.next(), pace.failures()), (now + MS(1_000), 0));
     }
 }
