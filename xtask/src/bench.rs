@@ -29,4 +29,4 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     run_command(&mut command)
 }
 
-const BENCHMARKS: [&str; 2] = ["engine", "http-v1"];
+const BENCHMARKS: [&str; 3] = ["engine", "http-v1", "http-v2"];

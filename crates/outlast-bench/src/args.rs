@@ -14,6 +14,8 @@ pub(crate) enum Args {
     Engine(Bench),
     /// The HTTP server, as clients of V1 meet it.
     HttpV1(Bench),
+    /// The same, as clients of V2 meet it.
+    HttpV2(Bench),
     /// A server to be measured.
     Serve(Server),
     /// A measurement that wants a process of its own.
@@ -35,6 +37,7 @@ impl Args {
         match args.next().as_deref() {
             Some("engine") => Bench::read(args).map(Self::Engine),
             Some("http-v1") => Bench::read(args).map(Self::HttpV1),
+            Some("http-v2") => Bench::read(args).map(Self::HttpV2),
             Some("serve") => Server::read(args).map(Self::Serve),
             Some("child") => Job::read(args).map(Self::Child),
             Some(other) => Err(format!("unknown benchmark {other}\n\n{USAGE}").into()),
@@ -88,11 +91,11 @@ impl Bench {
 }
 
 const USAGE: &str = "\
-usage: outlast-bench engine|http-v1 [--quick] [--out FILE] [--folder FOLDER] [--typescript FILE] [--only PART]...
+usage: outlast-bench engine|http-v1|http-v2 [--quick] [--out FILE] [--folder FOLDER] [--typescript FILE] [--only PART]...
   --quick       fewer tasks, fewer and shorter rounds
   --out         writes the table there, too
   --folder      makes its files there (default: the temporary folder)
   --typescript  the V1 server on the TypeScript SDK, for http-v1
   --only        only this part: memory, disk, lookup, expiry, single, retained, open of the engine;
-                lives, typescript, get, call, retained, blocked of http-v1
+                lives, typescript, get, working, call, retained, blocked of http-v1, some of them of http-v2
 ";

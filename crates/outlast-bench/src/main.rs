@@ -33,6 +33,7 @@ fn main() -> ExitCode {
     let done = Args::read(std::env::args().skip(1)).and_then(|args| match args {
         Args::Engine(bench) => run(&bench),
         Args::HttpV1(bench) => http::v1(&bench),
+        Args::HttpV2(bench) => http::v2(&bench),
         Args::Serve(server) => http::serve::run(server),
         Args::Child(job) => child::run(job),
     });

@@ -41,7 +41,7 @@ enum Side {
     },
 }
 
-const LEGS: [Leg; 3] = [
+const LEGS: &[Leg] = &[
     Leg {
         name: "server-2025-11-25",
         revision: "2025-11-25",

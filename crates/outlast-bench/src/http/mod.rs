@@ -1,4 +1,4 @@
-//! `http-v1`: what our HTTP server costs, beside the least that one can cost and beside peers.
+//! `http-v1` and `http-v2`: what our HTTP server costs, beside the least that one can cost and beside peers.
 //!
 //! Judged is the processor time of the server process for one deed, which a busy machine disturbs least. One
 //! load generator speaks to all: keep-alive HTTP/1.1, one connection for each client, each client does one
@@ -35,6 +35,31 @@ struct Stage {
 
 /// Measures the server as clients of V1 meet it.
 pub(crate) fn v1(args: &Bench) -> Done<()> {
+    let parts: [(&str, Part); 7] = [
+        ("lives", rows::lives),
+        ("typescript", rows::beside_typescript),
+        ("get", rows::gets),
+        ("working", rows::looks),
+        ("call", rows::calls),
+        ("retained", rows::with_many_retained),
+        ("blocked", latency::rows),
+    ];
+    run(args, Generation::V1, &parts)
+}
+
+/// Measures the server as clients of V2 meet it.
+pub(crate) fn v2(args: &Bench) -> Done<()> {
+    let parts: [(&str, Part); 5] = [
+        ("lives", rows::lives),
+        ("get", rows::gets),
+        ("working", rows::looks),
+        ("call", rows::calls),
+        ("retained", rows::with_many_retained),
+    ];
+    run(args, Generation::V2, &parts)
+}
+
+fn run(args: &Bench, generation: Generation, parts: &[(&str, Part)]) -> Done<()> {
     let stage = Stage {
         // The generator gets one thread, so that the server has at least the other core.
         runtime: tokio::runtime::Builder::new_current_thread()
@@ -42,18 +67,10 @@ pub(crate) fn v1(args: &Bench) -> Done<()> {
             .build()?,
         scale: Scale::new(args.quick),
         folder: args.scratch()?,
-        generation: Generation::V1,
+        generation,
         typescript: args.typescript.clone(),
     };
     let mut table = Table::default();
-    let parts: [(&str, Part); 6] = [
-        ("lives", rows::lives),
-        ("typescript", rows::beside_typescript),
-        ("get", rows::gets),
-        ("call", rows::calls),
-        ("retained", rows::with_many_retained),
-        ("blocked", latency::rows),
-    ];
     for (name, part) in parts {
         if !args.wants(name) {
             continue;

@@ -64,6 +64,18 @@ pub(super) fn gets(stage: &Stage, table: &mut Table) -> Done<()> {
     short(stage, Deed::Get, "`tasks/get`", bars, table)
 }
 
+/// Looks at a task that still works.
+pub(super) fn looks(stage: &Stage, table: &mut Table) -> Done<()> {
+    let bars = (Bar::AtMost(0.45), Bar::AtMost(1.5));
+    short(
+        stage,
+        Deed::Look,
+        "`tasks/get` of a working task",
+        bars,
+        table,
+    )
+}
+
 /// Calls that are no tasks.
 pub(super) fn calls(stage: &Stage, table: &mut Table) -> Done<()> {
     let bars = (Bar::None, Bar::None);

@@ -30,6 +30,8 @@ pub(crate) enum Deed {
     Live,
     /// A look at one task that has ended.
     Get,
+    /// A look at one task that works.
+    Look,
     /// A call that is no task.
     Call,
 }
@@ -83,8 +85,10 @@ impl Target {
         self.speakers.clear();
         for _ in 0..connections {
             let mut speaker = self.speaker().await?;
-            if deed == Deed::Get {
-                speaker.live().await?;
+            match deed {
+                Deed::Get => speaker.live().await?,
+                Deed::Look => speaker.create("endless").await?,
+                Deed::Live | Deed::Call => {}
             }
             self.speakers.push(speaker);
         }
@@ -109,7 +113,7 @@ impl Target {
                     while began.elapsed() < turn {
                         match deed {
                             Deed::Live => speaker.live().await?,
-                            Deed::Get => drop(speaker.get().await?),
+                            Deed::Get | Deed::Look => drop(speaker.get().await?),
                             Deed::Call => speaker.call().await?,
                         }
                         deeds += 1;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use outlast::engine::engine::NewCall;
 use outlast::engine::{Accepts, Engine, MemoryStore, Owner, Policy, Quota, Scope, Store};
-use outlast::front::{About, Front, RUNNER};
+use outlast::front::{About, Delivery, Front, RUNNER};
 use outlast::transport::http::{self, HttpOptions};
 use outlast::wire::Raw;
 use outlast::{TaskSupport, Tool, Tools, text};
@@ -32,7 +32,8 @@ pub(super) async fn serve(store: Arc<dyn Store>, retained: usize) -> Done<()> {
         }))
         .with(
             Tool::new("nothing", "does nothing", |_, _| async { Ok(text(TEXT)) })
-                .task(TaskSupport::Optional),
+                .task(TaskSupport::Optional)
+                .deliver(Delivery::Always),
         )
         .with(
             Tool::new("timed", "tells when it ended", |_, _| async {
@@ -40,6 +41,13 @@ pub(super) async fn serve(store: Arc<dyn Store>, retained: usize) -> Done<()> {
                 Ok(text(now().to_string()))
             })
             .task(TaskSupport::Optional),
+        )
+        .with(
+            Tool::new("endless", "does nothing for ever", |_, _| {
+                std::future::pending()
+            })
+            .task(TaskSupport::Optional)
+            .deliver(Delivery::Always),
         );
     let tools = Arc::new(tools);
     let policy = Policy {

@@ -11,7 +11,7 @@ use rmcp::model::{
     GetTaskParams, GetTaskResult, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, RoleServer};
-use rmcp::task_manager::{TaskManager, TaskOptions};
+use rmcp::task_manager::{TaskFuture, TaskManager, TaskOptions};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
@@ -75,6 +75,15 @@ impl Tasks {
     }
 
     fn spawn(&self) -> rmcp::model::Task {
+        self.spawn_with(|| Box::pin(async { Ok(result()) }))
+    }
+
+    /// Work that never ends.
+    fn spawn_endless(&self) -> rmcp::model::Task {
+        self.spawn_with(|| Box::pin(std::future::pending()))
+    }
+
+    fn spawn_with(&self, work: fn() -> TaskFuture) -> rmcp::model::Task {
         let created = self.created.fetch_add(1, Ordering::Relaxed) + 1;
         let manager = {
             let mut managers = self.lock();
@@ -86,7 +95,7 @@ impl Tasks {
         };
         // Without a TTL its sweep has least to do.
         let options = TaskOptions::new().with_ttl_ms(None);
-        manager.spawn(options, |_| Box::pin(async { Ok(result()) }))
+        manager.spawn(options, move |_| work())
     }
 
     fn get(&self, id: &str) -> Result<rmcp::model::DetailedTask, ErrorData> {
@@ -111,8 +120,12 @@ impl rmcp::ServerHandler for Peer {
     ) -> Result<CallToolResponse, ErrorData> {
         match &*request.name {
             "plain" => Ok(result().into()),
-            _ => {
-                let created = CreateTaskResult::new(self.tasks.spawn());
+            name => {
+                let task = match name {
+                    "endless" => self.tasks.spawn_endless(),
+                    _ => self.tasks.spawn(),
+                };
+                let created = CreateTaskResult::new(task);
                 Ok(CallToolResponse::Task(created))
             }
         }
