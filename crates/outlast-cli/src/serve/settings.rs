@@ -30,6 +30,10 @@ pub(super) fn read(object: &Value) -> Result<Settings, String> {
                     _ => return Err(wrong(key, "\"owner\" or \"call\"")),
                 };
             }
+            "budgetMs" => settings.budget = Some(millis(key, value)?),
+            "tickets" => {
+                settings.tickets = value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
+            }
             "concurrency" => settings.concurrency = Some(count(key, value)?),
             "connections" => settings.connections = count(key, value)?,
             "idleMs" => settings.idle = millis(key, value)?,
@@ -125,8 +129,10 @@ fn unknown(key: &str, known: &[&str]) -> String {
 const TOOL_KEYS: [&str; 5] = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
 
 /// What can be said of a server only.
-const SERVER_KEYS: [&str; 7] = [
+const SERVER_KEYS: [&str; 9] = [
     "era",
+    "budgetMs",
+    "tickets",
     "isolate",
     "concurrency",
     "connections",
@@ -144,13 +150,15 @@ mod tests {
     fn everything_that_can_be_said_is_read() {
         let settings = read(&json!({
             "task": "always", "graceMs": 100, "ttlMs": 5_000, "timeoutMs": 60_000, "retry": "never",
-            "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "idleMs": 4, "startMs": 5,
+            "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "idleMs": 4, "startMs": 5, "budgetMs": 6, "tickets": false,
             "tools": { "slow": { "task": "never", "concurrency": 1, "retry": "rerun" } },
         }))
         .unwrap();
         assert_eq!(settings.every_tool.task, Some(TaskMode::Always));
         assert_eq!(settings.every_tool.grace, Some(Duration::from_millis(100)));
         assert_eq!(settings.every_tool.ttl, Some(5_000));
+        assert_eq!(settings.budget, Some(Duration::from_millis(6)));
+        assert!(!settings.tickets);
         assert_eq!(settings.era, Era::Legacy);
         assert_eq!(settings.isolate, Isolate::Call);
         assert_eq!((settings.concurrency, settings.connections), (Some(2), 3));

@@ -11,7 +11,7 @@ use outlast_engine::Owner;
 use outlast_wire::Raw;
 use outlast_wire::envelope::ErrorObject;
 
-use super::{HttpParts, Request, Session, StreamId};
+use super::{HttpParts, Request, Session, Stopped, StreamId};
 
 /// Stands around every request.
 #[async_trait]
@@ -58,8 +58,8 @@ pub struct Next<'a> {
 /// The server itself.
 #[derive(Clone, Copy)]
 pub(super) enum End<'a> {
-    /// A session, and the stream of the answer.
-    Legacy(&'a Arc<Session>, StreamId),
+    /// A session, the stream of the answer, and whether the client wants the request to stop.
+    Legacy(&'a Arc<Session>, StreamId, &'a Stopped),
     /// A request that belongs to no session.
     Modern(&'a Request),
 }
@@ -76,7 +76,9 @@ impl Next<'_> {
                 filter.request(request, next).await
             }
             None => match self.end {
-                End::Legacy(session, stream) => session.handle(request, stream).await,
+                End::Legacy(session, stream, stopped) => {
+                    session.handle(request, stream, stopped).await
+                }
                 End::Modern(modern) => modern.handle(request).await,
             },
         }

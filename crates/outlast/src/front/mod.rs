@@ -12,11 +12,14 @@ mod delivery;
 mod errors;
 mod filter;
 mod follow;
+mod holding;
 mod legacy;
 mod modern;
 mod peer;
 mod service;
 mod session;
+mod stopped;
+mod tickets;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -32,12 +35,15 @@ pub use client::{Client, Keeper};
 pub use delivery::Delivery;
 pub(crate) use errors::to_wire;
 pub use filter::{Filter, Incoming, Next, Reply};
+use holding::Held;
+pub use holding::{Holding, Patience};
 pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };
 pub(crate) use peer::Peer;
 pub use service::{Arrival, HttpParts, Introduction, Offer, Service};
 pub use session::{Session, SessionId};
+pub(crate) use stopped::Stopped;
 
 /// What a server offers, and to whom.
 pub struct Front {
@@ -45,6 +51,8 @@ pub struct Front {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) filters: Vec<Arc<dyn Filter>>,
     modern: modern::Modern,
+    /// Calls that take long and whose callers take no tasks.
+    held: Held,
     /// Which session hears of a task that runs or waits: the one that made it.
     followers: Mutex<HashMap<TaskId, Weak<Session>>>,
     /// Those whose clients are told what changes.
@@ -91,6 +99,7 @@ impl Front {
                 service,
                 filters,
                 modern: modern::Modern::default(),
+                held: Held::default(),
                 followers: Mutex::default(),
                 sessions: Mutex::default(),
             }

@@ -21,7 +21,7 @@ use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes};
 
-use super::{Client, Delivery, Front, Incoming, Reply};
+use super::{Client, Delivery, Front, Holding, Incoming, Reply};
 
 /// What stands behind a front. Nothing here knows an era: what is for one only, the front adds or takes away.
 #[async_trait]
@@ -41,6 +41,13 @@ pub trait Service: Send + Sync + 'static {
     /// far they are. Requests that need neither are answered by [`Service::request`].
     fn runs(&self, method: &str) -> Option<Arc<str>> {
         let _ = method;
+        None
+    }
+
+    /// How calls of a client that takes no tasks are held when they take long. Without a word they are not stored, and
+    /// answered when they have ended.
+    fn holding(&self, client: &Client) -> Option<Holding> {
+        let _ = client;
         None
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use outlast_engine::{Answer, AskKey, Ids, Owner, RandomIds, Scope, TaskId};
 use outlast_wire::envelope::{ErrorObject, Id, write};
 use outlast_wire::log::{self, Level};
-use outlast_wire::{Raw, codes};
+use outlast_wire::{Raw, RawRef, codes, object};
 use tokio::sync::{OnceCell, mpsc, oneshot};
 
 use super::client::Outbox;
@@ -41,6 +41,8 @@ struct State {
     waits: BTreeMap<TaskId, Vec<StreamId>>,
     /// Tasks that this session hears of, and what its client was told of each last.
     shown: BTreeMap<TaskId, Option<Shown>>,
+    /// Whether the client has asked for a task.
+    uses_tasks: bool,
     /// From which level on log messages are wanted, once the client has said so.
     level: Option<Level>,
     /// Resources that the client wants to hear of.
@@ -182,6 +184,18 @@ impl Session {
 
     pub(super) fn is_subscribed(&self, uri: &str) -> bool {
         self.state().subscriptions.contains(uri)
+    }
+
+    /// Takes note that the client knows how to use tasks.
+    pub(super) fn has_used_tasks(&self) {
+        self.state().uses_tasks = true;
+    }
+
+    /// Whether the client knows how to use tasks: it says so, or it has asked for one.
+    pub(super) fn uses_tasks(&self, client: &Client) -> bool {
+        let declared =
+            object::find(client.capabilities(), &["tasks"]).is_some_and(RawRef::is_object);
+        client.peer().has_tasks() && (declared || self.state().uses_tasks)
     }
 
     /// Takes note from which level on the client wants log messages.

@@ -13,6 +13,7 @@
 //! | `service`, `runner` | what stands behind the front, and what runs |
 //! | `follow`, `again` | one call to its end; a task of the upstream found again after a restart |
 //! | `result` | an answer of the upstream as our client gets it |
+//! | `patience` | how long known clients wait for an answer |
 //! | `assembly` | several upstreams on one store, each at its own endpoint |
 //!
 //! ```no_run
@@ -37,6 +38,7 @@ mod connection;
 mod follow;
 mod list;
 mod notices;
+mod patience;
 mod pool;
 mod result;
 mod runner;

@@ -10,9 +10,10 @@ use outlast_wire::{Raw, RawRef, codes, object, tool, v2};
 use serde_json::json;
 
 use super::connection::Connection;
+use super::patience::{self, Manner};
 use super::{Upstream, list, result};
 use crate::back::Fault;
-use crate::front::{Client, Front, Introduction, Offer, Reply, Service};
+use crate::front::{Client, Front, Holding, Introduction, Offer, Patience, Reply, Service};
 
 #[async_trait]
 impl Service for Upstream {
@@ -47,6 +48,22 @@ impl Service for Upstream {
             needs: Accepts::NONE,
             headers: Arc::default(),
         }))
+    }
+
+    fn holding(&self, client: &Client) -> Option<Holding> {
+        if !self.settings.any_task() {
+            return None;
+        }
+        Some(match patience::of(client, self.settings.budget) {
+            Manner::Tasks => Holding {
+                patience: Patience::Endless,
+                tickets: false,
+            },
+            Manner::Waits(patience) => Holding {
+                patience,
+                tickets: self.settings.tickets,
+            },
+        })
     }
 
     /// All of it: an upstream may ask its client whatever it answers.

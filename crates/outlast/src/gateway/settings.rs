@@ -19,6 +19,10 @@ pub struct Settings {
     pub era: Era,
     /// Which calls share a connection.
     pub isolate: Isolate,
+    /// How long clients without tasks wait, whatever is known of them.
+    pub budget: Option<Duration>,
+    /// Whether such a client gets a ticket when it waits no longer, and the tools that go with it.
+    pub tickets: bool,
     /// How many calls may be under way at once; others wait, and count as working meanwhile.
     pub concurrency: Option<usize>,
     /// How many connections may be open at once.
@@ -76,6 +80,8 @@ impl Default for Settings {
             tools: BTreeMap::new(),
             era: Era::default(),
             isolate: Isolate::default(),
+            budget: None,
+            tickets: true,
             concurrency: None,
             connections: 64,
             idle: Duration::from_secs(30 * 60),

@@ -36,6 +36,7 @@ pub(crate) type Answers = fn(&str, &Value) -> Result<Value, Value>;
 
 pub(crate) struct Caller {
     pub(crate) kind: Kind,
+    name: &'static str,
     pub(crate) answers: Answers,
     /// Everything that was told without being asked for.
     pub(crate) told: Vec<Value>,
@@ -49,6 +50,11 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) async fn connect(kind: Kind, front: &Arc<Front>) -> Self {
+        Self::connect_as(kind, front, "by-hand").await
+    }
+
+    /// The same for a client that calls itself `name`.
+    pub(crate) async fn connect_as(kind: Kind, front: &Arc<Front>, name: &'static str) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
         let front = front.clone();
@@ -58,6 +64,7 @@ impl Caller {
         let (read, write) = tokio::io::split(ours);
         let mut caller = Self {
             kind,
+            name,
             answers: accepting,
             told: Vec::new(),
             about: Value::Null,
@@ -68,18 +75,20 @@ impl Caller {
         };
         caller.about = match kind {
             Kind::PlainLegacy | Kind::V1 => {
+                let mut can = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
                 let version = match kind {
-                    Kind::V1 => "2025-11-25",
+                    Kind::V1 => {
+                        can["tasks"] = json!({});
+                        "2025-11-25"
+                    }
                     _ => "2025-06-18",
                 };
-                let hello = caller.request(
-                    "initialize",
-                    json!({
-                        "protocolVersion": version,
-                        "capabilities": { "elicitation": {}, "sampling": {}, "roots": {} },
-                        "clientInfo": { "name": "by-hand", "version": "1" },
-                    }),
-                );
+                let hello = json!({
+                    "protocolVersion": version,
+                    "capabilities": can,
+                    "clientInfo": { "name": name, "version": "1" },
+                });
+                let hello = caller.request("initialize", hello);
                 let about = hello.await["result"].clone();
                 caller.notify("notifications/initialized", json!({})).await;
                 about
@@ -246,7 +255,7 @@ impl Caller {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can;
         params["_meta"]["io.modelcontextprotocol/clientInfo"] =
-            json!({ "name": "by-hand", "version": "1" });
+            json!({ "name": self.name, "version": "1" });
         params
     }
 

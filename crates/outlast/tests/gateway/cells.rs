@@ -6,12 +6,13 @@ use crate::caller::{Answers, Caller, Ending, KINDS, Kind, accepting, declining};
 use crate::upstream::{SERVERS, Server, Stage};
 
 /// What happens, by the tool that makes it happen, and how the caller answers.
-const EVENTS: [(&str, &str, Answers); 9] = [
+const EVENTS: [(&str, &str, Answers); 10] = [
     ("completed", "echo", accepting),
     ("tool error", "fails", accepting),
     ("protocol error", "broken", accepting),
     ("one input", "ask", accepting),
     ("two parallel inputs", "two", accepting),
+    ("input after a while", "late", accepting),
     ("input refused", "ask", declining),
     ("sampling", "think", accepting),
     ("roots", "roots", accepting),
@@ -109,7 +110,12 @@ async fn what_is_declared_and_listed_is_what_the_gateway_does() {
             assert_eq!((v1, v2), (kind == Kind::V1, modern), "{cell}");
             assert_eq!(caller.about["instructions"], "Be kind.", "{cell}");
             let listed = caller.request("tools/list", json!({})).await;
-            for tool in listed["result"]["tools"].as_array().unwrap() {
+            let tools = listed["result"]["tools"].as_array().unwrap();
+            let helper = |tool: &&Value| tool["name"].as_str().unwrap().starts_with("task_");
+            let helpers = tools.iter().filter(helper).count();
+            let without_tasks = matches!(kind, Kind::PlainLegacy | Kind::PlainModern);
+            assert_eq!(helpers, if without_tasks { 3 } else { 0 }, "{cell}");
+            for tool in tools {
                 let support = &tool["execution"]["taskSupport"];
                 let expected = match kind {
                     Kind::V1 => json!("optional"),

@@ -123,8 +123,8 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
         let mut caller = Caller::connect(kind, &front).await;
         let begun = caller.begin(json!({ "name": "gated" })).await;
         stage.until_waiting(1).await;
-        // The place of the task is stored a moment after the server has made it.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // The place of the task is stored when the server has made it, which it does when its own patience is over.
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
         drop((caller, front));
         let (engine, front) = before(&listening.url(), server, &store).await;

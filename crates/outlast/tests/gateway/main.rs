@@ -13,4 +13,5 @@ mod passing;
 #[path = "../client/stage.rs"]
 #[expect(dead_code, reason = "the tests of the client use more of it")]
 mod scripted;
+mod tickets;
 mod upstream;

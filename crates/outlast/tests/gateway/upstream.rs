@@ -176,10 +176,15 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
         let thought = cx.sample(json!({ "messages": [], "maxTokens": 1 })).await;
         Ok(text(thought.map_or_else(|error| error.to_string(), said)))
     });
+    let late = Tool::new("late", "asks after a while", |_, cx| async move {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let answer = cx.elicit(form("Still there?")).await?;
+        Ok(text(said(answer)))
+    });
     let roots = Tool::new("roots", "asks for folders", |_, cx| async move {
         Ok(text(said(cx.roots().await?)))
     });
-    let all = [echo, gated, fails, broken, ask, two, think, roots];
+    let all = [echo, gated, fails, broken, ask, two, late, think, roots];
     let support = match server.has_tasks() {
         true => TaskSupport::Optional,
         false => TaskSupport::Forbidden,
@@ -188,11 +193,18 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
         .map(|tool| tool.task(support))
         .into_iter()
         .fold(Tools::new(), Tools::with);
-    let reads = Tool::new(
-        "reads",
-        "only reads",
-        |_, _| async move { Ok(text("read")) },
-    );
+    let (at, counted) = (gate.clone(), waiting.clone());
+    let reads = Tool::new("reads", "only reads", move |args, _| {
+        let (gate, waiting) = (at.clone(), counted.clone());
+        async move {
+            if args.get("wait").is_some() {
+                waiting.fetch_add(1, Ordering::SeqCst);
+                let _waits = Waits(waiting);
+                gate.acquire().await?.forget();
+            }
+            Ok(text("read"))
+        }
+    });
     tools = tools.with(reads.hints(Hints::READ_ONLY));
     if server.has_tasks() {
         let must = Tool::new("must", "runs only as a task", |_, _| async move {

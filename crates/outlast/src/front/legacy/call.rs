@@ -1,6 +1,5 @@
 //! `tools/call`: one way to run it, two ways to deliver it (S2-11, S2-38).
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +7,14 @@ use outlast_engine::engine::{Event, NewCall, RunningCall};
 use outlast_engine::{Committed, Origin, Outcome, Retry, Task};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::v1::{TaskRequest, TaskSupport};
-use outlast_wire::{Raw, codes, meta, notice, v1};
+use outlast_wire::{Raw, codes, meta, v1};
+use tokio::time::Instant;
 
+use super::hold::Hold;
 use crate::front::errors::to_wire;
-use crate::front::follow::{progress_params, question_id};
-use crate::front::{Arrival, Client, Incoming, Reply, Session, StreamId, audit};
+use crate::front::follow::question_id;
+use crate::front::tickets::Helper;
+use crate::front::{Arrival, Client, Incoming, Reply, Session, Stopped, StreamId, audit};
 
 impl Session {
     pub(super) async fn call_tool(
@@ -21,6 +23,7 @@ impl Session {
         request: Incoming,
         tasks: bool,
         stream: StreamId,
+        stopped: &Stopped,
     ) -> Reply {
         let Some(params) = &request.params else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
@@ -28,6 +31,15 @@ impl Session {
         let Some(name) = outlast_wire::tool::called(params.borrow()) else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
+        let holding = self.holding(client);
+        if let Some(holding) = holding.filter(|holding| holding.tickets)
+            && let Some(helper) = Helper::named(&name)
+        {
+            let token = meta::progress_token(params.borrow());
+            return self
+                .help(helper, params.borrow(), holding, (stream, token))
+                .await;
+        }
         let offer = match self.front.service.offer(client, &name).await {
             Ok(Some(offer)) => offer,
             Ok(None) => {
@@ -62,10 +74,18 @@ impl Session {
         call.origin.retry = offer.retry;
         match wish {
             Some(wish) => {
+                self.has_used_tasks();
                 call.ttl = wish.ttl_ms.or(offer.ttl);
                 self.create(call, offer.immediate.as_deref()).await
             }
-            None => self.start(call, token, stream).await,
+            None => match holding.filter(|_| offer.support != TaskSupport::Forbidden) {
+                Some(holding) => {
+                    call.ttl = offer.ttl;
+                    self.hold(call, offer.delivery, holding, (stream, token), stopped)
+                        .await
+                }
+                None => self.start(call, token, stream).await,
+            },
         }
     }
 
@@ -114,7 +134,13 @@ impl Session {
 
     async fn start(&self, call: NewCall, token: Option<Id>, stream: StreamId) -> Reply {
         match self.front.engine.start(call) {
-            Ok(running) => self.run_plainly(running, token, stream).await,
+            Ok(running) => {
+                let mut hold = Hold::plainly(stream, token);
+                match self.run_plainly(running, &mut hold, None).await {
+                    Plainly::Replied(reply) => reply,
+                    Plainly::Runs(_) => Reply::Nothing,
+                }
+            }
             Err(error) => Reply::from(to_wire(&error)),
         }
     }
@@ -132,32 +158,32 @@ impl Session {
         }
     }
 
-    /// Runs a call whose caller waits: progress, log messages and questions travel before the answer, on its stream.
-    /// Dropping this stops the work.
-    async fn run_plainly(
+    /// Runs a call whose caller waits, to its end or until the given moment: progress, log messages and questions travel
+    /// before the answer, on its stream. Dropping this stops the work.
+    pub(super) async fn run_plainly(
         &self,
         mut running: RunningCall,
-        token: Option<Id>,
-        stream: StreamId,
-    ) -> Reply {
-        let call = running.id();
+        hold: &mut Hold,
+        until: Option<Instant>,
+    ) -> Plainly {
+        let (call, stream) = (running.id(), hold.stream);
         let mut answers = self.expect_answers(call);
-        let mut asked = BTreeSet::new();
         let mut unheard = 0;
+        let over = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        let mut over = std::pin::pin!(over);
         loop {
             tokio::select! {
                 biased;
                 event = running.event() => match event {
-                    Some(Event::Progress(progress)) => {
-                        let params = token.as_ref().and_then(|token| progress_params(token, &progress, None));
-                        if let Some(params) = params {
-                            let line = write::notification(notice::PROGRESS, Some(params.borrow()));
-                            self.board.send(stream, line);
-                        }
-                    }
+                    Some(Event::Progress(progress)) => self.progress_on_stream(hold, &progress),
                     Some(Event::Plain(state)) => {
                         for ask in state.outstanding().into_iter().flat_map(|all| all.views()) {
-                            if asked.insert(ask.key.to_owned()) {
+                            if hold.asks(ask.key) {
                                 let params = ask.params.map(Raw::borrow);
                                 let line = write::request(&question_id(call, ask.key), ask.method, params);
                                 self.board.send(stream, line);
@@ -170,22 +196,31 @@ impl Session {
                         }
                     }
                     Some(Event::Stored(_)) => {}
-                    None => return delivered(running.outcome().await),
+                    None => return Plainly::Replied(delivered(running.outcome().await)),
                 },
                 // A question that nobody can hear is not waited for for ever; a stream may be resumed meanwhile.
-                () = tokio::time::sleep(LOOK), if !asked.is_empty() => {
+                () = tokio::time::sleep(LOOK), if hold.has_asked() => {
                     unheard = if self.board.is_live(stream) { 0 } else { unheard + 1 };
                     if unheard >= LOOKS {
-                        return Reply::Nothing;
+                        return Plainly::Replied(Reply::Nothing);
                     }
                 }
                 Some((key, answer)) = answers.next() => {
                     // A question that is not open any more takes no answer.
                     let _ = running.answer([(key, answer)].into()).await;
                 }
+                () = &mut over => return Plainly::Runs(Box::new(running)),
             }
         }
     }
+}
+
+/// What became of a call whose caller waits.
+pub(super) enum Plainly {
+    /// It is answered.
+    Replied(Reply),
+    /// It still runs.
+    Runs(Box<RunningCall>),
 }
 
 /// Only a task that is stored is announced.
@@ -195,7 +230,7 @@ fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> Raw {
 }
 
 /// An outcome as the answer to the request itself.
-fn delivered(outcome: Outcome) -> Reply {
+pub(super) fn delivered(outcome: Outcome) -> Reply {
     match outcome {
         Outcome::Result(body) | Outcome::ToolError(body, _) => Reply::Result(body),
         Outcome::Error(error, ..) => Reply::Error(error),

@@ -2,6 +2,7 @@
 
 mod at_once;
 mod call;
+mod hold;
 mod initialize;
 mod subscribe;
 mod tasks;
@@ -17,7 +18,7 @@ use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::filter::End;
 use super::follow::answered;
-use super::{Client, HttpParts, Incoming, Next, Reply, Session, StreamId, audit};
+use super::{Client, HttpParts, Incoming, Next, Reply, Session, Stopped, StreamId, audit};
 use initialize::{ALL, declared};
 use subscribe::{SUBSCRIBE, UNSUBSCRIBE};
 
@@ -69,9 +70,17 @@ impl Session {
             id: id.clone(),
         };
         async move {
+            let stopped = Stopped::default();
             let next = Next {
                 filters: &session.front.filters,
-                end: End::Legacy(&session, stream),
+                end: End::Legacy(&session, stream, &stopped),
+            };
+            let cancelled = async {
+                let cancelled = cancelled.await;
+                if cancelled.is_ok() {
+                    stopped.now();
+                }
+                cancelled
             };
             let reply = tokio::select! {
                 biased;
@@ -101,6 +110,7 @@ impl Session {
         self: &Arc<Self>,
         request: Incoming,
         stream: StreamId,
+        stopped: &Stopped,
     ) -> Reply {
         let method = request.method.as_str();
         let params = request.params.as_ref().map(Raw::borrow);
@@ -128,7 +138,7 @@ impl Session {
                 self.list_tools(client, tasks.is_some(), params).await
             }
             (outlast_wire::tool::CALL, _) => {
-                self.call_tool(client, request, tasks.is_some(), stream)
+                self.call_tool(client, request, tasks.is_some(), stream, stopped)
                     .await
             }
             (v1::method::GET, Some(_)) => self.get_task(params).await,

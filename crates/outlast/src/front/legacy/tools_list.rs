@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_wire::tool::Edit;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v1};
 
-use crate::front::{Client, Reply, Session};
+use crate::front::{Client, Reply, Session, tickets};
 
 impl Session {
     pub(super) async fn list_tools(
@@ -14,7 +14,14 @@ impl Session {
         tasks: bool,
         params: Option<&Raw>,
     ) -> Reply {
-        match self.front.service.list_tools(client, params).await {
+        let helpers = self.holding(client).is_some_and(|holding| holding.tickets);
+        let listed = match self.front.service.list_tools(client, params).await {
+            Reply::Result(page) if helpers => {
+                Reply::Result(tickets::listed(page.borrow()).unwrap_or(page))
+            }
+            other => other,
+        };
+        match listed {
             Reply::Result(page) if !tasks => {
                 match tool::edit_list(page.borrow(), without_support) {
                     Ok(page) => Reply::Result(page),

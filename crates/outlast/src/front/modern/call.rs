@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::engine::{Event, NewCall, Progress, Promotion, RunningCall};
-use outlast_engine::{Accepts, AskKey, Committed, Origin, Outcome, Retry, Task, Timing};
+use outlast_engine::{Accepts, AskKey, Committed, Origin, Outcome, Retry, Scope, Task, Timing};
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::headers;
 use outlast_wire::log::{self, Log};
@@ -22,6 +22,7 @@ use super::{Request, answers};
 use crate::front::client::capabilities;
 use crate::front::errors::to_wire;
 use crate::front::follow::progress_params;
+use crate::front::tickets::Helper;
 use crate::front::{Arrival, Client, Delivery, Incoming, Offer, Reply};
 
 /// A call as it is to be delivered.
@@ -35,6 +36,18 @@ pub(super) struct Terms {
     token: Option<Id>,
     /// Answers that came without a question.
     given: Vec<v2::Answer>,
+    /// How long a caller waits that takes no tasks, if it waits no longer.
+    patience: Option<Duration>,
+}
+
+/// When a call becomes a task.
+#[derive(Clone, Copy, Default)]
+struct Tasking {
+    /// For a caller that takes tasks.
+    when: Option<Delivery>,
+    ttl: Option<u64>,
+    /// For one that takes none and waits no longer.
+    patience: Option<Duration>,
 }
 
 impl Request {
@@ -43,6 +56,16 @@ impl Request {
         let params = request.params.clone().ok_or_else(no_name)?;
         let name = outlast_wire::tool::called(params.borrow()).ok_or_else(no_name)?;
         let client = self.client(Some(params.borrow()));
+        let has_token = meta::progress_token(params.borrow()).is_some();
+        let holding = self.holding(&client);
+        let patience = holding.and_then(|holding| holding.terms(has_token).0);
+        if let Some(helper) = Helper::named(&name).filter(|_| holding.is_some()) {
+            let reply = self.help(helper, params.borrow(), patience).await?;
+            return match reply {
+                Reply::Result(result) => finished(result.borrow(), false),
+                other => Ok(other),
+            };
+        }
         let offer = self.front.service.offer(&client, &name).await?;
         let offer = offer.ok_or_else(|| codes::invalid_params(format!("unknown tool: {name}")))?;
         self.admit(&offer, &client, &request)?;
@@ -61,8 +84,13 @@ impl Request {
             retry: offer.retry,
             accepts: client.accepts(),
         };
-        self.begin(request, client, origin, task.map(|task| (task, offer.ttl)))
-            .await
+        let patience = patience.filter(|_| offer.support != TaskSupport::Forbidden);
+        let task = Tasking {
+            when: task,
+            ttl: offer.ttl,
+            patience,
+        };
+        self.begin(request, client, origin, task).await
     }
 
     /// Runs a request like a call: it can ask its caller, and is never a task (V2-CREATE-1).
@@ -81,7 +109,8 @@ impl Request {
             retry: Retry::Never,
             accepts: client.accepts(),
         };
-        self.begin(request, client, origin, None).await
+        self.begin(request, client, origin, Tasking::default())
+            .await
     }
 
     /// Whether a tool may be called like this.
@@ -113,9 +142,8 @@ impl Request {
         request: Incoming,
         client: Arc<Client>,
         mut origin: Origin,
-        task: Option<(Delivery, Option<u64>)>,
+        task: Tasking,
     ) -> Result<Reply, ErrorObject> {
-        let (task, ttl) = task.map_or((None, None), |(task, ttl)| (Some(task), ttl));
         let params = request.params.unwrap_or_else(super::empty);
         let retry = v2::Retry::read(params.borrow())?;
         let token = meta::progress_token(params.borrow());
@@ -124,21 +152,22 @@ impl Request {
         let terms = Terms {
             method: request.method,
             params,
-            task,
+            task: task.when,
             token,
             given: retry.answers,
+            patience: task.patience,
         };
         if let Some(state) = retry.state {
             return self.resume(&state, terms).await;
         }
         let mut call = NewCall::new(self.visitor.owner().clone(), origin);
-        call.ttl = ttl;
+        call.ttl = task.ttl;
         call.parts = Some(Arc::new(Arrival {
             client,
             http: request.http,
         }));
         let engine = &self.front.engine;
-        if task == Some(Delivery::Always) {
+        if task.when == Some(Delivery::Always) {
             let created = engine.create(call).await;
             let created = created.map_err(|error| to_wire(&error))?;
             return Ok(accepted(created.task()));
@@ -192,13 +221,20 @@ impl Request {
                         None => {}
                     }
                     match running.promote().await {
+                        Ok(Promotion::Stored(task)) if terms.task.is_none() => {
+                            let scope = Scope::Of(task.owner.clone());
+                            return match self.front.ticket(&scope, task.id).await {
+                                Reply::Result(ticket) => finished(ticket.borrow(), false),
+                                other => Ok(other),
+                            };
+                        }
                         Ok(Promotion::Stored(task)) => return Ok(accepted(&task)),
                         Ok(Promotion::Finished(outcome)) => return delivered(outcome, &terms.method),
                         Err((still, error)) => {
                             // The call goes on and is answered inline.
                             tracing::warn!(call = %still.id(), %error, "a call did not become a task");
                             running = *still;
-                            (terms.task, promotion) = (None, None);
+                            (terms.task, terms.patience, promotion) = (None, None, None);
                         }
                     }
                 }
@@ -225,10 +261,12 @@ impl Request {
 impl Terms {
     /// When the call becomes a task, counted from now.
     fn promotion(&self) -> Option<Instant> {
-        let grace = match self.task? {
-            Delivery::Within(grace) => grace,
-            Delivery::Always => Duration::ZERO,
-            Delivery::OnceAnswered => Delivery::GRACE,
+        let grace = match self.task {
+            Some(Delivery::Within(grace)) => grace,
+            Some(Delivery::Always) => Duration::ZERO,
+            Some(Delivery::OnceAnswered) => Delivery::GRACE,
+            // Its caller gets a ticket then.
+            None => self.patience?,
         };
         Some(Instant::now() + grace)
     }

@@ -7,7 +7,7 @@ use outlast_wire::{Raw, RawRef, codes, v1};
 
 use super::Request;
 use super::discover::CACHE;
-use crate::front::{Incoming, Reply};
+use crate::front::{Incoming, Reply, tickets};
 
 impl Request {
     /// Answers a request that is neither about tasks nor a call of a tool.
@@ -23,7 +23,12 @@ impl Request {
             tool::LIST => {
                 let params = request.params.as_ref();
                 let listed = self.front.service.list_tools(&client, params).await;
-                modern_list(listed)?
+                match (modern_list(listed)?, self.holding(&client)) {
+                    (Reply::Result(page), Some(_)) => {
+                        Reply::Result(tickets::listed(page.borrow()).unwrap_or(page))
+                    }
+                    (other, _) => other,
+                }
             }
             _ => self.front.service.request(&client, request).await,
         };

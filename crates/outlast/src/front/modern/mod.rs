@@ -6,6 +6,7 @@
 mod answers;
 mod call;
 mod discover;
+mod help;
 mod listen;
 mod lists;
 mod mrtr;

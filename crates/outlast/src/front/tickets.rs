@@ -1,0 +1,255 @@
+//! Tickets: results that name a task, for clients that take none, and the tools by which the model asks for it.
+
+use std::time::Duration;
+
+use outlast_engine::engine::{EngineError, Settled};
+use outlast_engine::store::Snapshot;
+use outlast_engine::{Ending, Scope, TaskId};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::object::NotAnObject;
+use outlast_wire::tool::{self, Edit};
+use outlast_wire::{Raw, RawRef, codes, object, v1};
+use serde_json::{Value, json};
+
+use super::errors::to_wire;
+use super::{Front, Reply};
+
+/// The tools by which tickets are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Helper {
+    Wait,
+    Status,
+    Cancel,
+}
+
+impl Helper {
+    /// The helper of that name.
+    pub(super) fn named(tool: &str) -> Option<Self> {
+        match tool {
+            WAIT => Some(Self::Wait),
+            STATUS => Some(Self::Status),
+            CANCEL => Some(Self::Cancel),
+            _ => None,
+        }
+    }
+}
+
+/// What a helper is called with.
+pub(super) struct Wish {
+    pub(super) task: Option<TaskId>,
+    pub(super) time: Option<Duration>,
+}
+
+impl Wish {
+    pub(super) fn read(params: RawRef<'_>) -> Result<Self, ErrorObject> {
+        let member =
+            |name| object::find(params, &["arguments", name]).filter(|found| !found.is_null());
+        let task = member("taskId").map(|named| {
+            let id = named.text().and_then(|text| text.trim().parse().ok());
+            id.ok_or_else(codes::task_not_found)
+        });
+        let time = member("seconds").map(|seconds| {
+            let fine = |seconds: &f64| (0.0..=86_400.0).contains(seconds);
+            let seconds = seconds.number().filter(fine);
+            let seconds =
+                seconds.ok_or_else(|| codes::invalid_params("`seconds` must be a number"));
+            seconds.map(Duration::from_secs_f64)
+        });
+        Ok(Self {
+            task: task.transpose()?,
+            time: time.transpose()?,
+        })
+    }
+
+    /// The task, which must be named.
+    pub(super) fn needed(&self) -> Result<TaskId, ErrorObject> {
+        self.task
+            .ok_or_else(|| codes::invalid_params("`taskId` must name a task"))
+    }
+}
+
+impl Front {
+    /// The result that names a task which still runs.
+    pub(super) async fn ticket(&self, scope: &Scope, task: TaskId) -> Reply {
+        match self.engine.get(scope, task).await {
+            Ok(found) => Reply::Result(ticket(&found)),
+            Err(error) => Reply::from(to_wire(&error)),
+        }
+    }
+
+    /// How one task stands, or all of an owner.
+    pub(super) async fn status_of(&self, scope: &Scope, task: Option<TaskId>) -> Reply {
+        let tasks = match (task, scope) {
+            (Some(task), _) => match self.engine.get(scope, task).await {
+                Ok(found) => vec![found],
+                Err(error) => return Reply::from(to_wire(&error)),
+            },
+            (None, Scope::Of(owner)) => match self.engine.page(owner, None, LISTED).await {
+                Ok(page) => page.tasks,
+                Err(error) => return Reply::from(to_wire(&error)),
+            },
+            // Nobody in particular has no list.
+            (None, Scope::Anyone) => {
+                return Reply::from(codes::invalid_params("`taskId` must name a task"));
+            }
+        };
+        let lines: Vec<_> = tasks.iter().map(in_words).collect();
+        let text = match lines.is_empty() {
+            true => "There are no tasks.".to_owned(),
+            false => lines.join("\n"),
+        };
+        let tasks: Vec<_> = tasks.iter().map(shown).collect();
+        Reply::Result(result(&text, json!({ "tasks": tasks })))
+    }
+
+    /// Asks a task to stop.
+    pub(super) async fn stop(&self, scope: &Scope, task: TaskId) -> Reply {
+        match self.engine.request_cancel(scope, task).await {
+            Ok(()) => {
+                let text =
+                    format!("Task {task} is asked to stop. Call {STATUS} to see how it ended.");
+                Reply::Result(result(&text, json!({ "taskId": task.to_string() })))
+            }
+            Err(error) => Reply::from(to_wire(&error)),
+        }
+    }
+}
+
+/// What the call itself would have answered.
+pub(super) fn settled(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
+    let settled = match settled {
+        Ok(settled) => settled,
+        Err(error) => return Reply::from(to_wire(&error)),
+    };
+    match (settled.brief.ending, settled.body) {
+        (Ending::Result | Ending::ToolError, Some(body)) => Reply::Result(body),
+        (Ending::Error(_), Some(error)) => Reply::Error(error),
+        (Ending::Cancelled, _) => Reply::from(codes::task_cancelled(task.text().as_str())),
+        (_, None) => Reply::from(to_wire(&EngineError::Expired)),
+    }
+}
+
+/// A page of tools for those who get tickets: with the helpers on the last one, and without promises of structured results
+/// that a ticket would break.
+pub(super) fn listed(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
+    let page = tool::edit_list(page, |tool| match object::find(tool, &["outputSchema"]) {
+        Some(_) => object::remove(tool, &["outputSchema"]).map_or(Edit::Keep, Edit::Replace),
+        None => Edit::Keep,
+    })?;
+    if object::find(page.borrow(), &["nextCursor"]).is_some_and(|next| !next.is_null()) {
+        return Ok(page);
+    }
+    let tools = object::find(page.borrow(), &["tools"]).and_then(object::elements);
+    let tools = tools.unwrap_or_default().into_iter();
+    let helpers = helpers().map(|helper| Raw::encode(&helper).expect("a literal is JSON"));
+    let all = tools.map(|tool| tool.as_str().to_owned());
+    let all: Vec<_> = all
+        .chain(helpers.iter().map(|helper| helper.as_str().to_owned()))
+        .collect();
+    match Raw::parse(format!("[{}]", all.join(","))) {
+        Ok(all) => object::set(page.borrow(), &["tools"], all.borrow()),
+        Err(_) => Ok(page),
+    }
+}
+
+fn helpers() -> [Value; 3] {
+    let id = json!({ "type": "string", "description": "The task, as the ticket names it." });
+    let only_id =
+        json!({ "type": "object", "properties": { "taskId": id }, "required": ["taskId"] });
+    [
+        json!({
+            "name": WAIT,
+            "title": "Wait for a task",
+            "description": "Waits for a task that an earlier call left running, and returns the result of that call. If it still runs after a while, says so: then call this again.",
+            "inputSchema": {
+                "type": "object",
+                "properties": { "taskId": id, "seconds": { "type": "number", "description": "How long to wait at most." } },
+                "required": ["taskId"],
+            },
+            "annotations": { "readOnlyHint": true },
+        }),
+        json!({
+            "name": STATUS,
+            "title": "Look at tasks",
+            "description": "Says how a task stands; without `taskId`, how all of yours stand.",
+            "inputSchema": { "type": "object", "properties": { "taskId": id } },
+            "annotations": { "readOnlyHint": true },
+        }),
+        json!({
+            "name": CANCEL,
+            "title": "Cancel a task",
+            "description": "Asks a task to stop.",
+            "inputSchema": only_id,
+            "annotations": { "idempotentHint": true },
+        }),
+    ]
+}
+
+fn ticket(task: &Snapshot) -> Raw {
+    let id = task.id();
+    let text = format!(
+        "{} The call goes on and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call.",
+        in_words(task)
+    );
+    result(&text, json!({ "ticket": shown(task) }))
+}
+
+fn result(text: &str, structured: Value) -> Raw {
+    let result = json!({
+        "content": [{ "type": "text", "text": text }],
+        "structuredContent": structured,
+    });
+    Raw::encode(&result).expect("a JSON value is JSON")
+}
+
+fn in_words(task: &Snapshot) -> String {
+    let text = task.id().text();
+    let view = task.view(&text);
+    let tool = match task {
+        Snapshot::Open(task) => task.origin.tool.clone(),
+        Snapshot::Ended(_) => None,
+    };
+    let of = tool.map(|tool| format!(" ({tool})")).unwrap_or_default();
+    let message = view.message.map(|message| format!(": {message}"));
+    format!(
+        "Task {}{of} is {}{}.",
+        task.id(),
+        v1::status(view.phase).as_str(),
+        message.unwrap_or_default()
+    )
+}
+
+fn shown(task: &Snapshot) -> Value {
+    let text = task.id().text();
+    let view = v1::task(&task.view(&text));
+    view.open().unwrap_or_default()
+}
+
+const WAIT: &str = "task_wait";
+const STATUS: &str = "task_status";
+const CANCEL: &str = "task_cancel";
+
+/// How many tasks are listed.
+const LISTED: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_stand_on_the_last_page_and_nothing_promises_what_a_ticket_would_break() {
+        let more = r#"{"tools":[{"name":"a", "x" : 1}],"nextCursor":"n"}"#;
+        let raw = |text: &'static str| RawRef::parse(text).unwrap();
+        assert_eq!(listed(raw(more)).unwrap().as_str(), more);
+        let last = listed(raw(r#"{"tools":[{"name":"a","outputSchema":{}}]}"#)).unwrap();
+        assert!(
+            last.as_str().starts_with(r#"{"tools":[{"name":"a"},{"#),
+            "{}",
+            last.as_str()
+        );
+        for helper in [WAIT, STATUS, CANCEL] {
+            assert!(last.as_str().contains(helper));
+            assert!(Helper::named(helper).is_some());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! How long known clients wait for a tool, by the name they give themselves.
+//!
+//! A name is nothing to trust, and nothing here depends on it but how long an answer is held back.
+
+use std::time::Duration;
+
+use outlast_wire::{RawRef, object};
+
+use crate::front::{Client, Patience};
+
+/// How a client behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// It uses tasks, and waits for calls that it did not want as one.
+    Tasks,
+    /// It waits so long.
+    Waits(Patience),
+}
+
+/// What is known of a client; `budget` is what is said of all whose patience is limited.
+pub(super) fn of(client: &Client, budget: Option<Duration>) -> Manner {
+    let name = client.info().and_then(|info| object::find(info, &["name"]));
+    let name = name.and_then(RawRef::text).unwrap_or_default();
+    manner(&name.to_lowercase(), budget)
+}
+
+fn manner(name: &str, budget: Option<Duration>) -> Manner {
+    let known = KNOWN.iter().find(|(known, _)| name.starts_with(known));
+    let within = |seconds| budget.unwrap_or(Duration::from_secs(seconds));
+    Manner::Waits(match known.map(|(_, how)| *how) {
+        Some(How::Tasks) => return Manner::Tasks,
+        Some(How::Limit(seconds)) => Patience::Within(within(seconds)),
+        Some(How::Hears) => Patience::WhileItHears {
+            every: BEAT,
+            otherwise: within(DEFAULT),
+        },
+        None => Patience::Within(within(DEFAULT)),
+    })
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Tasks,
+    /// Seconds, with a margin for the way there and back.
+    Limit(u64),
+    /// Its limit begins anew with every word of progress.
+    Hears,
+}
+
+/// Names in small letters, as far as they are the same in every version.
+const KNOWN: [(&str, How); 11] = [
+    ("visual studio code", How::Tasks),
+    ("strands", How::Tasks),
+    ("claude-code", How::Hears),
+    ("librechat", How::Hears),
+    ("opencode", How::Hears),
+    ("claude-ai", How::Limit(220)),
+    ("codex", How::Limit(280)),
+    ("goose", How::Limit(280)),
+    ("gemini-cli", How::Limit(570)),
+    ("cline", How::Limit(45)),
+    ("zed", How::Limit(45)),
+];
+
+/// How long any other client waits, in seconds: most give up after a minute.
+const DEFAULT: u64 = 45;
+
+/// How often a client hears that its call lives.
+const BEAT: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_clients_wait_as_they_do_and_strangers_less_than_a_minute() {
+        let waits = |seconds| Manner::Waits(Patience::Within(Duration::from_secs(seconds)));
+        assert_eq!(manner("claude-ai", None), waits(220));
+        assert_eq!(manner("cursor-vscode", None), waits(45));
+        assert_eq!(manner("", None), waits(45));
+        assert_eq!(manner("visual studio code - insiders", None), Manner::Tasks);
+        assert!(matches!(
+            manner("opencode", None),
+            Manner::Waits(Patience::WhileItHears { .. })
+        ));
+        assert_eq!(
+            manner("codex-mcp-client", Some(Duration::from_secs(9))),
+            waits(9)
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! Slow tools for clients that take no tasks: held, with signs of life or with a ticket, and never lost.
+
+use std::time::Duration;
+
+use outlast::gateway::Settings;
+use serde_json::json;
+
+use crate::caller::{Caller, Ending, Kind};
+use crate::upstream::{Server, Stage, quick};
+
+const PLAIN: [Kind; 2] = [Kind::PlainLegacy, Kind::PlainModern];
+
+/// Calls a tool that waits at the gate until its caller gets a ticket, and returns the task that it names.
+async fn ticket(caller: &mut Caller, tool: &str) -> String {
+    named(&caller.call(tool, json!({ "wait": true })).await)
+}
+
+fn named(ended: &Ending) -> String {
+    let Ending::Result(result) = ended else {
+        panic!("{ended:?}");
+    };
+    let ticket = &result["structuredContent"]["ticket"];
+    assert_eq!(ticket["status"], "working", "{result}");
+    let task = ticket["taskId"].as_str().unwrap().to_owned();
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("task_wait") && text.contains(&task), "{text}");
+    task
+}
+
+fn text(ended: &Ending) -> String {
+    match ended {
+        Ending::Result(result) => result["content"][0]["text"].as_str().unwrap().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_no_longer_gets_a_ticket_and_the_result_for_it() {
+    for kind in PLAIN {
+        let stage = Stage::new(Server::PlainLegacy).await;
+        let mut caller = Caller::connect(kind, &stage.front).await;
+        let task = ticket(&mut caller, "gated").await;
+        let id = json!({ "taskId": task });
+        // It still runs: another ticket, in the time that was wished for.
+        let again = caller.call("task_wait", json!({ "taskId": task, "seconds": 1 }));
+        assert_eq!(named(&again.await), task);
+        let all = caller.call("task_status", json!({})).await;
+        assert!(text(&all).contains(&task) && text(&all).contains("working"));
+        stage.gate.add_permits(1);
+        let result = caller.call("task_wait", id.clone()).await;
+        assert_eq!(text(&result), "through", "{kind:?}");
+        let one = caller.call("task_status", id).await;
+        assert!(text(&one).contains("completed"), "{one:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_can_be_cancelled_by_its_ticket() {
+    for kind in PLAIN {
+        let stage = Stage::new(Server::PlainLegacy).await;
+        let mut caller = Caller::connect(kind, &stage.front).await;
+        let task = ticket(&mut caller, "gated").await;
+        let id = json!({ "taskId": task });
+        caller.call("task_cancel", id.clone()).await;
+        stage.until_waiting(0).await;
+        let ended = caller.call("task_wait", id).await;
+        assert_eq!(ended, Ending::Cancelled);
+        let unknown = caller
+            .call("task_wait", json!({ "taskId": "nobody" }))
+            .await;
+        assert!(matches!(unknown, Ending::Error(-32602, _)), "{unknown:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_whose_limit_begins_anew_with_progress_hears_that_its_call_lives() {
+    let stage = Stage::new(Server::PlainLegacy).await;
+    let mut caller = Caller::connect_as(Kind::PlainLegacy, &stage.front, "opencode").await;
+    let params = json!({ "name": "gated", "_meta": { "progressToken": 7 } });
+    let id = caller.send("tools/call", params).await;
+    let mut last = 0.0;
+    for _ in 0..30 {
+        let told = caller.until_told("notifications/progress").await;
+        let now = told["params"]["progress"].as_f64().unwrap();
+        // V1-PRG-3.
+        assert!(now > last, "{now} after {last}");
+        last = now;
+    }
+    stage.gate.add_permits(1);
+    let answer = caller.answer_to(id).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "through");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_tasks_or_wants_no_tickets_waits_for_the_result() {
+    // BR-CREATE-4.
+    let no_tickets = Settings {
+        tickets: false,
+        ..quick()
+    };
+    for (kind, name, settings) in [
+        (Kind::V1, "by-hand", quick()),
+        (Kind::PlainLegacy, "Visual Studio Code", quick()),
+        (Kind::PlainLegacy, "by-hand", no_tickets.clone()),
+        (Kind::PlainModern, "by-hand", no_tickets),
+    ] {
+        let stage = Stage::with(Server::PlainLegacy, settings).await;
+        let mut caller = Caller::connect_as(kind, &stage.front, name).await;
+        let listed = caller.request("tools/list", json!({})).await;
+        assert!(!listed.to_string().contains("task_wait"), "{kind:?} {name}");
+        let id = caller.send("tools/call", json!({ "name": "gated" })).await;
+        tokio::time::sleep(Duration::from_secs(500)).await;
+        stage.gate.add_permits(1);
+        let answer = caller.answer_to(id).await;
+        let said = &answer["result"]["content"][0]["text"];
+        assert_eq!(*said, "through", "{kind:?} {name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_repeated_while_it_runs_is_found_again_only_if_it_could_run_twice() {
+    let stage = Stage::new(Server::PlainLegacy).await;
+    let mut caller = Caller::connect(Kind::PlainLegacy, &stage.front).await;
+    let first = ticket(&mut caller, "reads").await;
+    assert_eq!(ticket(&mut caller, "reads").await, first);
+    stage.until_waiting(1).await;
+    let other = json!({ "wait": true, "of": "another" });
+    assert_ne!(named(&caller.call("reads", other).await), first);
+    stage.gate.add_permits(2);
+    let read = caller.call("task_wait", json!({ "taskId": first })).await;
+    assert_eq!(text(&read), "read");
+    stage.until_waiting(0).await;
+    let once = ticket(&mut caller, "gated").await;
+    assert_ne!(ticket(&mut caller, "gated").await, once);
+    stage.until_waiting(2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_whose_caller_has_left_goes_on_and_its_result_is_kept() {
+    // BR-CAN-8; bridge §17: front disconnect.
+    let stage = Stage::new(Server::PlainLegacy).await;
+    let mut caller = Caller::connect(Kind::PlainLegacy, &stage.front).await;
+    let task = ticket(&mut caller, "gated").await;
+    drop(caller);
+    stage.gate.add_permits(1);
+    stage.until_waiting(0).await;
+    let mut caller = Caller::connect(Kind::PlainLegacy, &stage.front).await;
+    let result = caller.call("task_wait", json!({ "taskId": task })).await;
+    assert_eq!(text(&result), "through");
+    let listed = caller.call("task_status", json!({})).await;
+    assert!(text(&listed).contains(&task));
+}
