@@ -170,13 +170,17 @@ async fn a_version_that_is_refused_and_served_is_tried_once_more() {
 
 #[tokio::test(start_paused = true)]
 async fn the_era_decides_how_a_server_does_tasks() {
-    // V2-ERA-12, V2-EXT-2.
+    // V2-ERA-12, V2-EXT-2, V2-CAP-3, A2-10.
     let v1 = stage::capabilities();
     let mut both = capabilities();
     both["tasks"] = v1["tasks"].clone();
     for (declared, expected) in [
         (capabilities(), Generation::V2),
         (both.clone(), Generation::V2),
+        (
+            json!({ "extensions": { EXTENSION: { "unheard": 1 } } }),
+            Generation::V2,
+        ),
         (v1, Generation::None),
         (
             json!({ "extensions": { EXTENSION: true } }),

@@ -234,7 +234,7 @@ async fn every_action_of_a_person_travels_as_an_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_cannot_be_said_cancels_the_task() {
-    // V2-MRTR-11, A2-19, BR-IN-6.
+    // V2-MRTR-11, V2-CANCEL-6, A2-19, BR-IN-6.
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
     let call = begun(&client, &mut server).await;
@@ -253,6 +253,7 @@ async fn a_refusal_that_cannot_be_said_cancels_the_task() {
         .await;
     assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
     assert!(!server.heard("tasks/update"));
+    server.silence(Duration::from_secs(60)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,6 +63,48 @@ async fn every_request_says_who_asks_and_what_may_be_asked_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_caller_puts_into_a_request_stays_there() {
+    // V2-META-8, V2-META-9.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    let own = json!({
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "tracestate": "a=b",
+        "baggage": "c=d",
+        "io.modelcontextprotocol/logLevel": "info",
+        "com.example/mine": { "x": 1 },
+    });
+    let params = crate::stage::raw(json!({ "_meta": own, "extra": 1 }));
+    let call = client.call_tool("x", None).params(params).await.unwrap();
+    let asked = server.asked("tools/call").await;
+    assert_eq!(asked["params"]["extra"], 1);
+    for (key, value) in own.as_object().unwrap() {
+        assert_eq!(asked["params"]["_meta"][key], *value);
+    }
+    assert_eq!(asked["params"]["_meta"][VERSION], "2026-07-28");
+    server.reply(&asked, text("done")).await;
+    call.settle().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_is_the_outcome_whatever_its_code() {
+    // V2-CODE-1, V2-CODE-5.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    for code in [
+        -32000, -32002, -32007, -32019, -32020, -32021, -32602, -1, 7,
+    ] {
+        let call = client.call_tool("x", None).await.unwrap();
+        let asked = server.asked("tools/call").await;
+        server.refuse(&asked, code, "no").await;
+        let settled = call.settle().await;
+        assert!(
+            matches!(&settled, Ok(Outcome::Error(_, said, _)) if said.0 == code),
+            "{settled:?}"
+        );
+    }
+    server.silence(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_does_not_exist_any_more_is_not_sent() {
     // V2-ROOT-1, V2-ERA-9.
     let (client, mut server) = connected(ClientOptions::default()).await;
@@ -240,7 +282,7 @@ async fn progress_and_logs_of_a_call_are_heard() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_tools_is_remembered_as_long_as_the_server_allows() {
-    // V2-CACHE-4, V2-PAGE-1.
+    // V2-CACHE-2, V2-CACHE-4, V2-PAGE-1.
     let mut declared = capabilities();
     declared["tools"] = json!({ "listChanged": true });
     let (_heard, hear) = collector();
@@ -277,4 +319,11 @@ async fn a_list_of_tools_is_remembered_as_long_as_the_server_allows() {
         .await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     listed(&mut server, json!(0)).await;
+    listed(&mut server, json!(60_000)).await;
+    assert_eq!(client.tools().await.unwrap().len(), 2);
+    let (other, mut server) = connected(ClientOptions::default()).await;
+    let listing = tokio::spawn(async move { other.tools().await.unwrap().len() });
+    let page = server.asked("tools/list").await;
+    server.reply(&page, json!({ "tools": [] })).await;
+    assert_eq!(listing.await.unwrap(), 0);
 }

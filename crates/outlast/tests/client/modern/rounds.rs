@@ -171,19 +171,35 @@ async fn a_refusal_that_cannot_be_said_fails_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_not_asked() {
-    // V2-MRTR-4.
-    let (client, mut server) = connected(ClientOptions::default()).await;
-    let call = client.call_tool("ask", None).await.unwrap();
-    let first = server.asked("tools/call").await;
-    server
-        .reply(&first, asks(json!({ "k": form("A?") }), None))
-        .await;
-    let settled = call.settle().await;
-    assert!(
-        matches!(&settled, Ok(Outcome::Error(_, code, _)) if code.0 == -32601),
-        "{settled:?}"
-    );
-    server.silence(Duration::from_secs(60)).await;
+    // V2-MRTR-3, V2-MRTR-4, V2-SAMP-2.
+    let used = json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "1" }] });
+    let sample = json!({ "messages": [used], "maxTokens": 1, "tools": [] });
+    let sample = json!({ "method": "sampling/createMessage", "params": sample });
+    let other = json!({ "method": "tools/list" });
+    for (has_host, question, code) in [
+        (false, form("A?"), -32601),
+        // The use of a tool without its result; and something that nobody may ask.
+        (true, sample, -32602),
+        (true, other, -32601),
+    ] {
+        let (inbox, options) = with_inbox();
+        let options = match has_host {
+            true => options,
+            false => ClientOptions::default(),
+        };
+        let (client, mut server) = connected(options).await;
+        let call = client.call_tool("ask", None).await.unwrap();
+        let first = server.asked("tools/call").await;
+        let questions = json!({ "k": question, "fine": form("B?") });
+        server.reply(&first, asks(questions, None)).await;
+        let settled = call.settle().await;
+        assert!(
+            matches!(&settled, Ok(Outcome::Error(_, said, _)) if said.0 == code),
+            "{settled:?}"
+        );
+        assert!(inbox.items().is_empty());
+        server.silence(Duration::from_secs(60)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -226,7 +226,7 @@ async fn a_task_that_is_gone_is_expired_or_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_is_a_wish_and_the_task_is_seen_through() {
-    // V2-CANCEL-1, V2-CANCEL-2, V2-CANCEL-4, V2-CANCEL-5.
+    // V2-CANCEL-1, V2-CANCEL-2, V2-CANCEL-4, V2-CANCEL-5, V2-STATE-3, V2-STATE-4.
     let (client, mut server) = connected(ClientOptions::default()).await;
     for (status, brings) in [
         ("cancelled", json!({})),
@@ -290,6 +290,7 @@ async fn a_task_is_found_again_by_another_life_of_the_program() {
 
 #[tokio::test(start_paused = true)]
 async fn a_task_can_be_asked_for_by_its_id_alone() {
+    // V2-GET-14: how long it lives says nothing about how long an answer may be remembered.
     let (client, mut server) = connected(ClientOptions::default()).await;
     let getting = tokio::spawn({
         let client = client.clone();

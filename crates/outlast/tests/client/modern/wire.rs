@@ -138,6 +138,23 @@ async fn headers_of_an_older_list_are_made_anew() {
 }
 
 #[tokio::test]
+async fn a_schema_that_points_elsewhere_is_not_followed() {
+    // V2-TLS-4, V2-TLS-5.
+    let (client, mut wire) = connected().await;
+    let deep = (0..60).fold(
+        json!({}),
+        |inner, _| json!({ "properties": { "x": inner } }),
+    );
+    let there = json!({ "there": { "$ref": wire.url }, "deep": deep });
+    let call = calling(&client, "x", json!({ "there": 1 }));
+    list(&mut wire, &[("x", there)]).await;
+    let asked = wire.any().await;
+    assert_eq!(asked.body["method"], "tools/call");
+    complete(asked, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}
+
+#[tokio::test]
 async fn a_stream_brings_news_and_the_answer_and_closing_it_cancels() {
     // V2-HTTP-10, V2-CANC-1, V2-PRG-1.
     let (client, mut wire) = connected().await;
