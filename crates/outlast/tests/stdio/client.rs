@@ -62,18 +62,17 @@ impl Client {
         offers: impl FnOnce(Own) -> Own,
         filters: Vec<Arc<dyn Filter>>,
     ) -> Self {
-        let tools = Arc::new(tools);
-        let builder = Engine::builder(store)
-            .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
-            .runner(RUNNER, tools.clone());
-        let (engine, _) = builder.open().await.unwrap();
         let about = About {
             name: "test".into(),
             version: "1".into(),
             instructions: None,
         };
-        let own = offers(Own::new(tools, about));
-        let front = Front::serving(engine.clone(), Arc::new(own), filters);
+        let own = Arc::new(offers(Own::new(Arc::new(tools), about)));
+        let builder = Engine::builder(store)
+            .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
+            .runner(RUNNER, own.clone());
+        let (engine, _) = builder.open().await.unwrap();
+        let front = Front::serving(engine.clone(), own, filters);
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(async move {

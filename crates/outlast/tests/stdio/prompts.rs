@@ -148,3 +148,37 @@ async fn a_client_is_told_when_the_list_changes() {
     assert_eq!(names, ["greet", "more"]);
     assert_eq!(client.early(), None);
 }
+
+#[tokio::test]
+async fn a_prompt_asks_the_person_before_it_is_written() {
+    let prompt = Prompt::asking("letter", "a letter", |_, cx| async move {
+        let form = json!({
+            "message": "To whom?",
+            "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
+        });
+        let answer = cx.elicit(form).await?;
+        Ok(vec![user(content::text(format!(
+            "Dear {}",
+            answer["content"]["name"]
+        )))])
+    });
+    let prompts = Prompts::new().with(prompt);
+    let mut client = Client::of(|own| own.prompts(prompts)).await;
+    client
+        .introduce("2025-11-25", json!({ "elicitation": {} }))
+        .await;
+    let asked_for = client
+        .send("prompts/get", json!({ "name": "letter" }))
+        .await;
+    let question = client.told("elicitation/create").await;
+    assert_eq!(question["params"]["message"], "To whom?");
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    client
+        .write(json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer }))
+        .await;
+    let got = client.answer_to(asked_for).await;
+    assert_eq!(
+        got["result"]["messages"][0]["content"]["text"],
+        "Dear \"Ada\""
+    );
+}
