@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod person;
 mod place;
+mod relay;
 mod remote;
 mod serve;
 mod sessions;
@@ -34,6 +35,8 @@ fn main() -> ExitCode {
             Command::Demo(demo) => demo::run(demo).await,
             Command::Call(call) => call::run(call).await,
             Command::Tasks(tasks) => tasks::run(tasks).await,
+            Command::Stdio(stdio) => relay::run(stdio).await,
+            Command::Background(background) => relay::background(background).await,
             Command::Serve(serve) => serve::run(serve).await,
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::ExitCodes => {

@@ -14,6 +14,14 @@ pub(crate) fn gateway_store() -> std::io::Result<StoreUrl> {
     Ok(StoreUrl::Sqlite(data_folder()?.join("tasks.db")))
 }
 
+/// The store that is meant if none is named: that of the gateway if there is one, else that of `outlast demo`.
+pub(crate) fn usual_store() -> std::io::Result<StoreUrl> {
+    match gateway_store()? {
+        StoreUrl::Sqlite(path) if path.exists() => Ok(StoreUrl::Sqlite(path)),
+        _ => demo_store(),
+    }
+}
+
 /// The text that names `url` on a command line.
 pub(crate) fn shown(url: &StoreUrl) -> String {
     match url {

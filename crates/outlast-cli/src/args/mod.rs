@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod call;
+mod relay;
 mod serve;
 mod tasks;
 
@@ -8,6 +9,7 @@ use clap::{Parser, Subcommand};
 use outlast::store::StoreUrl;
 
 pub(crate) use call::{Answering, Call, Doctor, Reach};
+pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
 pub(crate) use tasks::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
 
@@ -25,6 +27,11 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Give any MCP server durable tasks, for any client, over HTTP.
     Serve(Serve),
+    /// The same for a host's own configuration file: a relay to a gateway in the background.
+    Stdio(Stdio),
+    /// The gateway in the background.
+    #[command(hide = true)]
+    Background(Background),
     /// Call a tool of any MCP server, as a task where that is possible.
     Call(Call),
     /// Look at tasks, in a store or at a server; watch, cancel and answer them there.

@@ -79,7 +79,8 @@ pub(crate) struct AnswerOne {
 
 #[derive(Debug, Parser)]
 pub(crate) struct Place {
-    /// Without TARGET: where the tasks live, `sqlite:PATH` [default: the file of `outlast demo`].
+    /// Without TARGET: where the tasks live, `sqlite:PATH` [default: at the background gateway if it
+    /// runs, else the gateway's file, else that of `outlast demo`].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
     /// Without TARGET: only the tasks of this owner.

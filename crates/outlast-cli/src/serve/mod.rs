@@ -7,6 +7,9 @@ mod snippet;
 mod token;
 mod upstreams;
 
+pub(crate) use settings::read as read_settings;
+pub(crate) use upstreams::called;
+
 use outlast::Outlast;
 use outlast::gateway::{Gateway, RunningGateway, policy};
 use outlast::transport::http::HttpOptions;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::nearest::nearest;
 
 /// Reads the object. What is not known is not guessed at.
-pub(super) fn read(object: &Value) -> Result<Settings, String> {
+pub(crate) fn read(object: &Value) -> Result<Settings, String> {
     let members = object.as_object().ok_or("`outlast` must be an object")?;
     let mut settings = Settings::default();
     for (key, value) in members {

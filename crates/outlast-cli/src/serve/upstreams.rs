@@ -1,6 +1,6 @@
 //! Which servers are served, and under which names.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::Path;
 
 use outlast::back::Target;
@@ -83,8 +83,8 @@ fn check(name: &str) -> Result<(), Failure> {
 }
 
 /// What a server is called whose command is this: the first word that is no option and no program that runs others.
-fn called(command: &[OsString]) -> String {
-    let words = command.iter().map(|word| word.to_string_lossy());
+pub(crate) fn called(command: &[impl AsRef<OsStr>]) -> String {
+    let words = command.iter().map(|word| word.as_ref().to_string_lossy());
     let named = words
         .map(|word| {
             let last = word.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -117,6 +117,7 @@ const STARTERS: [&str; 13] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
 
     #[test]
     fn a_server_is_called_by_what_its_command_starts() {

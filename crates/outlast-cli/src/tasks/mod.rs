@@ -14,6 +14,7 @@ use crate::args::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
 use crate::exit::Failure;
 use crate::person::Person;
 use crate::place;
+use crate::relay;
 use crate::remote::{self, Given};
 use crate::target::{self, Named};
 
@@ -44,9 +45,16 @@ async fn run_watch(watch: Watch) -> Result<(), Failure> {
     let words = watch.words;
     let by_command = !watch.at.reach.command.is_empty();
     let (server, id) = match (&words[..], by_command) {
-        ([], false) => (None, None),
-        // A lone word that is a task is one in the store.
-        ([word], false) if word.parse::<TaskId>().is_ok() => (None, Some(word.clone())),
+        ([], false) if watch.at.store.is_some() => (None, None),
+        ([], false) => (relay::at_gateway(), None),
+        // A lone word that is a task is one in the store, or at the gateway that uses it.
+        ([word], false) if word.parse::<TaskId>().is_ok() => {
+            let server = match watch.at.store {
+                Some(_) => None,
+                None => relay::at_gateway(),
+            };
+            (server, Some(word.clone()))
+        }
         _ => {
             let (server, mut rest) = there(&watch.at, words)?;
             (server, rest.pop())
@@ -65,10 +73,13 @@ async fn run_watch(watch: Watch) -> Result<(), Failure> {
 async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
     let mut words = answer.words;
     let by_command = !answer.reach.command.is_empty();
-    if words.len() == 1 && !by_command {
-        return Err(needs_target("answer", &words[0]));
-    }
-    let server = target::take(&answer.reach, &mut words)?;
+    let server = match words.len() == 1 && !by_command {
+        true => match relay::at_gateway() {
+            Some(gateway) => Some(gateway),
+            None => return Err(needs_target("answer", &words[0])),
+        },
+        false => target::take(&answer.reach, &mut words)?,
+    };
     let (Some(server), [id]) = (server, &words[..]) else {
         return Err(Failure::Usage(
             "which task?\n  next: `outlast tasks list TARGET` shows them".into(),
@@ -95,6 +106,9 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
 /// The server that is meant, if one is, and the words after it.
 fn there(at: &Place, mut words: Vec<String>) -> Result<(Option<Named>, Vec<String>), Failure> {
     let server = target::take(&at.reach, &mut words)?;
+    if server.is_none() && at.store.is_none() && at.owner.is_none() {
+        return Ok((relay::at_gateway(), words));
+    }
     if server.is_some() && (at.store.is_some() || at.owner.is_some()) {
         return Err(Failure::Usage(
             "--store and --owner are for stores, not for servers\n  next: leave them out".into(),
@@ -107,7 +121,8 @@ fn there(at: &Place, mut words: Vec<String>) -> Result<(Option<Named>, Vec<Strin
 fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
     let by_command = !one.at.reach.command.is_empty();
     match (&one.words[..], by_command) {
-        ([id], false) => Ok((None, id.clone())),
+        ([id], false) if one.at.store.is_some() => Ok((None, id.clone())),
+        ([id], false) => Ok((relay::at_gateway(), id.clone())),
         ([_, id], false) | ([id], true) => {
             let (server, _) = there(&one.at, one.words.clone())?;
             Ok((server, id.clone()))
@@ -199,7 +214,7 @@ fn newest(at: &Place, limit: usize) -> Result<Vec<Task>, Failure> {
 fn look(at: &Place) -> Result<Option<Look>, Failure> {
     let url = match &at.store {
         Some(url) => url.clone(),
-        None => place::demo_store()?,
+        None => place::usual_store()?,
     };
     match url {
         StoreUrl::Sqlite(path) => Ok(Look::at(path)?),

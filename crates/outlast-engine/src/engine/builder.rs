@@ -11,7 +11,7 @@ use super::recovery::Patience;
 use super::topics::Topics;
 use super::{Engine, EngineError, Inner, Phase, Recovered, Runner};
 use crate::policy::Policy;
-use crate::runtime::spawn;
+use crate::runtime::{Mutex, spawn};
 use crate::store::Store;
 use crate::world::{Clock, Ids, RandomIds, SystemClock};
 
@@ -75,7 +75,7 @@ impl EngineBuilder {
             clock: self.clock,
             ids: self.ids,
             node,
-            runners: self.runners,
+            runners: Mutex::new(self.runners),
             calls: super::calls::Calls::default(),
             topics: Arc::new(Topics::default()),
             alarm: Alarm::default(),

@@ -1,7 +1,7 @@
 //! A call to be run, as fronts hand it over.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::{EngineError, Inner, Phase, Runner};
 use crate::id::Owner;
@@ -66,8 +66,7 @@ impl Inner {
         call.check(&self.policy.sizes)?;
         let (name, runner) = self.named_runner(&call.origin.runner)?;
         // The name is kept once, not with every task.
-        call.origin.runner = name.clone();
-        let runner = runner.clone();
+        call.origin.runner = name;
         let new = NewTask {
             id: self.ids.task(),
             owner: call.owner,
@@ -81,13 +80,16 @@ impl Inner {
     }
 
     pub(crate) fn runner(&self, name: &Arc<str>) -> Result<Arc<dyn Runner>, EngineError> {
-        self.named_runner(name).map(|(_, runner)| runner.clone())
+        self.named_runner(name).map(|(_, runner)| runner)
     }
 
-    fn named_runner(&self, name: &Arc<str>) -> Result<(&Arc<str>, &Arc<dyn Runner>), EngineError> {
-        self.runners
-            .get_key_value(name)
-            .ok_or_else(|| EngineError::NoRunner(name.clone()))
+    fn named_runner(&self, name: &Arc<str>) -> Result<(Arc<str>, Arc<dyn Runner>), EngineError> {
+        // Every critical section is a map operation that does not panic.
+        let runners = self.runners.lock().unwrap_or_else(PoisonError::into_inner);
+        match runners.get_key_value(name) {
+            Some((name, runner)) => Ok((name.clone(), runner.clone())),
+            None => Err(EngineError::NoRunner(name.clone())),
+        }
     }
 }
 

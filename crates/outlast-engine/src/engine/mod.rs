@@ -31,13 +31,14 @@ mod topics;
 mod wait;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use outlast_wire::Timestamp;
 use tokio::sync::{mpsc, watch};
 
 use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
+use crate::runtime::Mutex;
 use crate::store::Store;
 use crate::world::{Clock, Ids};
 
@@ -68,7 +69,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     node: NodeId,
-    runners: HashMap<Arc<str>, Arc<dyn Runner>>,
+    runners: Mutex<HashMap<Arc<str>, Arc<dyn Runner>>>,
     calls: calls::Calls,
     topics: Arc<topics::Topics>,
     alarm: expiry::Alarm,
@@ -105,6 +106,17 @@ impl Engine {
     /// How many calls run in this process.
     pub fn running(&self) -> usize {
         self.inner.calls.running()
+    }
+
+    /// Runs the calls whose origin names `name` by `runner` from now on. Tasks that an earlier life left under that name
+    /// were settled without it.
+    pub fn add_runner(&self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) {
+        let mut runners = self
+            .inner
+            .runners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        runners.insert(name.into(), runner);
     }
 
     /// Whether new work is taken.

@@ -81,6 +81,20 @@ impl Gateway {
         &self.served
     }
 
+    /// A front before one more upstream, to be opened in another way than over HTTP.
+    pub fn add(&mut self, upstream: Upstream) -> Arc<Front> {
+        let upstream = Arc::new(upstream);
+        self.engine
+            .add_runner(upstream.runner.clone(), upstream.clone());
+        let front = Front::serving(self.engine.clone(), upstream.clone(), Vec::new());
+        self.served.push(Served {
+            front: front.clone(),
+            path: format!("{PATH}/{}", upstream.name()),
+            upstream,
+        });
+        front
+    }
+
     /// Serves over HTTP as `options` say, with pages beside the endpoints.
     pub async fn http(
         self,

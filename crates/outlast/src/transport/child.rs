@@ -27,8 +27,10 @@ pub struct ChildOptions {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
-    /// Environment variables besides those of this process.
+    /// Environment variables, besides those of this process where it inherits them.
     pub env: Vec<(OsString, OsString)>,
+    /// Whether it inherits the environment of this process.
+    pub inherits: bool,
     /// Where it runs, if not here.
     pub directory: Option<PathBuf>,
     /// Hears every line that the server writes to its standard error.
@@ -47,6 +49,7 @@ impl ChildOptions {
             program: program.into(),
             args: Vec::new(),
             env: Vec::new(),
+            inherits: true,
             directory: None,
             stderr: None,
             patience: Duration::from_secs(2),
@@ -74,6 +77,9 @@ impl std::fmt::Debug for ChildOptions {
 /// Starts a server and connects to it.
 pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
     let mut command = Command::new(&options.program);
+    if !options.inherits {
+        command.env_clear();
+    }
     command
         .args(&options.args)
         .envs(options.env.iter().map(|(name, value)| (name, value)))

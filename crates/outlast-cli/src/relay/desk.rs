@@ -1,0 +1,67 @@
+//! Where tasks are looked at, cancelled and answered without any of their servers: what `outlast tasks` speaks to.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use outlast::back::{Era, Target};
+use outlast::front::{Client, Introduction, Offer, Reply, Service};
+use outlast::transport::duplex;
+use outlast::transport::link::{Link, LinkError};
+use outlast::wire::Raw;
+use outlast::wire::envelope::ErrorObject;
+use serde_json::json;
+
+use super::hello::Hello;
+use super::socket;
+use crate::place;
+use crate::target::Named;
+
+/// A server that has nothing but tasks.
+pub(super) struct Desk;
+
+#[async_trait]
+impl Service for Desk {
+    async fn introduce(&self, _: &Arc<Client>) -> Result<Introduction, ErrorObject> {
+        let raw = |value| Raw::encode(&value).expect("a literal is JSON");
+        Ok(Introduction {
+            capabilities: raw(json!({})),
+            info: raw(json!({ "name": "outlast", "version": env!("CARGO_PKG_VERSION") })),
+            instructions: None,
+            tasks: true,
+        })
+    }
+
+    async fn list_tools(&self, _: &Arc<Client>, _: Option<&Raw>) -> Reply {
+        Reply::Result(Raw::encode(&json!({ "tools": [] })).expect("a literal is JSON"))
+    }
+
+    async fn offer(&self, _: &Arc<Client>, _: &str) -> Result<Option<Offer>, ErrorObject> {
+        Ok(None)
+    }
+}
+
+/// The background gateway as a server, if it runs.
+pub(crate) fn at_gateway() -> Option<Named> {
+    let path = socket(&place::gateway_store().ok()?).ok()?;
+    UnixStream::connect(&path).ok()?;
+    let connect = move || -> Result<Link, LinkError> {
+        let failed = |error: std::io::Error| LinkError::Unreachable(error.to_string());
+        let mut stream = UnixStream::connect(&path).map_err(failed)?;
+        stream
+            .write_all(Hello::looking().line().as_bytes())
+            .map_err(failed)?;
+        stream.set_nonblocking(true).map_err(failed)?;
+        let stream = tokio::net::UnixStream::from_std(stream).map_err(failed)?;
+        let (read, write) = stream.into_split();
+        Ok(duplex::over(read, write))
+    };
+    Some(Named {
+        name: "gateway".into(),
+        target: Target::other("the background gateway", connect),
+        // Only there tasks can be listed.
+        era: Era::Legacy,
+        session: None,
+    })
+}
