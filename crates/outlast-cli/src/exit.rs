@@ -61,6 +61,9 @@ pub(crate) enum Failure {
 fn after(fault: &Fault) -> &'static str {
     match fault {
         Fault::Link(_) => "\n  next: check that the server runs and that the target is right",
+        Fault::Unsupported(_) => {
+            "\n  next: `outlast doctor` with the same target says what the server is and can do"
+        }
         Fault::TimedOut(_) => "\n  next: check that the target is an MCP server",
         _ => "",
     }

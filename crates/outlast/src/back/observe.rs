@@ -18,7 +18,7 @@ use super::client::Core;
 use super::drive::{Cancels, Driver};
 use super::execution::{Command, NotCancelled, Unsettled};
 use super::fault::{Fault, PeerError};
-use super::modern::{Inputs, Refused, Reused};
+use super::modern::{Inputs, Refused};
 use super::outcome::{is_hollow, of_error, of_result};
 use super::pace::{Habit, Pace};
 use super::routes::Told;
@@ -213,12 +213,10 @@ impl Observed {
                     self.begin_update();
                     None
                 }
-                Err(Reused(key)) => Some(Err(self.lost(Fault::Malformed(format!(
-                    "it asks two things under the key `{key}`"
-                ))))),
+                Err(why) => Some(Err(self.lost(Fault::Malformed(why.to_string())))),
             },
             (_, Status::Working) => {
-                // Nothing is outstanding, so no key can be used twice.
+                // Nothing is outstanding, so nothing is wrong with it.
                 let _ = self.inputs.outstanding(Vec::new());
                 None
             }
@@ -386,7 +384,11 @@ impl Observed {
         let ended = match &cancelled {
             // V2-CANCEL-6: nobody wants to know what became of it.
             Ok(_) if self.refused => Some(Ok(Outcome::Cancelled)),
-            Err(fault) if self.refused => Some(Err(self.lost(fault.clone()))),
+            Err(fault) if self.refused => Some(match fault.code() {
+                // It was over already, or is not there any more.
+                Some(codes::INVALID_PARAMS) => Ok(Outcome::Cancelled),
+                _ => Err(self.lost(fault.clone())),
+            }),
             _ => None,
         };
         let told = match cancelled {

@@ -43,9 +43,16 @@ enum State {
     Left,
 }
 
-/// A key that names two questions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reused(pub(crate) String);
+/// What no server may ask.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unaskable {
+    /// A key names two questions.
+    #[error("it asks two things under the key `{0}`")]
+    Reused(String),
+    /// There are more than anybody would answer (V1-ELIC-23).
+    #[error("it asks {0} things at once")]
+    TooMany(usize),
+}
 
 impl Inputs {
     pub(crate) fn new(task: String, asker: Asker, on_unfit: OnUnfit) -> Self {
@@ -59,7 +66,10 @@ impl Inputs {
     }
 
     /// The server waits for exactly these. New ones are put to the host, those that are gone are dismissed.
-    pub(crate) fn outstanding(&mut self, asks: Vec<Ask>) -> Result<(), Reused> {
+    pub(crate) fn outstanding(&mut self, asks: Vec<Ask>) -> Result<(), Unaskable> {
+        if asks.len() > AT_ONCE {
+            return Err(Unaskable::TooMany(asks.len()));
+        }
         for (key, input) in &mut self.known {
             if !asks.iter().any(|ask| ask.key == *key) {
                 input.close();
@@ -67,7 +77,7 @@ impl Inputs {
         }
         for ask in asks {
             match self.known.get(&ask.key) {
-                Some(input) if !same(&input.ask, &ask) => return Err(Reused(ask.key)),
+                Some(input) if !same(&input.ask, &ask) => return Err(Unaskable::Reused(ask.key)),
                 Some(input) if !matches!(input.state, State::Gone) => {}
                 // New, or waited for again after all.
                 _ => self.put(ask),
@@ -146,6 +156,9 @@ impl Input {
         }
     }
 }
+
+/// The most questions of a server that wait at the same time.
+pub(super) const AT_ONCE: usize = 256;
 
 /// Whether two questions are one, however they are written.
 fn same(one: &Ask, other: &Ask) -> bool {

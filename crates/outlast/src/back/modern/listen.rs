@@ -216,9 +216,12 @@ impl Loop {
         })
     }
 
-    /// Changes come together: a task that has just begun may be over in a moment.
+    /// Changes come together: a task that has just begun may be over in a moment. The more there are to hear of, the
+    /// less often a stream is worth another.
     async fn settle_down(&mut self) -> Result<(), Over> {
-        let until = Instant::now() + TOGETHER;
+        let many = u32::try_from(self.told.borrow().tasks.len() / CROWD);
+        let crowd = many.unwrap_or(u32::MAX).saturating_add(1);
+        let until = Instant::now() + TOGETHER.saturating_mul(crowd).min(LONGEST);
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return Ok(()),
@@ -269,6 +272,9 @@ const ACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 /// How long further changes are waited for before a stream is opened.
 const TOGETHER: Duration = Duration::from_millis(100);
+
+/// So many tasks make that wait twice as long, twice as many three times.
+const CROWD: usize = 100;
 
 /// How long to wait before a stream that ended is opened again, longer after failures.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -31,7 +31,7 @@ use super::up::{Draft, Up};
 use crate::transport::link::LinkError;
 
 pub(crate) use asks::{Asker, Refused};
-pub(crate) use inputs::{Inputs, OnUnfit, Reused};
+pub(crate) use inputs::{Inputs, OnUnfit};
 pub(crate) use listen::Listener;
 pub(crate) use rounds::Rounds;
 

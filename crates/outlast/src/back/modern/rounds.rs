@@ -7,6 +7,7 @@ use outlast_wire::{Raw, RawRef};
 use tokio::task::JoinSet;
 
 use super::asks::{Asker, Refused};
+use super::inputs::{AT_ONCE, Unaskable};
 use crate::back::fault::Fault;
 
 /// The rounds of one request.
@@ -27,6 +28,10 @@ impl Rounds {
             (true, _) => Some((asked.state.clone(), 1)),
         };
         let stuck = self.still.as_ref().is_some_and(|(_, times)| *times > STILL);
+        let many = asked.asks.len();
+        if many > AT_ONCE {
+            return Err(Fault::Malformed(Unaskable::TooMany(many).to_string()));
+        }
         match self.played > ROUNDS || stuck {
             true => Err(Fault::Malformed(
                 "it asks again and again instead of answering".into(),

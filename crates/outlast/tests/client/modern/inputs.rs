@@ -135,6 +135,28 @@ async fn a_key_that_names_two_questions_is_a_loud_failure() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn more_questions_than_anybody_answers_are_not_asked() {
+    // V2-SEC-3.
+    let (inbox, options) = with_inbox();
+    let (client, mut server) = connected(options).await;
+    let call = begun(&client, &mut server).await;
+    let many = (0..1_000).map(|n| (format!("k{n}"), form("Who?")));
+    asks(&mut server, Value::Object(many.collect())).await;
+    let settled = call.settle().await;
+    assert!(
+        matches!(
+            &settled,
+            Err(Unsettled::Lost {
+                why: Fault::Malformed(_),
+                ..
+            })
+        ),
+        "{settled:?}"
+    );
+    assert!(inbox.items().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_question_that_vanishes_is_dismissed() {
     // A2-23, V2-UPD-8.
     let (inbox, options) = with_inbox();

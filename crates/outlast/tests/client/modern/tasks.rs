@@ -324,3 +324,59 @@ async fn a_task_can_be_asked_for_by_its_id_alone() {
     // V2-CANCEL-7, V2-CANCEL-8.
     assert_eq!(cancelling.await.unwrap().unwrap().status, Status::Completed);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_tasks_on_one_connection_all_settle_and_keep_their_pace() {
+    // V2-GET-8, V2-STATE-4.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    // The pipe stays open until all is done.
+    let _kept = client.clone();
+    let calls = tokio::spawn(async move {
+        let mut calls = Vec::new();
+        for n in 0..1_000 {
+            let arguments = raw(json!({ "n": n }));
+            calls.push(client.call_tool("slow", Some(arguments)).await.unwrap());
+        }
+        for (n, call) in calls.iter().enumerate() {
+            assert_eq!(said(&call.settle().await.unwrap()), format!("done {n}"));
+        }
+    });
+    let playing = tokio::spawn(async move {
+        let mut looks = std::collections::BTreeMap::<String, Vec<tokio::time::Instant>>::new();
+        loop {
+            let asked = server.next_request().await;
+            let id = asked["params"]["taskId"].as_str().unwrap_or_default();
+            match asked["method"].as_str().unwrap() {
+                "tools/call" => {
+                    let mut seed = created("working", 500);
+                    seed["taskId"] = asked["params"]["arguments"]["n"].to_string().into();
+                    server.reply(&asked, seed).await;
+                }
+                "tasks/get" => {
+                    let seen = looks.entry(id.to_owned()).or_default();
+                    seen.push(tokio::time::Instant::now());
+                    let mut task = match seen.len() {
+                        ..3 => shown("working", 500, json!({})),
+                        _ => {
+                            let done = text(&format!("done {id}"));
+                            shown("completed", 500, json!({ "result": done }))
+                        }
+                    };
+                    let apart = seen.windows(2).map(|two| two[1] - two[0]);
+                    assert!(
+                        apart
+                            .min()
+                            .is_none_or(|least| least >= Duration::from_millis(500))
+                    );
+                    task["taskId"] = json!(id);
+                    server.reply(&asked, task).await;
+                }
+                _ => server.refuse(&asked, -32601, "no such method").await,
+            }
+        }
+    });
+    tokio::select! {
+        done = calls => done.unwrap(),
+        failed = playing => failed.unwrap(),
+    }
+}
