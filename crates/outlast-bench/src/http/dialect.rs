@@ -1,6 +1,7 @@
 //! The words of a client of either generation, put together from pieces that are there before the clock runs.
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use super::client::Connection;
 use crate::Done;
@@ -94,7 +95,10 @@ impl Speaker {
                 self.result().await.map(drop)
             }
             Generation::V2 => {
-                while !self.get().await? {}
+                // Nobody polls as fast as it can; a store that syncs takes a moment.
+                while !self.get().await? {
+                    tokio::time::sleep(PAUSE).await;
+                }
                 Ok(())
             }
         }
@@ -139,6 +143,9 @@ impl Speaker {
         self.connection.ask(&self.request).await
     }
 }
+
+/// Between two looks at a task that works.
+const PAUSE: Duration = Duration::from_millis(2);
 
 const HEAD: &str = "\
 POST /mcp HTTP/1.1\r

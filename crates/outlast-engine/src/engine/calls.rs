@@ -40,6 +40,10 @@ impl Calls {
         self.shard(id).get(&id).cloned()
     }
 
+    pub(crate) fn contains(&self, id: TaskId) -> bool {
+        self.shard(id).contains_key(&id)
+    }
+
     /// The calls that run here.
     pub(crate) fn ids(&self) -> Vec<TaskId> {
         let mut ids = Vec::new();

@@ -9,7 +9,7 @@ use super::drive::{Begin, Pause};
 use super::{Engine, EngineError, Inner, NewCall, Parts, Phase, Runner, Watch};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
-use crate::runtime::spawn;
+use crate::runtime::{at_once, spawn};
 use crate::store::{Committed, Insert, Inserted, RecordWrite, StoreError};
 use crate::task::Task;
 
@@ -69,15 +69,7 @@ impl Engine {
             // Before the work can say anything.
             let heard =
                 (hear == Hear::Everything).then(|| self.inner.topics.everything_of(task.id));
-            let (tell, told) = oneshot::channel();
-            let begun = self
-                .inner
-                .clone()
-                .begin(task, runner, records.clone(), parts, tell);
-            // The work goes on even if whoever asked for it goes away meanwhile.
-            spawn(Box::pin(begun));
-            let inserted = told.await.map_err(|_| EngineError::Closing)?;
-            match inserted {
+            match self.begin(task, runner, records.clone(), parts).await? {
                 Ok(Inserted::New(task)) => {
                     let watch = heard.map(|heard| self.watch_from(task.clone(), heard));
                     return Ok((Created::New(task), watch));
@@ -95,6 +87,53 @@ impl Engine {
             }
         }
     }
+
+    /// Stores `task` and starts its work, which goes on even if whoever asked for it goes away meanwhile.
+    async fn begin(
+        &self,
+        task: Arc<Task>,
+        runner: Arc<dyn Runner>,
+        records: Vec<RecordWrite>,
+        parts: Option<Parts>,
+    ) -> Result<Result<Inserted, StoreError>, EngineError> {
+        let (inner, keyed) = (self.inner.clone(), task.request_key.is_some());
+        let mut keeping = Box::pin(inner.clone().keep(task, records, parts));
+        // A store that answers at once needs nobody to wait for it.
+        if let Some((cell, inserted)) = at_once(&mut keeping).await {
+            let fate = Fate::of(&inserted, keyed);
+            spawn(Box::pin(inner.follow(cell, runner, fate)));
+            return Ok(inserted);
+        }
+        let (tell, told) = oneshot::channel();
+        spawn(Box::pin(async move {
+            let (cell, inserted) = keeping.await;
+            let fate = Fate::of(&inserted, keyed);
+            // A caller that is gone finds the task in its list.
+            let _ = tell.send(inserted);
+            inner.follow(cell, runner, fate).await;
+        }));
+        told.await.map_err(|_| EngineError::Closing)
+    }
+}
+
+/// What became of a new task, as far as the store said.
+enum Fate {
+    Stored(Committed<Task>),
+    /// It may be there or not; a repetition of the request finds it only by its key.
+    Unsure {
+        keyed: bool,
+    },
+    Refused,
+}
+
+impl Fate {
+    fn of(inserted: &Result<Inserted, StoreError>, keyed: bool) -> Self {
+        match inserted {
+            Ok(Inserted::New(task)) => Self::Stored(task.clone()),
+            Err(error) if error.is_passing() => Self::Unsure { keyed },
+            Ok(Inserted::Known(_)) | Err(_) => Self::Refused,
+        }
+    }
 }
 
 /// What the creator of a task wants to hear of it.
@@ -105,40 +144,36 @@ enum Hear {
 }
 
 impl Inner {
-    /// Stores `task`, tells its creator, and runs it to the end.
-    async fn begin(
+    /// Stores `task`.
+    async fn keep(
         self: Arc<Self>,
         task: Arc<Task>,
-        runner: Arc<dyn Runner>,
         records: Vec<RecordWrite>,
         parts: Option<Parts>,
-        tell: oneshot::Sender<Result<Inserted, StoreError>>,
-    ) {
+    ) -> (Arc<Cell>, Result<Inserted, StoreError>) {
         let cell = Arc::new(Cell::new(&task, Stage::Storing, parts));
-        let keyed = task.request_key.is_some();
         // Before it is stored: whoever finds the task can stop its work from then on.
         self.calls.add(cell.clone());
-        let quota = self.policy.quota;
         let insert = Insert {
             task,
-            quota,
+            quota: self.policy.quota,
             records,
         };
         let inserted = self.insert(insert).await;
-        let unsure = matches!(&inserted, Err(error) if error.is_passing());
-        let stored = match &inserted {
-            Ok(Inserted::New(task)) => Some(task.clone()),
-            Ok(Inserted::Known(_)) | Err(_) => None,
-        };
-        if let Some(task) = &stored {
+        if let Ok(Inserted::New(task)) = &inserted {
             self.alarm.at(task.due());
         }
-        // A caller that is gone finds the task in its list.
-        let _ = tell.send(inserted);
-        let stored = match unsure && keyed {
+        (cell, inserted)
+    }
+
+    /// Runs a new task to its end, or forgets it if the store does not have it.
+    async fn follow(self: Arc<Self>, cell: Arc<Cell>, runner: Arc<dyn Runner>, fate: Fate) {
+        let unsure = matches!(fate, Fate::Unsure { .. });
+        let stored = match fate {
+            Fate::Stored(task) => Some(task),
             // A repetition of the request may have found it.
-            true => self.find_stored(cell.id).await,
-            false => stored,
+            Fate::Unsure { keyed: true } => self.find_stored(cell.id).await,
+            Fate::Unsure { keyed: false } | Fate::Refused => None,
         };
         match stored {
             Some(task) if cell.is_stored(&task) => self.drive(cell, runner, Begin::Run).await,
