@@ -111,8 +111,25 @@ struct Loop {
 /// A stream that is open.
 struct Stream {
     ticket: Ticket,
+    /// What was asked for.
     filter: Filter,
-    acknowledged: bool,
+    /// What will be heard, once the server has said so.
+    granted: Option<Filter>,
+}
+
+impl Stream {
+    /// Whether the server has said that nothing will be heard.
+    fn is_empty(&self) -> bool {
+        let nothing = |granted: &Filter| {
+            let tasks = granted.task_ids.clone().filter(|tasks| !tasks.is_empty());
+            Filter::default()
+                == Filter {
+                    task_ids: tasks,
+                    ..granted.clone()
+                }
+        };
+        self.granted.as_ref().is_some_and(nothing)
+    }
 }
 
 /// Nobody wants to hear anything any more.
@@ -145,6 +162,7 @@ impl Loop {
     /// Listens until the conversation is over or the server says that it has no such stream.
     async fn listen_on(&mut self, up: &Arc<Up>) -> Result<(), Over> {
         let mut failures = 0;
+        let mut fruitless = 0;
         let mut stream: Option<Stream> = None;
         while !up.exchange.is_over() {
             let wanted = self.told.borrow_and_update().filter(up);
@@ -164,13 +182,24 @@ impl Loop {
                     Err(fault) if is_final(&fault) => return Ok(()),
                     Err(_) => failures += 1,
                 }
+                // V2-SUB-5: one on which nothing will be heard is not kept.
+                if stream.as_ref().is_some_and(Stream::is_empty) {
+                    stream = None;
+                    fruitless += 1;
+                    if fruitless >= FRUITLESS {
+                        return Ok(());
+                    }
+                    self.told.changed().await.map_err(|_| Over)?;
+                    self.settle_down().await?;
+                    continue;
+                }
             }
             let Some(open) = &mut stream else {
                 self.pause(failures).await?;
                 continue;
             };
-            if open.acknowledged {
-                failures = 0;
+            if open.granted.is_some() {
+                (failures, fruitless) = (0, 0);
             }
             tokio::select! {
                 ended = open.ticket.wait() => {
@@ -212,7 +241,7 @@ impl Loop {
         Ok(Stream {
             ticket,
             filter,
-            acknowledged: granted.is_some(),
+            granted,
         })
     }
 
@@ -269,6 +298,9 @@ fn ended_at_once() -> Fault {
 
 /// How long an acknowledgement is waited for.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
+
+/// How often in a row a server may say that nothing will be heard before it is not asked any more.
+const FRUITLESS: u32 = 3;
 
 /// How long further changes are waited for before a stream is opened.
 const TOGETHER: Duration = Duration::from_millis(100);

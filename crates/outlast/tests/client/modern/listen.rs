@@ -92,6 +92,29 @@ async fn looks_go_on_beside_and_find_what_was_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stream_on_which_nothing_will_be_heard_is_not_kept() {
+    // V2-SUB-5, A2-11.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    let mut calls = Vec::new();
+    for n in 0..5 {
+        calls.push(begun(&client, &mut server, &format!("t{n}")).await);
+        if n < 3 {
+            let listen = server.asked("subscriptions/listen").await;
+            let meta = json!({ SUBSCRIPTION: listen["id"] });
+            let params = json!({ "_meta": meta, "notifications": {} });
+            let method = "notifications/subscriptions/acknowledged";
+            server.notify(method, params).await;
+            let told = server.told("notifications/cancelled").await;
+            assert_eq!(told["params"]["requestId"], listen["id"]);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let look = server.asked("tasks/get").await;
+    assert_eq!(look["params"]["taskId"], "t0");
+    assert_eq!(server.times("subscriptions/listen").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_without_such_a_stream_is_asked_once() {
     // A2-11.
     let (client, mut server) = connected(ClientOptions::default()).await;
