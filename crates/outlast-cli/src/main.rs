@@ -6,6 +6,7 @@ mod connect;
 mod demo;
 mod doctor;
 mod exit;
+mod interrupts;
 mod person;
 mod place;
 mod relay;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use outlast::back::{Execution, Unsettled, Updates};
 use outlast::engine::Outcome;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::status::StatusLine;
+use crate::interrupts::Interrupts;
 use crate::person::{Lines, Person};
 
 /// How following ended.
@@ -38,12 +38,12 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
     let lines = Lines::default();
     let status = RefCell::new(StatusLine::new());
     let mut updates = execution.updates();
-    let mut presses = Presses::from_now_on();
+    let mut interrupts = Interrupts::listen();
     loop {
         let interrupted = tokio::select! {
             () = shown(&execution, &mut updates, &status) => false,
             () = person.attend(&lines, |asking| status.borrow_mut().give_way(asking)) => false,
-            () = presses.next() => true,
+            () = interrupts.next() => true,
         };
         if !interrupted {
             let settled = execution.settle().await;
@@ -55,7 +55,7 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
         let wish = match (&task, interrupt, person) {
             // Nobody could ever fetch the result of a plain call.
             (None, ..) => Wish::Cancel,
-            (Some(_), Interrupt::Ask, Person::There(..)) => asked(&lines, &mut presses).await,
+            (Some(_), Interrupt::Ask, Person::There(..)) => asked(&lines, &mut interrupts).await,
             (Some(_), ..) => Wish::Leave,
         };
         match (wish, task) {
@@ -75,7 +75,7 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
 }
 
 /// Asks what Ctrl-C meant; pressed again, it means to leave.
-async fn asked(lines: &Lines, presses: &mut Presses) -> Wish {
+async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Wish {
     let question = "\n[c]ancel the task, [d]etach and let it go on, or [s]tay?";
     tokio::select! {
         choice = lines.choose(question, &["c", "d", "s"]) => match choice {
@@ -83,27 +83,7 @@ async fn asked(lines: &Lines, presses: &mut Presses) -> Wish {
             Some("s") => Wish::GoOn,
             _ => Wish::Leave,
         },
-        () = presses.next() => Wish::Leave,
-    }
-}
-
-/// Ctrl-C. What is pressed while nobody waits for it is not lost.
-struct Presses(Option<Signal>);
-
-impl Presses {
-    fn from_now_on() -> Self {
-        // Without a handler it ends the program, as it always did.
-        Self(signal(SignalKind::interrupt()).ok())
-    }
-
-    async fn next(&mut self) {
-        let pressed = match &mut self.0 {
-            Some(signal) => signal.recv().await,
-            None => None,
-        };
-        if pressed.is_none() {
-            std::future::pending::<()>().await;
-        }
+        () = interrupts.next() => Wish::Leave,
     }
 }
 

@@ -12,6 +12,7 @@ use outlast::wire::{PeerTask, codes};
 use crate::call::{End, Interrupt, follow, print};
 use crate::connect::connect;
 use crate::exit::Failure;
+use crate::interrupts::Interrupts;
 use crate::person::Person;
 use crate::target::Named;
 
@@ -74,6 +75,7 @@ pub(crate) async fn watch(
 pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> {
     with(server, async |client| {
         let mut known = BTreeMap::new();
+        let mut interrupts = Interrupts::listen();
         loop {
             for task in client.list_tasks().await?.into_iter().rev() {
                 let state = (task.status, task.message.clone());
@@ -86,7 +88,7 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
             }
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
-                _ = tokio::signal::ctrl_c() => return Ok(()),
+                () = interrupts.next() => return Ok(()),
             }
         }
     })

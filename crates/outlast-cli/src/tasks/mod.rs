@@ -12,6 +12,7 @@ use outlast::wire::{Raw, v1};
 
 use crate::args::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
 use crate::exit::Failure;
+use crate::interrupts::Interrupts;
 use crate::person::Person;
 use crate::place;
 use crate::relay;
@@ -177,6 +178,7 @@ fn show_result(at: &Place, id: TaskId) -> Result<(), Failure> {
 /// Tells every change to one task until it ends, or to all until Ctrl-C.
 async fn watch_store(at: &Place, one: Option<TaskId>) -> Result<(), Failure> {
     let mut known = BTreeMap::new();
+    let mut interrupts = Interrupts::listen();
     loop {
         let tasks = match one {
             Some(id) => vec![find(at, id)?.1],
@@ -195,7 +197,7 @@ async fn watch_store(at: &Place, one: Option<TaskId>) -> Result<(), Failure> {
         }
         tokio::select! {
             () = tokio::time::sleep(LOOK) => {}
-            _ = tokio::signal::ctrl_c() => return Ok(()),
+            () = interrupts.next() => return Ok(()),
         }
     }
 }

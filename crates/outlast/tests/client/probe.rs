@@ -108,6 +108,24 @@ impl Record {
     }
 }
 
+/// Waits until the server has recorded such a thing.
+async fn until(file: &Path, wanted: impl Fn(&Value) -> bool) {
+    let recorded = async {
+        loop {
+            let record = std::fs::read_to_string(file).unwrap();
+            // The last line may be half written.
+            let mut entries = record
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok());
+            if entries.any(|entry: Value| wanted(&entry)) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, recorded).await.unwrap();
+}
+
 /// Waits until a question has left the inbox.
 async fn gone(inbox: &Inbox, id: ItemId) {
     let waits = async {
@@ -121,24 +139,31 @@ async fn gone(inbox: &Inbox, id: ItemId) {
 #[tokio::test]
 async fn a_server_makes_a_sampling_task_polls_it_and_fetches_what_the_person_answered() {
     // S0-7 to S0-11, S0-96, S1-72 to S1-78, S1-80, S1-83, V1-NOTIF-6.
-    let (client, inbox) = probed(None).await;
-    let call = probe(&client, json!({ "request": SAMPLING, "ttl": 5_000 })).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("record");
+    let (client, inbox) = probed(Some(&file)).await;
+    let call = probe(&client, json!({ "request": SAMPLING, "ttl": 60_000 })).await;
     let item = inbox.first().await;
     assert_eq!(item.request.kind, AskKind::Sample);
-    // The server looks a few times before the person decides.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // The person decides after the server has seen that somebody is asked.
+    until(&file, |entry| {
+        entry["heard"]["result"]["status"] == "input_required"
+    })
+    .await;
     let said = json!({ "role": "assistant", "content": { "type": "text", "text": "Hello." }, "model": "m", "stopReason": "endTurn" });
     inbox.respond(item.id, raw(said.clone())).unwrap();
     let record = Record::of(call).await;
     let task = record.made(SAMPLING);
-    assert_eq!(task["ttl"], 5_000);
+    assert_eq!(task["ttl"], 60_000);
     let polled = record.statuses(false);
     let polled: Vec<_> = polled.iter().map(String::as_str).collect();
     assert!(
         polled.ends_with(&["input_required", "completed"]),
         "{polled:?}"
     );
-    assert_eq!(record.statuses(true), ["input_required", "completed"]);
+    let told = record.statuses(true);
+    assert_eq!(told[0], "input_required");
+    assert_eq!(told.last().unwrap(), "completed");
     let mut expected = said;
     expected["_meta"][RELATED] = json!({ "taskId": task["taskId"] });
     assert_eq!(record.answer("tasks/result")["result"], expected);
@@ -257,17 +282,7 @@ async fn a_client_that_leaves_takes_the_question_from_its_person_and_ends_the_co
     client.close().await;
     assert!(call.settle().await.is_err());
     assert!(inbox.decline(item.id).is_err());
-    let ended = async {
-        loop {
-            let record = std::fs::read_to_string(&file).unwrap();
-            let last = record.lines().last().unwrap_or_default().to_owned();
-            if last == r#"{"ended":true}"# {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, ended).await.unwrap();
+    until(&file, |entry| entry["ended"] == true).await;
 }
 
 #[tokio::test]
