@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::{python, servers};
+use crate::{gateways, python, servers};
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(arg) = args.first() {
@@ -29,7 +29,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     }
     println!("\next-tasks 0.2.2 (V2), {}", listening.url);
     run_command(Command::new("node").arg(&ext_tasks).arg(&listening.url))?;
-    servers::run()
+    servers::run()?;
+    gateways::run()
 }
 
 /// A server over HTTP, as long as this lives.

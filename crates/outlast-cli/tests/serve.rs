@@ -273,7 +273,7 @@ fn a_setting_that_is_not_known_keeps_the_gateway_from_starting() {
 fn health_and_numbers_stand_beside_the_endpoint() {
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
-    gateway.said(&["call", "{}", "echo", "say=hi"]);
+    gateway.said(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
     let (head, body) = gateway.get("/healthz");
     assert!(head.starts_with("HTTP/1.1 200") && body == "ok\n", "{head}");
     let (head, body) = gateway.get("/readyz");
@@ -287,6 +287,15 @@ fn health_and_numbers_stand_beside_the_endpoint() {
             && body.contains("outlast_upstream_connections{server=\"behind\"}"),
         "{body}"
     );
+    for line in [
+        "mcp_tasks_created_total 1",
+        "mcp_tasks_ended_total{how=\"result\"} 1",
+        "mcp_tasks{status=\"ended\"} 1",
+        "mcp_task_duration_seconds_count 1",
+        "outlast_upstream_failing{server=\"behind\"} 0",
+    ] {
+        assert!(body.contains(line), "{line} in {body}");
+    }
     assert!(gateway.get("/other").0.starts_with("HTTP/1.1 401"));
 }
 

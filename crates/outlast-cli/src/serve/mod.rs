@@ -1,5 +1,6 @@
 //! `outlast serve`: durable tasks in front of any MCP server, over HTTP.
 
+mod metrics;
 mod nearest;
 mod pages;
 mod settings;

@@ -1,6 +1,5 @@
 //! The pages beside the endpoints: whether the gateway lives, whether it takes work, and how it stands.
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -8,6 +7,8 @@ use outlast::engine::{Engine, Owner};
 use outlast::gateway::{Gateway, Served};
 use outlast::transport::http::{Page, Pages};
 use serde_json::json;
+
+use super::metrics;
 
 /// How a gateway stands.
 pub(super) struct Health {
@@ -51,37 +52,9 @@ impl Pages for Health {
         match path {
             "/healthz" => Some(plain("ok\n".into())),
             "/readyz" => Some(self.ready().await),
-            "/metrics" => Some(plain(self.metrics().await)),
+            "/metrics" => Some(plain(metrics::text(&self.engine, &self.served).await)),
             _ => None,
         }
-    }
-}
-
-impl Health {
-    async fn metrics(&self) -> String {
-        let mut text = String::new();
-        let mut gauge = |name: &str, help: &str, values: &[(String, u64)]| {
-            // Writing to a string does not fail.
-            let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
-            for (labels, value) in values {
-                let _ = writeln!(text, "{name}{labels} {value}");
-            }
-        };
-        gauge(
-            "outlast_calls_running",
-            "Calls that run in this process.",
-            &[(String::new(), self.engine.running() as u64)],
-        );
-        let connections = self.served.iter().map(|served| {
-            let labels = format!("{{server=\"{}\"}}", served.upstream.name());
-            (labels, served.upstream.connections() as u64)
-        });
-        gauge(
-            "outlast_upstream_connections",
-            "Open connections to each server.",
-            &connections.collect::<Vec<_>>(),
-        );
-        text
     }
 }
 

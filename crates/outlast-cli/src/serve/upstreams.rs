@@ -86,17 +86,24 @@ fn check(name: &str) -> Result<(), Failure> {
 pub(crate) fn called(command: &[impl AsRef<OsStr>]) -> String {
     let words = command.iter().map(|word| word.as_ref().to_string_lossy());
     let named = words
-        .map(|word| {
-            let last = word.rsplit(['/', '\\']).next().unwrap_or_default();
-            let base = last.split('@').next().unwrap_or_default();
-            base.chars()
-                .filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c))
-                .collect::<String>()
+        .flat_map(|word| {
+            let parts = word.rsplit(['/', '\\']).map(plain);
+            let parts: Vec<_> = parts.collect();
+            // What a script is called that is only a package's door says nothing.
+            let telling = parts.iter().find(|part| !DOORS.contains(&part.as_str()));
+            telling.or(parts.first()).cloned()
         })
         .find(|word| {
             !word.is_empty() && !word.starts_with('-') && !STARTERS.contains(&word.as_str())
         });
     named.unwrap_or_else(|| "server".into())
+}
+
+/// A word without its version and whatever a name may not have.
+fn plain(word: &str) -> String {
+    let fine = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
+    let base = word.split('@').next().unwrap_or_default();
+    base.chars().filter(fine).collect()
 }
 
 fn host(url: &str) -> String {
@@ -107,6 +114,19 @@ fn host(url: &str) -> String {
         false => host.to_owned(),
     }
 }
+
+/// Names of files and folders that many packages have.
+const DOORS: [&str; 9] = [
+    "index.js",
+    "index.mjs",
+    "main.js",
+    "main.py",
+    "server.py",
+    "server.js",
+    "dist",
+    "build",
+    "src",
+];
 
 /// Programs whose argument is the server.
 const STARTERS: [&str; 13] = [
@@ -129,6 +149,7 @@ mod tests {
         assert_eq!(name("npx -y some-server@1.2"), "some-server");
         assert_eq!(name("/usr/bin/python3 -m my_server"), "my_server");
         assert_eq!(name("./target/debug/thing --stdio"), "thing");
+        assert_eq!(name("node /x/server-files/dist/index.js"), "server-files");
         assert_eq!(host("https://example.org:8/mcp"), "example.org");
     }
 

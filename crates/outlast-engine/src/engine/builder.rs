@@ -82,6 +82,7 @@ impl EngineBuilder {
             statuses,
             doubts,
             phase: phase_seen,
+            counts: super::counts::Counts::default(),
         });
         let recovered = match inner.recover(Patience::Short).await {
             Ok(recovered) => recovered,

@@ -121,6 +121,10 @@ impl Inner {
             }
             Failed::Store(error)
         })?;
+        if let Some(ending) = stored.state.ending() {
+            let took = stored.updated.since(stored.created);
+            self.counts.ended(ending, took);
+        }
         self.perform(&stored, body, &effects);
         Ok(stored)
     }

@@ -161,6 +161,7 @@ impl Inner {
         };
         let inserted = self.insert(insert).await;
         if let Ok(Inserted::New(task)) = &inserted {
+            self.counts.created();
             self.alarm.at(task.due());
         }
         (cell, inserted)

@@ -111,7 +111,10 @@ impl Inner {
         let ids: Vec<_> = over.iter().map(|(id, _)| *id).collect();
         let removed = self.store.remove(self.node, over).await;
         match &removed {
-            Ok(removed) => removed.iter().for_each(|id| self.gone(*id)),
+            Ok(removed) => {
+                self.counts.expired(removed.len());
+                removed.iter().for_each(|id| self.gone(*id));
+            }
             Err(error) if error.is_passing() => ids.into_iter().for_each(|id| self.doubt(id)),
             Err(_) => {}
         }

@@ -11,6 +11,7 @@ mod cancel;
 mod cell;
 mod change;
 mod context;
+mod counts;
 mod create;
 mod cursor;
 mod doubt;
@@ -45,6 +46,7 @@ use crate::world::{Clock, Ids};
 pub use builder::EngineBuilder;
 pub use call::{NewCall, Parts};
 pub use context::{Answered, CallContext};
+pub use counts::Tally;
 pub use create::Created;
 pub use error::{AskError, EngineError};
 pub use event::{Event, Progress, Settled};
@@ -76,6 +78,7 @@ pub(crate) struct Inner {
     statuses: mpsc::UnboundedSender<Arc<cell::Cell>>,
     doubts: mpsc::UnboundedSender<TaskId>,
     phase: watch::Receiver<Phase>,
+    counts: counts::Counts,
 }
 
 /// How an engine stands towards new work.

@@ -225,6 +225,7 @@ impl RunningCall {
                 Ok(Promotion::Finished(outcome))
             }
             (None, Ok(task)) => {
+                self.inner.counts.created();
                 self.inner.alarm.at(task.due());
                 Ok(Promotion::Stored(task))
             }
