@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_wire::envelope::{ErrorObject, ErrorView};
-use outlast_wire::{Raw, RawRef};
+use outlast_wire::{Raw, RawRef, object};
 
 use crate::transport::link::LinkError;
 
@@ -45,6 +45,19 @@ impl Fault {
     pub fn code(&self) -> Option<i64> {
         match self {
             Self::Error(error) => Some(error.code),
+            _ => None,
+        }
+    }
+
+    /// How long the server wants to be left alone, if it says so: by a header or in its error (A2-29).
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Link(LinkError::Refused { retry_after, .. }) => *retry_after,
+            Self::Error(error) => {
+                let said = object::find(error.raw.borrow(), &["data", "retryAfterMs"])?;
+                let millis = u64::try_from(said.integer()?).ok()?;
+                Some(Duration::from_millis(millis))
+            }
             _ => None,
         }
     }

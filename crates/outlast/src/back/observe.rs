@@ -274,13 +274,17 @@ impl Observed {
             }
             Err(fault) => fault,
         };
-        self.pace.failed(now);
+        match fault.retry_after() {
+            Some(pause) => self.pace.sent_away(now, pause),
+            None => self.pace.failed(now),
+        }
         let gone = fault.code() == Some(codes::INVALID_PARAMS);
         if gone && self.is_expired(now) {
             return Some(Err(Unsettled::Expired(self.task.id.clone())));
         }
         // A1-15: any error of a known task means that it is lost, after a few looks.
         let patience = match &fault {
+            fault if fault.retry_after().is_some() => OUTAGES,
             Fault::Error(_) | Fault::Malformed(_) | Fault::Unsupported(_) => REFUSALS,
             Fault::Link(_) if self.core.is_over() => 0,
             Fault::Link(_) | Fault::TimedOut(_) => OUTAGES,

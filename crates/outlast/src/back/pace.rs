@@ -62,6 +62,13 @@ impl Pace {
         self.next = self.next.min(now + FLOOR);
     }
 
+    /// A look failed because the server wants to be left alone for so long.
+    pub(crate) fn sent_away(&mut self, now: Instant, pause: Duration) {
+        self.failures += 1;
+        self.next = now + pause.clamp(self.interval, LONGEST.max(self.interval));
+        self.latest = self.next;
+    }
+
     /// A look failed: the next one takes longer to come.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.failures += 1;
@@ -169,6 +176,18 @@ mod tests {
         let mut pace = Pace::new(Habit::V1, now, Some(5_000));
         pace.heard(now, Some(100));
         assert_eq!(pace.next(), now + MS(5_000));
+    }
+
+    #[test]
+    fn a_server_that_wants_to_be_left_alone_is() {
+        // A2-29.
+        let now = Instant::now();
+        let mut pace = Pace::new(Habit::V2, now, Some(1_000));
+        for (wanted, given) in [(0, 1), (7, 7), (100_000, 60)] {
+            pace.sent_away(now, Duration::from_secs(wanted));
+            assert_eq!(pace.next(), now + Duration::from_secs(given));
+        }
+        assert_eq!(pace.failures(), 3);
     }
 
     #[test]

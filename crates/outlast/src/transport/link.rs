@@ -3,6 +3,7 @@
 //! Messages stay lines of JSON here. Ids, answers and meaning are the business of [`back`](crate::back).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_wire::envelope::Id;
 use tokio::sync::mpsc;
@@ -103,6 +104,8 @@ pub enum LinkError {
         status: u16,
         /// The beginning of what it said.
         detail: String,
+        /// How long it wants to be left alone, if it says so.
+        retry_after: Option<Duration>,
     },
     /// The server points to another origin, where we do not follow.
     #[error("the server redirects to {0}, which is not followed")]

@@ -213,7 +213,7 @@ async fn an_error_of_the_protocol_counts_whatever_the_status() {
     look.json(400, "", r#"{"error":"nonsense"}"#).await;
     let failed = looking.await.unwrap();
     assert!(
-        matches!(&failed, Err(Fault::Link(LinkError::Refused { status: 400, detail })) if detail.contains("nonsense")),
+        matches!(&failed, Err(Fault::Link(LinkError::Refused { status: 400, detail, .. })) if detail.contains("nonsense")),
         "{failed:?}"
     );
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming as Body;
 use hyper::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
 };
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Response, StatusCode, Uri};
@@ -159,6 +159,7 @@ impl Endpoint {
     /// What a status that is not success means.
     pub(super) async fn refusal(&self, answer: Response<Body>) -> LinkError {
         let status = answer.status();
+        let retry_after = retry_after(&answer);
         // V1-SESS-5.
         if status == StatusCode::NOT_FOUND && self.has_session() {
             return LinkError::SessionGone;
@@ -171,6 +172,7 @@ impl Endpoint {
         LinkError::Refused {
             status: status.as_u16(),
             detail,
+            retry_after,
         }
     }
 
@@ -259,6 +261,12 @@ pub(super) async fn read_whole(answer: Response<Body>, limit: usize) -> Result<B
         Ok(body) => Ok(body.to_bytes()),
         Err(error) => Err(LinkError::Broken(error.to_string())),
     }
+}
+
+/// How long a server wants to be left alone, if it says so in seconds.
+pub(super) fn retry_after(answer: &Response<Body>) -> Option<Duration> {
+    let said = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
+    said.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// The most bytes of an answer that is one message.

@@ -11,7 +11,7 @@ use outlast_wire::envelope::{Id, Limits, Message};
 use tokio::sync::mpsc;
 
 use super::Done;
-use super::endpoint::{Endpoint, message_limit, read_whole};
+use super::endpoint::{Endpoint, message_limit, read_whole, retry_after};
 use super::events::Events;
 use crate::transport::link::{Incoming, Kind, LinkError, Parcel};
 
@@ -101,6 +101,7 @@ async fn refused(
     if kind != ContentKind::Json || session_gone {
         return Err(endpoint.refusal(answer).await);
     }
+    let retry_after = retry_after(&answer);
     let body = read_whole(answer, message_limit()).await?;
     if answers(&body, id) {
         return pass_on(tell, body.to_vec(), id).await;
@@ -109,6 +110,7 @@ async fn refused(
     Err(LinkError::Refused {
         status: status.as_u16(),
         detail: text.chars().take(DETAIL).collect(),
+        retry_after,
     })
 }
 

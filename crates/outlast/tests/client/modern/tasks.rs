@@ -134,6 +134,28 @@ async fn looks_keep_the_pace_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_on_a_pipe_says_how_long_it_wants_to_be_left_alone() {
+    // V2-GET-9, A2-29.
+    let (client, mut server) = connected(ClientOptions::default()).await;
+    let call = begun(&client, &mut server, created("working", 100)).await;
+    hears_nothing(&mut server).await;
+    for _ in 0..8 {
+        let look = server.asked("tasks/get").await;
+        let data = json!({ "retryAfterMs": 3_000 });
+        let error = json!({ "code": -32603, "message": "slowly", "data": data });
+        let answer = json!({ "jsonrpc": "2.0", "id": look["id"], "error": error });
+        server.write(answer).await;
+    }
+    let look = server.asked("tasks/get").await;
+    let ended = shown("completed", 100, json!({ "result": text("done") }));
+    server.reply(&look, ended).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    let times = server.times("tasks/get");
+    let mut apart = times.windows(2).map(|two| two[1] - two[0]);
+    assert!(apart.all(|apart| apart == Duration::from_secs(3)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_task_that_is_over_when_it_is_made_is_looked_at_for_its_outcome() {
     // V2-CREATE-3, V2-CREATE-4, A2-25.
     let (client, mut server) = connected(ClientOptions::default()).await;

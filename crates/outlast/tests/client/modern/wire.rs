@@ -241,10 +241,13 @@ async fn a_server_that_is_asked_too_often_is_left_alone_for_a_while() {
     let asked = wire.next("POST", "tools/call").await;
     complete(asked, created("working", 100)).await;
     let call = call.await.unwrap();
-    for _ in 0..2 {
-        wire.next("POST", "tasks/get").await.plain(429).await;
-    }
+    wire.next("POST", "tasks/get").await.plain(429).await;
     let look = wire.next("POST", "tasks/get").await;
+    let began = std::time::Instant::now();
+    look.raw("HTTP/1.1 429 X\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+        .await;
+    let look = wire.next("POST", "tasks/get").await;
+    assert!(began.elapsed() >= std::time::Duration::from_secs(1));
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     let body = look.answer(ended);
     // Whatever the status, the body counts.
