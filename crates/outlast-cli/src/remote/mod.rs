@@ -6,7 +6,7 @@ mod shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast::back::{Client, Fault, Reference};
+use outlast::back::{Client, Era, Fault, Reference};
 use outlast::wire::{PeerTask, codes};
 
 use crate::call::{End, Interrupt, follow, print};
@@ -19,7 +19,7 @@ use crate::target::Named;
 pub(crate) use answer::{Given, answer};
 
 pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), Failure> {
-    with(server, async |client| {
+    with_list(server, async |client| {
         let mut tasks = client.list_tasks().await?;
         tasks.truncate(limit);
         match json {
@@ -73,7 +73,7 @@ pub(crate) async fn watch(
 
 /// Tells every change to any of our tasks until Ctrl-C.
 pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> {
-    with(server, async |client| {
+    with_list(server, async |client| {
         let mut known = BTreeMap::new();
         let mut interrupts = Interrupts::listen();
         loop {
@@ -131,6 +131,25 @@ async fn with(
     let done = work(&connected.client).await;
     connected.close().await;
     done
+}
+
+/// The same with lists, which only the older era has: a server of both is spoken to in that one.
+async fn with_list(
+    server: Named,
+    work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if server.era == Era::Auto {
+        let older = Named {
+            era: Era::Legacy,
+            ..server.clone()
+        };
+        if let Ok(connected) = connect(older, &Person::Away).await {
+            let done = work(&connected.client).await;
+            connected.close().await;
+            return done;
+        }
+    }
+    with(server, work).await
 }
 
 /// A task, or that the server has none of that name.

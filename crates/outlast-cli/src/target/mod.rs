@@ -18,6 +18,7 @@ use config::Place;
 pub(crate) use config::Config;
 
 /// A server, and what we call it.
+#[derive(Clone)]
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) target: Target,
