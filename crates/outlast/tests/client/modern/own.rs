@@ -1,13 +1,21 @@
 //! Our own server, driven in the modern era: in this process, over HTTP, and as a process of its own.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::back::{Client, ClientOptions, Era, Preference, Target};
-use outlast::engine::Outcome;
+use outlast::engine::{Engine, Outcome};
+use outlast::front::{About, Delivery, Front, RUNNER};
+use outlast::store::open_store;
+use outlast::tools::Hints;
 use outlast::transport::child::ChildOptions;
-use outlast::transport::http::{HttpOptions, serve};
+use outlast::transport::http::{HttpOptions, HttpServer, serve};
 use outlast::transport::http_client::HttpClientOptions;
+use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use crate::front::front;
 use crate::stage::{raw, said, with_inbox};
@@ -122,6 +130,64 @@ async fn a_task_is_found_again_by_another_client() {
         let item = inbox.first().await;
         inbox.decline(item.id).unwrap();
         assert_eq!(said(&call.settle().await.unwrap()), r#""decline" null"#);
+    }))
+    .await;
+}
+
+/// A server on a file whose only tool waits at the gate, and may do so again after a fall.
+async fn gated(file: &Path, bind: SocketAddr, gate: &Arc<Semaphore>) -> (HttpServer, Engine) {
+    let gate = gate.clone();
+    let wait = Tool::new("wait", "waits at the gate", move |_, _| {
+        let gate = gate.clone();
+        async move {
+            gate.acquire().await?.forget();
+            Ok(text("through"))
+        }
+    });
+    let wait = wait.task(TaskSupport::Optional).hints(Hints::READ_ONLY);
+    let tools = Arc::new(Tools::new().with(wait.deliver(Delivery::Always)));
+    let url = file.to_str().unwrap().parse().unwrap();
+    let store = open_store(&url, Default::default()).await.unwrap();
+    let builder = Engine::builder(store).runner(RUNNER, tools.clone());
+    let (engine, _) = builder.open().await.unwrap();
+    let about = About {
+        name: "gated".into(),
+        version: "1".into(),
+        instructions: None,
+    };
+    let front = Front::new(engine.clone(), tools, about);
+    let options = HttpOptions {
+        bind,
+        ..HttpOptions::default()
+    };
+    (serve(front, options).await.unwrap(), engine)
+}
+
+#[tokio::test]
+async fn a_task_is_followed_over_a_fall_of_its_server() {
+    // V2-GET-10, V2-STATE-2, V2-HTTP-8.
+    in_time(Box::pin(async {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("tasks.db");
+        let gate = Arc::new(Semaphore::new(0));
+        let anywhere = (Ipv4Addr::LOCALHOST, 0).into();
+        let (server, engine) = gated(&file, anywhere, &gate).await;
+        let url = server.url();
+        let address = url.trim_start_matches("http://").trim_end_matches("/mcp");
+        let address: SocketAddr = address.parse().unwrap();
+        let target = Target::http(HttpClientOptions::new(&url));
+        let client = Client::connect(target, ClientOptions::default());
+        let client = client.await.unwrap();
+        let call = client.call_tool("wait", None).await.unwrap();
+        let task = call.task().await.unwrap();
+        server.shutdown().await;
+        let store = engine.store().clone();
+        engine.shutdown(Duration::ZERO).await.unwrap();
+        store.close().await.unwrap();
+        let (_server, _engine) = gated(&file, address, &gate).await;
+        gate.add_permits(1);
+        assert_eq!(said(&call.settle().await.unwrap()), "through");
+        assert_eq!(call.task().await, Some(task));
     }))
     .await;
 }
