@@ -10,7 +10,7 @@
 //! | `legacy`, `modern` | how the two eras open a conversation and say the task methods |
 //! | `up` | a conversation that is open: the only place where the eras are told apart |
 //! | `client`, `call`, `execution`, `request` | what users hold |
-//! | `drive`, `observe`, `pace` | one call from request to outcome; one task under observation; when to look next |
+//! | `drive`, `observe`, `sight`, `pace` | one call from request to outcome; one task under observation; what a look brings, and when to look next |
 //! | `routes`, `ears` | who hears what a server says on its own |
 //! | `host`, `inbox`, `screen` | who answers a server's questions, and which get that far |
 //! | `receiver` | tasks that we host for a server: its sampling and elicitation |
