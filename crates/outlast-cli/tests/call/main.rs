@@ -3,3 +3,4 @@
 mod calls;
 mod interrupt;
 mod stage;
+mod terminal;

@@ -77,13 +77,19 @@ impl Server {
         Running::new(self.spawn(words, Stdio::piped()))
     }
 
-    fn spawn(&self, words: &[&str], stdin: Stdio) -> Child {
+    /// `outlast` with `words`.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let words = words.iter().map(|word| match *word {
             "{}" => self.url.as_str(),
             word => word,
         });
-        outlast(self.home.path())
-            .args(words)
+        let mut command = outlast(self.home.path());
+        command.args(words);
+        command
+    }
+
+    fn spawn(&self, words: &[&str], stdin: Stdio) -> Child {
+        self.command(words)
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
