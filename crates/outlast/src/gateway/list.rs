@@ -30,6 +30,24 @@ pub(super) fn for_client(page: Raw) -> Result<Raw, NotAnObject> {
     }
 }
 
+/// Tools of a legacy server for a modern client, without annotations that mean something only there (BR-LIST-7).
+pub(super) fn without_headers(page: Raw) -> Result<Raw, NotAnObject> {
+    if !page.as_str().contains(HEADER) {
+        return Ok(page);
+    }
+    tool::edit_list(page.borrow(), |tool| {
+        let schema = object::find(tool, &["inputSchema", "properties"]);
+        let fields = schema.and_then(|schema| object::members(schema).ok());
+        let fields = fields.unwrap_or_default().into_iter();
+        let marked = fields.filter(|field| object::find(field.value, &[HEADER]).is_some());
+        let edited = marked.fold(tool.to_raw(), |tool, field| {
+            let path = ["inputSchema", "properties", &field.name, HEADER];
+            object::remove(tool.borrow(), &path).unwrap_or(tool)
+        });
+        Edit::Replace(edited)
+    })
+}
+
 /// A page of tools, each with the support for tasks that it has here.
 pub(super) fn tools(page: RawRef<'_>, settings: &Settings) -> Result<Raw, NotAnObject> {
     tool::edit_list(page, |tool| {
@@ -57,6 +75,9 @@ pub(super) fn is_list(method: &str) -> bool {
     method.ends_with("/list")
 }
 
+/// The annotation of an argument that is repeated in a header.
+const HEADER: &str = "x-mcp-header";
+
 /// What our cursors begin with.
 const MARK: &str = "o.";
 
@@ -83,6 +104,16 @@ mod tests {
         assert_eq!(asked.as_str(), r#"{"cursor":"a\"b","_meta":{"k":1}}"#);
         let foreign = for_upstream(&raw(r#"{"cursor":"a"}"#));
         assert_eq!(foreign.unwrap_err().code, -32602);
+    }
+
+    #[test]
+    fn an_annotation_of_the_other_era_goes_and_nothing_else() {
+        // BR-LIST-7.
+        let page = r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"q":{"type":"string","x-mcp-header":"Q"},"r":{ "type" : "string"}}}}]}"#;
+        assert_eq!(
+            without_headers(raw(page)).unwrap().as_str(),
+            r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"q":{"type":"string"},"r":{ "type" : "string"}}}}]}"#
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use outlast_engine::Accepts;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::NotAnObject;
-use outlast_wire::{Raw, RawRef, codes, object, tool, v2};
+use outlast_wire::{Raw, RawRef, codes, object, tool, v2, version};
 use serde_json::json;
 
 use super::connection::Connection;
@@ -125,7 +125,10 @@ impl Upstream {
         })?;
         let page = result::for_client(page, client);
         let odd = |_| Reply::from(codes::internal("the list of tools is not an object"));
-        let page = list::for_client(page).map_err(odd)?;
+        let mut page = list::for_client(page).map_err(odd)?;
+        if client.version() == version::MODERN && !connection.server.is_modern() {
+            page = list::without_headers(page).map_err(odd)?;
+        }
         list::tools(page.borrow(), &self.settings).map_err(odd)
     }
 }

@@ -158,3 +158,67 @@ async fn progress_of_the_server_is_progress_or_words() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_result_is_the_direct_one_with_the_server_at_a_url_as_well() {
+    // Bridge §17: the back over HTTP. Several callers at once share a connection, and each is asked its own questions.
+    for server in SERVERS {
+        let (stage, _listening) = Stage::over_http(server).await;
+        for (event, tool, answers) in EVENTS.into_iter().filter(|(_, tool, _)| *tool != "late") {
+            let mut direct = Caller::connect(Kind::PlainLegacy, &stage.direct).await;
+            direct.answers = answers;
+            let expected = direct.call(tool, json!({ "say": "x" })).await;
+            let calls = KINDS.map(|kind| {
+                let front = stage.front.clone();
+                tokio::spawn(async move {
+                    let mut caller = Caller::connect(kind, &front).await;
+                    caller.answers = answers;
+                    (kind, caller.call(tool, json!({ "say": "x" })).await)
+                })
+            });
+            for call in calls {
+                let (kind, ended) = call.await.unwrap();
+                assert_eq!(ended, expected, "{kind:?} → {server:?}: {event}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_takes_longer_than_it_may_is_stopped_behind_the_gateway() {
+    for kind in KINDS {
+        let mut settings = crate::upstream::quick();
+        settings.every_tool.timeout = Some(std::time::Duration::from_secs(20));
+        let stage = Stage::with(Server::V1, settings).await;
+        let mut caller = Caller::connect(kind, &stage.front).await;
+        let ended = caller.call("gated", json!({})).await;
+        let Ending::Error(-32603, why) = ended else {
+            panic!("{kind:?}: {ended:?}");
+        };
+        assert!(why.contains("timeoutMs"), "{why}");
+        stage.until_waiting(0).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_calls_than_may_be_under_way_at_once_wait_for_their_turn() {
+    let mut settings = crate::upstream::quick();
+    settings.concurrency = Some(1);
+    let stage = Stage::with(Server::PlainLegacy, settings).await;
+    let mut caller = Caller::connect(Kind::V1, &stage.front).await;
+    let begin = json!({ "name": "gated", "task": {} });
+    let first = caller.request("tools/call", begin.clone()).await;
+    let second = caller.request("tools/call", begin).await;
+    stage.until_waiting(1).await;
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    stage.until_waiting(1).await;
+    // Queued is working.
+    let id = json!({ "taskId": second["result"]["task"]["taskId"] });
+    let got = caller.request("tasks/get", id).await;
+    assert_eq!(got["result"]["status"], "working");
+    stage.gate.add_permits(2);
+    for begun in [first, second] {
+        let ended = caller.finish(json!({}), begun).await;
+        assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+    }
+}

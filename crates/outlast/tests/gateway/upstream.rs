@@ -11,6 +11,8 @@ use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
 use outlast::resources::{Resource, Resources};
 use outlast::tools::{Hints, ToolFailure};
+use outlast::transport::http::{self, HttpOptions, HttpServer};
+use outlast::transport::http_client::HttpClientOptions;
 use outlast::{Own, TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -67,12 +69,8 @@ impl Stage {
         let gate = Arc::new(Semaphore::new(0));
         let waiting = Arc::new(AtomicUsize::new(0));
         let direct = served(server, &gate, &waiting).await;
-        let settings = Settings {
-            era: server.era(),
-            ..settings
-        };
-        let upstream = Upstream::new("behind", Target::front(direct.clone()), settings);
-        let (_, front) = gateway(upstream).await;
+        let target = Target::front(direct.clone());
+        let front = before(target, server, settings).await;
         Self {
             front,
             direct,
@@ -81,12 +79,32 @@ impl Stage {
         }
     }
 
+    /// The same with the server at a URL, as long as what is returned beside it lives.
+    pub(crate) async fn over_http(server: Server) -> (Self, HttpServer) {
+        let stage = Self::new(server).await;
+        let listening = http::serve(stage.direct.clone(), HttpOptions::default());
+        let listening = listening.await.unwrap();
+        let target = Target::http(HttpClientOptions::new(listening.url()));
+        let front = before(target, server, quick()).await;
+        (Self { front, ..stage }, listening)
+    }
+
     /// Waits until so many calls wait at the gate.
     pub(crate) async fn until_waiting(&self, calls: usize) {
         while self.waiting.load(Ordering::SeqCst) != calls {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
+}
+
+/// The gateway before the server at `target`.
+async fn before(target: Target, server: Server, settings: Settings) -> Arc<Front> {
+    let settings = Settings {
+        era: server.era(),
+        ..settings
+    };
+    let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
+    front
 }
 
 /// The gateway before `upstream`.
