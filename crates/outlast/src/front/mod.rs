@@ -41,7 +41,7 @@ pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };
 pub(crate) use peer::Peer;
-pub use service::{Arrival, HttpParts, Introduction, Offer, Service};
+pub use service::{Arrival, HttpParts, Introduction, Listening, Offer, Service};
 pub use session::{Session, SessionId};
 pub(crate) use stopped::Stopped;
 

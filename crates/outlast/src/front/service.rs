@@ -12,6 +12,7 @@
 //! | any other request that is not about tasks | the engine if [`Service::runs`] names a runner, else [`Service::request`] |
 //! | any other notification | [`Service::notification`] |
 
+use std::any::Any;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
@@ -58,6 +59,13 @@ pub trait Service: Send + Sync + 'static {
         Reply::from(codes::method_not_found(&request.method))
     }
 
+    /// Somebody without a session listens for changes, of these resources among others, as long as what is returned
+    /// lives. With a session it is `resources/subscribe` that says so.
+    async fn listens(&self, client: &Arc<Client>, resources: &[String]) -> Option<Listening> {
+        let _ = (client, resources);
+        None
+    }
+
     /// Takes note of a notification. `notifications/initialized` and `notifications/cancelled` are the front's.
     fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
         let _ = (client, method, params);
@@ -69,6 +77,9 @@ pub trait Service: Send + Sync + 'static {
         let _ = front;
     }
 }
+
+/// What a service keeps while somebody listens.
+pub type Listening = Box<dyn Any + Send + Sync>;
 
 /// What a server says of itself.
 #[derive(Clone, Debug)]

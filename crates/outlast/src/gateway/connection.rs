@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
 use outlast_engine::{Accepts, Owner};
-use outlast_wire::codes;
 use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, codes, meta};
 use tokio::time::Instant;
 
 use super::Upstream;
@@ -44,6 +44,8 @@ struct State {
     clients: Vec<Weak<Client>>,
     /// Who wants to hear of which resource.
     subscriptions: HashMap<String, BTreeSet<String>>,
+    /// From which level on log messages are wanted, as a JSON string.
+    level: Option<Raw>,
     used: Instant,
 }
 
@@ -68,6 +70,7 @@ impl Connection {
                 calls: HashMap::new(),
                 clients: vec![Arc::downgrade(client)],
                 subscriptions: HashMap::new(),
+                level: None,
                 used: Instant::now(),
             }),
         });
@@ -141,7 +144,8 @@ impl Connection {
         state.clients.retain(|client| client.strong_count() > 0);
         let listens =
             |client: &Weak<Client>| client.upgrade().is_some_and(|client| client.is_listening());
-        !self.is_over() && (!state.calls.is_empty() || state.clients.iter().any(listens))
+        let wanted = !state.calls.is_empty() || !state.subscriptions.is_empty();
+        !self.is_over() && (wanted || state.clients.iter().any(listens))
     }
 
     /// How long nobody has used it.
@@ -161,16 +165,34 @@ impl Connection {
         }
     }
 
-    /// Takes note that a session wants to hear of a resource; whether the upstream has to be told.
-    pub(super) fn subscribe(&self, session: &SessionId, uri: &str) -> bool {
-        let mut state = self.shared.state();
-        let who = state.subscriptions.entry(uri.to_owned()).or_default();
-        who.insert(session.as_str().to_owned());
-        who.len() == 1
+    /// A session wants to hear of a resource; the upstream is told of the first.
+    pub(super) async fn listen(&self, session: &SessionId, uri: &str) -> Result<(), back::Fault> {
+        let first = {
+            let mut state = self.shared.state();
+            let who = state.subscriptions.entry(uri.to_owned()).or_default();
+            who.insert(session.as_str().to_owned());
+            who.len() == 1
+        };
+        if !first {
+            return Ok(());
+        }
+        let told = self.back.subscribe(uri).await;
+        if told.is_err() {
+            self.forget(session, uri);
+        }
+        told
     }
 
-    /// Takes note that a session does not want to hear of a resource any more; whether the upstream has to be told.
-    pub(super) fn unsubscribe(&self, session: &SessionId, uri: &str) -> bool {
+    /// A session does not want to hear of a resource any more; the upstream is told of the last.
+    pub(super) async fn unlisten(&self, session: &SessionId, uri: &str) -> Result<(), back::Fault> {
+        match self.forget(session, uri) {
+            true => self.back.unsubscribe(uri).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Forgets that a session wants to hear of a resource; whether nobody does any more.
+    fn forget(&self, session: &SessionId, uri: &str) -> bool {
         let mut state = self.shared.state();
         let Some(who) = state.subscriptions.get_mut(uri) else {
             return true;
@@ -181,6 +203,23 @@ impl Connection {
             state.subscriptions.remove(uri);
         }
         nobody
+    }
+
+    /// Takes note from which level on log messages are wanted.
+    pub(super) fn set_level(&self, level: &str) {
+        self.shared.state().level = Raw::encode(level).ok();
+    }
+
+    /// Params that say from which level on log messages are wanted, where that is said with every request.
+    pub(super) fn with_level(&self, params: Raw, client: &Client) -> Raw {
+        let level = self.shared.state().level.clone();
+        match level.filter(|_| client.has_session() && self.server.is_modern()) {
+            Some(level) => {
+                let marked = meta::set(params.borrow(), meta::LOG_LEVEL, level.borrow());
+                marked.unwrap_or(params)
+            }
+            None => params,
+        }
     }
 }
 

@@ -60,7 +60,7 @@ impl Upstream {
             .task(preference(call, client))
             .named(under_way.name());
         if let Some(params) = params {
-            made = made.params(for_upstream(params));
+            made = made.params(connection.with_level(for_upstream(params), client));
         }
         // BR-TTL-1, BR-TTL-2.
         let wish = params.and_then(|params| v1::TaskRequest::read(Some(params.borrow())).ok());

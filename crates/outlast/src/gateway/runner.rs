@@ -8,7 +8,7 @@ use outlast_engine::engine::{CallContext, Progress, Runner};
 use outlast_engine::task::Handle;
 use outlast_engine::{ErrorCode, Origin, Outcome, Owner};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, RawRef, meta, object, tool};
+use outlast_wire::{Raw, log, meta, object, tool};
 
 use super::connection::Connection;
 use super::{Upstream, list, result};
@@ -69,9 +69,10 @@ impl Upstream {
             },
             params => params,
         };
-        if let Some(known) = subscribed(&connection, client, call) {
-            return known;
+        if let Some(answered) = self.of_session(&connection, client, call).await {
+            return answered;
         }
+        let params = params.map(|params| connection.with_level(params, client));
         let under_way = connection.begin(cx);
         let heard = cx.clone();
         let request = connection
@@ -101,6 +102,33 @@ impl Upstream {
     }
 }
 
+impl Upstream {
+    /// What is said once and holds for a session, where several share a connection: the upstream hears of the first that
+    /// subscribes to a resource and of the last that does not want to hear of it any more; and in the modern era it hears
+    /// of a level for log messages with every request (BR-LG-1). `None` if it is something else.
+    async fn of_session(
+        &self,
+        connection: &Connection,
+        client: &Client,
+        call: &Origin,
+    ) -> Option<Outcome> {
+        let member = |name| object::find(call.params.as_ref()?.borrow(), &[name])?.text();
+        let done = match &*call.method {
+            log::SET_LEVEL if connection.server.is_modern() => {
+                connection.set_level(&member("level")?);
+                Ok(())
+            }
+            "resources/subscribe" => connection.listen(client.session(), &member("uri")?).await,
+            "resources/unsubscribe" => connection.unlisten(client.session(), &member("uri")?).await,
+            _ => return None,
+        };
+        Some(match done {
+            Ok(()) => Outcome::Result(Raw::parse("{}".into()).expect("an empty object is JSON")),
+            Err(fault) => result::of_fault(&self.name, fault),
+        })
+    }
+}
+
 /// The caller, or one like it if the process in which the call arrived is gone.
 fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
     match cx.parts::<Arrival>() {
@@ -110,18 +138,6 @@ fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
             Arc::new(Client::absent(owner, call.accepts))
         }
     }
-}
-
-/// Several sessions share a connection: the upstream is told of the first that subscribes to a resource, and of the last
-/// that does not want to hear of it any more. The answer, where it need not be told.
-fn subscribed(connection: &Connection, client: &Client, call: &Origin) -> Option<Outcome> {
-    let uri = object::find(call.params.as_ref()?.borrow(), &["uri"]).and_then(RawRef::text);
-    let told = match &*call.method {
-        "resources/subscribe" => connection.subscribe(client.session(), &uri?),
-        "resources/unsubscribe" => connection.unsubscribe(client.session(), &uri?),
-        _ => true,
-    };
-    (!told).then(|| Outcome::Result(Raw::parse("{}".into()).expect("an empty object is JSON")))
 }
 
 /// Params as the upstream may see them: nothing of our own hop (BR-GEN-1, BR-CREATE-3).

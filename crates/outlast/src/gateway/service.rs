@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use outlast_engine::Accepts;
+use outlast_engine::{Accepts, Ids, RandomIds};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::NotAnObject;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v2, version};
@@ -13,7 +13,9 @@ use super::connection::Connection;
 use super::patience::{self, Manner};
 use super::{Upstream, list, result};
 use crate::back::Fault;
-use crate::front::{Client, Front, Holding, Introduction, Offer, Patience, Reply, Service};
+use crate::front::{
+    Client, Front, Holding, Introduction, Listening, Offer, Patience, Reply, Service, SessionId,
+};
 
 #[async_trait]
 impl Service for Upstream {
@@ -71,6 +73,23 @@ impl Service for Upstream {
         Some(self.runner.clone())
     }
 
+    async fn listens(&self, client: &Arc<Client>, resources: &[String]) -> Option<Listening> {
+        let connection = self.connection(client).await.ok()?;
+        // Nobody else has this name.
+        let name = SessionId::new(RandomIds.task().text().as_str());
+        let listens = Listens {
+            connection,
+            name,
+            resources: resources.to_vec(),
+        };
+        for uri in resources {
+            if let Err(fault) = listens.connection.listen(&listens.name, uri).await {
+                tracing::info!(upstream = &*self.name, %fault, "a resource is not listened to");
+            }
+        }
+        Some(Box::new(listens))
+    }
+
     fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
         // An upstream that was not connected to has nothing to be told.
         let Some(connection) = self.running(client) else {
@@ -86,6 +105,28 @@ impl Service for Upstream {
 
     fn stands_behind(&self, front: &Weak<Front>) {
         self.fronts.add(front);
+    }
+}
+
+/// That somebody without a session listens for changes. The connection stays for that.
+struct Listens {
+    connection: Arc<Connection>,
+    name: SessionId,
+    resources: Vec<String>,
+}
+
+impl Drop for Listens {
+    fn drop(&mut self) {
+        let (connection, name) = (self.connection.clone(), self.name.clone());
+        let resources = std::mem::take(&mut self.resources);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                for uri in resources {
+                    // A server that is gone tells nothing, either.
+                    let _ = connection.unlisten(&name, &uri).await;
+                }
+            });
+        }
     }
 }
 

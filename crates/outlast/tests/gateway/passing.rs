@@ -211,3 +211,54 @@ async fn the_server_meets_the_gateway_and_not_the_client() {
         "played"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_without_a_session_hears_of_the_resources_it_names() {
+    // BR-LIST-9, and `subscriptions/listen` of bridge §14.2.
+    let can = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } });
+    let (mut caller, mut server, _front) = played(Kind::V2, can).await;
+    let wanted = json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] });
+    let id = caller
+        .send("subscriptions/listen", json!({ "notifications": wanted }))
+        .await;
+    let asked = server.asked("resources/subscribe").await;
+    assert_eq!(asked["params"]["uri"], "a:b");
+    server.reply(&asked, json!({})).await;
+    caller
+        .until_told("notifications/subscriptions/acknowledged")
+        .await;
+    server
+        .notify("notifications/resources/updated", json!({ "uri": "a:b" }))
+        .await;
+    let told = caller.until_told("notifications/resources/updated").await;
+    assert_eq!(told["params"]["uri"], "a:b");
+    server
+        .notify("notifications/tools/list_changed", json!({}))
+        .await;
+    caller.until_told("notifications/tools/list_changed").await;
+    caller
+        .notify("notifications/cancelled", json!({ "requestId": id }))
+        .await;
+    let asked = server.asked("resources/unsubscribe").await;
+    assert_eq!(asked["params"]["uri"], "a:b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_subscribes_and_sets_its_level_also_where_the_server_has_no_sessions() {
+    // BR-LG-1, and `resources/subscribe` of bridge §14.1.
+    let stage = Stage::new(Behind::PlainModern).await;
+    let mut caller = Caller::connect(Kind::V1, &stage.front).await;
+    let answer = caller
+        .request("logging/setLevel", json!({ "level": "debug" }))
+        .await;
+    assert_eq!(answer["result"], json!({}));
+    let answer = caller
+        .request("resources/subscribe", json!({ "uri": "note:one" }))
+        .await;
+    assert_eq!(answer["result"], json!({}));
+    // The gateway begins to listen a moment later.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    stage.resources.updated("note:one");
+    let told = caller.until_told("notifications/resources/updated").await;
+    assert_eq!(told["params"]["uri"], "note:one");
+}

@@ -58,6 +58,8 @@ pub(crate) struct Stage {
     pub(crate) gate: Arc<Semaphore>,
     /// How many calls wait at the gate.
     pub(crate) waiting: Arc<AtomicUsize>,
+    /// What the server has beside tools.
+    pub(crate) resources: Resources,
 }
 
 impl Stage {
@@ -68,7 +70,11 @@ impl Stage {
     pub(crate) async fn with(server: Server, settings: Settings) -> Self {
         let gate = Arc::new(Semaphore::new(0));
         let waiting = Arc::new(AtomicUsize::new(0));
-        let direct = served(server, &gate, &waiting).await;
+        let note = Resource::new("note:one", "one", || async move {
+            Ok(outlast::resources::Contents::text("a note"))
+        });
+        let resources = Resources::new().with(note);
+        let direct = served(server, &gate, &waiting, resources.clone()).await;
         let target = Target::front(direct.clone());
         let front = before(target, server, settings).await;
         Self {
@@ -76,6 +82,7 @@ impl Stage {
             direct,
             gate,
             waiting,
+            resources,
         }
     }
 
@@ -125,7 +132,12 @@ pub(crate) fn quick() -> Settings {
     }
 }
 
-async fn served(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> Arc<Front> {
+async fn served(
+    server: Server,
+    gate: &Arc<Semaphore>,
+    waiting: &Arc<AtomicUsize>,
+    resources: Resources,
+) -> Arc<Front> {
     let tools = Arc::new(tools(server, gate, waiting));
     let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await.unwrap();
@@ -138,9 +150,6 @@ async fn served(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize
         Ok(vec![outlast::prompts::user(outlast::content::text(
             "hello",
         ))])
-    }));
-    let resources = Resources::new().with(Resource::new("note:one", "one", || async move {
-        Ok(outlast::resources::Contents::text("a note"))
     }));
     let own = Own::new(tools, about).prompts(prompts).resources(resources);
     Front::serving(engine, Arc::new(own), Vec::new())

@@ -23,6 +23,9 @@ impl Request {
         // Before anything is said, so that nothing falls between (V2-SUB-2).
         let mut changes = self.front.modern.changes.listen();
         let mut granted = self.granted(&wanted, params).await?;
+        let resources = &granted.resource_subscriptions;
+        let client = self.client(params);
+        let _listening = self.front.service.listens(&client, resources).await;
         let mut watches = Vec::new();
         if let Some(names) = &wanted.task_ids {
             // V2-NOTIF-4: before any task is looked for.
