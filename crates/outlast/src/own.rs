@@ -58,11 +58,15 @@ impl Own {
         if self.resources.is_some() {
             all["resources"] = json!({ "listChanged": true, "subscribe": true });
         }
-        let prompts = self.prompts.as_ref().is_some_and(Prompts::complete_any);
-        if prompts || self.resources.as_ref().is_some_and(Resources::complete_any) {
+        if self.completes() {
             all["completions"] = json!({});
         }
         all
+    }
+
+    fn completes(&self) -> bool {
+        let prompts = self.prompts.as_ref().is_some_and(Prompts::complete_any);
+        prompts || self.resources.as_ref().is_some_and(Resources::complete_any)
     }
 
     /// Answers a request that is about prompts or resources; `None` if it is about nothing that is here.
@@ -82,7 +86,7 @@ impl Own {
             // The front remembers who wants to hear of what.
             ("resources/subscribe", _, Some(all)) => all.subscribe(params),
             ("resources/unsubscribe", _, Some(all)) => all.unsubscribe(params),
-            ("completion/complete", ..) => self.complete(params).await,
+            ("completion/complete", ..) if self.completes() => self.complete(params).await,
             _ => return None,
         })
     }

@@ -95,9 +95,11 @@ impl Speaker {
                 self.result().await.map(drop)
             }
             Generation::V2 => {
-                // Nobody polls as fast as it can; a store that syncs takes a moment.
-                while !self.get().await? {
+                // A second look at once; then not as fast as can be, because a store that syncs takes a moment.
+                let mut ended = self.get().await? || self.get().await?;
+                while !ended {
                     tokio::time::sleep(PAUSE).await;
+                    ended = self.get().await?;
                 }
                 Ok(())
             }

@@ -12,6 +12,7 @@ mod bytes;
 mod delivery;
 mod eras;
 mod headers;
+mod honesty;
 mod http;
 mod listen;
 mod mrtr;

@@ -187,7 +187,9 @@ pub(crate) fn no_tasks() -> Value {
 pub(crate) fn said(mut params: Value, can: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can;
-    params["_meta"]["io.modelcontextprotocol/clientInfo"] =
-        json!({ "name": "by-hand", "version": "1" });
+    let info = &mut params["_meta"]["io.modelcontextprotocol/clientInfo"];
+    if info.is_null() {
+        *info = json!({ "name": "by-hand", "version": "1" });
+    }
     params
 }

@@ -20,6 +20,7 @@ mod visitor;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::v2::{self, RequestMeta, method};
@@ -44,6 +45,8 @@ pub(crate) struct Modern {
     seal: OnceCell<Seal>,
     /// Who the server is, once somebody has asked.
     info: OnceCell<Raw>,
+    /// Whether it has been heard that some tool runs as a task.
+    tasks: AtomicBool,
 }
 
 /// One modern request.
@@ -67,6 +70,7 @@ impl Default for Modern {
             parking: Parking::new(park::PATIENCE),
             seal: OnceCell::new(),
             info: OnceCell::new(),
+            tasks: AtomicBool::new(false),
         }
     }
 }
@@ -112,14 +116,17 @@ impl Request {
             method::DISCOVER => self.discover(params).await,
             method::LISTEN => self.listen(params).await,
             method::GET => {
+                self.there_are_tasks(&request.method, params).await?;
                 self.need_tasks()?;
                 self.get_task(params).await
             }
             method::UPDATE => {
+                self.there_are_tasks(&request.method, params).await?;
                 self.need_tasks()?;
                 self.update_task(params).await
             }
             method::CANCEL => {
+                self.there_are_tasks(&request.method, params).await?;
                 self.need_tasks()?;
                 self.cancel_task(params).await
             }
@@ -128,6 +135,23 @@ impl Request {
             gone if GONE.contains(&gone) => Err(codes::method_not_found(gone)),
             _ => self.ask_service(request).await,
         }
+    }
+
+    /// Refuses where there are no tasks (V2-CAP-13).
+    async fn there_are_tasks(
+        &self,
+        method: &str,
+        params: Option<RawRef<'_>>,
+    ) -> Result<(), ErrorObject> {
+        let tasks = &self.front.modern.tasks;
+        if !tasks.load(Ordering::Relaxed) {
+            // Tasks are kept here: they are found also when what runs them cannot be reached.
+            let offered = self.introduction(params).await.map_or(true, |it| it.tasks);
+            if !offered {
+                return Err(codes::method_not_found(method));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses a caller that cannot handle tasks (V2-CAP-12), before anything is looked for.
@@ -155,6 +179,8 @@ impl Request {
     async fn introduction(&self, params: Option<RawRef<'_>>) -> Result<Introduction, ErrorObject> {
         let introduction = self.front.service.introduce(&self.client(params)).await?;
         let _ = self.front.modern.info.set(introduction.info.clone());
+        let tasks = &self.front.modern.tasks;
+        tasks.fetch_or(introduction.tasks, Ordering::Relaxed);
         Ok(introduction)
     }
 

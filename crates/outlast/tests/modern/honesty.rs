@@ -1,0 +1,140 @@
+//! A server says what it has, does what it says, and names what went wrong.
+
+use std::sync::Arc;
+
+use outlast::engine::{Engine, MemoryStore, Policy};
+use outlast::front::{About, Delivery, Front, RUNNER};
+use outlast::{TaskSupport, Tool, Tools, text};
+use outlast_testkit::{FaultyStore, Strike};
+use serde_json::{Value, json};
+
+use crate::pipe::Pipe;
+use crate::stage::Stage;
+
+async fn serving(tools: Tools) -> Pipe {
+    let tools = Arc::new(tools);
+    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
+    let (engine, _) = builder.open().await.unwrap();
+    let about = About {
+        name: "test".into(),
+        version: "1".into(),
+        instructions: None,
+    };
+    Pipe::connect(Front::new(engine, tools, about))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_tasks_has_none_of_their_methods() {
+    // V2-CAP-13, V2-DISC-3.
+    let plain = Tool::new("plain", "is no task", |_, _| async { Ok(text("here")) });
+    let mut pipe = serving(Tools::new().with(plain)).await;
+    let found = pipe.call("server/discover", json!({})).await;
+    assert_eq!(found["result"]["capabilities"].get("extensions"), None);
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let params = json!({ "taskId": "x", "inputResponses": {} });
+        let refused = pipe.call(method, params).await;
+        assert_eq!(refused["error"]["code"], -32601, "{method}");
+    }
+    assert_eq!(found["result"]["capabilities"].get("prompts"), None);
+    assert_eq!(found["result"]["capabilities"].get("resources"), None);
+    for method in ["prompts/list", "resources/list", "completion/complete"] {
+        let refused = pipe.call(method, json!({})).await;
+        assert_eq!(refused["error"]["code"], -32601, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_is_an_internal_error_that_says_so() {
+    // V2-ERR-3, V2-ERR-5.
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    let faults = store.faults();
+    let stage = Stage::on(Arc::new(store), Policy::default()).await;
+    let mut pipe = Pipe::connect(stage.front.clone());
+    let task = pipe.task("gated").await;
+    faults.fail_writes(u64::MAX, Strike::BeforeCommit);
+    let refused = pipe.call("tasks/cancel", json!({ "taskId": task })).await;
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("store"), "{message}");
+    faults.fail_writes(0, Strike::BeforeCommit);
+    let cancelled = pipe.call("tasks/cancel", json!({ "taskId": task })).await;
+    assert!(cancelled["result"].is_object(), "{cancelled}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_name_their_cause() {
+    // V2-ERR-5.
+    let mut pipe = Pipe::connect(Stage::new().await.front);
+    let unknown = pipe.call("tasks/get", json!({ "taskId": "no-such" })).await;
+    let message = unknown["error"]["message"].as_str().unwrap();
+    assert!(message.contains("not found"), "{message}");
+    let params = json!({ "taskId": "no-such" });
+    let incapable = pipe.call_with("tasks/get", params, json!({})).await;
+    let message = incapable["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("io.modelcontextprotocol/tasks"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_calls_itself_changes_nothing() {
+    // V2-META-7.
+    let mut pipe = Pipe::connect(Stage::new().await.front);
+    let mut seen: Vec<Value> = Vec::new();
+    for name in ["by-hand", "claude-code", "outlast"] {
+        let info = json!({ "name": name, "version": "1" });
+        let call = json!({
+            "name": "echo",
+            "arguments": { "say": "hi" },
+            "_meta": { "io.modelcontextprotocol/clientInfo": info },
+        });
+        seen.push(pipe.call("tools/call", call).await["result"].clone());
+    }
+    assert!(seen.iter().all(|result| *result == seen[0]), "{seen:?}");
+    assert_eq!(seen[0]["content"][0]["text"], "hi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_is_cut_where_a_character_ends() {
+    // V2-LIFE-7: shown as it is, and no longer than a kilobyte.
+    let chatty = Tool::new("chatty", "says much", |_, cx| async move {
+        cx.status(&"ä<b>".repeat(1_000));
+        std::future::pending().await
+    });
+    let chatty = chatty.task(TaskSupport::Optional).deliver(Delivery::Always);
+    let mut pipe = serving(Tools::new().with(chatty)).await;
+    let task = pipe.task("chatty").await;
+    let message = loop {
+        let status = pipe.status(&task).await;
+        if let Some(message) = status["statusMessage"].as_str() {
+            break message.to_owned();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert!(message.len() <= 1 << 10 && message.len() > 1_000);
+    assert!("ä<b>".repeat(1_000).starts_with(&message));
+}
+
+#[tokio::test(start_paused = true)]
+async fn structured_content_may_be_any_json() {
+    // V2-TLS-3.
+    let list = Tool::new("list", "returns a list", |_, _| async {
+        let mut result = text("[1,2]");
+        result["structuredContent"] = json!([1, 2]);
+        Ok(result)
+    });
+    let list = list.output(json!({ "type": "array", "items": { "type": "integer" } }));
+    let mut pipe = serving(Tools::new().with(list)).await;
+    let listed = pipe.call("tools/list", json!({})).await;
+    assert_eq!(
+        listed["result"]["tools"][0]["outputSchema"]["type"],
+        "array"
+    );
+    assert_eq!(
+        listed["result"]["tools"][0]["inputSchema"]["type"],
+        "object"
+    );
+    let result = pipe.tool("list").await["result"].clone();
+    assert_eq!(result["structuredContent"], json!([1, 2]), "{result}");
+}
