@@ -19,6 +19,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let ext_tasks = npm::installed("ext-tasks")?.join("v2_client.mjs");
     let python = python::interpreter("python")?;
     let script = root().join("peers/python/v1_client.py");
+    let fastmcp = python::interpreter("fastmcp4")?;
+    let fastmcp_script = root().join("peers/fastmcp4/v2_client.py");
     let listening = Listening::start(&server)?;
     let targets = [server.as_os_str(), listening.url.as_ref()];
     for target in targets {
@@ -26,6 +28,8 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         run_command(Command::new("node").arg(&typescript).arg(target))?;
         println!("\nPython SDK 1.30.0, {}", target.display());
         run_command(Command::new(&python).arg(&script).arg(target))?;
+        println!("\nFastMCP 4.1.4 (V2), {}", target.display());
+        run_command(Command::new(&fastmcp).arg(&fastmcp_script).arg(target))?;
     }
     println!("\next-tasks 0.2.2 (V2), {}", listening.url);
     run_command(Command::new("node").arg(&ext_tasks).arg(&listening.url))?;
