@@ -93,6 +93,7 @@ impl Ears {
         let mut request = HostRequest {
             kind,
             server: self.server.clone(),
+            key: None,
             call: self.routes.call_of(task.as_deref(), asked.via.as_ref()),
             task,
             params: asked.params,

@@ -35,6 +35,8 @@ pub struct HostRequest {
     pub server: Arc<str>,
     /// What we call the call that the question belongs to, if it has a name and the question says whose it is.
     pub call: Option<Arc<str>>,
+    /// What the server calls the question, where it has a name for it: a modern one does.
+    pub key: Option<Arc<str>>,
     /// Our task at that server which the question belongs to, if it says so (S1-9).
     pub task: Option<String>,
     /// The parameters of the request, unopened.

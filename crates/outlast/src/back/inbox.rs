@@ -218,6 +218,7 @@ mod tests {
             kind,
             server: "s".into(),
             call: None,
+            key: None,
             task: Some("t".into()),
             params: None,
         }

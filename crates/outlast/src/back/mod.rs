@@ -73,3 +73,4 @@ pub use request::Request;
 pub use server::{Generation, Server};
 pub use target::Target;
 pub use tools::ToolInfo;
+pub(crate) use tools::header_params;

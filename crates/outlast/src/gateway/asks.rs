@@ -1,10 +1,11 @@
 //! Questions of an upstream: each is a question of one of the calls under way.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use outlast_engine::engine::AskError;
-use outlast_engine::{Accepts, Answer, Question};
+use outlast_engine::engine::{AskError, CallContext, EngineError};
+use outlast_engine::transition::Refused;
+use outlast_engine::{Accepts, Answer, AskKey, Question, Timing};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, codes, meta};
 
@@ -31,8 +32,12 @@ impl Host for Asks {
         };
         // The task is ours to name, not the upstream's.
         let unrelated = |params: Raw| meta::unrelate(params.borrow()).unwrap_or(params);
-        let question = Question::new(kind, request.params.map(unrelated));
-        match call.ask(question).await {
+        let mut question = Question::new(kind, request.params.map(unrelated));
+        if request.key.is_some() && request.task.is_none() {
+            // The upstream has answered with it instead of beginning its work: that may as well be told to our caller.
+            question.timing = Timing::BeforeWork;
+        }
+        match put(&call, request.key, question).await {
             Ok(answer) => without_mark(answer),
             // BR-IN-5, BR-CAN-12: nobody will answer any more.
             Err(AskError::Withdrawn) => dismiss(kind),
@@ -42,6 +47,30 @@ impl Host for Asks {
             )),
             Err(error) => refused(&codes::internal(error.to_string())),
         }
+    }
+}
+
+/// Puts a question under the upstream's own key, or under a fresh one if it had that before (BR-IN-1).
+async fn put(
+    call: &CallContext,
+    key: Option<Arc<str>>,
+    question: Question,
+) -> Result<Answer, AskError> {
+    let Some(key) = key else {
+        return call.ask(question).await;
+    };
+    match call.put(AskKey::new(&*key), question.clone()).await {
+        Ok(answered) => {
+            let answer = answered.answer.clone();
+            if let Err(error) = answered.confirm().await {
+                tracing::info!(call = %call.id(), %error, "an answer was not confirmed");
+            }
+            Ok(answer)
+        }
+        Err(AskError::Engine(EngineError::Refused(Refused::KeyReused(_)))) => {
+            call.ask(question).await
+        }
+        Err(error) => Err(error),
     }
 }
 

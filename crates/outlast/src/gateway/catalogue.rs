@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_engine::Retry;
-use outlast_wire::v1::TaskSupport;
+use outlast_wire::headers::HeaderParam;
 
-use crate::back::ToolInfo;
+use crate::back::{ToolInfo, header_params};
 use crate::hints;
 
 /// What is known of the tools of an upstream: the same as long as its list is.
@@ -19,11 +19,11 @@ struct Known {
 }
 
 /// What is known of one tool.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traits {
-    /// Whether it runs as a task at the upstream.
-    pub(super) support: TaskSupport,
     pub(super) retry: Retry,
+    /// Arguments that are repeated in headers, where the upstream is of the era that has them.
+    pub(super) headers: Arc<[HeaderParam]>,
 }
 
 impl Catalogue {
@@ -40,15 +40,15 @@ impl Catalogue {
                 None => known.insert(Arc::new(Known::of(list))).clone(),
             }
         };
-        known.tools.get(tool).copied().unwrap_or_default()
+        known.tools.get(tool).cloned().unwrap_or_default()
     }
 }
 
 impl Known {
     fn of(list: &Arc<[ToolInfo]>) -> Self {
         let traits = |tool: &ToolInfo| Traits {
-            support: tool.task_support,
             retry: hints::retry(tool.raw.borrow()),
+            headers: header_params(tool).unwrap_or_default().into(),
         };
         Self {
             list: list.clone(),

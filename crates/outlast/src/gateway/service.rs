@@ -35,20 +35,24 @@ impl Service for Upstream {
     /// A tool that is not listed is the upstream's to refuse.
     async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject> {
         let connection = self.connection(client).await?;
-        let annotated = match connection.back.tools().await {
-            Ok(list) => connection.catalogue.traits(&list, tool).retry,
+        let known = match connection.back.tools().await {
+            Ok(list) => connection.catalogue.traits(&list, tool),
             // It may well call tools that it does not list.
             Err(_) => Default::default(),
         };
         Ok(Some(Offer {
             runner: self.runner.clone(),
             support: list::support(self.settings.task(tool)),
-            retry: self.settings.retry(tool).unwrap_or(annotated),
+            retry: self.settings.retry(tool).unwrap_or(known.retry),
             immediate: None,
             delivery: self.settings.delivery(tool),
             ttl: self.settings.ttl(tool),
             needs: Accepts::NONE,
-            headers: Arc::default(),
+            // BR-LIST-7: those of a legacy server mean nothing.
+            headers: match connection.server.is_modern() {
+                true => known.headers,
+                false => Arc::default(),
+            },
         }))
     }
 

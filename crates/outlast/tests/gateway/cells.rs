@@ -6,11 +6,12 @@ use crate::caller::{Answers, Caller, Ending, KINDS, Kind, accepting, declining};
 use crate::upstream::{SERVERS, Server, Stage};
 
 /// What happens, by the tool that makes it happen, and how the caller answers.
-const EVENTS: [(&str, &str, Answers); 10] = [
+const EVENTS: [(&str, &str, Answers); 11] = [
     ("completed", "echo", accepting),
     ("tool error", "fails", accepting),
     ("protocol error", "broken", accepting),
     ("one input", "ask", accepting),
+    ("input before the work", "first", accepting),
     ("two parallel inputs", "two", accepting),
     ("input after a while", "late", accepting),
     ("input refused", "ask", declining),
@@ -220,5 +221,29 @@ async fn more_calls_than_may_be_under_way_at_once_wait_for_their_turn() {
     for begun in [first, second] {
         let ended = caller.finish(json!({}), begun).await;
         assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_modern_server_asks_before_it_begins_is_asked_so_and_under_its_own_name() {
+    // Bridge §8: c → iii, and V2 / V2 of §14.
+    for server in [Server::PlainModern, Server::V2] {
+        let stage = Stage::new(server).await;
+        for kind in [Kind::PlainModern, Kind::V2] {
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let params = json!({ "name": "first" });
+            let asked = caller.begin(params.clone()).await;
+            let result = &asked["result"];
+            assert_eq!(
+                result["resultType"], "input_required",
+                "{kind:?} → {server:?}"
+            );
+            assert_eq!(result["inputRequests"]["who"]["params"]["message"], "Who?");
+            let ended = caller.finish(params, asked).await;
+            assert!(
+                matches!(ended, Ending::Result(_)),
+                "{kind:?} → {server:?}: {ended:?}"
+            );
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast::back::{Era, Target};
-use outlast::engine::{Engine, MemoryStore};
+use outlast::engine::{AskKind, Engine, MemoryStore};
 use outlast::front::{About, Front, RUNNER};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
@@ -195,6 +195,10 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
         let answer = cx.elicit(form("Who?")).await?;
         Ok(text(said(answer)))
     });
+    let first = Tool::new("first", "asks before it begins", |_, cx| async move {
+        let who = cx.ask_first_as("who", AskKind::ElicitForm, form("Who?"));
+        Ok(text(said(who.await?)))
+    });
     let two = Tool::new("two", "asks two things at once", |_, cx| async move {
         let (one, other) = tokio::join!(cx.elicit(form("One?")), cx.elicit(form("Two?")));
         Ok(text(format!("{} {}", said(one?), said(other?))))
@@ -211,7 +215,9 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
     let roots = Tool::new("roots", "asks for folders", |_, cx| async move {
         Ok(text(said(cx.roots().await?)))
     });
-    let all = [echo, gated, fails, broken, ask, two, late, think, roots];
+    let all = [
+        echo, gated, fails, broken, ask, first, two, late, think, roots,
+    ];
     let support = match server.has_tasks() {
         true => TaskSupport::Optional,
         false => TaskSupport::Forbidden,

@@ -54,6 +54,7 @@ impl Asker {
             kind,
             server: self.server.clone(),
             call: self.call.clone(),
+            key: Some(ask.key.as_str().into()),
             task,
             params: ask.params,
         };
