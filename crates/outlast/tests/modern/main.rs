@@ -9,12 +9,16 @@
 #[path = "../http/bytes.rs"]
 #[expect(dead_code, reason = "the tests of the other era use more of it")]
 mod bytes;
+#[path = "../http/client.rs"]
+#[expect(dead_code, reason = "the tests of the other era use more of it")]
+mod client;
 mod delivery;
 mod eras;
 mod headers;
 mod honesty;
 mod http;
 mod listen;
+mod mix;
 mod mrtr;
 mod owners;
 mod pipe;
