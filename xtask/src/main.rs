@@ -3,6 +3,7 @@
 mod bench;
 mod conformance;
 mod coverage;
+mod dist;
 mod gateways;
 mod npm;
 mod part;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         "peers" => peers::run(&args),
         "coverage" => coverage::run(&args),
         "conformance" => conformance::run(&args),
+        "dist" => dist::run(&args),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
@@ -48,8 +50,10 @@ cargo xtask test PART...      only these parts (format lints docs tests coverage
 cargo xtask soak --minutes N  load with kills for N minutes, checks every promise (default 5)
 cargo xtask bench engine      what the engine costs, beside the machine's limits and a peer (--quick, --out FILE)
 cargo xtask bench http-v1     what the HTTP server costs V1 clients, beside a bare endpoint and peers (--quick, --out FILE)
+cargo xtask bench http-v2     the same for V2 clients
 cargo xtask peers             real clients talk to the sample server, our client to real servers, both through the gateway
 cargo xtask conformance       the official suite against our fixtures, held against a strict list
 cargo xtask coverage          checks that every requirement in docs/coverage.md names a test that runs
+cargo xtask dist              an archive of the release binary for this machine, with its checksum, in target/dist
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";

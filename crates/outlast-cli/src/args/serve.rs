@@ -25,6 +25,12 @@ pub(crate) struct Serve {
     /// Where to listen.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8040")]
     pub(crate) http: SocketAddr,
+    /// A name under which clients reach the address, beside those of this machine. Can be said more than once.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+    /// An origin whose pages may call, such as `https://example.org`. Can be said more than once.
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
     /// Where tasks live: `sqlite:PATH` or `memory:` [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,

@@ -54,6 +54,8 @@ async fn listen(
     let options = HttpOptions {
         bind: args.http,
         tokens: tokens.all.clone(),
+        allowed_hosts: args.allow_host.clone(),
+        allowed_origins: args.allow_origin.clone(),
         ..HttpOptions::default()
     };
     let health = Health::of(&gateway);

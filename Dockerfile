@@ -1,0 +1,24 @@
+# The gateway in a container. Servers that are commands must be in the image: build on top of this one, or add them below.
+#
+#   docker build -t outlast .
+#   docker run -p 8040:8040 -v outlast:/data -v $PWD/mcp.json:/config/mcp.json:ro outlast
+FROM rust:1.95-bookworm AS build
+WORKDIR /outlast
+COPY . .
+RUN cargo build --release --locked --package outlast-cli
+
+FROM node:22-bookworm-slim
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends ca-certificates \
+ && rm -rf /var/lib/apt/lists/* \
+ && install -d -o node -g node /data
+COPY --from=build /outlast/target/release/outlast /usr/local/bin/outlast
+USER node
+# Tasks and the token of the local user; keep it, and tasks outlive the container.
+ENV XDG_DATA_HOME=/data
+VOLUME /data
+EXPOSE 8040
+STOPSIGNAL SIGTERM
+HEALTHCHECK CMD ["node", "-e", "fetch('http://127.0.0.1:8040/healthz').then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["outlast"]
+CMD ["serve", "--http", "0.0.0.0:8040", "--config", "/config/mcp.json"]

@@ -1,0 +1,61 @@
+//! `cargo xtask dist`: the release archive for the machine it runs on.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::npm::root;
+use crate::part::run as run_command;
+
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
+    if !args.is_empty() {
+        return Err("usage: cargo xtask dist".into());
+    }
+    let build = ["build", "--release", "--locked", "--package", "outlast-cli"];
+    run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
+    let name = format!("outlast-{}-{}", env!("CARGO_PKG_VERSION"), machine()?);
+    let dist = root().join("target/dist");
+    let folder = dist.join(&name);
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    for file in FILES {
+        let name = Path::new(file).file_name().unwrap_or_default();
+        std::fs::copy(root().join(file), folder.join(name)).map_err(failed)?;
+    }
+    let archive = format!("{name}.tar.gz");
+    // The same files make the same archive.
+    let same = ["--sort=name", "--owner=0", "--group=0", "--numeric-owner"];
+    run_command(
+        Command::new("tar")
+            .args(same)
+            .args(["-czf", &archive, &name])
+            .current_dir(&dist),
+    )?;
+    let sum = Command::new("sha256sum")
+        .arg(&archive)
+        .current_dir(&dist)
+        .output()
+        .map_err(|error| format!("sha256sum did not start: {error}"))?;
+    let listed = dist.join(format!("{archive}.sha256"));
+    std::fs::write(&listed, &sum.stdout).map_err(failed)?;
+    println!("{}", dist.join(archive).display());
+    Ok(())
+}
+
+/// What kind of machine this is, as Rust calls it.
+fn machine() -> Result<String, String> {
+    let said = Command::new("rustc").arg("-vV").output();
+    let said = said.map_err(|error| format!("rustc did not start: {error}"))?;
+    let said = String::from_utf8_lossy(&said.stdout);
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .ok_or_else(|| "rustc does not say what it builds for".into())
+}
+
+/// What is in the archive.
+const FILES: [&str; 5] = [
+    "target/release/outlast",
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+];
