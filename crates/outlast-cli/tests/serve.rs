@@ -316,3 +316,52 @@ fn a_gateway_that_is_told_to_stop_lets_work_finish_and_leaves_with_its_servers()
     let result = again.said(&["tasks", "result", "{}", &soon]);
     assert!(result.contains("waited"), "{result}");
 }
+
+#[test]
+fn a_task_of_a_server_at_a_url_goes_on_when_the_gateway_is_killed() {
+    // BR-SEC-3: found again by its stored handle, in either generation.
+    let home = TempDir::new().expect("a folder");
+    let words = [
+        "demo",
+        "--http",
+        "127.0.0.1:0",
+        "--store",
+        "memory:",
+        "--step-ms",
+        "300",
+    ];
+    let mut demo = outlast(home.path())
+        .args(words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut url = String::new();
+    let mut said = BufReader::new(demo.stdout.take().expect("a pipe"));
+    said.read_line(&mut url).expect("the URL is printed");
+    let upstream = ["--url", url.trim_end(), "--name", "demo"];
+    for how in ["v1", "v2"] {
+        let gateway = Gateway::start(home.path(), "127.0.0.1:0", &upstream, 1);
+        let begun = [
+            "call",
+            "{}",
+            "countdown",
+            "from=12",
+            "--task",
+            "--detach",
+            "--as",
+            how,
+        ];
+        let task = gateway.said(&begun);
+        // The demo has made its task, and the gateway has stored where it is.
+        std::thread::sleep(Duration::from_millis(1_500));
+        let address = gateway.kill();
+        let gateway = Gateway::start(home.path(), &address, &upstream, 1);
+        let result = gateway.said(&["tasks", "result", "{}", &task, "--as", how]);
+        assert!(!result.contains("unknown"), "{how}: {result}");
+        let got = gateway.said(&["tasks", "get", "{}", &task, "--as", how]);
+        assert!(got.contains("completed"), "{how}: {got}");
+    }
+    let _ = demo.kill();
+    let _ = demo.wait();
+}

@@ -21,6 +21,18 @@ pub(crate) enum Kind {
     V2,
 }
 
+impl Kind {
+    /// The word for it in documents.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::PlainLegacy => "no tasks, up to 2025-11-25",
+            Self::PlainModern => "no tasks, 2026-07-28",
+            Self::V1 => "V1",
+            Self::V2 => "V2",
+        }
+    }
+}
+
 pub(crate) const KINDS: [Kind; 4] = [Kind::PlainLegacy, Kind::PlainModern, Kind::V1, Kind::V2];
 
 /// How a call ended, without what belongs to the way it was called.

@@ -247,3 +247,54 @@ async fn what_a_modern_server_asks_before_it_begins_is_asked_so_and_under_its_ow
         }
     }
 }
+
+#[tokio::test]
+async fn the_published_matrix_is_what_was_shown() {
+    let mut rows = String::new();
+    for kind in KINDS {
+        for server in SERVERS {
+            let pipe = Stage::new(server).await;
+            let (http, _listening) = Stage::over_http(server).await;
+            let (on_a_pipe, at_a_url) = (shown(kind, &pipe).await, shown(kind, &http).await);
+            let row = format!(
+                "| {} | {} | {on_a_pipe} | {at_a_url} |\n",
+                kind.word(),
+                server.word()
+            );
+            rows.push_str(&row);
+        }
+    }
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/interop.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let (before, rest) = text.split_once(BEGIN).unwrap();
+    // The table ends with an empty line.
+    let (published, after) = rest.split_once("\n\n").unwrap();
+    let rows = rows.trim_end();
+    if std::env::var_os("OUTLAST_WRITE_DOCS").is_some() {
+        std::fs::write(file, format!("{before}{BEGIN}{rows}\n\n{after}")).unwrap();
+        return;
+    }
+    assert_eq!(
+        published, rows,
+        "OUTLAST_WRITE_DOCS=1 writes what is true now"
+    );
+}
+
+/// How many of the events come out as they do without the gateway.
+async fn shown(kind: Kind, stage: &Stage) -> String {
+    let events = EVENTS.into_iter().filter(|(_, tool, _)| *tool != "late");
+    let (mut same, mut all) = (0, 0);
+    for (_, tool, answers) in events {
+        let mut direct = Caller::connect(Kind::PlainLegacy, &stage.direct).await;
+        let mut through = Caller::connect(kind, &stage.front).await;
+        (direct.answers, through.answers) = (answers, answers);
+        let arguments = json!({ "say": "x" });
+        let expected = direct.call(tool, arguments.clone()).await;
+        all += 1;
+        same += usize::from(through.call(tool, arguments).await == expected);
+    }
+    format!("{same} of {all}")
+}
+
+/// What the rows of the table follow in the document.
+const BEGIN: &str = "|---|---|---|---|\n";

@@ -36,6 +36,16 @@ pub(crate) const SERVERS: [Server; 4] = [
 ];
 
 impl Server {
+    /// The word for it in documents.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::PlainLegacy => "no tasks, up to 2025-11-25",
+            Self::PlainModern => "no tasks, 2026-07-28",
+            Self::V1 => "V1",
+            Self::V2 => "V2",
+        }
+    }
+
     pub(crate) fn era(self) -> Era {
         match self {
             Self::PlainLegacy | Self::V1 => Era::Legacy,
