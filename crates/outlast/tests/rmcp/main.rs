@@ -11,8 +11,11 @@ mod client;
 mod example;
 mod faults;
 mod http;
+mod killed;
 mod lab;
 mod lives;
 mod modern;
 mod others;
 mod post;
+#[path = "../http/process.rs"]
+mod process;

@@ -1,0 +1,101 @@
+//! An rmcp server on a real file, killed as `kill -9` does, started again, and asked by the client it had.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::client::text;
+use crate::post::Caller;
+use crate::process::Process;
+
+#[tokio::test]
+async fn a_killed_server_keeps_results_repeats_what_it_may_and_says_what_is_unknown() {
+    // P1 to P5 of the promises, for a server that knows nothing of tasks.
+    let life = tokio::time::timeout(PATIENCE, live_through_two_kills());
+    life.await.expect("every answer comes");
+}
+
+async fn live_through_two_kills() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tasks.db");
+    let server = start(&file, "127.0.0.1:0");
+    let caller = Caller::meet(server.address).await;
+    let done = task(&caller, "render_report", "Rain", 1).await;
+    let rain = result(&caller, &done).await;
+    assert_eq!(text(&rain), "Rain: 1 pages");
+    // They may be repeated, as their tool says. One of them takes longer than anybody waits here.
+    let again = task(&caller, "render_report", "Snow", 20).await;
+    let long = task(&caller, "render_report", "Ice", 1_000).await;
+    // This may not, and waits for a person.
+    let lost = task(&caller, "delete_report", "Hail", 1).await;
+    until(&caller, &lost, "input_required").await;
+    assert_eq!(status(&caller, &long).await["status"], "working");
+
+    let server = kill_and_start(server, &file);
+    assert_eq!(result(&caller, &done).await, rain);
+    let unknown = status(&caller, &lost).await;
+    assert_eq!(unknown["status"], "failed");
+    let why = unknown["statusMessage"].as_str().unwrap();
+    assert!(why.contains("outcome is unknown"), "{why}");
+    let failed = result(&caller, &lost).await;
+    assert_eq!(failed["error"]["code"], -32603);
+    assert!(text(&failed).contains("outcome is unknown"), "{failed}");
+    let snow = result(&caller, &again).await;
+    assert_eq!(text(&snow), "Snow: 20 pages");
+    assert_eq!(status(&caller, &long).await["status"], "working");
+    let stop = json!({ "taskId": long });
+    let stopped = caller.call("tasks/cancel", stop).await["result"].clone();
+    assert_eq!(stopped["status"], "cancelled");
+
+    // Everything has ended, and stays as it was; the session goes on with a handler of its own.
+    let _server = kill_and_start(server, &file);
+    assert_eq!(result(&caller, &done).await, rain);
+    assert_eq!(result(&caller, &again).await, snow);
+    assert_eq!(result(&caller, &lost).await, failed);
+    assert_eq!(status(&caller, &lost).await, unknown);
+    assert_eq!(status(&caller, &long).await, stopped);
+    let params = json!({ "name": "render_report", "arguments": { "title": "Fog", "pages": 1 } });
+    let plain = caller.call("tools/call", params).await;
+    assert_eq!(text(&plain), "Fog: 1 pages");
+}
+
+/// Starts the example on `file`, listening at `address`.
+fn start(file: &Path, address: &str) -> Process {
+    let store = file.to_str().unwrap();
+    Process::start("rmcp_server", &["--store", store, "--http", address])
+}
+
+/// Kills the server, and starts it again on the same file and the same port.
+fn kill_and_start(server: Process, file: &Path) -> Process {
+    let address = server.address.to_string();
+    server.kill();
+    start(file, &address)
+}
+
+/// Calls a tool as a task and returns the task.
+async fn task(caller: &Caller, tool: &str, title: &str, pages: u32) -> String {
+    let arguments = json!({ "title": title, "pages": pages });
+    let params = json!({ "name": tool, "arguments": arguments, "task": {} });
+    let created = caller.call("tools/call", params).await;
+    let task = created["result"]["task"]["taskId"].as_str();
+    task.unwrap_or_else(|| panic!("{created}")).to_owned()
+}
+
+async fn result(caller: &Caller, task: &str) -> Value {
+    caller.call("tasks/result", json!({ "taskId": task })).await
+}
+
+async fn status(caller: &Caller, task: &str) -> Value {
+    let looked = caller.call("tasks/get", json!({ "taskId": task })).await;
+    looked["result"].clone()
+}
+
+async fn until(caller: &Caller, task: &str, wanted: &str) {
+    while status(caller, task).await["status"] != wanted {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Far longer than all of it takes.
+const PATIENCE: Duration = Duration::from_secs(60);
