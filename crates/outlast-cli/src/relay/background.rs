@@ -1,7 +1,8 @@
 //! The background gateway: one for each store, started by the first relay, gone when it has had nothing to do for a while.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -33,9 +34,7 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     let store = outlast::store::open_store(&args.store, Default::default()).await?;
     let outlast = Outlast::builder().store(store).policy(policy()).build();
     let gateway = outlast.gateway(Vec::new()).await?;
-    let _ = std::fs::remove_file(&path);
-    let listener = UnixListener::bind(&path)?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    let listener = listen(&path)?;
     let background = Arc::new(Background {
         desk: Front::serving(gateway.engine().clone(), Arc::new(Desk), Vec::new()),
         engine: gateway.engine().clone(),
@@ -57,6 +56,22 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
         None => drop(engine.shutdown(DRAIN).await?),
     }
     served
+}
+
+/// Listens at `path`, where nobody else could come in for a moment, either: the socket is made in a folder of ours and
+/// moved when it is closed to others.
+fn listen(path: &Path) -> std::io::Result<UnixListener> {
+    let mut folder = path.as_os_str().to_owned();
+    folder.push(".new");
+    let folder = PathBuf::from(folder);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::DirBuilder::new().mode(0o700).create(&folder)?;
+    let made = folder.join("s");
+    let listener = UnixListener::bind(&made)?;
+    std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o600))?;
+    std::fs::rename(&made, path)?;
+    std::fs::remove_dir(&folder)?;
+    Ok(listener)
 }
 
 struct Background {

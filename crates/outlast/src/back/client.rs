@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::connection::{Connection, Opener, Restart};
+use super::connection::{Connection, Opener, Restart, Ups};
 use super::ears::{Ears, Notices};
 use super::era::{Era, Introduction, Patience};
 use super::execution::Execution;
@@ -296,6 +296,11 @@ impl Client {
             Some(task) => Ok(task),
             None => self.get_task(task).await,
         }
+    }
+
+    /// Its conversations, for one who does not keep the connection open.
+    pub(crate) fn ups(&self) -> Ups {
+        self.0.connection.ups()
     }
 
     /// Whether the connection is over for good.

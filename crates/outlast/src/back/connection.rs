@@ -4,8 +4,8 @@
 //! growing pauses, if the options say so. What was in flight is told that it is lost; who may repeat what is decided
 //! by whoever asked.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -110,10 +110,20 @@ impl Connection {
 impl Ups {
     /// The conversation, once it is open; fails if it will not be any more.
     pub(crate) async fn up(&self) -> Result<Arc<Up>, Fault> {
+        self.first(|_| true).await
+    }
+
+    /// The next conversation after `last`, once it is open; fails if there will be none.
+    pub(crate) async fn after(&self, last: &Weak<Up>) -> Result<Arc<Up>, Fault> {
+        self.first(|up| !Weak::ptr_eq(&Arc::downgrade(up), last))
+            .await
+    }
+
+    async fn first(&self, wanted: impl Fn(&Arc<Up>) -> bool) -> Result<Arc<Up>, Fault> {
         let mut state = self.0.clone();
         let settled = state
             .wait_for(|state| match state {
-                State::Up(up) => !up.exchange.is_over(),
+                State::Up(up) => !up.exchange.is_over() && wanted(up),
                 State::Down => false,
                 State::Over(_) => true,
             })

@@ -61,6 +61,7 @@ mod up;
 pub use call::{Call, CallRefused, Preference};
 pub use client::{Client, ClientOptions};
 pub use connection::Restart;
+pub(crate) use connection::Ups;
 pub use ears::Notices;
 pub use era::Era;
 pub use execution::{Execution, NotCancelled, Unsettled, Updates, View};

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Accepts, Owner};
+use outlast_engine::{Accepts, Origin, Owner};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, codes, meta};
+use outlast_wire::{Raw, RawRef, codes, log, meta, object};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::Upstream;
 use super::asks::Asks;
 use super::catalogue::Catalogue;
-use crate::back::{self, ClientOptions, ReceiverOptions, Restart, Server};
+use crate::back::{self, ClientOptions, ReceiverOptions, Restart, Server, Ups};
 use crate::front::{Client, SessionId};
 use crate::fronts::Fronts;
 use crate::transport::http_client::{SavedSession, Session};
@@ -102,13 +103,40 @@ impl Connection {
             .await
             .map_err(unreachable)?;
         let server = back.server().await.map_err(unreachable)?;
-        Ok(Arc::new(Self {
+        let ups = back.ups();
+        let connection = Arc::new(Self {
             back,
             server,
             catalogue: Catalogue::default(),
             shared,
             session,
-        }))
+        });
+        tokio::spawn(remind(Arc::downgrade(&connection), ups));
+        Ok(connection)
+    }
+
+    /// Says again what a server that has begun anew does not know any more.
+    async fn say_again(&self) {
+        if self.server.is_modern() {
+            // There it is said with every request.
+            return;
+        }
+        let (resources, level) = {
+            let state = self.shared.state();
+            let resources: Vec<_> = state.subscriptions.keys().cloned().collect();
+            (resources, state.level.clone())
+        };
+        let mut said = Ok(());
+        for uri in resources {
+            said = said.and(self.back.subscribe(&uri).await);
+        }
+        if let Some(level) = level.and_then(|level| Raw::encode(&json!({ "level": level })).ok()) {
+            let set = self.back.request(log::SET_LEVEL, Some(&level)).await;
+            said = said.and(set.map(drop));
+        }
+        if let Err(fault) = said {
+            tracing::info!(%fault, "a server that began anew was not told everything");
+        }
     }
 
     /// A call is under way, as long as what is returned lives.
@@ -206,8 +234,10 @@ impl Connection {
     }
 
     /// Takes note from which level on log messages are wanted.
-    pub(super) fn set_level(&self, level: &str) {
-        self.shared.state().level = Raw::encode(level).ok();
+    pub(super) fn remember_level(&self, call: &Origin) {
+        let params = call.params.as_ref();
+        let level = params.and_then(|params| object::find(params.borrow(), &["level"]));
+        self.shared.state().level = level.map(RawRef::to_raw);
     }
 
     /// Params that say from which level on log messages are wanted, where that is said with every request.
@@ -272,6 +302,21 @@ impl Drop for UnderWay {
         let mut state = self.connection.shared.state();
         state.calls.remove(&self.name);
         state.used = Instant::now();
+    }
+}
+
+/// Reminds a server whenever it has begun anew, as long as the connection lives.
+async fn remind(connection: Weak<Connection>, ups: Ups) {
+    let Ok(first) = ups.up().await else { return };
+    let mut last = Arc::downgrade(&first);
+    drop(first);
+    while let Ok(up) = ups.after(&last).await {
+        last = Arc::downgrade(&up);
+        drop(up);
+        match connection.upgrade() {
+            Some(connection) => connection.say_again().await,
+            None => return,
+        }
     }
 }
 

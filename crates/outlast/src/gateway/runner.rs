@@ -96,7 +96,12 @@ impl Upstream {
             Ok(page) if list::is_list(&call.method) => {
                 result::of_request(&call.method, list::for_client(page.clone()).unwrap_or(page))
             }
-            Ok(answer) => result::of_request(&call.method, answer),
+            Ok(answer) => {
+                if &*call.method == log::SET_LEVEL {
+                    connection.remember_level(call);
+                }
+                result::of_request(&call.method, answer)
+            }
             Err(fault) => result::of_fault(&self.name, fault),
         }
     }
@@ -115,7 +120,7 @@ impl Upstream {
         let member = |name| object::find(call.params.as_ref()?.borrow(), &[name])?.text();
         let done = match &*call.method {
             log::SET_LEVEL if connection.server.is_modern() => {
-                connection.set_level(&member("level")?);
+                connection.remember_level(call);
                 Ok(())
             }
             "resources/subscribe" => connection.listen(client.session(), &member("uri")?).await,

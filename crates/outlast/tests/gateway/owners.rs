@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use outlast::back::{Client, ClientOptions, Era, Host, HostRequest, Target, accept};
 use outlast::engine::{Accepts, Answer};
 use outlast::gateway::{Isolate, Settings, Upstream};
-use outlast::transport::http::{self, HttpOptions};
+use outlast::transport::http::{self, HttpOptions, Token};
 use outlast::transport::http_client::HttpClientOptions;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, Kind};
 use crate::scripted::{self, Server, said};
-use crate::upstream::{gateway, quick};
+use crate::upstream::{Server as Behind, Stage, gateway, quick};
 
 /// Answers every question with its own name.
 struct Named(&'static str);
@@ -195,4 +195,47 @@ async fn a_connection_that_nobody_needs_is_closed_and_another_made_when_it_is_ne
     let asked = server.asked("example/odd").await;
     server.reply(&asked, json!({})).await;
     assert!(caller.answer_to(id).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn credentials_of_a_client_end_at_the_gateway_and_those_of_the_gateway_begin_there() {
+    // BR-SEC-2, BR-SEC-1.
+    let stage = Stage::new(Behind::PlainLegacy).await;
+    let guarded = HttpOptions {
+        tokens: vec![Token::new("gateway", "of-the-gateway")],
+        ..HttpOptions::default()
+    };
+    let behind = http::serve(stage.direct.clone(), guarded).await.unwrap();
+    let mut with_token = HttpClientOptions::new(behind.url());
+    with_token.bearer = Some("of-the-gateway".into());
+    for (options, lets_in) in [
+        (with_token, true),
+        (HttpClientOptions::new(behind.url()), false),
+    ] {
+        let upstream = Upstream::new("behind", Target::http(options), quick());
+        let (_, front) = gateway(upstream).await;
+        let of_clients = HttpOptions {
+            tokens: vec![Token::new("ada", "of-the-client")],
+            ..HttpOptions::default()
+        };
+        let listening = http::serve(front, of_clients).await.unwrap();
+        let mut options = HttpClientOptions::new(listening.url());
+        options.bearer = Some("of-the-client".into());
+        let connecting = Client::connect(Target::http(options), ClientOptions::default());
+        let connected = tokio::time::timeout(Duration::from_secs(30), connecting)
+            .await
+            .unwrap();
+        match (connected, lets_in) {
+            (Ok(client), true) => {
+                let call = client.call_tool("reads", None).await.unwrap();
+                assert_eq!(said(&call.settle().await.unwrap()), "read");
+            }
+            // The server wants credentials: what to do is told.
+            (Err(fault), false) => {
+                let why = fault.to_string();
+                assert!(why.contains("401") && why.contains("--header"), "{why}");
+            }
+            (connected, _) => panic!("{lets_in}: {:?}", connected.err()),
+        }
+    }
 }

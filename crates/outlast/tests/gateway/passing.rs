@@ -262,3 +262,32 @@ async fn a_session_subscribes_and_sets_its_level_also_where_the_server_has_no_se
     let told = caller.until_told("notifications/resources/updated").await;
     assert_eq!(told["params"]["uri"], "note:one");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_begins_anew_is_told_again_what_holds_for_its_sessions() {
+    let can = json!({ "resources": { "subscribe": true }, "logging": {} });
+    let (target, mut servers) = scripted::target();
+    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let connecting = tokio::spawn(async move { Caller::connect(Kind::V1, &front).await });
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", can.clone()).await;
+    let mut caller = connecting.await.unwrap();
+    let said = [
+        ("resources/subscribe", json!({ "uri": "a:b" })),
+        ("logging/setLevel", json!({ "level": "debug" })),
+    ];
+    for (method, params) in said.clone() {
+        let id = caller.send(method, params).await;
+        let asked = server.asked(method).await;
+        server.reply(&asked, json!({})).await;
+        caller.answer_to(id).await;
+    }
+    drop(server);
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", can).await;
+    for (method, params) in said {
+        let asked = server.asked(method).await;
+        assert_eq!(asked["params"], params);
+        server.reply(&asked, json!({})).await;
+    }
+}
