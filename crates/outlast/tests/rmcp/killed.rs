@@ -60,6 +60,35 @@ async fn live_through_two_kills() {
     assert_eq!(text(&plain), "Fog: 1 pages");
 }
 
+#[tokio::test]
+async fn what_became_a_task_of_the_extension_outlasts_a_kill_as_well() {
+    // V2-CREATE-5.
+    let life = tokio::time::timeout(PATIENCE, live_as_modern_tasks());
+    life.await.expect("every answer comes");
+}
+
+async fn live_as_modern_tasks() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tasks.db");
+    let server = start(&file, "127.0.0.1:0");
+    let caller = Caller::meet(server.address).await;
+    let done = promoted(&caller, "render_report", "Rain", 20).await;
+    let rain = settled(&caller, &done).await;
+    assert_eq!(rain["result"]["content"][0]["text"], "Rain: 20 pages");
+    let again = promoted(&caller, "render_report", "Snow", 20).await;
+    let lost = promoted(&caller, "delete_report", "Hail", 1).await;
+    assert_eq!(settled(&caller, &lost).await["status"], "input_required");
+
+    let _server = kill_and_start(server, &file);
+    assert_eq!(look(&caller, &done).await, rain);
+    let unknown = look(&caller, &lost).await;
+    assert_eq!(unknown["status"], "failed");
+    let why = unknown["error"]["message"].as_str().unwrap();
+    assert!(why.contains("outcome is unknown"), "{why}");
+    let snow = settled(&caller, &again).await;
+    assert_eq!(snow["result"]["content"][0]["text"], "Snow: 20 pages");
+}
+
 /// Starts the example on `file`, listening at `address`.
 fn start(file: &Path, address: &str) -> Process {
     let store = file.to_str().unwrap();
@@ -93,6 +122,32 @@ async fn status(caller: &Caller, task: &str) -> Value {
 
 async fn until(caller: &Caller, task: &str, wanted: &str) {
     while status(caller, task).await["status"] != wanted {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Calls a tool as a modern client does, and returns the task that the call becomes.
+async fn promoted(caller: &Caller, tool: &str, title: &str, pages: u32) -> String {
+    let arguments = json!({ "title": title, "pages": pages });
+    let params = json!({ "name": tool, "arguments": arguments });
+    let created = caller.modern("tools/call", params).await;
+    assert_eq!(created["result"]["resultType"], "task", "{created}");
+    created["result"]["taskId"].as_str().unwrap().to_owned()
+}
+
+/// How a task stands, as a modern client sees it.
+async fn look(caller: &Caller, task: &str) -> Value {
+    let looked = caller.modern("tasks/get", json!({ "taskId": task })).await;
+    looked["result"].clone()
+}
+
+/// A task of a modern client when it works no more.
+async fn settled(caller: &Caller, task: &str) -> Value {
+    loop {
+        let now = look(caller, task).await;
+        if now["status"] != "working" {
+            return now;
+        }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -48,16 +48,39 @@ impl Caller {
         task.unwrap_or_else(|| panic!("{created}")).to_owned()
     }
 
-    /// The head of the answer, and its last message.
+    /// A request of 2026-07-28, by a client that takes tasks and can be asked for a form.
+    pub(crate) async fn modern(&self, method: &str, mut params: Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "by-hand", "version": "2" },
+            "io.modelcontextprotocol/clientCapabilities": {
+                "elicitation": { "form": {} },
+                "extensions": { "io.modelcontextprotocol/tasks": {} },
+            },
+        });
+        let name = params["name"].as_str().or(params["taskId"].as_str());
+        let headers = format!(
+            "mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\nmcp-name: {}\r\n",
+            name.unwrap(),
+        );
+        self.send(&headers, method, params).await.1
+    }
+
     async fn post(&self, method: &str, params: Value) -> (String, Value) {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let body = body.to_string();
         let session = self.session.as_deref();
         let session = session.map_or(String::new(), |id| format!("mcp-session-id: {id}\r\n"));
+        let headers = format!("mcp-protocol-version: 2025-11-25\r\n{session}");
+        self.send(&headers, method, params).await
+    }
+
+    /// The head of the answer, and its last message.
+    async fn send(&self, headers: &str, method: &str, params: Value) -> (String, Value) {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        let body = body.to_string();
         let request = format!(
             "POST /mcp HTTP/1.1\r\nhost: {}\r\naccept: application/json, text/event-stream\r\n\
-             content-type: application/json\r\nmcp-protocol-version: 2025-11-25\r\n{session}\
-             connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+             content-type: application/json\r\n{headers}connection: close\r\n\
+             content-length: {}\r\n\r\n{body}",
             self.address,
             body.len(),
         );
