@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::codes;
 use crate::envelope::ErrorView;
+use crate::json::write::quote;
 use crate::meta;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
@@ -46,6 +47,34 @@ pub fn complete(result: RawRef<'_>) -> Result<Raw, NotAnObject> {
     completed(result).map(|text| RawRef::scanned(&text).to_raw())
 }
 
+/// A result as it leaves a server: with the discriminator, if it has none, and with who answers (V2-META-6).
+pub fn signed(result: RawRef<'_>, info: RawRef<'_>) -> Result<Raw, NotAnObject> {
+    let [kind, meta] = object::pick(result, ["resultType", meta::META])?;
+    if meta.is_some() {
+        return match kind {
+            Some(_) => meta::set(result, meta::SERVER_INFO, info),
+            None => meta::set(complete(result)?.borrow(), meta::SERVER_INFO, info),
+        };
+    }
+    // Most results have none: what is added goes in front, and the rest is copied once.
+    let rest = &result.as_str()[1..];
+    Ok(Raw::written(|out| {
+        out.push('{');
+        if kind.is_none() {
+            out.push_str("\"resultType\":\"complete\",");
+        }
+        out.push_str("\"_meta\":{");
+        quote(out, meta::SERVER_INFO);
+        out.push(':');
+        out.push_str(info.as_str());
+        out.push('}');
+        if !rest.trim_start().starts_with('}') {
+            out.push(',');
+        }
+        out.push_str(rest);
+    }))
+}
+
 /// A result as `tasks/get` inlines it: with the discriminator (A2-1), without the V1 mark
 /// (V2-GET-7, BR-RES-2).
 pub fn inlined(result: RawRef<'_>) -> Result<Cow<'_, str>, NotAnObject> {
@@ -82,6 +111,31 @@ fn completed(result: RawRef<'_>) -> Result<Cow<'_, str>, NotAnObject> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// V2-BASE-4, V2-META-6.
+    #[test]
+    fn what_leaves_has_a_type_and_says_who_answers() {
+        let info = RawRef::scanned(r#"{"name":"s"}"#);
+        let key = meta::SERVER_INFO;
+        for result in [
+            "{}",
+            "{ }",
+            r#"{ "x" : 1.50}"#,
+            r#"{"resultType":"task","x":1}"#,
+            r#"{"_meta":{"k":1},"x":2}"#,
+            r#"{"x":2,"resultType":"input_required","_meta":{}}"#,
+        ] {
+            let signed = signed(RawRef::scanned(result), info).unwrap();
+            let mut expected: serde_json::Value = serde_json::from_str(result).unwrap();
+            if expected.get("resultType").is_none() {
+                expected["resultType"] = "complete".into();
+            }
+            expected["_meta"][key] = serde_json::json!({ "name": "s" });
+            let signed: serde_json::Value = serde_json::from_str(signed.as_str()).unwrap();
+            assert_eq!(signed, expected, "{result}");
+        }
+        assert!(signed(RawRef::scanned("[]"), info).is_err());
+    }
 
     /// V2-RT-5.
     #[test]

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::v2::{self, RequestMeta, method};
-use outlast_wire::{Raw, RawRef, codes, meta, object, tool, version};
+use outlast_wire::{Raw, RawRef, codes, tool, version};
 use tokio::sync::OnceCell;
 
 use super::changes::Changes;
@@ -196,13 +196,7 @@ impl Request {
                 }
             }
         };
-        let typed = match object::find(result.borrow(), &["resultType"]) {
-            Some(_) => Ok(result),
-            None => v2::complete(result.borrow()),
-        };
-        let signed =
-            typed.and_then(|typed| meta::set(typed.borrow(), meta::SERVER_INFO, info.borrow()));
-        match signed {
+        match v2::signed(result.borrow(), info.borrow()) {
             Ok(signed) => Reply::Result(signed),
             Err(_) => Reply::from(codes::internal("the result is not an object")),
         }
