@@ -125,11 +125,14 @@ fn a_task_is_left_found_again_watched_and_cancelled() {
         let task = left.out.trim();
         let got = server.run(&["tasks", "get", "--json", "{}", task]);
         assert_eq!(got.json()["status"], "working");
-        let listed = server.run(&["tasks", "list", "--json", "{}"]);
+        let listed = server.run(&["tasks", "list", "--as", how, "--json", "{}"]);
         match how {
             "v1" => assert_eq!(listed.json()[0]["taskId"], task),
             _ => assert!(listed.err.contains("does not support listing tasks")),
         }
+        // Where nothing is said, the era is asked that has lists.
+        let listed = server.run(&["tasks", "list", "--json", "{}"]);
+        assert_eq!(listed.code, Some(0), "{how}: {}", listed.err);
         let cancelled = server.run(&["tasks", "cancel", "{}", task]);
         assert_eq!(cancelled.code, Some(0), "{how}: {}", cancelled.err);
         let watched = server.run(&["tasks", "watch", "{}", task]);

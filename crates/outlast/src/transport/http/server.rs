@@ -11,7 +11,7 @@ use hyper::{Method, Request};
 use outlast_engine::task::Keep;
 use outlast_engine::{Ids, Policy, RandomIds};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
@@ -31,7 +31,7 @@ use crate::front::Front;
 pub struct HttpServer {
     address: SocketAddr,
     path: String,
-    phase: watch::Sender<Phase>,
+    stop: oneshot::Sender<()>,
     accepting: JoinHandle<()>,
 }
 
@@ -78,11 +78,12 @@ pub async fn serve_all(
         connections: Connections::default(),
         options,
     });
+    let (stop, stopped) = oneshot::channel();
     Ok(HttpServer {
         address,
         path,
-        phase,
-        accepting: tokio::spawn(accept(mounts, listener, seen)),
+        stop,
+        accepting: tokio::spawn(accept(mounts, listener, stopped, phase)),
     })
 }
 
@@ -105,7 +106,7 @@ impl HttpServer {
     /// Accepts nothing more, lets open requests finish for a while, and ends. Clients come back for the
     /// rest of their streams.
     pub async fn shutdown(self) {
-        self.phase.send_replace(Phase::Closing);
+        let _ = self.stop.send(());
         if let Err(error) = self.accepting.await {
             tracing::warn!(%error, "the server did not end well");
         }
@@ -179,7 +180,12 @@ pub(super) async fn closed(mut phase: watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }
 
-async fn accept(mounts: Arc<Mounts>, listener: TcpListener, mut phase: watch::Receiver<Phase>) {
+async fn accept(
+    mounts: Arc<Mounts>,
+    listener: TcpListener,
+    mut stopped: oneshot::Receiver<()>,
+    phase: watch::Sender<Phase>,
+) {
     let mut background = JoinSet::new();
     for endpoint in &mounts.endpoints {
         background.spawn(endpoint.sessions.clone().keep_sweeping());
@@ -188,7 +194,7 @@ async fn accept(mounts: Arc<Mounts>, listener: TcpListener, mut phase: watch::Re
     loop {
         let room = open.len() < mounts.options.connections;
         tokio::select! {
-            told = phase.changed() => match told {
+            told = &mut stopped => match told {
                 Ok(()) => break,
                 // The handle was dropped: so is everything else.
                 Err(_) => return,
@@ -196,7 +202,7 @@ async fn accept(mounts: Arc<Mounts>, listener: TcpListener, mut phase: watch::Re
             Some(_) = open.join_next() => {}
             accepted = listener.accept(), if room => match accepted {
                 Ok((stream, _)) => {
-                    open.spawn(connection::serve(mounts.clone(), stream, phase.clone()));
+                    open.spawn(connection::serve(mounts.clone(), stream, phase.subscribe()));
                 }
                 Err(error) => {
                     // Out of files, or a connection that was gone at once: neither ends the server.
@@ -206,7 +212,9 @@ async fn accept(mounts: Arc<Mounts>, listener: TcpListener, mut phase: watch::Re
             },
         }
     }
+    // In this order: whoever is sent away does not find the door open.
     drop(listener);
+    phase.send_replace(Phase::Closing);
     mounts.connections.wake();
     let drained = async { while open.join_next().await.is_some() {} };
     if timeout(mounts.options.drain, drained).await.is_err() {
