@@ -1,10 +1,11 @@
-//! `cargo xtask bench`: what the engine and its servers cost, as tables.
+//! `cargo xtask bench`: what the engine, its servers and the gateway cost, as tables.
 
 use std::process::Command;
 
-use crate::npm::root;
+use crate::gateways::{self, Build};
+use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::peers;
+use crate::{peers, python};
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let [what, args @ ..] = args else {
@@ -22,11 +23,25 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         .args(["run", "--release", "--package", "outlast-bench", "--", what])
         .args(args)
         .current_dir(root());
-    if what == "http-v1" {
-        let server = peers::typescript()?.join("v1_server.mjs");
-        command.arg("--typescript").arg(server);
+    let programs = match what.as_str() {
+        "http-v1" => vec![("typescript", peers::typescript()?.join("v1_server.mjs"))],
+        "gateway" => vec![
+            ("outlast", gateways::binary(Build::Release)?),
+            ("mcp-proxy", python::interpreter("mcp-proxy")?),
+            (
+                "supergateway",
+                npm::installed("supergateway")?.join(SUPERGATEWAY),
+            ),
+        ],
+        _ => Vec::new(),
+    };
+    for (name, path) in programs {
+        let path = path.display();
+        command.args(["--program", &format!("{name}={path}")]);
     }
     run_command(&mut command)
 }
 
-const BENCHMARKS: [&str; 3] = ["engine", "http-v1", "http-v2"];
+const BENCHMARKS: [&str; 4] = ["engine", "http-v1", "http-v2", "gateway"];
+
+const SUPERGATEWAY: &str = "node_modules/supergateway/dist/index.js";

@@ -8,7 +8,7 @@ use crate::part::run as run_command;
 use crate::peers::{Listening, example};
 
 pub(crate) fn run() -> Result<(), String> {
-    let outlast = binary()?;
+    let outlast = binary(Build::Debug)?;
     everything(&outlast)?;
     clients(&outlast)
 }
@@ -85,13 +85,28 @@ fn gateway(outlast: &Path) -> Command {
     command
 }
 
+/// How the command line is built.
+#[derive(Clone, Copy)]
+pub(crate) enum Build {
+    Debug,
+    Release,
+}
+
 /// The command line, built.
-fn binary() -> Result<PathBuf, String> {
-    let build = ["build", "--quiet", "--package", "outlast-cli"];
-    run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
+pub(crate) fn binary(build: Build) -> Result<PathBuf, String> {
+    let (flag, folder) = match build {
+        Build::Debug => (None, "debug"),
+        Build::Release => (Some("--release"), "release"),
+    };
+    run_command(
+        Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "outlast-cli"])
+            .args(flag)
+            .current_dir(root()),
+    )?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| root().join("target"));
-    Ok(target.join("debug/outlast"))
+    Ok(target.join(folder).join("outlast"))
 }
 
 const EVERYTHING: &str = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";

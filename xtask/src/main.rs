@@ -51,6 +51,7 @@ cargo xtask soak --minutes N  load with kills for N minutes, checks every promis
 cargo xtask bench engine      what the engine costs, beside the machine's limits and a peer (--quick, --out FILE)
 cargo xtask bench http-v1     what the HTTP server costs V1 clients, beside a bare endpoint and peers (--quick, --out FILE)
 cargo xtask bench http-v2     the same for V2 clients
+cargo xtask bench gateway     what the gateway adds to a call, beside two gateways that we did not write (--quick, --out FILE)
 cargo xtask peers             real clients talk to the sample server, our client to real servers, both through the gateway
 cargo xtask conformance       the official suite against our fixtures, held against a strict list
 cargo xtask coverage          checks that every requirement in docs/coverage.md names a test that runs

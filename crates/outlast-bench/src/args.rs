@@ -1,6 +1,7 @@
 //! What the command line asks for.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
@@ -16,6 +17,8 @@ pub(crate) enum Args {
     HttpV1(Bench),
     /// The same, as clients of V2 meet it.
     HttpV2(Bench),
+    /// The gateway.
+    Gateway(Bench),
     /// A server to be measured.
     Serve(Server),
     /// A measurement that wants a process of its own.
@@ -27,8 +30,8 @@ pub(crate) struct Bench {
     pub(crate) out: Option<PathBuf>,
     /// Where files are made: on the disk that is to be measured.
     pub(crate) folder: PathBuf,
-    /// The server on the TypeScript SDK.
-    pub(crate) typescript: Option<PathBuf>,
+    /// Programs that are measured and are not part of this one, by name.
+    programs: BTreeMap<String, PathBuf>,
     only: Vec<String>,
 }
 
@@ -38,6 +41,7 @@ impl Args {
             Some("engine") => Bench::read(args).map(Self::Engine),
             Some("http-v1") => Bench::read(args).map(Self::HttpV1),
             Some("http-v2") => Bench::read(args).map(Self::HttpV2),
+            Some("gateway") => Bench::read(args).map(Self::Gateway),
             Some("serve") => Server::read(args).map(Self::Serve),
             Some("child") => Job::read(args).map(Self::Child),
             Some(other) => Err(format!("unknown benchmark {other}\n\n{USAGE}").into()),
@@ -52,7 +56,7 @@ impl Bench {
             quick: false,
             out: None,
             folder: std::env::temp_dir(),
-            typescript: None,
+            programs: BTreeMap::new(),
             only: Vec::new(),
         };
         while let Some(arg) = args.next() {
@@ -62,7 +66,12 @@ impl Bench {
                 "--out" => bench.out = Some(value()?.into()),
                 "--folder" => bench.folder = value()?.into(),
                 "--only" => bench.only.push(value()?),
-                "--typescript" => bench.typescript = Some(value()?.into()),
+                "--program" => {
+                    let value = value()?;
+                    let named = value.split_once('=');
+                    let (name, path) = named.ok_or("--program wants NAME=FILE")?;
+                    bench.programs.insert(name.to_owned(), path.into());
+                }
                 other => return Err(format!("unknown argument {other}\n\n{USAGE}").into()),
             }
         }
@@ -85,17 +94,25 @@ impl Bench {
         Ok(())
     }
 
+    /// The program of that name, if the command line tells where it is.
+    pub(crate) fn program(&self, name: &str) -> Done<&Path> {
+        let found = self.programs.get(name);
+        Ok(found.ok_or_else(|| format!("--program {name}=FILE is missing"))?)
+    }
+
     pub(crate) fn wants(&self, part: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == part)
     }
 }
 
 const USAGE: &str = "\
-usage: outlast-bench engine|http-v1|http-v2 [--quick] [--out FILE] [--folder FOLDER] [--typescript FILE] [--only PART]...
+usage: outlast-bench engine|http-v1|http-v2|gateway [--quick] [--out FILE] [--folder FOLDER] [--program NAME=FILE]... [--only PART]...
   --quick       fewer tasks, fewer and shorter rounds
   --out         writes the table there, too
   --folder      makes its files there (default: the temporary folder)
-  --typescript  the V1 server on the TypeScript SDK, for http-v1
+  --program     where a program is: typescript (the V1 server on the TypeScript SDK) for http-v1;
+                outlast, mcp-proxy (its interpreter) and supergateway (its script) for gateway
   --only        only this part: memory, disk, lookup, expiry, single, retained, open of the engine;
-                lives, typescript, get, working, call, retained, blocked of http-v1, some of them of http-v2
+                lives, typescript, get, working, call, retained, blocked of http-v1, some of them of http-v2;
+                call, modern, url, lives, waves of gateway
 ";

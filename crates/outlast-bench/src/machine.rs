@@ -95,7 +95,12 @@ pub(crate) fn processor_of(process: u32) -> Done<f64> {
 
 /// The memory that this process holds, in bytes.
 pub(crate) fn resident() -> Done<u64> {
-    let status = fs::read_to_string("/proc/self/status")?;
+    resident_of(std::process::id())
+}
+
+/// The memory that a process holds, in bytes.
+pub(crate) fn resident_of(process: u32) -> Done<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().next());
     Ok(kilobytes

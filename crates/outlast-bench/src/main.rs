@@ -6,6 +6,7 @@
 mod args;
 mod child;
 mod expiry;
+mod gateway;
 mod http;
 mod lifecycle;
 mod load;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Args::Engine(bench) => run(&bench),
         Args::HttpV1(bench) => http::v1(&bench),
         Args::HttpV2(bench) => http::v2(&bench),
+        Args::Gateway(bench) => gateway::run(&bench),
         Args::Serve(server) => http::serve::run(server),
         Args::Child(job) => child::run(job),
     });

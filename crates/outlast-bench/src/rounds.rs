@@ -45,6 +45,12 @@ impl<const N: usize> Rounds<N> {
         median(self.0.iter().map(|figures| figures[side]))
     }
 
+    /// What every side has more than `base` in the same round.
+    pub(crate) fn above(&self, base: usize) -> Self {
+        let less = |figures: &[f64; N]| figures.map(|figure| figure - figures[base]);
+        Self(self.0.iter().map(less).collect())
+    }
+
     /// The median of the quotients within each round: what disturbs a round disturbs both.
     pub(crate) fn ratio(&self, above: usize, below: usize) -> f64 {
         median(self.0.iter().map(|figures| figures[above] / figures[below]))

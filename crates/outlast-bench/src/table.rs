@@ -4,8 +4,17 @@ use std::fmt;
 
 #[derive(Default)]
 pub(crate) struct Table {
+    first: First,
     rows: Vec<Row>,
     notes: Vec<String>,
+}
+
+/// Who is named first.
+#[derive(Clone, Copy, Default)]
+pub(crate) enum First {
+    #[default]
+    Ours,
+    Peers,
 }
 
 pub(crate) struct Row {
@@ -38,8 +47,16 @@ pub(crate) enum Bar {
 }
 
 impl Table {
+    /// A table that names the peers first.
+    pub(crate) fn of_peers() -> Self {
+        Self {
+            first: First::Peers,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn row(&mut self, row: Row) {
-        eprintln!("{row}");
+        eprintln!("{}", row.line(self.first));
         self.rows.push(row);
     }
 
@@ -52,10 +69,11 @@ impl Table {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "| figure | ours | limit or peer | ratio | bar | met? |")?;
+        let (one, other) = self.first.order("ours", "limit or peer");
+        writeln!(f, "| figure | {one} | {other} | ratio | bar | met? |")?;
         writeln!(f, "|---|---|---|---|---|---|")?;
         for row in &self.rows {
-            writeln!(f, "{row}")?;
+            writeln!(f, "{}", row.line(self.first))?;
         }
         writeln!(f)?;
         for note in &self.notes {
@@ -65,8 +83,17 @@ impl fmt::Display for Table {
     }
 }
 
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl First {
+    fn order<T>(self, ours: T, other: T) -> (T, T) {
+        match self {
+            Self::Ours => (ours, other),
+            Self::Peers => (other, ours),
+        }
+    }
+}
+
+impl Row {
+    fn line(&self, first: First) -> String {
         let Self {
             figure,
             ours,
@@ -86,10 +113,8 @@ impl fmt::Display for Row {
             None => "",
         };
         let value = unit.show(*value);
-        write!(
-            f,
-            "| {figure} | {ours} | {other} | {value} | {bar} | {met} |"
-        )
+        let (one, another) = first.order(ours, other);
+        format!("| {figure} | {one} | {another} | {value} | {bar} | {met} |")
     }
 }
 

@@ -11,6 +11,8 @@ use crate::Done;
 pub(crate) enum Generation {
     /// MCP 2025-11-25: a session, and a call that asks for a task.
     V1,
+    /// The same by a client that knows no tasks.
+    Plain,
     /// The extension on 2026-07-28: no session, and a server that makes tasks of its own accord.
     V2,
 }
@@ -29,28 +31,42 @@ pub(crate) struct Speaker {
 
 impl Speaker {
     /// Introduces itself, if its generation does that.
-    pub(crate) async fn meet(connection: Connection, generation: Generation) -> Done<Self> {
+    pub(crate) async fn meet(
+        connection: Connection,
+        generation: Generation,
+        headers: &str,
+    ) -> Done<Self> {
         let version = match generation {
-            Generation::V1 => "2025-11-25",
+            Generation::V1 | Generation::Plain => "2025-11-25",
             Generation::V2 => "2026-07-28",
         };
         let mut speaker = Self {
             connection,
             generation,
-            head: HEAD.to_owned(),
+            head: format!("{HEAD}{headers}"),
             next: 0,
             request: Vec::new(),
             body: Vec::new(),
             task: String::new(),
         };
-        if generation == Generation::V1 {
-            let reply = speaker.say("initialize", None, INITIALIZE).await?;
+        if generation != Generation::V2 {
+            let capabilities = match generation {
+                Generation::V1 => r#"{"tasks":{}}"#,
+                _ => "{}",
+            };
+            let params = format!(r#"{INITIALIZE},"capabilities":{capabilities}"#);
+            let reply = speaker.say("initialize", None, &params).await?;
             let session = reply.header("mcp-session-id").map(str::to_owned);
             if let Some(session) = session {
                 speaker.head += &format!("mcp-session-id: {session}\r\n");
             }
         }
         speaker.head += &format!("mcp-protocol-version: {version}\r\n");
+        if generation != Generation::V2 {
+            speaker.body.clear();
+            speaker.body.extend_from_slice(INITIALIZED.as_bytes());
+            speaker.post("").await?;
+        }
         Ok(speaker)
     }
 
@@ -58,13 +74,23 @@ impl Speaker {
     pub(crate) async fn create(&mut self, tool: &str) -> Done<()> {
         let wish = match self.generation {
             Generation::V1 => r#","task":{"ttl":3600000}"#,
-            Generation::V2 => "",
+            Generation::V2 | Generation::Plain => "",
         };
         let params = format!(r#"{{"name":"{tool}","arguments":{ARGUMENTS}{wish}"#);
         let reply = self.say("tools/call", Some(tool), &params).await?;
         let task = reply.string("taskId")?.to_owned();
         self.task = task;
         Ok(())
+    }
+
+    /// The task that was created last.
+    pub(crate) fn task(&self) -> &str {
+        &self.task
+    }
+
+    /// Goes on with a task that was created before.
+    pub(crate) fn turn_to(&mut self, task: String) {
+        self.task = task;
     }
 
     /// A look at the task that was created last; says whether it is completed.
@@ -80,9 +106,9 @@ impl Speaker {
     }
 
     /// A call that is answered by its result.
-    pub(crate) async fn call(&mut self) -> Done<()> {
-        let params = format!(r#"{{"name":"plain","arguments":{ARGUMENTS}"#);
-        let reply = self.say("tools/call", Some("plain"), &params).await?;
+    pub(crate) async fn call(&mut self, tool: &str) -> Done<()> {
+        let params = format!(r#"{{"name":"{tool}","arguments":{ARGUMENTS}"#);
+        let reply = self.say("tools/call", Some(tool), &params).await?;
         reply.string("text").map(drop)
     }
 
@@ -90,7 +116,7 @@ impl Speaker {
     pub(crate) async fn live(&mut self) -> Done<()> {
         self.create("nothing").await?;
         match self.generation {
-            Generation::V1 => {
+            Generation::V1 | Generation::Plain => {
                 self.get().await?;
                 self.result().await.map(drop)
             }
@@ -122,7 +148,7 @@ impl Speaker {
     ) -> Done<super::client::Reply<'_>> {
         self.next += 1;
         let (meta, headers) = match (self.generation, name) {
-            (Generation::V1, _) => ("", String::new()),
+            (Generation::V1 | Generation::Plain, _) => ("", String::new()),
             (Generation::V2, None) => (META, format!("mcp-method: {method}\r\n")),
             (Generation::V2, Some(name)) => {
                 let headers = format!("mcp-method: {method}\r\nmcp-name: {name}\r\n");
@@ -135,6 +161,11 @@ impl Speaker {
             r#"{{"jsonrpc":"2.0","id":{},"method":"{method}","params":{params}{meta}}}}}"#,
             self.next
         )?;
+        self.post(&headers).await
+    }
+
+    /// Sends the body that is ready.
+    async fn post(&mut self, headers: &str) -> Done<super::client::Reply<'_>> {
         self.request.clear();
         let (head, length) = (&self.head, self.body.len());
         write!(
@@ -157,9 +188,11 @@ accept: application/json, text/event-stream\r
 ";
 
 const INITIALIZE: &str = concat!(
-    r#"{"protocolVersion":"2025-11-25","capabilities":{"tasks":{}},"#,
+    r#"{"protocolVersion":"2025-11-25","#,
     r#""clientInfo":{"name":"bench","version":"1"}"#,
 );
+
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 const META: &str = concat!(
     r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
@@ -169,7 +202,7 @@ const META: &str = concat!(
 );
 
 /// About 200 bytes.
-const ARGUMENTS: &str = concat!(
+pub(crate) const ARGUMENTS: &str = concat!(
     r#"{"text":""#,
     "0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567",
     r#"89012345678901234567890123456789012345678901234567890123456789012345678901234567890123"}"#,

@@ -4,12 +4,12 @@
 //! load generator speaks to all: keep-alive HTTP/1.1, one connection for each client, each client does one
 //! deed after the other. Servers are processes of their own, new for every row of rounds.
 
-mod client;
-mod dialect;
+pub(crate) mod client;
+pub(crate) mod dialect;
 mod latency;
 mod rows;
 pub(crate) mod serve;
-mod target;
+pub(crate) mod target;
 
 use std::path::PathBuf;
 
@@ -68,7 +68,7 @@ fn run(args: &Bench, generation: Generation, parts: &[(&str, Part)]) -> Done<()>
         scale: Scale::new(args.quick),
         folder: args.scratch()?,
         generation,
-        typescript: args.typescript.clone(),
+        typescript: args.program("typescript").ok().map(Into::into),
     };
     let mut table = Table::default();
     for (name, part) in parts {

@@ -41,7 +41,10 @@ pub(super) fn lives(stage: &Stage, table: &mut Table) -> Done<()> {
 /// Lives beside those on the TypeScript SDK, which has V1 only.
 pub(super) fn beside_typescript(stage: &Stage, table: &mut Table) -> Done<()> {
     if stage.typescript.is_none() {
-        table.note("the TypeScript SDK was not measured: --typescript names its server".to_owned());
+        table.note(
+            "the TypeScript SDK was not measured: --program typescript=FILE names its server"
+                .to_owned(),
+        );
         return Ok(());
     }
     for connections in CONNECTIONS {
@@ -191,7 +194,7 @@ impl Stage {
             Side::Limit => self.ours(&Server::Limit),
             Side::TypeScript => {
                 let script = self.typescript.as_ref();
-                Target::node(script.ok_or("--typescript is missing")?)
+                Target::node(script.ok_or("--program typescript=FILE is missing")?)
             }
         }
     }
@@ -205,14 +208,14 @@ impl Stage {
 impl Generation {
     fn life(self) -> &'static str {
         match self {
-            Self::V1 => "V1 life (create, get, result)",
+            Self::V1 | Self::Plain => "V1 life (create, get, result)",
             Self::V2 => "V2 life (create, get)",
         }
     }
 
     fn bars(self) -> Bars {
         match self {
-            Self::V1 => Bars {
+            Self::V1 | Self::Plain => Bars {
                 memory: 0.5,
                 sqlite: 0.9,
             },

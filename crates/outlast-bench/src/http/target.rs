@@ -1,7 +1,7 @@
 //! A server under measurement: a child process, clients that speak to it, and the processor time it takes.
 
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,12 +14,15 @@ use super::dialect::{Generation, Speaker};
 use super::serve::Server;
 use crate::Done;
 use crate::machine::processor_of;
+use crate::rounds::median;
 
 /// A server and its clients. The server ends with this.
 pub(crate) struct Target {
     child: Child,
     address: SocketAddr,
     generation: Generation,
+    /// Headers of every request.
+    headers: String,
     speakers: Vec<Speaker>,
 }
 
@@ -40,6 +43,8 @@ pub(crate) enum Deed {
 #[derive(Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) per_second: f64,
+    /// The median time from question to answer, in microseconds.
+    pub(crate) latency: f64,
     /// Processor time of one, in microseconds.
     pub(crate) processor: f64,
 }
@@ -59,7 +64,8 @@ impl Target {
         Self::spawn(command, Generation::V1)
     }
 
-    fn spawn(mut command: Command, generation: Generation) -> Done<Self> {
+    /// Runs a command that prints where it listens.
+    pub(crate) fn spawn(mut command: Command, generation: Generation) -> Done<Self> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -68,16 +74,61 @@ impl Target {
         let stdout = child.stdout.take().ok_or("a child has no stdout")?;
         let mut address = String::new();
         BufReader::new(stdout).read_line(&mut address)?;
-        let address = address
-            .trim_end()
+        let bare = address.trim_end().trim_start_matches("http://");
+        let address = bare
+            .trim_end_matches("/mcp")
             .parse()
             .map_err(|_| format!("{command:?} did not say where it listens"))?;
-        Ok(Self {
+        Ok(Self::new(child, address, generation))
+    }
+
+    /// Runs a command that will listen at `address`. What it says of itself is of no interest.
+    pub(crate) fn at(
+        mut command: Command,
+        address: SocketAddr,
+        generation: Generation,
+    ) -> Done<Self> {
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| format!("{command:?}: {error}"))?;
+        let target = Self::new(child, address, generation);
+        let patient_until = Instant::now() + PATIENCE;
+        while TcpStream::connect(address).is_err() {
+            if Instant::now() > patient_until {
+                return Err(format!("{command:?} does not listen at {address}").into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(target)
+    }
+
+    fn new(child: Child, address: SocketAddr, generation: Generation) -> Self {
+        Self {
             child,
             address,
             generation,
+            headers: String::new(),
             speakers: Vec::new(),
-        })
+        }
+    }
+
+    /// The same, spoken to with this token.
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        self.headers = format!("authorization: Bearer {token}\r\n");
+        self
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The process of the server.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     /// Opens so many connections, each with a client of its own.
@@ -98,41 +149,52 @@ impl Target {
     /// A client on a connection of its own.
     pub(crate) async fn speaker(&self) -> Done<Speaker> {
         let connection = Connection::open(self.address).await?;
-        Speaker::meet(connection, self.generation).await
+        Speaker::meet(connection, self.generation, &self.headers).await
     }
 
     /// Lets every client do the deed for about `turn`.
     pub(crate) fn turn(&mut self, runtime: &Runtime, deed: Deed, turn: Duration) -> Done<Cost> {
         let before = processor_of(self.child.id())?;
         let began = Instant::now();
-        let deeds = runtime.block_on(async {
+        let times = runtime.block_on(async {
             let mut busy = JoinSet::new();
             for mut speaker in self.speakers.drain(..) {
                 busy.spawn(async move {
-                    let mut deeds = 0_u64;
+                    let mut times = Vec::new();
                     while began.elapsed() < turn {
+                        let asked = Instant::now();
                         match deed {
                             Deed::Live => speaker.live().await?,
                             Deed::Get | Deed::Look => drop(speaker.get().await?),
-                            Deed::Call => speaker.call().await?,
+                            Deed::Call => speaker.call("plain").await?,
                         }
-                        deeds += 1;
+                        times.push(asked.elapsed().as_secs_f64() * 1e6);
                     }
-                    Done::Ok((speaker, deeds))
+                    Done::Ok((speaker, times))
                 });
             }
-            let mut all = 0;
+            let mut all = Vec::new();
             while let Some(done) = busy.join_next().await {
-                let (speaker, deeds) = done??;
+                let (speaker, times) = done??;
                 self.speakers.push(speaker);
-                all += deeds;
+                all.extend(times);
             }
-            Done::Ok(all as f64)
+            Done::Ok(all)
         })?;
-        Ok(Cost {
-            per_second: deeds / began.elapsed().as_secs_f64(),
-            processor: (processor_of(self.child.id())? - before) * 1e6 / deeds,
-        })
+        let processor = processor_of(self.child.id())? - before;
+        Ok(Cost::of(&times, began.elapsed(), processor))
+    }
+}
+
+impl Cost {
+    /// Of deeds that took these times in microseconds, and processor time in seconds.
+    pub(crate) fn of(times: &[f64], took: Duration, processor: f64) -> Self {
+        let deeds = times.len() as f64;
+        Self {
+            per_second: deeds / took.as_secs_f64(),
+            latency: median(times.iter().copied()),
+            processor: processor * 1e6 / deeds,
+        }
     }
 }
 
@@ -143,3 +205,6 @@ impl Drop for Target {
         let _ = self.child.wait();
     }
 }
+
+/// How long a server may take to listen.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -4,6 +4,7 @@
 mod limit;
 mod ours;
 mod rmcp;
+mod upstream;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 pub(super) use ours::now;
 pub(super) use rmcp::Keeps;
 use tokio::io::AsyncReadExt;
+pub(crate) use upstream::GATED;
 
 use crate::{Done, WORKERS};
 
@@ -24,6 +26,10 @@ pub(crate) enum Server {
     Rmcp(Keeps),
     /// The least that an HTTP server can do.
     Limit,
+    /// What stands behind gateways, over HTTP.
+    Upstream,
+    /// The same on standard input and output.
+    PipedUpstream,
 }
 
 impl Server {
@@ -38,6 +44,8 @@ impl Server {
                 from: from.parse()?,
             }),
             ["limit"] => Self::Limit,
+            ["upstream"] => Self::Upstream,
+            ["piped-upstream"] => Self::PipedUpstream,
             _ => return Err("no such server".into()),
         })
     }
@@ -52,6 +60,8 @@ impl Server {
             Self::Rmcp(Keeps::Nothing) => vec!["rmcp".into()],
             Self::Rmcp(Keeps::All { from }) => vec!["rmcp".into(), from.to_string()],
             Self::Limit => vec!["limit".into()],
+            Self::Upstream => vec!["upstream".into()],
+            Self::PipedUpstream => vec!["piped-upstream".into()],
         }
     }
 }
@@ -65,6 +75,8 @@ pub(crate) fn run(server: Server) -> Done<()> {
             }
             Server::Rmcp(keeps) => rmcp::serve(keeps).await,
             Server::Limit => limit::serve().await,
+            Server::Upstream => upstream::serve().await,
+            Server::PipedUpstream => upstream::pipe(),
         }
     })
 }
