@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use outlast::store::StoreUrl;
+use outlast::transport::register::Register;
 
 /// The store of `outlast demo`: a file in the data directory of the platform.
 pub(crate) fn demo_store() -> std::io::Result<StoreUrl> {
@@ -27,6 +28,18 @@ pub(crate) fn shown(url: &StoreUrl) -> String {
     match url {
         StoreUrl::Memory => "memory:".into(),
         StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
+    }
+}
+
+/// Where the gateway on that store writes down its servers' processes; those of one that forgets its tasks need no end.
+pub(crate) fn children(store: &StoreUrl) -> Option<Register> {
+    match store {
+        StoreUrl::Sqlite(path) => {
+            let mut name = path.clone().into_os_string();
+            name.push(".children");
+            Some(Register::at(name))
+        }
+        StoreUrl::Memory => None,
     }
 }
 

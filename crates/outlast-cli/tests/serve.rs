@@ -223,6 +223,59 @@ fn a_kill_loses_no_result_repeats_what_may_be_repeated_and_says_what_is_unknown(
 }
 
 #[test]
+fn a_server_that_outlives_a_kill_of_the_gateway_is_gone_before_its_call_runs_again() {
+    // Issue point 6: a new attempt begins after the previous child is gone.
+    let home = TempDir::new().expect("a folder");
+    // It does not end with its input, and says if one like it is still there when it begins.
+    let behind = behind();
+    let script = format!(
+        "for p in $(cat pids 2>/dev/null); do ps -o stat= -p $p | grep -v Z >> met; done; echo $$ >> pids; {}; sleep 600",
+        behind.display()
+    );
+    let start = |address: &str| {
+        let words = ["--name", "deaf", "--", "sh", "-c", &script];
+        Gateway::start(home.path(), address, &words, 1)
+    };
+    let pids = || -> Vec<String> {
+        let text = std::fs::read_to_string(home.path().join("pids")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    };
+    let gateway = start("127.0.0.1:0");
+    let task = gateway.said(&[
+        "call", "{}", "read", "ms=1000", "--task", "--detach", "--as", "v1",
+    ]);
+    let address = gateway.kill();
+    let left = pids();
+    assert_eq!(left.len(), 1);
+    assert!(lives(&left[0]), "it does not end with its input");
+    let gateway = start(&address);
+    let read = gateway.said(&["tasks", "result", "{}", &task]);
+    assert!(read.contains("read"), "{read}");
+    assert!(!lives(&left[0]));
+    assert_eq!(pids().len(), 2, "it was begun again");
+    let met = std::fs::read_to_string(home.path().join("met"));
+    assert_eq!(met.expect("it has looked"), "", "two ran at once");
+    // The end of the test is no kill: nothing is left of it.
+    terminate(gateway);
+    assert!(pids().iter().all(|pid| !lives(pid)));
+}
+
+/// Whether a process runs: one that has ended may still be listed until somebody asks how.
+fn lives(pid: &str) -> bool {
+    let shown = Command::new("ps").args(["-o", "stat=", "-p", pid]).output();
+    let state = text(&shown.expect("it runs").stdout);
+    !state.trim().is_empty() && !state.contains('Z')
+}
+
+/// Stops a gateway as a service manager does.
+fn terminate(mut gateway: Gateway) {
+    let pid = gateway.child.id().to_string();
+    let told = Command::new("kill").args(["-TERM", &pid]).status();
+    assert!(told.expect("it runs").success());
+    gateway.child.wait().expect("it ends");
+}
+
+#[test]
 fn a_server_that_crashes_is_started_again_and_its_neighbour_does_not_notice() {
     let home = TempDir::new().expect("a folder");
     let behind = behind();

@@ -12,6 +12,7 @@ use crate::Own;
 use crate::front::{About, Filter, Front, RUNNER, Service};
 use crate::tools::Tools;
 use crate::transport::http::{self, HttpOptions, HttpServer};
+use crate::transport::register::Register;
 use crate::transport::stdio;
 
 /// Where tasks are kept and by which rules, for whatever is served.
@@ -20,6 +21,8 @@ pub struct Outlast {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) policy: Policy,
     pub(crate) filters: Vec<Arc<dyn Filter>>,
+    /// Where child processes are written down.
+    pub(crate) children: Option<Register>,
 }
 
 /// An [`Outlast`] to be.
@@ -28,6 +31,7 @@ pub struct OutlastBuilder {
     store: Option<Arc<dyn Store>>,
     policy: Policy,
     filters: Vec<Arc<dyn Filter>>,
+    children: Option<Register>,
 }
 
 /// A server that is not started yet.
@@ -50,6 +54,14 @@ impl Outlast {
     /// Begins to describe one. Without a word it keeps tasks in memory.
     pub fn builder() -> OutlastBuilder {
         OutlastBuilder::default()
+    }
+
+    /// Ends the processes that an earlier life left.
+    pub(crate) async fn end_left(&self) -> io::Result<()> {
+        match &self.children {
+            Some(children) => children.end_left().await,
+            None => Ok(()),
+        }
     }
 
     /// A server of these tools.
@@ -98,12 +110,20 @@ impl OutlastBuilder {
         self
     }
 
+    /// Writes down the processes of upstreams in a folder, beside the store: those that a life of this process leaves when it
+    /// is killed are ended by the next one before it runs anything again.
+    pub fn children(mut self, register: Option<Register>) -> Self {
+        self.children = register;
+        self
+    }
+
     /// The rules, settled.
     pub fn build(self) -> Outlast {
         Outlast {
             store: self.store.unwrap_or_else(|| Arc::new(MemoryStore::new())),
             policy: self.policy,
             filters: self.filters,
+            children: self.children,
         }
     }
 }
@@ -146,10 +166,12 @@ impl Server {
 
     /// Its engine, which has taken up what an earlier life left, and its front.
     pub async fn open(self) -> io::Result<(Engine, Arc<Front>)> {
+        self.outlast.end_left().await?;
         let Outlast {
             store,
             policy,
             filters,
+            ..
         } = self.outlast;
         let builder = Engine::builder(store).policy(policy);
         let opened = builder.runner(self.name, self.runner).open().await;

@@ -23,6 +23,7 @@ use super::hello::Hello;
 use super::socket;
 use crate::args;
 use crate::exit::Failure;
+use crate::place;
 use crate::serve;
 use crate::target::child_of;
 
@@ -32,7 +33,11 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     let path = socket(&args.store)?;
     // Only one has the store; whoever comes second leaves here.
     let store = outlast::store::open_store(&args.store, Default::default()).await?;
-    let outlast = Outlast::builder().store(store).policy(policy()).build();
+    let outlast = Outlast::builder()
+        .store(store)
+        .policy(policy())
+        .children(place::children(&args.store))
+        .build();
     let gateway = outlast.gateway(Vec::new()).await?;
     let listener = listen(&path)?;
     let background = Arc::new(Background {

@@ -28,7 +28,11 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         None => place::gateway_store()?,
     };
     let store = outlast::store::open_store(&url, Default::default()).await?;
-    let outlast = Outlast::builder().store(store).policy(policy()).build();
+    let outlast = Outlast::builder()
+        .store(store)
+        .policy(policy())
+        .children(place::children(&url))
+        .build();
     let gateway = outlast.gateway(upstreams).await?;
     let tokens = match args.no_token {
         true => token::Tokens::default(),

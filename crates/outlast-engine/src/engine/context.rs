@@ -102,9 +102,7 @@ impl CallContext {
     /// Asks the caller and waits for the answer. Dropping the future takes the question back.
     pub async fn ask(&self, question: Question) -> Result<Answer, AskError> {
         let answered = self.put(self.cell.fresh_key(), question).await?;
-        let Answered { key, answer, .. } = answered;
-        self.remark(|local| local.confirmed.push(key));
-        Ok(answer)
+        Ok(answered.confirm_soon())
     }
 
     /// Asks before any work is done: the caller may as well be told to repeat its call with the answer.
@@ -267,6 +265,13 @@ impl CallContext {
 }
 
 impl Answered {
+    /// Says that the answer need not be kept, which is stored with whatever is to be stored next.
+    pub fn confirm_soon(self) -> Answer {
+        let Self { key, answer, cx } = self;
+        cx.remark(|local| local.confirmed.push(key));
+        answer
+    }
+
     /// Says that the answer has been passed on and need not be kept.
     pub async fn confirm(self) -> Result<(), EngineError> {
         let attempt = self.cx.cell.attempt;

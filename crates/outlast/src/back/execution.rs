@@ -165,6 +165,13 @@ impl Execution {
 }
 
 impl Updates {
+    /// How the call stands once there is a task, or the end; `None` if there is neither and nobody drives it any more.
+    pub(crate) async fn known(&mut self) -> Option<View> {
+        let known = |view: &View| view.task.is_some() || view.ended.is_some();
+        let view = self.0.wait_for(known).await.ok()?;
+        Some(view.clone())
+    }
+
     /// How the call stands after something has changed; `None` after the end. One who is slow sees the last of several
     /// changes.
     pub async fn next(&mut self) -> Option<View> {

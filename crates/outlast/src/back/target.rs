@@ -9,6 +9,7 @@ use crate::transport::child::{self, ChildOptions};
 use crate::transport::duplex;
 use crate::transport::http_client::{self, HttpClientOptions, Session};
 use crate::transport::link::{Link, LinkError};
+use crate::transport::register::Register;
 
 /// Where a server is. Clones share what is found out about it.
 #[derive(Clone)]
@@ -100,6 +101,14 @@ impl Target {
             How::Http(options) => options.session.as_ref(),
             How::Child(_) | How::Front(_) | How::Other(..) => None,
         }
+    }
+
+    /// The same place, with child processes written down in `register`.
+    pub(crate) fn noting(mut self, register: &Register) -> Self {
+        if let How::Child(options) = &mut self.how {
+            options.register = Some(register.clone());
+        }
+        self
     }
 
     /// Whether requests have headers on their way there.

@@ -7,9 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use outlast_engine::{Accepts, AskKind, Owner};
+use outlast_wire::envelope::Id;
 use outlast_wire::{Raw, RawRef, version};
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 
+use super::asking::Put;
 use super::{Peer, SessionId};
 
 /// A client.
@@ -31,6 +34,15 @@ pub(super) trait Outbox: Send + Sync {
 
     /// Whether somebody would hear it.
     fn is_open(&self) -> bool;
+
+    /// Changes whenever somebody begins to listen.
+    fn listening(&self) -> watch::Receiver<bool>;
+
+    /// Puts a question that belongs to no call; `None` if nobody listens.
+    fn ask(&self, kind: AskKind, params: Option<&Raw>) -> Option<Put>;
+
+    /// Takes such a question back, unless it is answered.
+    fn take_back(&self, question: &Id);
 }
 
 impl Client {
@@ -112,6 +124,11 @@ impl Client {
     pub fn is_listening(&self) -> bool {
         let outbox = self.outbox.as_ref().and_then(Weak::upgrade);
         outbox.is_some_and(|outbox| outbox.is_open())
+    }
+
+    /// The way to it for what answers no request, if there is one.
+    pub(super) fn outbox(&self) -> Option<&Weak<dyn Outbox>> {
+        self.outbox.as_ref()
     }
 
     /// What it can be asked.

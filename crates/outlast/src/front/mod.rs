@@ -4,7 +4,9 @@
 //! what, what an answer looks like, and on which stream a message travels.
 
 mod announce;
+mod asking;
 pub(crate) mod audit;
+mod begin;
 mod board;
 mod changes;
 mod client;
@@ -41,7 +43,7 @@ pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };
 pub(crate) use peer::Peer;
-pub use service::{Arrival, HttpParts, Introduction, Listening, Offer, Service};
+pub use service::{Arrival, Begun, HttpParts, Introduction, Listening, Offer, Service};
 pub use session::{Session, SessionId};
 pub(crate) use stopped::Stopped;
 

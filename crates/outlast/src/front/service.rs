@@ -16,7 +16,7 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use outlast_engine::{Accepts, Retry};
+use outlast_engine::{Accepts, Origin, Outcome, Retry};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
@@ -37,6 +37,18 @@ pub trait Service: Send + Sync + 'static {
 
     /// How the tool of that name may be called, or `None` if there is no such tool.
     async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject>;
+
+    /// Begins a call that may become a task, where the server says at once whether it takes it: `Err` if it does not. The
+    /// task would be kept for `ttl` milliseconds. The runner finds what was begun in [`Arrival::begun`].
+    async fn begin(
+        &self,
+        client: &Arc<Client>,
+        call: &Origin,
+        ttl: u64,
+    ) -> Result<Option<Begun>, Outcome> {
+        let _ = (client, call, ttl);
+        Ok(None)
+    }
 
     /// The runner by which the engine runs requests of this method like calls: they can ask their caller and say how
     /// far they are. Requests that need neither are answered by [`Service::request`].
@@ -116,6 +128,16 @@ pub struct Offer {
     pub headers: Arc<[HeaderParam]>,
 }
 
+/// A call that has begun before its task is there.
+pub struct Begun {
+    /// The text for the model while the task runs (V1-CREATE-11).
+    pub immediate: Option<Arc<str>>,
+    /// How long the server keeps its own task, in milliseconds; ours is not kept for longer.
+    pub ttl: Option<u64>,
+    /// What the runner goes on with. Dropped if there will be no task.
+    pub work: Arc<dyn Any + Send + Sync>,
+}
+
 /// How a call came here. Its runner finds this in
 /// [`CallContext::parts`](outlast_engine::engine::CallContext::parts), unless an earlier life of the process began
 /// the call.
@@ -125,6 +147,8 @@ pub struct Arrival {
     pub client: Arc<Client>,
     /// The head of the HTTP request, if it was one.
     pub http: Option<Arc<HttpParts>>,
+    /// What [`Service::begin`] has begun of it.
+    pub begun: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// The head of an HTTP request: method, address, headers.

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use outlast_engine::{Answer, AskKey, Ids, Owner, RandomIds, Scope, TaskId};
+use outlast_engine::{Answer, AskKey, AskKind, Ids, Owner, RandomIds, Scope, TaskId};
 use outlast_wire::envelope::{ErrorObject, Id, write};
 use outlast_wire::log::{self, Level};
 use outlast_wire::{Raw, RawRef, codes, object};
-use tokio::sync::{OnceCell, mpsc, oneshot};
+use tokio::sync::{OnceCell, mpsc, oneshot, watch};
 
+use super::asking::{Asking, Put};
 use super::client::Outbox;
 use super::follow::Shown;
 use super::{Board, Client, Front, Introduction, Peer, StreamId};
@@ -28,6 +29,8 @@ pub struct Session {
     client: OnceLock<Arc<Client>>,
     /// What the service said of itself to the client.
     about: OnceCell<Introduction>,
+    /// Questions that belong to no call.
+    asking: Asking,
     state: Mutex<State>,
 }
 
@@ -117,6 +120,7 @@ impl Session {
             this: this.clone(),
             client: OnceLock::new(),
             about: OnceCell::new(),
+            asking: Asking::default(),
             state: Mutex::default(),
         })
     }
@@ -247,6 +251,11 @@ impl Session {
         }
     }
 
+    /// Hands an answer to a question that belongs to no call; gives it back if there is none of that id.
+    pub(crate) fn answer_outside(&self, id: &Id, answer: Answer) -> Option<Answer> {
+        self.asking.answer(id, answer)
+    }
+
     /// Hands an answer to a call that is no task; gives it back if there is none of that id.
     pub(crate) fn answer_call(
         &self,
@@ -288,6 +297,7 @@ impl Session {
     /// A general stream is there: whatever waits for a stream can travel on it. Open tasks that nobody hears
     /// of, from an earlier life of the server or of the client, are this session's from now on.
     pub(crate) async fn listens(self: &Arc<Self>) {
+        self.asking.listens();
         let mut cursor = None;
         while let Ok(page) = self
             .front
@@ -442,6 +452,18 @@ impl Outbox for Session {
 
     fn is_open(&self) -> bool {
         self.board.general().is_some()
+    }
+
+    fn listening(&self) -> watch::Receiver<bool> {
+        self.asking.listening()
+    }
+
+    fn ask(&self, kind: AskKind, params: Option<&Raw>) -> Option<Put> {
+        self.asking.put(&self.board, kind, params)
+    }
+
+    fn take_back(&self, question: &Id) {
+        self.asking.take_back(&self.board, question);
     }
 }
 

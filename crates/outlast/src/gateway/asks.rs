@@ -1,13 +1,14 @@
 //! Questions of an upstream: each is a question of one of the calls under way.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 use async_trait::async_trait;
-use outlast_engine::engine::{AskError, CallContext, EngineError};
+use outlast_engine::engine::{Answered, AskError, CallContext, EngineError};
 use outlast_engine::transition::Refused;
 use outlast_engine::{Accepts, Answer, AskKey, Question, Timing};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, codes, meta};
+use outlast_wire::{Raw, codes, meta, object};
+use sha2::{Digest, Sha256};
 
 use super::connection::{Shared, Unclear};
 use crate::back::{Host, HostRequest, dismiss};
@@ -27,17 +28,19 @@ impl Host for Asks {
             return dismiss(kind);
         };
         let call = match shared.call(request.call.as_deref()) {
-            Ok(call) => call,
+            Ok(seat) => match seat.whose().await {
+                Some(call) => call,
+                None => return dismiss(kind),
+            },
+            Err(Unclear::None) if request.task.is_none() => return outside(&shared, request).await,
             Err(unclear) => return refused(&unclear_whose(unclear)),
         };
-        // The task is ours to name, not the upstream's.
-        let unrelated = |params: Raw| meta::unrelate(params.borrow()).unwrap_or(params);
-        let mut question = Question::new(kind, request.params.map(unrelated));
+        let mut question = Question::new(kind, request.params.clone().map(unrelated));
         if request.key.is_some() && request.task.is_none() {
             // The upstream has answered with it instead of beginning its work: that may as well be told to our caller.
             question.timing = Timing::BeforeWork;
         }
-        match put(&call, request.key, question).await {
+        match put(&shared, &call, &request, question).await {
             Ok(answer) => without_mark(answer),
             // BR-IN-5, BR-CAN-12: nobody will answer any more.
             Err(AskError::Withdrawn) => dismiss(kind),
@@ -50,28 +53,81 @@ impl Host for Asks {
     }
 }
 
-/// Puts a question under the upstream's own key, or under a fresh one if it had that before (BR-IN-1).
+/// Puts a question that belongs to no call to a client of the connection that has a session, one that listens if there is
+/// one: each message goes to one client only (BR-IN-12).
+async fn outside(shared: &Shared, request: HostRequest) -> Answer {
+    let mut clients = shared.clients();
+    clients.retain(|client| client.has_session());
+    let listens = clients.iter().rposition(|client| client.is_listening());
+    let params = request.params.map(unrelated);
+    let asked = match listens.map_or(clients.last(), |at| clients.get(at)) {
+        Some(client) => client.ask(request.kind, params.as_ref()).await,
+        None => None,
+    };
+    asked.map_or_else(|| refused(&unclear_whose(Unclear::None)), without_mark)
+}
+
+/// The task is ours to name, not the upstream's.
+fn unrelated(params: Raw) -> Raw {
+    meta::unrelate(params.borrow()).unwrap_or(params)
+}
+
+/// Puts a question under the upstream's own key, or under one of ours, and under a fresh one of that sort if the call had it
+/// before (BR-IN-1). One that an earlier life of this process has put is not put again.
 async fn put(
+    shared: &Shared,
     call: &CallContext,
-    key: Option<Arc<str>>,
+    request: &HostRequest,
     question: Question,
 ) -> Result<Answer, AskError> {
-    let Some(key) = key else {
-        return call.ask(question).await;
+    let sort = match &request.key {
+        Some(key) => key.to_string(),
+        None => mark(&question),
     };
-    match call.put(AskKey::new(&*key), question.clone()).await {
-        Ok(answered) => {
-            let answer = answered.answer.clone();
-            if let Err(error) = answered.confirm().await {
-                tracing::info!(call = %call.id(), %error, "an answer was not confirmed");
-            }
-            Ok(answer)
+    let is_of_sort = |key: &AskKey| {
+        let rest = key.as_str().strip_prefix(sort.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(AGAIN))
+    };
+    if let Some(left) = shared.take_left(call.id(), is_of_sort) {
+        match call.answer_to(left).await {
+            // It was taken back meanwhile.
+            Err(AskError::Withdrawn) => {}
+            answered => return Ok(passed_on(answered?, request)),
         }
-        Err(AskError::Engine(EngineError::Refused(Refused::KeyReused(_)))) => {
-            call.ask(question).await
-        }
-        Err(error) => Err(error),
     }
+    let mut key = AskKey::new(sort.as_str());
+    for again in 2_u32.. {
+        match call.put(key, question.clone()).await {
+            Err(AskError::Engine(EngineError::Refused(Refused::KeyReused(_)))) => {
+                key = AskKey::new(format!("{sort}{AGAIN}{again}"));
+            }
+            answered => return Ok(passed_on(answered?, request)),
+        }
+    }
+    Err(AskError::Withdrawn)
+}
+
+/// An answer for the upstream. That to a question of a V2 task is kept, because the upstream goes on to list the question
+/// until it has the answer, whatever happens to us meanwhile.
+fn passed_on(answered: Answered, request: &HostRequest) -> Answer {
+    match (&request.key, &request.task) {
+        (Some(_), Some(_)) => answered.answer,
+        _ => answered.confirm_soon(),
+    }
+}
+
+/// A name for a question that has none, the same whenever it is asked.
+fn mark(question: &Question) -> String {
+    let params = question.params.as_ref();
+    let bare = params.and_then(|params| object::remove(params.borrow(), &[meta::META]).ok());
+    let bare = bare.as_ref().or(params).map_or("", Raw::as_str);
+    let digest = Sha256::new()
+        .chain_update(question.kind.word())
+        .chain_update(bare)
+        .finalize();
+    let hex = |byte: &u8| format!("{byte:02x}");
+    let name: String = digest.iter().take(8).map(hex).collect();
+    format!("q{name}")
 }
 
 /// An answer as the upstream may see it: without the name of our task.
@@ -85,7 +141,7 @@ fn without_mark(answer: Answer) -> Answer {
 /// BR-IN-12, BR-IN-14.
 fn unclear_whose(unclear: Unclear) -> ErrorObject {
     codes::invalid_params(match unclear {
-        Unclear::None => "the client can be asked only while it waits for a call",
+        Unclear::None => "no client listens that could be asked without a call",
         Unclear::Several => {
             "several calls run on this connection and the question names none (the setting `isolate: \"call\"` of the gateway gives each its own)"
         }
@@ -95,3 +151,6 @@ fn unclear_whose(unclear: Unclear) -> ErrorObject {
 fn refused(error: &ErrorObject) -> Answer {
     Answer::Error(error.to_raw())
 }
+
+/// What follows the name of a question when it is asked again.
+const AGAIN: char = '~';

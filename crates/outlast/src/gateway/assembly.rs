@@ -11,11 +11,13 @@ use super::Upstream;
 use crate::front::Front;
 use crate::outlast::{DRAIN, Outlast, Server};
 use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
+use crate::transport::register::Register;
 
 /// A gateway that has taken up what an earlier life left.
 pub struct Gateway {
     engine: Engine,
     store: Arc<dyn Store>,
+    children: Option<Register>,
     served: Vec<Served>,
 }
 
@@ -39,7 +41,7 @@ pub struct RunningGateway {
 impl Outlast {
     /// A server of whatever `upstream` offers.
     pub fn upstream(&self, upstream: Upstream) -> Server {
-        let upstream = Arc::new(upstream);
+        let upstream = Arc::new(upstream.noting(self.children.as_ref()));
         let runner = upstream.runner.clone();
         self.serve_as(runner, upstream.clone(), upstream)
     }
@@ -47,7 +49,11 @@ impl Outlast {
     /// A gateway to several upstreams, of which no two have the same name. A single one is at `/mcp`, each of several at
     /// `/mcp/NAME`.
     pub async fn gateway(&self, upstreams: Vec<Upstream>) -> io::Result<Gateway> {
-        let upstreams: Vec<_> = upstreams.into_iter().map(Arc::new).collect();
+        self.end_left().await?;
+        let children = self.children.as_ref();
+        let upstreams = upstreams.into_iter();
+        let upstreams = upstreams.map(|upstream| Arc::new(upstream.noting(children)));
+        let upstreams: Vec<_> = upstreams.collect();
         let builder = Engine::builder(self.store.clone()).policy(self.policy.clone());
         let builder = upstreams.iter().fold(builder, |builder, upstream| {
             builder.runner(upstream.runner.clone(), upstream.clone())
@@ -66,6 +72,7 @@ impl Outlast {
             served: served.collect(),
             engine,
             store: self.store.clone(),
+            children: self.children.clone(),
         })
     }
 }
@@ -83,7 +90,7 @@ impl Gateway {
 
     /// A front before one more upstream, to be opened in another way than over HTTP.
     pub fn add(&mut self, upstream: Upstream) -> Arc<Front> {
-        let upstream = Arc::new(upstream);
+        let upstream = Arc::new(upstream.noting(self.children.as_ref()));
         self.engine
             .add_runner(upstream.runner.clone(), upstream.clone());
         let front = Front::serving(self.engine.clone(), upstream.clone(), Vec::new());

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use outlast_engine::Retry;
 use outlast_wire::headers::HeaderParam;
+use outlast_wire::v1::TaskSupport;
 
 use crate::back::{ToolInfo, header_params};
 use crate::hints;
@@ -22,6 +23,8 @@ struct Known {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traits {
     pub(super) retry: Retry,
+    /// Whether the upstream runs it as a task, where it says so.
+    pub(super) support: TaskSupport,
     /// Arguments that are repeated in headers, where the upstream is of the era that has them.
     pub(super) headers: Arc<[HeaderParam]>,
 }
@@ -48,6 +51,7 @@ impl Known {
     fn of(list: &Arc<[ToolInfo]>) -> Self {
         let traits = |tool: &ToolInfo| Traits {
             retry: hints::retry(tool.raw.borrow()),
+            support: tool.task_support,
             headers: header_params(tool).unwrap_or_default().into(),
         };
         Self {

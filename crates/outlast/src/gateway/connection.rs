@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Accepts, Origin, Owner};
+use outlast_engine::{Accepts, AskKey, Ids, Origin, Owner, RandomIds, TaskId};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes, log, meta, object};
 use serde_json::json;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::Upstream;
@@ -40,7 +41,9 @@ pub(super) struct Shared {
 
 struct State {
     /// The calls that are under way, by the name that their questions carry.
-    calls: HashMap<Arc<str>, CallContext>,
+    calls: HashMap<Arc<str>, Seat>,
+    /// Questions of these calls that an earlier life of this process has put, and that were not asked for again yet.
+    left: HashMap<Arc<str>, Vec<AskKey>>,
     /// Those who hear what belongs to no call.
     clients: Vec<Weak<Client>>,
     /// Who wants to hear of which resource.
@@ -50,10 +53,20 @@ struct State {
     used: Instant,
 }
 
+/// The place of a call among those under way.
+#[derive(Clone)]
+pub(super) enum Seat {
+    Taken(CallContext),
+    /// Kept for a call that has begun at the upstream, and soon here.
+    Kept(watch::Receiver<Option<CallContext>>),
+}
+
 /// That a call is under way on a connection.
 pub(super) struct UnderWay {
     connection: Arc<Connection>,
     name: Arc<str>,
+    /// Says whose it is, where that is not known from the beginning.
+    kept: Option<watch::Sender<Option<CallContext>>>,
 }
 
 impl Connection {
@@ -69,6 +82,7 @@ impl Connection {
             fronts: upstream.fronts.clone(),
             state: Mutex::new(State {
                 calls: HashMap::new(),
+                left: HashMap::new(),
                 clients: vec![Arc::downgrade(client)],
                 subscriptions: HashMap::new(),
                 level: None,
@@ -142,10 +156,35 @@ impl Connection {
     /// A call is under way, as long as what is returned lives.
     pub(super) fn begin(self: &Arc<Self>, cx: &CallContext) -> UnderWay {
         let name: Arc<str> = cx.id().text().as_str().into();
-        self.shared.state().calls.insert(name.clone(), cx.clone());
+        let seat = Seat::Taken(cx.clone());
+        self.shared.state().calls.insert(name.clone(), seat);
         UnderWay {
             connection: self.clone(),
             name,
+            kept: None,
+        }
+    }
+
+    /// The same for a call that an earlier life of this process began: what it has asked is not asked a second time.
+    pub(super) fn begin_again(self: &Arc<Self>, cx: &CallContext) -> UnderWay {
+        let under_way = self.begin(cx);
+        let left = cx.left_open();
+        if !left.is_empty() {
+            self.shared.state().left.insert(under_way.name(), left);
+        }
+        under_way
+    }
+
+    /// The same for a call of which is not known yet whose it is: its questions wait until it is.
+    pub(super) fn reserve(self: &Arc<Self>) -> UnderWay {
+        let name: Arc<str> = RandomIds.task().text().as_str().into();
+        let (tell, told) = watch::channel(None);
+        let seat = Seat::Kept(told);
+        self.shared.state().calls.insert(name.clone(), seat);
+        UnderWay {
+            connection: self.clone(),
+            name,
+            kept: Some(tell),
         }
     }
 
@@ -255,7 +294,7 @@ impl Connection {
 
 impl Shared {
     /// The call of that name; without one, the only call there is.
-    pub(super) fn call(&self, name: Option<&str>) -> Result<CallContext, Unclear> {
+    pub(super) fn call(&self, name: Option<&str>) -> Result<Seat, Unclear> {
         let state = self.state();
         if let Some(call) = name.and_then(|name| state.calls.get(name)) {
             return Ok(call.clone());
@@ -266,6 +305,20 @@ impl Shared {
             (None, _) => Err(Unclear::None),
             (Some(_), Some(_)) => Err(Unclear::Several),
         }
+    }
+
+    /// A question of a call that an earlier life has put under a key of this sort, from now on nobody else's.
+    pub(super) fn take_left(&self, call: TaskId, sort: impl Fn(&AskKey) -> bool) -> Option<AskKey> {
+        let mut state = self.state();
+        let left = state.left.get_mut(call.text().as_str())?;
+        let at = left.iter().position(sort)?;
+        Some(left.remove(at))
+    }
+
+    /// Everything that an earlier life has asked for a call and that nobody asked for again.
+    pub(super) fn take_all_left(&self, call: TaskId) -> Vec<AskKey> {
+        let left = self.state().left.remove(call.text().as_str());
+        left.unwrap_or_default()
     }
 
     /// Those who hear what belongs to no call.
@@ -290,10 +343,35 @@ pub(super) enum Unclear {
     Several,
 }
 
+impl Seat {
+    /// The call, if it is known whose it is.
+    pub(super) fn taken(&self) -> Option<CallContext> {
+        match self {
+            Self::Taken(cx) => Some(cx.clone()),
+            Self::Kept(told) => told.borrow().clone(),
+        }
+    }
+
+    /// The call, once it is known whose it is; `None` if it is given up before.
+    pub(super) async fn whose(self) -> Option<CallContext> {
+        match self {
+            Self::Taken(cx) => Some(cx),
+            Self::Kept(mut told) => told.wait_for(Option::is_some).await.ok()?.clone(),
+        }
+    }
+}
+
 impl UnderWay {
     /// The name under which its questions find it.
     pub(super) fn name(&self) -> Arc<str> {
         self.name.clone()
+    }
+
+    /// Says whose it is.
+    pub(super) fn belongs_to(&self, cx: &CallContext) {
+        if let Some(kept) = &self.kept {
+            kept.send_replace(Some(cx.clone()));
+        }
     }
 }
 
@@ -301,6 +379,7 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         let mut state = self.connection.shared.state();
         state.calls.remove(&self.name);
+        state.left.remove(&self.name);
         state.used = Instant::now();
     }
 }

@@ -7,6 +7,7 @@ use outlast_engine::engine::{CallContext, Progress};
 use outlast_engine::{Origin, Outcome, Retry};
 use outlast_wire::{object, tool, v1, v2, version};
 
+use super::begun::Ahead;
 use super::connection::{Connection, UnderWay};
 use super::runner::{for_upstream, refused};
 use super::{Upstream, result};
@@ -14,24 +15,40 @@ use crate::back::{CallRefused, Execution, Preference, Unsettled, View};
 use crate::front::Client;
 
 impl Upstream {
-    /// Calls a tool and stays with the call. It is made again only if it was lost and its tool allows that.
+    /// Calls a tool, unless that has begun, and stays with the call. It is made again only if it was lost and its tool
+    /// allows that.
     pub(super) async fn call(
         &self,
         call: &Origin,
         cx: &CallContext,
         client: &Arc<Client>,
+        mut ahead: Option<Ahead>,
     ) -> Outcome {
         let mut attempt = 1;
         loop {
-            let connection = match self.connection_for_call(client).await {
-                Ok(connection) => connection,
-                Err(error) => return refused(error),
-            };
-            let under_way = connection.begin(cx);
-            let execution = match self.begin(&connection, &under_way, call, client).await {
-                Ok(execution) => execution,
-                Err(CallRefused::Fault(fault)) => return result::of_fault(&self.name, fault),
-                Err(refusal) => return result::internal(format!("{}: {refusal}", self.name)),
+            let (connection, _under_way, execution) = match ahead.take() {
+                Some(begun) => {
+                    begun.under_way.belongs_to(cx);
+                    (begun.connection, begun.under_way, begun.execution)
+                }
+                None => {
+                    let connection = match self.connection_for_call(client).await {
+                        Ok(connection) => connection,
+                        Err(error) => return refused(error),
+                    };
+                    let under_way = connection.begin(cx);
+                    let begun = self.begin(&connection, &under_way, call, None, client);
+                    let execution = match begun.await {
+                        Ok(execution) => execution,
+                        Err(CallRefused::Fault(fault)) => {
+                            return result::of_fault(&self.name, fault);
+                        }
+                        Err(refusal) => {
+                            return result::internal(format!("{}: {refusal}", self.name));
+                        }
+                    };
+                    (connection, under_way, execution)
+                }
             };
             let ended = self.stay(&connection, &execution, call, cx, client).await;
             match ended {
@@ -45,11 +62,13 @@ impl Upstream {
         }
     }
 
-    async fn begin(
+    /// Makes the call. The upstream's task is to be kept for `ttl` milliseconds, or as the caller and the settings say.
+    pub(super) async fn begin(
         &self,
         connection: &Connection,
         under_way: &UnderWay,
         call: &Origin,
+        ttl: Option<u64>,
         client: &Client,
     ) -> Result<Execution, CallRefused> {
         let params = call.params.as_ref();
@@ -65,7 +84,7 @@ impl Upstream {
         // BR-TTL-1, BR-TTL-2.
         let wish = params.and_then(|params| v1::TaskRequest::read(Some(params.borrow())).ok());
         let wish = wish.flatten().and_then(|wish| wish.ttl_ms);
-        match wish.or_else(|| self.settings.ttl(&tool)) {
+        match ttl.or(wish).or_else(|| self.settings.ttl(&tool)) {
             Some(ttl) => made.ttl(ttl).await,
             None => made.await,
         }
@@ -160,6 +179,7 @@ impl Told {
             });
         }
         let Some(task) = &view.task else { return };
+        super::again::take_back_left(connection, task, cx).await;
         if let Some(message) = task
             .message
             .as_ref()
@@ -167,6 +187,15 @@ impl Told {
         {
             cx.status(message);
             self.message = Some(message.clone());
+        }
+        if let Some(immediate) = view
+            .immediate_response
+            .as_ref()
+            .filter(|_| self.message.is_none())
+        {
+            // BR-CREATE-9.
+            cx.status(immediate);
+            self.message = Some(immediate.clone());
         }
         if let Some(reference) = view.reference.as_ref().filter(|_| !self.attached) {
             self.attached = true;

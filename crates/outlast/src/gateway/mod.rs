@@ -11,7 +11,7 @@
 //! | `asks`, `notices` | what the upstream asks and tells on its own, and whose business it is |
 //! | `catalogue`, `list` | its tools: how they may be called, and how they are shown |
 //! | `service`, `runner` | what stands behind the front, and what runs |
-//! | `follow`, `again` | one call to its end; a task of the upstream found again after a restart |
+//! | `begun`, `follow`, `again` | one call from before its task is there to its end; a task of the upstream found again after a restart |
 //! | `result` | an answer of the upstream as our client gets it |
 //! | `patience` | how long known clients wait for an answer |
 //! | `assembly` | several upstreams on one store, each at its own endpoint |
@@ -33,6 +33,7 @@
 mod again;
 mod asks;
 mod assembly;
+mod begun;
 mod catalogue;
 mod connection;
 mod follow;
@@ -52,6 +53,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::back::Target;
 use crate::fronts::Fronts;
+use crate::transport::register::Register;
 use pool::Pool;
 
 pub use assembly::{Gateway, RunningGateway, Served, policy};
@@ -95,6 +97,14 @@ impl Upstream {
             },
             settings,
         }
+    }
+
+    /// The same, with its processes written down in `register`, if it has any and there is one.
+    fn noting(mut self, register: Option<&Register>) -> Self {
+        if let Some(register) = register {
+            self.target = self.target.noting(register);
+        }
+        self
     }
 
     /// What we call it.

@@ -35,8 +35,9 @@ impl Shared {
             }
             log::MESSAGE => {
                 // The upstream does not say whose message it is.
-                match (params.and_then(Log::read), self.call(None)) {
-                    (Some(log), Ok(call)) => call.log(log),
+                let call = self.call(None).ok().and_then(|seat| seat.taken());
+                match (params.and_then(Log::read), call) {
+                    (Some(log), Some(call)) => call.log(log),
                     _ => self.pass_on(method, params),
                 }
                 return;

@@ -205,5 +205,5 @@ fn lock(slots: &Mutex<HashMap<Key, Arc<Slot>>>) -> MutexGuard<'_, HashMap<Key, A
 }
 
 /// How long a server that did not begin is left alone at first, and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(500);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);

@@ -11,21 +11,25 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, log, meta, object, tool};
 
 use super::connection::Connection;
-use super::{Upstream, list, result};
+use super::{Upstream, begun, list, result};
 use crate::front::{Arrival, Client};
 
 #[async_trait]
 impl Runner for Upstream {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         let client = caller(&call, &cx);
-        let turn = tokio::select! {
-            biased;
-            turn = self.turn(call.tool.as_deref()) => turn,
-            // Nothing has been sent.
-            () = cx.cancelled() => return Outcome::Cancelled,
+        let mut ahead = begun::ahead(&cx);
+        let turn = match &mut ahead {
+            Some(ahead) => std::mem::take(&mut ahead.turn),
+            None => tokio::select! {
+                biased;
+                turn = self.turn(call.tool.as_deref()) => turn,
+                // Nothing has been sent.
+                () = cx.cancelled() => return Outcome::Cancelled,
+            },
         };
         let outcome = match &*call.method {
-            tool::CALL => self.call(&call, &cx, &client).await,
+            tool::CALL => self.call(&call, &cx, &client, ahead).await,
             _ => self.request(&call, &cx, &client).await,
         };
         drop(turn);

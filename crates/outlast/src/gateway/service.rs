@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use outlast_engine::{Accepts, Ids, RandomIds};
+use outlast_engine::{Accepts, Ids, Origin, Outcome, RandomIds};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::NotAnObject;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v2, version};
@@ -14,7 +14,8 @@ use super::patience::{self, Manner};
 use super::{Upstream, list, result};
 use crate::back::Fault;
 use crate::front::{
-    Client, Front, Holding, Introduction, Listening, Offer, Patience, Reply, Service, SessionId,
+    Begun, Client, Front, Holding, Introduction, Listening, Offer, Patience, Reply, Service,
+    SessionId,
 };
 
 #[async_trait]
@@ -54,6 +55,15 @@ impl Service for Upstream {
                 false => Arc::default(),
             },
         }))
+    }
+
+    async fn begin(
+        &self,
+        client: &Arc<Client>,
+        call: &Origin,
+        ttl: u64,
+    ) -> Result<Option<Begun>, Outcome> {
+        self.begin_ahead(call, ttl, client).await
     }
 
     fn holding(&self, client: &Client) -> Option<Holding> {

@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use super::lines;
 use super::link::{Incoming, Link, LinkError, QUEUE};
+use super::register::{Noted, Register};
 
 /// A command that starts a server.
 #[derive(Clone)]
@@ -37,6 +38,8 @@ pub struct ChildOptions {
     pub stderr: Option<Hear>,
     /// How long the server may take to leave after its input was closed, and again after it was told to.
     pub patience: Duration,
+    /// Where it is written down for the next life of this process, which ends it if this one cannot.
+    pub register: Option<Register>,
 }
 
 /// Hears one line.
@@ -53,6 +56,7 @@ impl ChildOptions {
             directory: None,
             stderr: None,
             patience: Duration::from_secs(2),
+            register: None,
         }
     }
 
@@ -101,6 +105,7 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
         return Err(failed(&"it has no pipes"));
     };
     let group = Group::of(&child);
+    let noted = group.note(options.register.as_ref());
     let tail = Arc::new(Mutex::new(Tail::default()));
     let said = tokio::spawn(pass_on(stderr, tail.clone(), options.stderr.clone()));
     let (outgoing, mut sent) = mpsc::channel(QUEUE);
@@ -137,6 +142,7 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
         let status = end(&mut child, &group, patience).await;
         // Whoever hears of the end finds nothing left of the child, and all that it said.
         drop(group);
+        drop(noted);
         let _ = tokio::time::timeout(FAREWELL, said).await;
         let error = closed.unwrap_or_else(|| LinkError::Ended {
             status,
@@ -172,6 +178,14 @@ impl Group {
     fn of(child: &Child) -> Self {
         let id = child.id().and_then(|id| i32::try_from(id).ok());
         Self(id.and_then(Pid::from_raw))
+    }
+
+    /// Writes the group down, if there is a place for that. Without it the server runs all the same.
+    fn note(&self, register: Option<&Register>) -> Option<Noted> {
+        let noted = register?.note(self.0?);
+        noted
+            .inspect_err(|error| tracing::warn!(%error, "a child was not written down"))
+            .ok()
     }
 
     fn signal(&self, signal: Signal) {

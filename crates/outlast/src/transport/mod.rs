@@ -12,4 +12,5 @@ pub mod http;
 pub mod http_client;
 mod lines;
 pub mod link;
+pub mod register;
 pub mod stdio;

@@ -50,6 +50,8 @@ pub(crate) struct Caller {
     pub(crate) kind: Kind,
     name: &'static str,
     pub(crate) answers: Answers,
+    /// Leaves questions open, and takes them for something it was told.
+    pub(crate) silent: bool,
     /// Everything that was told without being asked for.
     pub(crate) told: Vec<Value>,
     /// What the server said of itself.
@@ -78,6 +80,7 @@ impl Caller {
             kind,
             name,
             answers: accepting,
+            silent: false,
             told: Vec::new(),
             about: Value::Null,
             write,
@@ -276,14 +279,14 @@ impl Caller {
         let line = line.await.expect("an answer").unwrap();
         let message: Value = serde_json::from_str(&line.expect("the pipe is open")).unwrap();
         match (message["method"].as_str(), message.get("id")) {
-            (Some(method), Some(id)) => {
+            (Some(method), Some(id)) if !self.silent => {
                 let answered = match (self.answers)(method, &message["params"]) {
                     Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
                     Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
                 };
                 self.write(answered).await;
             }
-            (Some(_), None) => self.told.push(message),
+            (Some(_), _) => self.told.push(message),
             (None, _) => self.early.push_back(message),
         }
     }

@@ -10,7 +10,7 @@ use outlast::front::Front;
 use outlast::gateway::{Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions};
 use outlast::transport::http_client::HttpClientOptions;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, KINDS, Kind};
 use crate::scripted;
@@ -140,6 +140,101 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
         assert_eq!(result["content"][0]["text"], "through");
         engine.shutdown(Duration::ZERO).await.unwrap();
     }
+}
+
+/// The questions of a task, once there are some.
+async fn open_questions(caller: &mut Caller, task: &Value) -> Value {
+    for _ in 0..1_000 {
+        let got = caller.request("tasks/get", task.clone()).await;
+        if got["result"]["status"] == "input_required" {
+            return got["result"]["inputRequests"].clone();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{task} asks nothing");
+}
+
+#[tokio::test]
+async fn a_question_that_is_open_when_the_gateway_ends_is_the_same_one_in_its_next_life() {
+    // BR-SEC-3, BR-IN-1, BD-17; bridge §17: bridge restart.
+    for server in [Server::V1, Server::V2] {
+        let stage = Stage::new(server).await;
+        let listening = http::serve(stage.direct.clone(), HttpOptions::default())
+            .await
+            .unwrap();
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (engine, front) = before(&listening.url(), server, &store).await;
+        let mut caller = Caller::connect(Kind::V2, &front).await;
+        let begun = caller.begin(json!({ "name": "ask" })).await;
+        let task = json!({ "taskId": begun["result"]["taskId"] });
+        let asked = open_questions(&mut caller, &task).await;
+        // The place of the task is stored when the server has made it.
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        engine.shutdown(Duration::ZERO).await.unwrap();
+        drop((caller, front));
+        let (engine, front) = before(&listening.url(), server, &store).await;
+        let mut caller = Caller::connect(Kind::V2, &front).await;
+        // Long enough for the server to be found again and to ask again.
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        let still = open_questions(&mut caller, &task).await;
+        assert_eq!(still, asked, "{server:?}");
+        assert_eq!(asked.as_object().unwrap().len(), 1, "{server:?}");
+        let ended = caller.finish(json!({ "name": "ask" }), begun);
+        let ended = tokio::time::timeout(Duration::from_secs(60), ended)
+            .await
+            .unwrap();
+        let Ending::Result(result) = ended else {
+            panic!("{server:?}: {ended:?}");
+        };
+        let said = result["content"][0]["text"].as_str().unwrap();
+        assert!(said.contains("Ada/Who?"), "{server:?}: {said}");
+        engine.shutdown(Duration::ZERO).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_again() {
+    // BR-SEC-3: what is stored is enough.
+    let server = Server::V2;
+    let stage = Stage::new(server).await;
+    let listening = http::serve(stage.direct.clone(), HttpOptions::default())
+        .await
+        .unwrap();
+    let url = listening.url();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (engine, front) = before(&url, server, &store).await;
+    let mut caller = Caller::connect(Kind::V2, &front).await;
+    let begun = caller.begin(json!({ "name": "ask" })).await;
+    let task = json!({ "taskId": begun["result"]["taskId"] });
+    let asked = open_questions(&mut caller, &task).await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    drop((caller, front));
+    let address = listening.local_addr();
+    listening.shutdown().await;
+    let (engine, front) = before(&url, server, &store).await;
+    let mut caller = Caller::connect(Kind::V2, &front).await;
+    let key = asked.as_object().unwrap().keys().next().unwrap().clone();
+    let accept = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let update = json!({ "taskId": task["taskId"], "inputResponses": { key: accept } });
+    let taken = caller.request("tasks/update", update).await;
+    assert!(taken.get("error").is_none(), "{taken}");
+    let options = HttpOptions {
+        bind: address,
+        ..HttpOptions::default()
+    };
+    let _again = http::serve(stage.direct.clone(), options).await.unwrap();
+    caller.answers = |method, _| panic!("{method} was answered before");
+    let ended = caller.finish(json!({ "name": "ask" }), begun);
+    let ended = tokio::time::timeout(Duration::from_secs(60), ended)
+        .await
+        .unwrap();
+    let Ending::Result(result) = ended else {
+        panic!("{ended:?}");
+    };
+    let said = result["content"][0]["text"].as_str().unwrap();
+    assert!(said.contains("Ada"), "{said}");
+    engine.shutdown(Duration::ZERO).await.unwrap();
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 mod caller;
 mod cells;
 mod crashes;
+mod outside;
 mod owners;
 mod passing;
 #[path = "../client/stage.rs"]

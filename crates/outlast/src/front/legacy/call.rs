@@ -76,7 +76,12 @@ impl Session {
             Some(wish) => {
                 self.has_used_tasks();
                 call.ttl = wish.ttl_ms.or(offer.ttl);
-                self.create(call, offer.immediate.as_deref()).await
+                let immediate = match self.front.begin(client, &mut call).await {
+                    Ok(begun) => begun.or(offer.immediate),
+                    // BD-1: nothing is made of a call that its server refuses.
+                    Err(refused) => return delivered(refused),
+                };
+                self.create(call, immediate.as_deref()).await
             }
             None => match holding.filter(|_| offer.support != TaskSupport::Forbidden) {
                 Some(holding) => {
@@ -128,7 +133,12 @@ impl Session {
         };
         let mut call = NewCall::new(self.owner.clone(), origin);
         let client = client.clone();
-        call.parts = Some(Arc::new(Arrival { client, http }));
+        let begun = None;
+        call.parts = Some(Arc::new(Arrival {
+            client,
+            http,
+            begun,
+        }));
         (call, token)
     }
 

@@ -211,12 +211,16 @@ impl Session {
 
     /// Takes the answer to a question of ours; any other response is ignored.
     async fn answer(&self, response: envelope::Response<'_>) {
-        let Some((task, key)) = response.id.as_ref().and_then(answered) else {
-            return;
-        };
+        let Some(id) = response.id else { return };
         let answer = match response.outcome {
             envelope::Outcome::Result(result) => Answer::Result(result.to_raw()),
             envelope::Outcome::Error(error) => Answer::Error(error.raw.to_raw()),
+        };
+        let Some(answer) = self.answer_outside(&id, answer) else {
+            return;
+        };
+        let Some((task, key)) = answered(&id) else {
+            return;
         };
         let Some((key, answer)) = self.answer_call(task, key, answer) else {
             return;

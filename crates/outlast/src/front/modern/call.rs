@@ -38,6 +38,8 @@ pub(super) struct Terms {
     given: Vec<v2::Answer>,
     /// How long a caller waits that takes no tasks, if it waits no longer.
     patience: Option<Duration>,
+    /// What the model should hear while the task runs.
+    immediate: Option<Arc<str>>,
 }
 
 /// When a call becomes a task.
@@ -149,13 +151,14 @@ impl Request {
         let token = meta::progress_token(params.borrow());
         origin.params = Some(params.clone());
         origin.progress_token = token.as_ref().map(Id::to_raw);
-        let terms = Terms {
+        let mut terms = Terms {
             method: request.method,
             params,
             task: task.when,
             token,
             given: retry.answers,
             patience: task.patience,
+            immediate: None,
         };
         if let Some(state) = retry.state {
             return self.resume(&state, terms).await;
@@ -163,14 +166,23 @@ impl Request {
         let mut call = NewCall::new(self.visitor.owner().clone(), origin);
         call.ttl = task.ttl;
         call.parts = Some(Arc::new(Arrival {
-            client,
+            client: client.clone(),
             http: request.http,
+            begun: None,
         }));
+        let immediate = match task.when {
+            Some(_) => match self.front.begin(&client, &mut call).await {
+                Ok(immediate) => immediate,
+                Err(refused) => return delivered(refused, &terms.method),
+            },
+            None => None,
+        };
+        terms.immediate = immediate;
         let engine = &self.front.engine;
         if task.when == Some(Delivery::Always) {
             let created = engine.create(call).await;
             let created = created.map_err(|error| to_wire(&error))?;
-            return Ok(accepted(created.task()));
+            return Ok(accepted(created.task(), terms.immediate.as_deref()));
         }
         let running = engine.start(call).map_err(|error| to_wire(&error))?;
         self.follow(running, terms, 0).await
@@ -228,7 +240,9 @@ impl Request {
                                 other => Ok(other),
                             };
                         }
-                        Ok(Promotion::Stored(task)) => return Ok(accepted(&task)),
+                        Ok(Promotion::Stored(task)) => {
+                            return Ok(accepted(&task, terms.immediate.as_deref()));
+                        }
                         Ok(Promotion::Finished(outcome)) => return delivered(outcome, &terms.method),
                         Err((still, error)) => {
                             // The call goes on and is answered inline.
@@ -301,9 +315,15 @@ impl Terms {
 }
 
 /// Only a task that is stored is handed out (V2-CREATE-5).
-pub(super) fn accepted(task: &Committed<Task>) -> Reply {
+pub(super) fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> Reply {
     let text = task.id.text();
-    Reply::Result(v2::create_result(&task.view(&text)))
+    let result = v2::create_result(&task.view(&text));
+    let marked = immediate.and_then(|immediate| {
+        let immediate = Raw::encode(immediate).ok()?;
+        let key = meta::MODEL_IMMEDIATE_RESPONSE;
+        meta::set(result.borrow(), key, immediate.borrow()).ok()
+    });
+    Reply::Result(marked.unwrap_or(result))
 }
 
 /// An outcome as the answer to the request itself.

@@ -102,10 +102,10 @@ impl Request {
                 if let Err(error) = engine.answer(&scope, task.id, answers).await {
                     // The questions are the task's now, and can be answered there.
                     tracing::warn!(task = %task.id, %error, "answers did not reach a task");
-                    return Ok(accepted(&task));
+                    return Ok(accepted(&task, None));
                 }
                 let found = engine.load(&scope, task.id).await;
-                Ok(accepted(found.as_ref().unwrap_or(&task)))
+                Ok(accepted(found.as_ref().unwrap_or(&task), None))
             }
             Ok(Promotion::Finished(outcome)) => delivered(outcome, &terms.method),
             Err((running, error)) => {

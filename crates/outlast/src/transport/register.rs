@@ -1,0 +1,243 @@
+//! Child processes, written down for the next life of this process: one that was killed could not end them, and a server that
+//! does not end with its pipe must be gone before its call is run again.
+//!
+//! Each child has a small file of its own, named by its id, as long as anything of it lives. Numbers of processes are used
+//! again, so the file says when the child began, too: whoever has the number now and began at another time is left alone.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::time::Instant;
+
+/// Where children are written down. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Register(Arc<Path>);
+
+/// That a child is written down, until this is dropped.
+pub(crate) struct Noted(PathBuf);
+
+impl Register {
+    /// Children are written down in this folder, which only one process uses at a time.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self(folder.into().into())
+    }
+
+    /// Ends whatever an earlier life of this process has left, and waits until it is gone.
+    pub async fn end_left(&self) -> io::Result<()> {
+        let entries = match fs::read_dir(&self.0) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let paths: Vec<_> = entries
+            .map(|entry| Ok(entry?.path()))
+            .collect::<io::Result<_>>()?;
+        for path in paths {
+            let name = path.file_name().and_then(|name| name.to_str());
+            let child = name.and_then(|name| Pid::from_raw(name.parse().ok()?));
+            if let Some(child) = child {
+                end(child, fs::read_to_string(&path)?.trim()).await?;
+            }
+            fs::remove_file(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a child down that leads a group of its own.
+    pub(crate) fn note(&self, child: Pid) -> io::Result<Noted> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(&self.0)?;
+        let path = self.0.join(child.as_raw_nonzero().to_string());
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&path)?;
+        writeln!(file, "{}", began(child).unwrap_or_default())?;
+        Ok(Noted(path))
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_file(&self.0) {
+            tracing::info!(%error, "a child that is gone was not crossed out");
+        }
+    }
+}
+
+/// Ends the group of a child that began at that time, from polite to certain.
+async fn end(child: Pid, noted: &str) -> io::Result<()> {
+    for (signal, patience) in [(Signal::TERM, POLITE), (Signal::KILL, CERTAIN)] {
+        if !is_left(child, noted) {
+            return Ok(());
+        }
+        tracing::info!(process = %child.as_raw_nonzero(), "a server of an earlier life is ended");
+        // No such group: everybody has left.
+        let _ = kill_process_group(child, signal);
+        let until = Instant::now() + patience;
+        while is_left(child, noted) && Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+    match is_left(child, noted) {
+        true => Err(io::Error::other(format!(
+            "a server of an earlier life does not end: process {}",
+            child.as_raw_nonzero()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Whether anything is left of the group of a child that began at that time. The number of a group is nobody else's while it
+/// has members, so a group without its leader is the child's.
+#[cfg(target_os = "linux")]
+fn is_left(child: Pid, noted: &str) -> bool {
+    match began(child) {
+        Some(now) => now == noted,
+        None => {
+            let boot = noted.split(' ').next().unwrap_or_default();
+            boot == linux::boot() && linux::has_members(child)
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_left(child: Pid, noted: &str) -> bool {
+    !noted.is_empty() && began(child).is_some_and(|now| now == noted)
+}
+
+/// When a process began, if it lives.
+#[cfg(target_os = "linux")]
+fn began(process: Pid) -> Option<String> {
+    let stat = linux::stat(&process.as_raw_nonzero().to_string())?;
+    Some(format!("{} {}", linux::boot(), stat.began))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn began(process: Pid) -> Option<String> {
+    let process = process.as_raw_nonzero().to_string();
+    let shown = std::process::Command::new("ps")
+        .args(["-o", "lstart=", "-p", &process])
+        .output();
+    let text = String::from_utf8(shown.ok()?.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// What the kernel tells of processes.
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::fs;
+
+    use rustix::process::Pid;
+
+    /// A process that lives.
+    pub(super) struct Stat {
+        group: i32,
+        /// In ticks of the clock since the machine began.
+        pub(super) began: u64,
+    }
+
+    pub(super) fn stat(process: &str) -> Option<Stat> {
+        let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // The name of the program may hold anything, and ends with the last bracket.
+        let (_, rest) = text.rsplit_once(") ")?;
+        let fields: Vec<_> = rest.split(' ').collect();
+        let gone = matches!(*fields.first()?, "Z" | "X");
+        let stat = Stat {
+            group: fields.get(2)?.parse().ok()?,
+            began: fields.get(19)?.parse().ok()?,
+        };
+        (!gone).then_some(stat)
+    }
+
+    /// Tells one life of the machine from another.
+    pub(super) fn boot() -> String {
+        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        id.unwrap_or_default().trim().to_owned()
+    }
+
+    pub(super) fn has_members(group: Pid) -> bool {
+        let group = group.as_raw_nonzero().get();
+        let Ok(all) = fs::read_dir("/proc") else {
+            return false;
+        };
+        let names = all.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let numbers = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        numbers
+            .filter_map(|process| stat(&process))
+            .any(|stat| stat.group == group)
+    }
+}
+
+/// How long a server may take to leave when it is told to.
+const POLITE: Duration = Duration::from_secs(2);
+
+/// How long the kernel may take to end one.
+const CERTAIN: Duration = Duration::from_secs(10);
+
+/// How often is looked whether it is gone.
+const LOOK: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn deaf() -> (Child, Pid) {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' TERM HUP; while :; do sleep 0.05; done"]);
+        let child = command.process_group(0).spawn().unwrap();
+        let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        (child, id)
+    }
+
+    #[tokio::test]
+    async fn what_an_earlier_life_left_is_gone_and_who_has_its_number_now_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let register = Register::at(folder.path().join("children"));
+        register.end_left().await.unwrap();
+        let (mut child, id) = deaf();
+        std::mem::forget(register.note(id).unwrap());
+        let file = register.0.join(id.as_raw_nonzero().to_string());
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+        register.end_left().await.unwrap();
+        assert!(child.try_wait().unwrap().is_some());
+        assert!(!file.exists());
+
+        let (mut other, id) = deaf();
+        std::mem::forget(register.note(id).unwrap());
+        let file = register.0.join(id.as_raw_nonzero().to_string());
+        fs::write(&file, "another time").unwrap();
+        register.end_left().await.unwrap();
+        assert!(other.try_wait().unwrap().is_none() && !file.exists());
+        kill_process_group(id, Signal::KILL).unwrap();
+        other.wait().unwrap();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_child_forgot_goes_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let register = Register::at(folder.path());
+        let mut command = Command::new("sh");
+        command.args([
+            "-c",
+            "trap '' TERM; (while :; do sleep 0.05; done) & sleep 0.3",
+        ]);
+        let mut child = command.process_group(0).spawn().unwrap();
+        let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        std::mem::forget(register.note(id).unwrap());
+        child.wait().unwrap();
+        assert!(linux::has_members(id));
+        register.end_left().await.unwrap();
+        assert!(!linux::has_members(id));
+    }
+}
