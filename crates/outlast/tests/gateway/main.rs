@@ -8,6 +8,7 @@
 mod caller;
 mod cells;
 mod crashes;
+mod events;
 mod outside;
 mod owners;
 mod passing;

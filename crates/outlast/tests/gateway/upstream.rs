@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast::back::{Era, Target};
-use outlast::engine::{AskKind, Engine, MemoryStore};
+use outlast::engine::{AskKind, Engine, MemoryStore, Policy};
 use outlast::front::{About, Front, RUNNER};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
@@ -72,21 +72,49 @@ pub(crate) struct Stage {
     pub(crate) resources: Resources,
 }
 
+/// What is not as usual on a stage.
+pub(crate) struct Plan {
+    /// How the gateway treats the server.
+    pub(crate) settings: Settings,
+    /// What the server grants.
+    pub(crate) behind: Policy,
+    /// The way from the gateway to the server.
+    pub(crate) way: fn(Arc<Front>) -> Target,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            settings: quick(),
+            behind: Policy::default(),
+            way: Target::front,
+        }
+    }
+}
+
 impl Stage {
     pub(crate) async fn new(server: Server) -> Self {
         Self::with(server, quick()).await
     }
 
     pub(crate) async fn with(server: Server, settings: Settings) -> Self {
+        let plan = Plan {
+            settings,
+            ..Plan::default()
+        };
+        Self::planned(server, plan).await
+    }
+
+    pub(crate) async fn planned(server: Server, plan: Plan) -> Self {
         let gate = Arc::new(Semaphore::new(0));
         let waiting = Arc::new(AtomicUsize::new(0));
         let note = Resource::new("note:one", "one", || async move {
             Ok(outlast::resources::Contents::text("a note"))
         });
         let resources = Resources::new().with(note);
-        let direct = served(server, &gate, &waiting, resources.clone()).await;
-        let target = Target::front(direct.clone());
-        let front = before(target, server, settings).await;
+        let tools = tools(server, &gate, &waiting);
+        let direct = served(tools, plan.behind, resources.clone()).await;
+        let front = before((plan.way)(direct.clone()), server, plan.settings).await;
         Self {
             front,
             direct,
@@ -126,7 +154,9 @@ async fn before(target: Target, server: Server, settings: Settings) -> Arc<Front
 
 /// The gateway before `upstream`.
 pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<Front>) {
-    let server = outlast::Outlast::builder().build().upstream(upstream);
+    // As `outlast serve` grants: what runs is kept.
+    let outlast = outlast::Outlast::builder().policy(outlast::gateway::policy());
+    let server = outlast.build().upstream(upstream);
     server.open().await.unwrap()
 }
 
@@ -142,14 +172,11 @@ pub(crate) fn quick() -> Settings {
     }
 }
 
-async fn served(
-    server: Server,
-    gate: &Arc<Semaphore>,
-    waiting: &Arc<AtomicUsize>,
-    resources: Resources,
-) -> Arc<Front> {
-    let tools = Arc::new(tools(server, gate, waiting));
-    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
+async fn served(tools: Tools, policy: Policy, resources: Resources) -> Arc<Front> {
+    let tools = Arc::new(tools);
+    let builder = Engine::builder(Arc::new(MemoryStore::new()))
+        .policy(policy)
+        .runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await.unwrap();
     let about = About {
         name: "behind".into(),
@@ -255,6 +282,17 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
             Ok(text("done"))
         });
         tools = tools.with(must.task(TaskSupport::Required));
+        let (at, counted) = (gate.clone(), waiting.clone());
+        let keeps = Tool::new("keeps", "waits at the gate, as a task", move |_, _| {
+            let (gate, waiting) = (at.clone(), counted.clone());
+            async move {
+                waiting.fetch_add(1, Ordering::SeqCst);
+                let _waits = Waits(waiting);
+                gate.acquire().await?.forget();
+                Ok(text("through"))
+            }
+        });
+        tools = tools.with(keeps.task(TaskSupport::Required));
     }
     tools
 }

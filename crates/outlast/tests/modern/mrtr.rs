@@ -218,7 +218,7 @@ async fn a_client_is_not_asked_what_it_did_not_declare() {
     assert!(why.contains("does not support form elicitation"), "{why}");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_parked_call_ends_with_its_server_and_is_not_run_again() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");

@@ -1,0 +1,250 @@
+//! Events of bridge §17 in which time, the way or the caller's haste plays a part, in every cell.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::back::Target;
+use outlast::engine::Policy;
+use outlast::front::Front;
+use outlast::gateway::Settings;
+use outlast::transport::{duplex, stdio};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::task::JoinSet;
+
+use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::upstream::{Plan, SERVERS, Server, Stage, quick};
+
+/// Begins a call that waits at the gate, as the client does when it does not wait itself: a task, or a ticket.
+async fn task_of(caller: &mut Caller, stage: &Stage) -> Value {
+    let begun = caller.begin(json!({ "name": "gated" })).await;
+    stage.until_waiting(1).await;
+    let result = &begun["result"];
+    let task = match caller.kind {
+        Kind::V1 => &result["task"]["taskId"],
+        Kind::V2 => &result["taskId"],
+        Kind::PlainLegacy | Kind::PlainModern => &result["structuredContent"]["ticket"]["taskId"],
+    };
+    assert!(task.is_string(), "{begun}");
+    json!({ "taskId": task })
+}
+
+/// What a client without tasks is told by one of the helper tools.
+fn helper(name: &str, arguments: &Value) -> Value {
+    json!({ "name": name, "arguments": arguments })
+}
+
+/// A gateway whose clients without tasks get their tickets soon.
+fn with_tickets() -> Settings {
+    Settings {
+        budget: Some(Duration::from_millis(200)),
+        ..quick()
+    }
+}
+
+#[tokio::test]
+async fn a_task_whose_time_is_over_is_not_there_any_more_in_every_cell() {
+    // Bridge §17: TTL expiry, after the end; bridge §12: expired is unknown.
+    let mut cells = JoinSet::new();
+    for server in SERVERS {
+        for kind in KINDS {
+            cells.spawn(expires(kind, server));
+        }
+    }
+    while let Some(cell) = cells.join_next().await {
+        cell.unwrap();
+    }
+}
+
+async fn expires(kind: Kind, server: Server) {
+    let cell = format!("{kind:?} → {server:?}");
+    let mut settings = with_tickets();
+    settings.every_tool.ttl = Some(400);
+    let plan = Plan {
+        settings,
+        behind: outlast::gateway::policy(),
+        ..Plan::default()
+    };
+    let stage = Stage::planned(server, plan).await;
+    let mut caller = Caller::connect(kind, &stage.front).await;
+    let task = task_of(&mut caller, &stage).await;
+    // BR-TTL-3: it is kept while it runs.
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    stage.until_waiting(1).await;
+    stage.gate.add_permits(1);
+    let fetched = match kind {
+        Kind::V1 => caller.request("tasks/result", task.clone()).await,
+        Kind::V2 => until_completed(&mut caller, &task).await,
+        _ => {
+            let wait = helper("task_wait", &task);
+            let fetched = caller.request("tools/call", wait).await;
+            fetched["result"].clone()
+        }
+    };
+    assert!(fetched.to_string().contains("through"), "{cell}: {fetched}");
+    tokio::time::sleep(Duration::from_millis(800)).await;
+    let asked: &[&str] = match kind {
+        Kind::V1 => &["tasks/get", "tasks/result", "tasks/cancel"],
+        Kind::V2 => &["tasks/get", "tasks/update", "tasks/cancel"],
+        _ => &["task_status", "task_wait", "task_cancel"],
+    };
+    for method in asked {
+        let gone = match kind {
+            Kind::V1 => caller.request(method, task.clone()).await,
+            Kind::V2 => {
+                let mut params = task.clone();
+                params["inputResponses"] = json!({});
+                caller.request(method, params).await
+            }
+            _ => caller.request("tools/call", helper(method, &task)).await,
+        };
+        assert_eq!(gone["error"]["code"], -32602, "{cell}: {method}: {gone}");
+    }
+}
+
+async fn until_completed(caller: &mut Caller, task: &Value) -> Value {
+    for _ in 0..1_000 {
+        let got = caller.request("tasks/get", task.clone()).await;
+        if got["result"]["status"] == "completed" {
+            return got["result"].clone();
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{task} does not end");
+}
+
+#[tokio::test]
+async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
+    // Bridge §17: TTL expiry; bridge §6: "not found / expired before an outcome", BR-TTL-3.
+    for server in [Server::V1, Server::V2] {
+        for kind in KINDS {
+            let plan = Plan {
+                behind: Policy {
+                    ttl_default: 500,
+                    ttl_cap: 500,
+                    poll_interval: 100,
+                    ..Policy::default()
+                },
+                ..Plan::default()
+            };
+            let stage = Stage::planned(server, plan).await;
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let call = caller.call("keeps", json!({}));
+            let ended = tokio::time::timeout(Duration::from_secs(60), call).await;
+            let ended = ended.unwrap();
+            let Ending::Error(-32603, why) = ended else {
+                panic!("{kind:?} → {server:?}: {ended:?}");
+            };
+            assert!(
+                why.contains("lost upstream"),
+                "{kind:?} → {server:?}: {why}"
+            );
+        }
+    }
+}
+
+/// A way on which whatever a server says without being asked is lost.
+fn lossy(front: Arc<Front>) -> Target {
+    Target::other("lossy", move || {
+        let (near, middle) = tokio::io::duplex(1 << 16);
+        let (far, end) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(end);
+        let front = front.clone();
+        tokio::spawn(async move { stdio::serve_on(front, BufReader::new(read), write).await });
+        let (mut asked, mut said) = tokio::io::split(middle);
+        let (answered, mut asking) = tokio::io::split(far);
+        tokio::spawn(async move {
+            let _ = tokio::io::copy(&mut asked, &mut asking).await;
+            let _ = asking.shutdown().await;
+        });
+        tokio::spawn(async move {
+            let mut lines = BufReader::new(answered).lines();
+            while let Ok(Some(line)) = lines.next_line().await {
+                let message: Value = serde_json::from_str(&line).unwrap();
+                let is_notification = message.get("id").is_none();
+                if !is_notification
+                    && said
+                        .write_all(format!("{line}\n").as_bytes())
+                        .await
+                        .is_err()
+                {
+                    return;
+                }
+            }
+        });
+        let (read, write) = tokio::io::split(near);
+        Ok(duplex::over(read, write))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_notification_is_needed_in_any_cell() {
+    // Bridge §17: notification loss; V1-NOTIF-2, V2-NOTIF: polls find everything. The callers here never listen.
+    for server in SERVERS {
+        for kind in KINDS {
+            let plan = Plan {
+                way: lossy,
+                ..Plan::default()
+            };
+            let stage = Stage::planned(server, plan).await;
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let gate = stage.gate.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_secs(7)).await;
+                gate.add_permits(1);
+            });
+            for (tool, expected) in [("gated", "through"), ("late", "Ada/Still there?")] {
+                let ended = caller.call(tool, json!({})).await;
+                let Ending::Result(result) = ended else {
+                    panic!("{kind:?} → {server:?}: {ended:?}");
+                };
+                let said = result["content"][0]["text"].as_str().unwrap();
+                assert!(said.contains(expected), "{kind:?} → {server:?}: {said}");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_that_come_twice_find_the_same_and_run_nothing_twice_in_every_cell() {
+    // Bridge §17: duplicate polls; BR-GEN-8.
+    for server in SERVERS {
+        for kind in KINDS {
+            let cell = format!("{kind:?} → {server:?}");
+            let stage = Stage::with(server, with_tickets()).await;
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let task = task_of(&mut caller, &stage).await;
+            let (method, params) = match kind {
+                Kind::V1 => ("tasks/result", task.clone()),
+                Kind::V2 => ("tasks/get", task.clone()),
+                _ => ("tools/call", helper("task_wait", &task)),
+            };
+            // All at once, and before anything has happened.
+            let mut ids = Vec::new();
+            for _ in 0..3 {
+                ids.push(caller.send(method, params.clone()).await);
+            }
+            stage.gate.add_permits(3);
+            let mut answers = Vec::new();
+            if kind == Kind::V2 {
+                until_completed(&mut caller, &task).await;
+                for _ in 0..3 {
+                    ids.push(caller.send(method, params.clone()).await);
+                }
+            }
+            for id in ids {
+                let mut answer = caller.answer_to(id).await;
+                answer.as_object_mut().unwrap().remove("id");
+                answers.push(answer);
+            }
+            let last = answers.split_off(answers.len() - 3);
+            assert!(
+                last.iter().all(|answer| *answer == last[0]),
+                "{cell}: {last:?}"
+            );
+            assert!(last[0].to_string().contains("through"), "{cell}: {last:?}");
+            stage.until_waiting(0).await;
+            assert_eq!(stage.gate.available_permits(), 2, "{cell}: it ran once");
+        }
+    }
+}
