@@ -7,6 +7,7 @@ mod demo;
 mod doctor;
 mod exit;
 mod interrupts;
+mod left;
 mod person;
 mod place;
 mod relay;

@@ -4,8 +4,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use outlast_testkit::{example, until};
 use tempfile::TempDir;
 
 /// A gateway, with a home of its own, until it is dropped.
@@ -42,7 +43,7 @@ impl Gateway {
 
     /// Before the sample server without tasks.
     fn before_one(home: &Path, address: &str) -> Self {
-        let behind = behind();
+        let behind = example("behind");
         Self::start(home, address, &["--", behind.to_str().expect("a path")], 1)
     }
 
@@ -114,32 +115,8 @@ fn outlast(home: &Path) -> Command {
     command
 }
 
-/// The sample server.
-fn behind() -> PathBuf {
-    let binary = Path::new(env!("CARGO_BIN_EXE_outlast"));
-    let program = binary.with_file_name("examples").join("behind");
-    assert!(
-        program.exists(),
-        "`cargo build -p outlast-cli --examples` builds {}",
-        program.display()
-    );
-    program
-}
-
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Looks again and again until `found` is so.
-fn until(what: &str, mut found: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !found() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "{what} does not come true"
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[test]
@@ -227,7 +204,7 @@ fn a_server_that_outlives_a_kill_of_the_gateway_is_gone_before_its_call_runs_aga
     // Issue point 6: a new attempt begins after the previous child is gone.
     let home = TempDir::new().expect("a folder");
     // It does not end with its input, and says if one like it is still there when it begins.
-    let behind = behind();
+    let behind = example("behind");
     let script = format!(
         "for p in $(cat pids 2>/dev/null); do ps -o stat= -p $p | grep -v Z >> met; done; echo $$ >> pids; {}; sleep 600",
         behind.display()
@@ -278,7 +255,7 @@ fn terminate(mut gateway: Gateway) {
 #[test]
 fn a_server_that_crashes_is_started_again_and_its_neighbour_does_not_notice() {
     let home = TempDir::new().expect("a folder");
-    let behind = behind();
+    let behind = example("behind");
     let config = serde_json::json!({ "mcpServers": {
         "one": { "command": behind, "outlast": { "tools": { "wait": { "task": "never" } } } },
         "two": { "command": behind },

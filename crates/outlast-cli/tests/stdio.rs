@@ -2,11 +2,12 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use outlast_testkit::{example, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -22,7 +23,7 @@ impl Host {
     fn start(home: &Path) -> Self {
         let mut child = outlast(home)
             .args(["stdio", "--"])
-            .arg(behind())
+            .arg(example("behind"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -99,29 +100,6 @@ fn run(home: &Path, words: &[&str]) -> Output {
         .stdin(Stdio::null())
         .output()
         .expect("it runs")
-}
-
-/// The sample server.
-fn behind() -> PathBuf {
-    let binary = Path::new(env!("CARGO_BIN_EXE_outlast"));
-    let program = binary.with_file_name("examples").join("behind");
-    assert!(
-        program.exists(),
-        "`cargo build -p outlast-cli --examples` builds {}",
-        program.display()
-    );
-    program
-}
-
-fn until(what: &str, mut found: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !found() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "{what} does not come true"
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! The examples of the package under test, as cargo built them.
+//! The examples of the workspace, as cargo built them.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub fn example(name: &str) -> PathBuf {
         .join(name);
     assert!(
         program.exists(),
-        "{} is not there: `cargo build --package outlast --examples` builds it",
+        "{} is not there: `cargo build --workspace --examples` builds it",
         program.display()
     );
     program

@@ -8,9 +8,11 @@ mod example;
 mod faulty;
 mod ids;
 mod model;
+mod until;
 
 pub use clock::SimClock;
 pub use example::example;
 pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
 pub use ids::CountingIds;
 pub use model::ModelStore;
+pub use until::until;

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::json::scan::{Broken, Scanner};
+use crate::json::skim::Skimmer;
 use crate::json::write::quote;
 use crate::raw::{Raw, RawRef};
 
@@ -81,23 +81,19 @@ pub(crate) fn without<'a>(object: RawRef<'a>, path: &[&str]) -> Result<Cow<'a, s
 /// The elements of an unopened array, or `None` if the value is not an array.
 pub fn elements(array: RawRef<'_>) -> Option<Vec<RawRef<'_>>> {
     let text = array.as_str();
-    let mut scanner = Scanner::new(text);
+    let mut skimmer = Skimmer::new(text);
     let mut found = Vec::new();
-    let mut step = || -> Result<(), Broken> {
-        scanner.expect(b'[')?;
-        if scanner.peek()? == b']' {
-            return Ok(());
+    skimmer.expect(b'[')?;
+    if skimmer.peek()? == b']' {
+        return Some(found);
+    }
+    loop {
+        found.push(RawRef::scanned(&text[skimmer.value()?]));
+        if skimmer.peek()? == b']' {
+            return Some(found);
         }
-        loop {
-            found.push(RawRef::scanned(&text[scanner.value()?]));
-            if scanner.peek()? == b']' {
-                return Ok(());
-            }
-            scanner.expect(b',')?;
-        }
-    };
-    step().ok()?;
-    Some(found)
+        skimmer.expect(b',')?;
+    }
 }
 
 fn set_text(object: &str, path: &[&str], value: &str) -> Result<String, NotAnObject> {
@@ -193,27 +189,34 @@ fn places(object: &str) -> Result<Vec<Place<'_>>, NotAnObject> {
 /// Calls `visit` with name, key and value of every member.
 fn walk<'a>(
     object: &'a str,
-    mut visit: impl FnMut(Cow<'a, str>, Range<usize>, Range<usize>),
+    visit: impl FnMut(Cow<'a, str>, Range<usize>, Range<usize>),
 ) -> Result<(), NotAnObject> {
-    let mut scanner = Scanner::new(object);
-    let mut step = || -> Result<(), Broken> {
-        scanner.expect(b'{')?;
-        if scanner.peek()? == b'}' {
-            return Ok(());
+    walked(object, visit).ok_or(NotAnObject)
+}
+
+fn walked<'a>(
+    object: &'a str,
+    mut visit: impl FnMut(Cow<'a, str>, Range<usize>, Range<usize>),
+) -> Option<()> {
+    let mut skimmer = Skimmer::new(object);
+    skimmer.expect(b'{')?;
+    if skimmer.peek()? == b'}' {
+        return Some(());
+    }
+    loop {
+        let key = skimmer.string()?;
+        skimmer.expect(b':')?;
+        let value = skimmer.value()?;
+        let name = match key.escaped {
+            true => RawRef::scanned(&object[key.place.clone()]).spelling(),
+            false => Cow::Borrowed(&object[key.place.start + 1..key.place.end - 1]),
+        };
+        visit(name, key.place, value);
+        if skimmer.peek()? == b'}' {
+            return Some(());
         }
-        loop {
-            let key = scanner.string()?;
-            scanner.expect(b':')?;
-            let value = scanner.value()?;
-            let name = RawRef::scanned(&object[key.clone()]).spelling();
-            visit(name, key, value);
-            if scanner.peek()? == b'}' {
-                return Ok(());
-            }
-            scanner.expect(b',')?;
-        }
-    };
-    step().map_err(|_| NotAnObject)
+        skimmer.expect(b',')?;
+    }
 }
 
 #[cfg(test)]

@@ -26,6 +26,13 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_to(f)
+    }
+}
+
+impl Timestamp {
+    /// Appends what is displayed.
+    pub(crate) fn write_to(self, out: &mut impl fmt::Write) -> fmt::Result {
         let (days, millis) = (self.0 / DAY, self.0 % DAY);
         let (year, month, day) = civil_from_days(days);
         // Every task carries two moments, so they are worth more than seven formatted integers.
@@ -38,9 +45,9 @@ impl fmt::Display for Timestamp {
         put(&mut text[17..19], millis / 1_000 % 60);
         put(&mut text[20..23], millis % 1_000);
         if year > 9_999 {
-            write!(f, "{}", year / 10_000)?;
+            write!(out, "{}", year / 10_000)?;
         }
-        f.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?)
+        out.write_str(str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::args::Call;
 use crate::connect::{Connected, connect};
 use crate::exit::Failure;
+use crate::left::Left;
 use crate::person::Person;
 use crate::target;
 
@@ -27,9 +28,9 @@ pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
     };
     let (tool, words) = (words.remove(0), words);
     let person = Person::find(call.answering);
-    let target = server.name.clone();
+    let left = Left::at(&server);
     let connected = connect(server, &person).await?;
-    let done = make(&connected, &call, &target, &tool, &words, &person).await;
+    let done = make(&connected, &call, &left, &tool, &words, &person).await;
     connected.close().await;
     done
 }
@@ -37,7 +38,7 @@ pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
 async fn make(
     connected: &Connected,
     call: &Call,
-    target: &str,
+    left: &Left,
     tool: &str,
     words: &[String],
     person: &Person,
@@ -61,28 +62,26 @@ async fn make(
     if call.detach && execution.task().await.is_some() {
         let task = execution.detach().await.unwrap_or_default();
         connected.come_back_later();
-        left(target, &task, call.json);
+        leave(left, &task, call.json);
         return Ok(());
     }
     match follow(execution, person, Interrupt::Ask).await {
         End::Settled(outcome) => print::outcome(&outcome?, call.json),
         End::Left(task) => {
             connected.come_back_later();
-            left(target, &task, call.json);
+            leave(left, &task, call.json);
             Ok(())
         }
     }
 }
 
-/// Says that a task goes on without us.
-fn left(target: &str, task: &str, as_json: bool) {
+/// Prints the task that is left, and says what becomes of it.
+fn leave(left: &Left, task: &str, as_json: bool) {
     match as_json {
-        true => println!("{}", json!({ "target": target, "taskId": task })),
+        true => println!("{}", json!({ "target": left.server(), "taskId": task })),
         false => println!("{task}"),
     }
-    eprintln!(
-        "The task goes on at the server.\n  next: `outlast tasks result {target} {task}` waits for its result"
-    );
+    left.tell(task);
 }
 
 /// The schema of the tool's arguments.

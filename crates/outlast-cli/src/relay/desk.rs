@@ -16,7 +16,7 @@ use serde_json::json;
 use super::hello::Hello;
 use super::socket;
 use crate::place;
-use crate::target::Named;
+use crate::target::{Named, Starts};
 
 /// A server that has nothing but tasks.
 pub(super) struct Desk;
@@ -59,6 +59,7 @@ pub(crate) fn at_gateway() -> Option<Named> {
     };
     Some(Named {
         name: "gateway".into(),
+        starts: Starts::Elsewhere,
         target: Target::other("the background gateway", connect),
         // Only there tasks can be listed.
         era: Era::Legacy,

@@ -13,6 +13,7 @@ use crate::call::{End, Interrupt, follow, print};
 use crate::connect::connect;
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
+use crate::left::Left;
 use crate::person::Person;
 use crate::target::Named;
 
@@ -97,7 +98,7 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
 
 /// Goes on with a task that somebody began.
 async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Result<(), Failure> {
-    let (endpoint, target) = (server.target.endpoint(), server.name.clone());
+    let (endpoint, left) = (server.target.endpoint(), Left::at(&server));
     let connected = connect(server, person).await?;
     let client = &connected.client;
     let done = async {
@@ -110,9 +111,7 @@ async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Resul
         match follow(execution, person, Interrupt::Leave).await {
             End::Settled(outcome) => print::outcome(&outcome?, json),
             End::Left(task) => {
-                eprintln!(
-                    "Task {task} goes on.\n  next: `outlast tasks result {target} {task}` waits for its result"
-                );
+                left.tell(&task);
                 Ok(())
             }
         }

@@ -17,10 +17,22 @@ use config::Place;
 
 pub(crate) use config::Config;
 
+/// Who starts a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Starts {
+    /// We, from a command that stands in the place of a name.
+    ByCommand,
+    /// We, from the command that a configuration has under its name.
+    ByName,
+    /// Somebody else.
+    Elsewhere,
+}
+
 /// A server, and what we call it.
 #[derive(Clone)]
 pub(crate) struct Named {
     pub(crate) name: String,
+    pub(crate) starts: Starts,
     pub(crate) target: Target,
     /// In which era it is spoken to.
     pub(crate) era: Era,
@@ -47,6 +59,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
     match (&reach.command[..], word) {
         ([program, args @ ..], None) => Ok(Named {
             name: program.to_string_lossy().into_owned(),
+            starts: Starts::ByCommand,
             target: Target::child(child_of(program.clone(), args.to_vec(), reach.verbose)),
             era: reach.how.era(),
             session: None,
@@ -70,6 +83,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
                 }
                 command @ Place::Command { .. } => Ok(Named {
                     name: name.to_owned(),
+                    starts: Starts::ByName,
                     target: command.target(reach.verbose),
                     era: reach.how.era(),
                     session: None,
@@ -110,6 +124,7 @@ impl Place {
 fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
     Named {
         name: name.to_owned(),
+        starts: Starts::Elsewhere,
         era: reach.how.era(),
         session: options
             .session

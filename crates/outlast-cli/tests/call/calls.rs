@@ -1,5 +1,7 @@
 //! `outlast call`, `outlast tasks … TARGET` and `outlast doctor` against a server that runs in another process.
 
+use outlast_testkit::example;
+
 use crate::stage::Server;
 
 #[test]
@@ -162,6 +164,28 @@ fn the_result_of_a_task_that_was_left_is_waited_for() {
         let task = left["taskId"].as_str().expect("an id");
         let said = server.run(&["tasks", "result", "{}", task]);
         assert_eq!(said.json()["content"][0]["text"], "lift-off", "{how}");
+    }
+}
+
+#[test]
+fn who_leaves_a_task_at_a_server_of_his_own_is_told_that_it_ends() {
+    let server = Server::start();
+    let program = example("test_tasks").display().to_string();
+    let config = format!(r#"{{ "mcpServers": {{ "mine": {{ "command": "{program}" }} }} }}"#);
+    std::fs::write(server.home.path().join("mcp.json"), config).expect("it is written");
+    let tool = "long_running_task";
+    let by_command = ["call", "--detach", tool, "duration=60", "--", &program];
+    let by_name = ["call", "--detach", "mine", tool, "duration=60"];
+    for (words, next) in [
+        (&by_command[..], format!("ID -- {program}")),
+        (&by_name[..], "mine ID".into()),
+    ] {
+        let left = server.run(words);
+        assert_eq!(left.code, Some(0), "{words:?}: {}", left.err);
+        let task = left.out.trim();
+        assert!(left.err.contains("ends with this command"), "{}", left.err);
+        let next = format!("outlast tasks result {}", next.replace("ID", task));
+        assert!(left.err.contains(&next), "{}", left.err);
     }
 }
 

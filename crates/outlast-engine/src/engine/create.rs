@@ -1,15 +1,18 @@
 //! Creation: the task is stored, then its caller is told, then it runs.
 
-use std::sync::Arc;
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
 use super::drive::{Begin, Pause};
+use super::mailbox::Mailbox;
+use super::topics::Place;
 use super::{Engine, EngineError, Inner, NewCall, Parts, Phase, Runner, Watch};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
-use crate::runtime::{at_once, spawn};
+use crate::runtime::{Mutex, at_once, spawn};
 use crate::store::{Committed, Insert, Inserted, RecordWrite, StoreError};
 use crate::task::Task;
 
@@ -36,28 +39,27 @@ impl Engine {
     ///
     /// Resolves when the task is durable: a lookup would find it after a crash (V2-CREATE-5).
     pub async fn create(&self, call: NewCall) -> Result<Created, EngineError> {
-        let (created, _) = self.create_heard(call, Hear::Nothing).await?;
-        Ok(created)
+        self.create_beside(call, None).await
     }
 
-    /// The same, with a watch that has missed nothing: what the work says before its creator hears of it is told,
-    /// too. Of a task that was there before, the watch begins now.
-    pub async fn create_watched(&self, call: NewCall) -> Result<(Created, Watch), EngineError> {
-        let owner = call.owner.clone();
-        match self.create_heard(call, Hear::Everything).await? {
-            (created, Some(watch)) => Ok((created, watch)),
-            (created, None) => {
-                let watch = self.watch(&Scope::Of(owner), created.task().id).await?;
-                Ok((created, watch))
-            }
-        }
-    }
-
-    async fn create_heard(
+    /// The same, with somebody who follows the task from its beginning, if it is a new one: what the work says before
+    /// its creator hears of it is told, too.
+    ///
+    /// The follower shares the work's place in the runtime: nobody has to wake up for it.
+    pub async fn create_followed(
         &self,
         call: NewCall,
-        hear: Hear,
-    ) -> Result<(Created, Option<Watch>), EngineError> {
+        follower: Follower,
+    ) -> Result<Created, EngineError> {
+        let follower = Arc::new(Mutex::new(Some(follower)));
+        self.create_beside(call, Some(follower)).await
+    }
+
+    async fn create_beside(
+        &self,
+        call: NewCall,
+        follower: Option<Waiting>,
+    ) -> Result<Created, EngineError> {
         let mut call = call;
         loop {
             let records = std::mem::take(&mut call.records);
@@ -66,20 +68,23 @@ impl Engine {
             let parts = call.parts.take();
             let (task, runner) = self.inner.admit(call)?;
             let origin = task.origin.clone();
-            // Before the work can say anything.
-            let heard =
-                (hear == Hear::Everything).then(|| self.inner.topics.everything_of(task.id));
-            match self.begin(task, runner, records.clone(), parts).await? {
-                Ok(Inserted::New(task)) => {
-                    let watch = heard.map(|heard| self.watch_from(task.clone(), heard));
-                    return Ok((Created::New(task), watch));
-                }
+            let beside = Beside {
+                // Before the work can say anything.
+                heard: follower.clone().map(|follower| {
+                    let (place, events) = self.inner.topics.everything_of(task.id);
+                    (place, events, follower)
+                }),
+                inner: self.inner.clone(),
+            };
+            let begun = self.begin(task, (runner, beside), records.clone(), parts);
+            match begun.await? {
+                Ok(Inserted::New(task)) => return Ok(Created::New(task)),
                 Ok(Inserted::Known(id)) => {
                     let Some(same) = again else {
                         return Err(EngineError::NotFound);
                     };
                     if let Some(task) = self.inner.known(id, &origin).await? {
-                        return Ok((Created::Again(task), None));
+                        return Ok(Created::Again(task));
                     }
                     call = NewCall { records, ..same };
                 }
@@ -92,7 +97,7 @@ impl Engine {
     async fn begin(
         &self,
         task: Arc<Task>,
-        runner: Arc<dyn Runner>,
+        (runner, beside): (Arc<dyn Runner>, Beside),
         records: Vec<RecordWrite>,
         parts: Option<Parts>,
     ) -> Result<Result<Inserted, StoreError>, EngineError> {
@@ -101,18 +106,60 @@ impl Engine {
         // A store that answers at once needs nobody to wait for it.
         if let Some((cell, inserted)) = at_once(&mut keeping).await {
             let fate = Fate::of(&inserted, keyed);
-            spawn(Box::pin(inner.follow(cell, runner, fate)));
+            let followed = beside.of(&fate);
+            spawn(Box::pin(both(inner.follow(cell, runner, fate), followed)));
             return Ok(inserted);
         }
         let (tell, told) = oneshot::channel();
         spawn(Box::pin(async move {
             let (cell, inserted) = keeping.await;
             let fate = Fate::of(&inserted, keyed);
+            let followed = beside.of(&fate);
             // A caller that is gone finds the task in its list.
             let _ = tell.send(inserted);
-            inner.follow(cell, runner, fate).await;
+            both(inner.follow(cell, runner, fate), followed).await;
         }));
         told.await.map_err(|_| EngineError::Closing)
+    }
+}
+
+/// Goes along with a new task, from a watch that has missed nothing.
+pub type Follower = Box<dyn FnOnce(Watch) -> Following + Send>;
+
+/// What a [`Follower`] does.
+pub type Following = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A follower until it is known whether there is a new task.
+type Waiting = Arc<Mutex<Option<Follower>>>;
+
+/// Whoever goes along with a task that may come to be.
+struct Beside {
+    heard: Option<(Place, Mailbox, Waiting)>,
+    inner: Arc<Inner>,
+}
+
+impl Beside {
+    /// What goes along, if there is a new task and somebody wants to.
+    fn of(self, fate: &Fate) -> Option<Following> {
+        let (Some((place, events, follower)), Fate::Stored(task)) = (self.heard, fate) else {
+            return None;
+        };
+        let watch = self.inner.watch_from(task.clone(), (place, events));
+        // The critical section only takes it.
+        let follower = follower
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        follower.map(|follower| follower(watch))
+    }
+}
+
+/// Does the work and whatever goes along with it.
+async fn both(work: impl Future<Output = ()>, along: Option<Following>) {
+    match along {
+        // In this order: what the work says is told before anybody else has a turn.
+        Some(along) => drop(tokio::join!(biased; work, along)),
+        None => work.await,
     }
 }
 
@@ -134,13 +181,6 @@ impl Fate {
             Ok(Inserted::Known(_)) | Err(_) => Self::Refused,
         }
     }
-}
-
-/// What the creator of a task wants to hear of it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Hear {
-    Nothing,
-    Everything,
 }
 
 impl Inner {

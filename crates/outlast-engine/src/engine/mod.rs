@@ -47,7 +47,7 @@ pub use builder::EngineBuilder;
 pub use call::{NewCall, Parts};
 pub use context::{Answered, CallContext};
 pub use counts::Tally;
-pub use create::Created;
+pub use create::{Created, Follower, Following};
 pub use error::{AskError, EngineError};
 pub use event::{Event, Progress, Settled};
 pub use list::TaskPage;

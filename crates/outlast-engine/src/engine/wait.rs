@@ -55,21 +55,6 @@ impl Engine {
         }
     }
 
-    /// A watch of `task` that was begun before it.
-    pub(super) fn watch_from(
-        &self,
-        task: Committed<Task>,
-        (place, events): (Place, Mailbox),
-    ) -> Watch {
-        events.has_seen(task.revision);
-        Watch {
-            first: task.into(),
-            events,
-            inner: self.inner.clone(),
-            _place: Some(place),
-        }
-    }
-
     /// Watches a task from now on.
     pub async fn watch(&self, scope: &Scope, id: TaskId) -> Result<Watch, EngineError> {
         let (place, events) = self.inner.topics.everything_of(id);
@@ -83,5 +68,22 @@ impl Engine {
             inner: self.inner.clone(),
             _place: place,
         })
+    }
+}
+
+impl Inner {
+    /// A watch of `task` that was begun before it.
+    pub(super) fn watch_from(
+        self: &Arc<Self>,
+        task: Committed<Task>,
+        (place, events): (Place, Mailbox),
+    ) -> Watch {
+        events.has_seen(task.revision);
+        Watch {
+            first: task.into(),
+            events,
+            inner: self.clone(),
+            _place: Some(place),
+        }
     }
 }

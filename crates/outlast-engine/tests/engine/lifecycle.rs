@@ -1,10 +1,11 @@
 //! From creation to outcome.
 
-use outlast_engine::engine::{Created, EngineError, Event};
+use outlast_engine::engine::{Created, EngineError, Event, Follower, Following, Watch};
 use outlast_engine::store::Snapshot;
 use outlast_engine::task::Happening;
-use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError};
+use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError, TaskId};
 use outlast_wire::log::Level;
+use tokio::sync::oneshot;
 
 use crate::stage::{Stage, ada, call, owner, pass, raw};
 
@@ -117,28 +118,56 @@ async fn a_watcher_hears_what_the_work_says_and_how_large_it_was_if_too_large() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_from_the_beginning_misses_nothing() {
+async fn a_follower_from_the_beginning_misses_nothing() {
     let stage = Stage::new().await;
-    let (created, mut watch) = stage.engine.create_watched(call("log")).await.unwrap();
-    // The work has spoken before its creator goes on.
-    pass(10).await;
-    assert_eq!(watch.first.id(), created.task().id);
-    let Some(Event::Log(first)) = watch.next().await else {
-        panic!("it speaks first");
+    let (follower, heard) = hearing();
+    let created = stage.engine.create_followed(call("log"), follower).await;
+    let heard = heard.await.expect("the task ends");
+    assert_eq!(heard.task, created.unwrap().task().id);
+    let Some(Event::Log(first)) = heard.events.first() else {
+        panic!("it speaks first: {:?}", heard.events);
     };
     assert_eq!(first.level, Level::Warning);
-    let mut ended = false;
-    while let Some(event) = watch.next().await {
-        ended |= matches!(event, Event::Stored(task) if task.state.ending().is_some());
-    }
-    assert!(ended);
+    let is_end =
+        |event: &Event| matches!(event, Event::Stored(task) if task.state.ending().is_some());
+    assert!(heard.events.last().is_some_and(is_end));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_new_task_has_a_new_follower() {
+    let stage = Stage::new().await;
     let mut keyed = call("second");
     keyed.request_key = Some("once".into());
-    let (_, first) = stage.engine.create_watched(keyed.clone()).await.unwrap();
-    let (again, mut second) = stage.engine.create_watched(keyed).await.unwrap();
+    let (follower, heard) = hearing();
+    let first = stage.engine.create_followed(keyed.clone(), follower).await;
+    let (nobody, nothing) = hearing();
+    let again = stage.engine.create_followed(keyed, nobody).await.unwrap();
     assert!(matches!(again, Created::Again(_)));
-    assert_eq!(second.first.id(), first.first.id());
-    assert!(second.next().await.is_some());
+    assert_eq!(again.task().id, first.unwrap().task().id);
+    assert_eq!(heard.await.expect("the task ends").task, again.task().id);
+    assert!(nothing.await.is_err(), "there was nothing to follow");
+}
+
+/// What a follower heard.
+struct Heard {
+    task: TaskId,
+    events: Vec<Event>,
+}
+
+/// A follower that keeps all it hears until the task has ended.
+fn hearing() -> (Follower, oneshot::Receiver<Heard>) {
+    let (tell, told) = oneshot::channel();
+    let follower = |mut watch: Watch| -> Following {
+        Box::pin(async move {
+            let mut events = Vec::new();
+            while let Some(event) = watch.next().await {
+                events.push(event);
+            }
+            let task = watch.first.id();
+            let _ = tell.send(Heard { task, events });
+        })
+    };
+    (Box::new(follower), told)
 }
 
 #[tokio::test(start_paused = true)]

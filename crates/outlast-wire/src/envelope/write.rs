@@ -44,14 +44,16 @@ pub fn error(id: Option<&Id>, error: RawRef<'_>) -> String {
 /// its place means the same.
 pub fn to_line(json: RawRef<'_>) -> Cow<'_, str> {
     let text = json.as_str();
-    if text.contains(BREAKS) {
-        Cow::Owned(text.replace(BREAKS, " "))
-    } else {
-        Cow::Borrowed(text)
+    // Whole pieces at once: a processor compares many bytes in one step, if it need not stop at the first.
+    let breaks = |piece: &[u8]| {
+        let found = |found, byte: &u8| found | (*byte == b'\n') | (*byte == b'\r');
+        piece.iter().fold(false, found)
+    };
+    match text.as_bytes().chunks(256).any(breaks) {
+        true => Cow::Owned(text.replace(['\n', '\r'], " ")),
+        false => Cow::Borrowed(text),
     }
 }
-
-const BREAKS: [char; 2] = ['\n', '\r'];
 
 fn begin(payload: Option<RawRef<'_>>) -> String {
     let mut out = String::with_capacity(payload.map_or(0, |payload| payload.as_str().len()) + 96);

@@ -1,6 +1,7 @@
 //! JSON as text: the scanner that accepts it and the writer that makes it.
 
 pub(crate) mod scan;
+pub(crate) mod skim;
 pub(crate) mod write;
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(crate) fn is_value(text: &str) -> bool {
 }
 
 /// How many bytes at the start of `bytes` surely are no quote, no backslash and no control character, in steps of eight.
-fn ordinary(bytes: &[u8]) -> usize {
+pub(crate) fn ordinary(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
     // The lowest byte that is flagged is a true find; those above it may be flagged for its sake.

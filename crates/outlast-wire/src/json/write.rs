@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::fmt::Write as _;
 
+use crate::json::scan::ordinary;
 use crate::time::Timestamp;
 
 /// An object being written. [`Fields::end`] closes it.
@@ -37,7 +38,9 @@ impl<'o> Fields<'o> {
     /// A member whose value is a moment.
     pub(crate) fn moment(&mut self, name: &str, value: Timestamp) {
         let out = self.name(name);
-        let _ = write!(out, "\"{value}\"");
+        out.push('"');
+        let _ = value.write_to(out);
+        out.push('"');
     }
 
     /// A member whose value is whatever `write` appends, which must be one JSON value.
@@ -78,7 +81,8 @@ impl<'o> Fields<'o> {
 pub(crate) fn quote(out: &mut String, text: &str) {
     out.push('"');
     let mut kept = 0;
-    for (at, byte) in text.bytes().enumerate() {
+    let plain = ordinary(text.as_bytes());
+    for (at, byte) in text.bytes().enumerate().skip(plain) {
         let escape = match byte {
             b'"' => "\\\"",
             b'\\' => "\\\\",

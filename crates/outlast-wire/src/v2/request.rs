@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::codes::invalid_params;
-use crate::envelope::ErrorObject;
+use crate::envelope::{ErrorObject, Id};
 use crate::meta;
 use crate::object::{NotAnObject, find, pick};
 use crate::raw::{Raw, RawRef};
@@ -19,6 +19,8 @@ pub struct RequestMeta<'a> {
     pub client: Option<RawRef<'a>>,
     /// From which level on it wants log messages for this request.
     pub log_level: Option<&'static str>,
+    /// Under which token it wants progress.
+    pub token: Option<Id>,
 }
 
 impl<'a> RequestMeta<'a> {
@@ -33,8 +35,9 @@ impl<'a> RequestMeta<'a> {
             meta::CLIENT_CAPABILITIES,
             meta::CLIENT_INFO,
             meta::LOG_LEVEL,
+            meta::PROGRESS_TOKEN,
         ];
-        let Some([version, capabilities, client, level]) = params
+        let Some([version, capabilities, client, level, token]) = params
             .and_then(|params| find(params, &[meta::META]))
             .and_then(|meta| pick(meta, keys).ok())
         else {
@@ -56,6 +59,7 @@ impl<'a> RequestMeta<'a> {
                 Some(level) => Some(log_level(level).ok_or_else(|| missing(meta::LOG_LEVEL))?),
                 None => None,
             },
+            token: token.and_then(|token| Id::read(token).ok()),
         }))
     }
 }

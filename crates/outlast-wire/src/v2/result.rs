@@ -104,8 +104,18 @@ fn completed(result: RawRef<'_>) -> Result<Cow<'_, str>, NotAnObject> {
     if present == Some(word) {
         return Ok(Cow::Borrowed(result.as_str()));
     }
-    let set = object::set(result, &["resultType"], word)?;
-    Ok(Cow::Owned(set.as_str().to_owned()))
+    if present.is_some() {
+        let set = object::set(result, &["resultType"], word)?;
+        return Ok(Cow::Owned(set.as_str().to_owned()));
+    }
+    // Most results have none: it goes behind the last member, and nothing is looked at again.
+    let text = result.as_str();
+    let members = text.strip_suffix('}').unwrap_or(text).trim_end();
+    let comma = if members.ends_with('{') { "" } else { "," };
+    let end = &text[members.len()..];
+    Ok(Cow::Owned(
+        [members, comma, r#""resultType":"complete""#, end].concat(),
+    ))
 }
 
 #[cfg(test)]

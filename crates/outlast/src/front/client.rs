@@ -20,6 +20,7 @@ pub struct Client {
     session: SessionId,
     owner: Owner,
     peer: Peer,
+    accepts: Accepts,
     outbox: Option<Weak<dyn Outbox>>,
     kept: Mutex<HashMap<u64, Arc<dyn Any + Send + Sync>>>,
 }
@@ -55,6 +56,7 @@ impl Client {
         Self {
             session,
             owner,
+            accepts: peer.accepts(),
             peer,
             outbox: Some(outbox),
             kept: Mutex::default(),
@@ -67,6 +69,7 @@ impl Client {
         Self {
             session: SessionId::new(""),
             owner,
+            accepts,
             peer: Peer::of(version::LEGACY, capabilities),
             outbox: None,
             kept: Mutex::default(),
@@ -76,10 +79,12 @@ impl Client {
     /// A client that says who it is with every request, and is not remembered.
     pub(super) fn passing(owner: Owner, peer: Peer) -> Self {
         // One name for all that can be served alike.
-        let name = format!("{owner} {}", peer.accepts().bits());
+        let accepts = peer.accepts();
+        let name = format!("{owner} {}", accepts.bits());
         Self {
             session: SessionId::new(name),
             owner,
+            accepts,
             peer,
             outbox: None,
             kept: Mutex::default(),
@@ -133,7 +138,7 @@ impl Client {
 
     /// What it can be asked.
     pub fn accepts(&self) -> Accepts {
-        self.peer.accepts()
+        self.accepts
     }
 
     /// What `keeper` keeps with this client, empty at first. It is gone when nobody holds the client any more: its

@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::{Arc, Weak};
 
-use outlast_engine::engine::{Event, Progress, Watch};
+use outlast_engine::engine::{Event, Follower, Progress, Watch};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{AskKey, Task, TaskId};
 use outlast_wire::envelope::{Id, write};
@@ -17,40 +17,49 @@ impl Front {
     pub(crate) fn follow(self: &Arc<Self>, session: &Arc<Session>, task: TaskId) {
         let (engine, scope) = (self.engine.clone(), session.scope());
         let watch = async move { engine.watch(&scope, task).await.ok() };
-        self.follow_by(session, task, None, watch);
+        if let Some(following) = self.clone().follow_by(session, task, None, watch) {
+            tokio::spawn(following);
+        }
     }
 
-    /// The same for a task that `session` has just made, with a watch of it from its beginning. The creation itself
-    /// says that it works.
-    pub(crate) fn follow_new(self: &Arc<Self>, session: &Arc<Session>, watch: Watch) {
-        let task = watch.first.id();
-        let known = Some((Status::Working, None));
-        self.follow_by(session, task, known, ready(Some(watch)));
+    /// The same for a task that `session` is about to make, from its beginning. The creation itself says that it works.
+    pub(crate) fn follower(self: &Arc<Self>, session: &Arc<Session>) -> Follower {
+        let (front, session) = (self.clone(), session.clone());
+        Box::new(move |watch| {
+            let task = watch.first.id();
+            let known = Some((Status::Working, None));
+            match front.follow_by(&session, task, known, ready(Some(watch))) {
+                Some(following) => Box::pin(following),
+                None => Box::pin(ready(())),
+            }
+        })
     }
 
     /// `known` is what the client was told of the task already.
-    fn follow_by(
-        self: &Arc<Self>,
+    fn follow_by<W>(
+        self: Arc<Self>,
         session: &Arc<Session>,
         task: TaskId,
         known: Option<Shown>,
-        watch: impl Future<Output = Option<Watch>> + Send + 'static,
-    ) {
+        watch: W,
+    ) -> Option<impl Future<Output = ()> + Send + use<W>>
+    where
+        W: Future<Output = Option<Watch>> + Send,
+    {
         if !self.claim_follower(task, session) {
-            return;
+            return None;
         }
         session.note_shown(task, known);
         let session = Arc::downgrade(session);
-        let front = self.clone();
-        tokio::spawn(async move {
+        Some(async move {
             if let Some(watch) = watch.await {
-                front.tell_all(task, &session, watch).await;
+                self.tell_all(task, &session, watch).await;
             }
             if let Some(session) = session.upgrade() {
                 session.forget_shown(task);
             }
-            front.drop_follower(task, &session);
-        });
+            self.drop_follower(task, &session);
+        })
     }
 
     /// Tells `session` all of a task, as long as both live.

@@ -50,28 +50,27 @@ impl Peer {
 
     /// What the client can be asked (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
     pub(crate) fn accepts(&self) -> Accepts {
-        let has =
-            |path: &[&str]| object::find(self.capabilities.borrow(), path).is_some_and(is_declared);
-        let mut kinds = Vec::new();
-        if has(&["elicitation"]) {
+        let declared = |value: Option<RawRef<'_>>| value.is_some_and(is_declared);
+        let has = |value: Option<RawRef<'_>>, name| {
+            declared(value.and_then(|value| object::find(value, &[name])))
+        };
+        let names = ["elicitation", "sampling", "roots"];
+        let [elicitation, sampling, roots] =
+            object::pick(self.capabilities.borrow(), names).unwrap_or_default();
+        let by_url = has(elicitation, "url");
+        let kinds = [
             // `{}` means form only.
-            if has(&["elicitation", "form"]) || !has(&["elicitation", "url"]) {
-                kinds.push(AskKind::ElicitForm);
-            }
-            if has(&["elicitation", "url"]) {
-                kinds.push(AskKind::ElicitUrl);
-            }
-        }
-        if has(&["sampling"]) {
-            kinds.push(AskKind::Sample);
-        }
-        if has(&["sampling", "tools"]) {
-            kinds.push(AskKind::SampleWithTools);
-        }
-        if has(&["roots"]) {
-            kinds.push(AskKind::Roots);
-        }
-        kinds.into_iter().collect()
+            (
+                AskKind::ElicitForm,
+                declared(elicitation) && (!by_url || has(elicitation, "form")),
+            ),
+            (AskKind::ElicitUrl, by_url),
+            (AskKind::Sample, declared(sampling)),
+            (AskKind::SampleWithTools, has(sampling, "tools")),
+            (AskKind::Roots, declared(roots)),
+        ];
+        let kinds = kinds.into_iter().filter(|(_, has)| *has);
+        kinds.map(|(kind, _)| kind).collect()
     }
 }
 

@@ -130,9 +130,12 @@ impl Upstream {
                 Some(view) = updates.next() => told.tell(connection, &view, cx).await,
                 ended = execution.settle() => return ended,
                 () = &mut limit, if !stopping => {
-                    let _ = execution.cancel().await;
+                    let stopped = match execution.cancel().await {
+                        Ok(()) => "was cancelled",
+                        Err(_) => "could not be cancelled",
+                    };
                     return Ok(result::internal(format!(
-                        "the call took longer than it may (setting `timeoutMs`) and was cancelled at {}",
+                        "the call took longer than it may (setting `timeoutMs`) and {stopped} at {}",
                         self.name
                     )));
                 }

@@ -157,11 +157,11 @@ impl Session {
 
     /// Stored, then answered: the handle works when the client has it (V1-CREATE-12).
     async fn create(self: &Arc<Self>, call: NewCall, immediate: Option<&str>) -> Reply {
-        match self.front.engine.create_watched(call).await {
-            Ok((created, watch)) => {
+        let follower = self.front.follower(self);
+        match self.front.engine.create_followed(call, follower).await {
+            Ok(created) => {
                 let task = created.task();
                 audit::created(&self.owner, task.id);
-                self.front.follow_new(self, watch);
                 Reply::Result(accepted(task, immediate))
             }
             Err(error) => Reply::from(to_wire(&error)),

@@ -57,9 +57,9 @@ impl Request {
         let no_name = || codes::invalid_params("`name` must be a string");
         let params = request.params.clone().ok_or_else(no_name)?;
         let name = outlast_wire::tool::called(params.borrow()).ok_or_else(no_name)?;
-        let client = self.client(Some(params.borrow()));
-        let has_token = meta::progress_token(params.borrow()).is_some();
+        let client = self.client();
         let holding = self.holding(&client);
+        let has_token = self.said.token.is_some();
         let patience = holding.and_then(|holding| holding.terms(has_token).0);
         if let Some(helper) = Helper::named(&name).filter(|_| holding.is_some()) {
             let reply = self.help(helper, params.borrow(), patience).await?;
@@ -101,7 +101,7 @@ impl Request {
         request: Incoming,
         runner: Arc<str>,
     ) -> Result<Reply, ErrorObject> {
-        let client = self.client(request.params.as_ref().map(Raw::borrow));
+        let client = self.client();
         let origin = Origin {
             method: request.method.as_str().into(),
             tool: None,
@@ -128,14 +128,16 @@ impl Request {
             let why = "the tool needs a capability that the request does not declare";
             return Err(codes::missing_capability(why, required.borrow()));
         }
-        let arguments = request.params.as_ref().map(Raw::borrow);
-        let arguments = arguments.and_then(|params| object::find(params, &["arguments"]));
         match &request.http {
             // V2-PARAM-5.
-            Some(http) => headers::check_params(&offer.headers, arguments, |name| {
-                http.headers.get(name)?.to_str().ok()
-            }),
-            None => Ok(()),
+            Some(http) if !offer.headers.is_empty() => {
+                let params = request.params.as_ref().map(Raw::borrow);
+                let arguments = params.and_then(|params| object::find(params, &["arguments"]));
+                headers::check_params(&offer.headers, arguments, |name| {
+                    http.headers.get(name)?.to_str().ok()
+                })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -148,7 +150,7 @@ impl Request {
     ) -> Result<Reply, ErrorObject> {
         let params = request.params.unwrap_or_else(super::empty);
         let retry = v2::Retry::read(params.borrow())?;
-        let token = meta::progress_token(params.borrow());
+        let token = self.said.token.clone();
         origin.params = Some(params.clone());
         origin.progress_token = token.as_ref().map(Id::to_raw);
         let mut terms = Terms {

@@ -10,8 +10,8 @@ use super::said::VERSIONS;
 use crate::front::{Introduction, Reply};
 
 impl Request {
-    pub(super) async fn discover(&self, params: Option<RawRef<'_>>) -> Result<Reply, ErrorObject> {
-        let about = self.introduction(params).await?;
+    pub(super) async fn discover(&self) -> Result<Reply, ErrorObject> {
+        let about = self.introduction().await?;
         let capabilities = capabilities(&about)?;
         Ok(Reply::Result(v2::discover_result(
             &VERSIONS,

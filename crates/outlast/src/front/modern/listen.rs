@@ -22,9 +22,9 @@ impl Request {
         let wanted = Filter::read(params)?;
         // Before anything is said, so that nothing falls between (V2-SUB-2).
         let mut changes = self.front.modern.changes.listen();
-        let mut granted = self.granted(&wanted, params).await?;
+        let mut granted = self.granted(&wanted).await?;
         let resources = &granted.resource_subscriptions;
-        let client = self.client(params);
+        let client = self.client();
         let _listening = self.front.service.listens(&client, resources).await;
         let mut watches = Vec::new();
         if let Some(names) = &wanted.task_ids {
@@ -79,12 +79,8 @@ impl Request {
     }
 
     /// What of the wishes is served, tasks aside: what the server does not do is left out.
-    async fn granted(
-        &self,
-        wanted: &Filter,
-        params: Option<RawRef<'_>>,
-    ) -> Result<Filter, ErrorObject> {
-        let capabilities = capabilities(&self.introduction(params).await?)?;
+    async fn granted(&self, wanted: &Filter) -> Result<Filter, ErrorObject> {
+        let capabilities = capabilities(&self.introduction().await?)?;
         let does = |path: &[&str]| {
             object::find(capabilities.borrow(), path).and_then(RawRef::truth) == Some(true)
         };

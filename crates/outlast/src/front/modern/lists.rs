@@ -3,7 +3,7 @@
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::tool::{self, Edit};
 use outlast_wire::v2::{self, CacheHint};
-use outlast_wire::{Raw, RawRef, codes, v1};
+use outlast_wire::{RawRef, codes, v1};
 
 use super::Request;
 use super::discover::CACHE;
@@ -16,8 +16,7 @@ impl Request {
         if let Some(runner) = runner.filter(|_| request.method != tool::LIST) {
             return self.run_request(request, runner).await;
         }
-        let params = request.params.as_ref().map(Raw::borrow);
-        let client = self.client(params);
+        let client = self.client();
         let cacheable = CACHEABLE.contains(&request.method.as_str());
         let reply = match request.method.as_str() {
             tool::LIST => {

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_wire::envelope::{ErrorObject, Id};
-use outlast_wire::v2::{self, RequestMeta, method};
-use outlast_wire::{Raw, RawRef, codes, tool, version};
+use outlast_wire::v2::{self, method};
+use outlast_wire::{Raw, codes, tool, version};
 use tokio::sync::OnceCell;
 
 use super::changes::Changes;
@@ -113,40 +113,37 @@ impl Request {
     async fn served(&self, request: Incoming) -> Result<Reply, ErrorObject> {
         let params = request.params.as_ref().map(Raw::borrow);
         match request.method.as_str() {
-            method::DISCOVER => self.discover(params).await,
-            method::LISTEN => self.listen(params).await,
+            method::DISCOVER => self.discover().await,
+            // In places of their own, so that a look at a task does not carry them along.
+            method::LISTEN => Box::pin(self.listen(params)).await,
             method::GET => {
-                self.there_are_tasks(&request.method, params).await?;
+                self.there_are_tasks(&request.method).await?;
                 self.need_tasks()?;
                 self.get_task(params).await
             }
             method::UPDATE => {
-                self.there_are_tasks(&request.method, params).await?;
+                self.there_are_tasks(&request.method).await?;
                 self.need_tasks()?;
                 self.update_task(params).await
             }
             method::CANCEL => {
-                self.there_are_tasks(&request.method, params).await?;
+                self.there_are_tasks(&request.method).await?;
                 self.need_tasks()?;
                 self.cancel_task(params).await
             }
-            tool::CALL => self.call_tool(request).await,
+            tool::CALL => Box::pin(self.call_tool(request)).await,
             // V2-ERA-9, V2-ERR-6, V2-ERR-7.
             gone if GONE.contains(&gone) => Err(codes::method_not_found(gone)),
-            _ => self.ask_service(request).await,
+            _ => Box::pin(self.ask_service(request)).await,
         }
     }
 
     /// Refuses where there are no tasks (V2-CAP-13).
-    async fn there_are_tasks(
-        &self,
-        method: &str,
-        params: Option<RawRef<'_>>,
-    ) -> Result<(), ErrorObject> {
+    async fn there_are_tasks(&self, method: &str) -> Result<(), ErrorObject> {
         let tasks = &self.front.modern.tasks;
         if !tasks.load(Ordering::Relaxed) {
             // Tasks are kept here: they are found also when what runs them cannot be reached.
-            let offered = self.introduction(params).await.map_or(true, |it| it.tasks);
+            let offered = self.introduction().await.map_or(true, |it| it.tasks);
             if !offered {
                 return Err(codes::method_not_found(method));
             }
@@ -166,18 +163,15 @@ impl Request {
     }
 
     /// The caller as services see it.
-    fn client(&self, params: Option<RawRef<'_>>) -> Arc<Client> {
-        let said = RequestMeta::read(params).ok().flatten();
-        let capabilities = said.as_ref().map(|said| said.capabilities.to_raw());
-        let capabilities = capabilities.unwrap_or_else(empty);
-        let mut peer = Peer::of(version::MODERN, capabilities);
-        peer.info = said.and_then(|said| said.client).map(RawRef::to_raw);
+    fn client(&self) -> Arc<Client> {
+        let mut peer = Peer::of(version::MODERN, self.said.capabilities.clone());
+        peer.info = self.said.info.clone();
         let owner = self.visitor.owner().clone();
         Arc::new(Client::passing(owner, peer))
     }
 
-    async fn introduction(&self, params: Option<RawRef<'_>>) -> Result<Introduction, ErrorObject> {
-        let introduction = self.front.service.introduce(&self.client(params)).await?;
+    async fn introduction(&self) -> Result<Introduction, ErrorObject> {
+        let introduction = self.front.service.introduce(&self.client()).await?;
         let _ = self.front.modern.info.set(introduction.info.clone());
         let tasks = &self.front.modern.tasks;
         tasks.fetch_or(introduction.tasks, Ordering::Relaxed);
@@ -189,7 +183,7 @@ impl Request {
         let info = match self.front.modern.info.get() {
             Some(info) => info,
             None => {
-                let introduced = self.introduction(None).await;
+                let introduced = self.introduction().await;
                 match introduced.ok().and_then(|_| self.front.modern.info.get()) {
                     Some(info) => info,
                     None => return Reply::Result(result),

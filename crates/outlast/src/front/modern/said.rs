@@ -1,9 +1,9 @@
 //! What a modern request says about itself, and how that tells the era of a request (V2-ERA-8, V2-META).
 
-use outlast_wire::envelope::ErrorObject;
+use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::log::Level;
 use outlast_wire::v2::{self, RequestMeta};
-use outlast_wire::{RawRef, codes, version};
+use outlast_wire::{Raw, RawRef, codes, version};
 
 /// What a modern request says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,12 @@ pub(crate) struct Said {
     pub(super) tasks: bool,
     /// From which level on it wants log messages for this request.
     pub(super) level: Option<Level>,
+    /// Under which token it wants progress.
+    pub(super) token: Option<Id>,
+    /// What the caller can do.
+    pub(super) capabilities: Raw,
+    /// Who it is.
+    pub(super) info: Option<Raw>,
 }
 
 impl Said {
@@ -26,6 +32,9 @@ impl Said {
             foreign: (meta.version != version::MODERN).then(|| meta.version.into_owned()),
             tasks: v2::declares_tasks(meta.capabilities),
             level: meta.log_level.and_then(|level| level.parse().ok()),
+            token: meta.token,
+            capabilities: meta.capabilities.to_raw(),
+            info: meta.client.map(RawRef::to_raw),
         }))
     }
 

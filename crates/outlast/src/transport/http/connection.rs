@@ -19,8 +19,10 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::interval;
 
+use super::inward::Inward;
 use super::mounts::Mounts;
 use super::server::Phase;
+use crate::front::Visitor;
 
 /// Those who must hear that the server closes.
 #[derive(Default)]
@@ -34,7 +36,8 @@ pub(super) struct Busy(Arc<Activity>);
 
 /// What a connection has done and has to do.
 struct Activity {
-    address: IpAddr,
+    /// Who calls, where nobody says.
+    visitor: Visitor,
     begun: AtomicUsize,
     busy: AtomicUsize,
 }
@@ -61,7 +64,8 @@ pub(super) async fn serve(
     let activity = Arc::new(Activity::new(address.unwrap_or(NOWHERE)));
     let service = service_fn(|request| {
         let (mounts, busy) = (mounts.clone(), activity.begin());
-        async move { Ok::<_, Infallible>(mounts.answer(request, busy).await) }
+        // In a place of its own: hyper moves what it is given about.
+        Box::pin(async move { Ok::<_, Infallible>(mounts.answer(request, busy).await) })
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -73,6 +77,7 @@ pub(super) async fn serve(
     let mut tick = interval(mounts.options.patience / 2);
     let mut silence = Silence::default();
     let mut known = None;
+    let mut inward = Inward::default();
     poll_fn(|cx| {
         if known.is_none() {
             known = Some(Known::new(&mounts.connections, cx.waker().clone()));
@@ -81,7 +86,7 @@ pub(super) async fn serve(
             phase.mark_unchanged();
             connection.as_mut().graceful_shutdown();
         }
-        if connection.as_mut().poll(cx).is_ready() {
+        if inward.poll(connection.as_mut(), cx).is_ready() {
             return Poll::Ready(());
         }
         while tick.poll_tick(cx).is_ready() {
@@ -97,7 +102,7 @@ pub(super) async fn serve(
 impl Activity {
     fn new(address: IpAddr) -> Self {
         Self {
-            address,
+            visitor: Visitor::from_address(address),
             begun: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
         }
@@ -111,9 +116,9 @@ impl Activity {
 }
 
 impl Busy {
-    /// Where the connection comes from.
-    pub(super) fn address(&self) -> IpAddr {
-        self.0.address
+    /// Who calls, where nobody says: whoever is at the other end.
+    pub(super) fn visitor(&self) -> Visitor {
+        self.0.visitor.clone()
     }
 }
 

@@ -10,6 +10,7 @@ mod cors;
 mod delete;
 mod get;
 mod guard;
+mod inward;
 mod modern;
 mod mounts;
 mod options;

@@ -64,7 +64,7 @@ impl Endpoint {
             .map_err(|error| Refused::Modern(request.id.clone(), error))?;
         let visitor = match caller.0 {
             Some(owner) => Visitor::Known(owner),
-            None => Visitor::from_address(busy.address()),
+            None => busy.visitor(),
         };
         let front = self.sessions.front();
         let (tell, told) = match front.may_last(&request.method) {

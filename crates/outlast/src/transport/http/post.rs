@@ -50,7 +50,7 @@ impl Endpoint {
         let said = modern::said(&message, &head.headers, entry.is_some())?;
         match (entry, message) {
             (_, Message::Request(request)) if let Some(said) = said => {
-                self.modern(caller, request, said, head, forms, busy).await
+                Box::pin(self.modern(caller, request, said, head, forms, busy)).await
             }
             (None, Message::Notification(_)) if is_modern => Ok(answer::accepted()),
             (Some(entry), Message::Request(request)) => {
@@ -62,7 +62,7 @@ impl Endpoint {
                 Ok(answer::accepted())
             }
             (None, Message::Request(request)) if request.method == v1::method::INITIALIZE => {
-                self.initialize(&caller, request, head).await
+                Box::pin(self.initialize(&caller, request, head)).await
             }
             (None, _) => {
                 guard::check_version(&head.headers)?;
@@ -147,6 +147,20 @@ impl Endpoint {
         {
             return Ok(answer::text(StatusCode::OK, line));
         }
+        // In a place of its own: most requests are looks, and were answered above.
+        Box::pin(self.work_on(entry, request, head, forms, (permit, busy))).await
+    }
+
+    /// Does what takes more than a look.
+    async fn work_on(
+        &self,
+        entry: &Entry,
+        request: envelope::Request<'_>,
+        head: HttpParts,
+        forms: Forms,
+        (permit, busy): (Permit, Busy),
+    ) -> Result<Answer, Refused> {
+        let session = &entry.session;
         // Only a tool takes long without a word; a wait says at once that it is one.
         let may_hold = request.method == outlast_wire::tool::CALL;
         let mut open = Unnamed::new(session);

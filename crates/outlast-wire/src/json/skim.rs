@@ -1,0 +1,181 @@
+//! Finds where values end in text that is JSON already: nothing is checked a second time.
+//!
+//! Every look at a member walks over all the others, so this is where most of the reading is done. Text that is no JSON
+//! after all ends the walk early and harms nobody.
+
+use std::ops::Range;
+
+/// A position in one JSON text.
+pub(crate) struct Skimmer<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+/// Where a string stands, quotes included.
+pub(crate) struct Found {
+    pub(crate) place: Range<usize>,
+    /// Whether something in it is escaped.
+    pub(crate) escaped: bool,
+}
+
+impl<'a> Skimmer<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The next byte that is not space, not consumed.
+    pub(crate) fn peek(&mut self) -> Option<u8> {
+        let bytes = self.text.as_bytes();
+        loop {
+            let byte = *bytes.get(self.at)?;
+            if !is_space(byte) {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Consumes `byte`, after any space.
+    pub(crate) fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    /// Consumes one string.
+    pub(crate) fn string(&mut self) -> Option<Found> {
+        (self.peek()? == b'"').then_some(())?;
+        let start = self.at;
+        let escaped = self.skip_string()?;
+        Some(Found {
+            place: start..self.at,
+            escaped,
+        })
+    }
+
+    /// Consumes one value of any kind and returns where it stands.
+    pub(crate) fn value(&mut self) -> Option<Range<usize>> {
+        let first = self.peek()?;
+        let start = self.at;
+        match first {
+            b'"' => {
+                self.skip_string()?;
+            }
+            b'{' | b'[' => self.skip_container()?,
+            _ => {
+                let rest = &self.text.as_bytes()[start..];
+                let ends = |byte: &u8| is_space(*byte) || matches!(byte, b',' | b'}' | b']');
+                self.at += rest.iter().position(ends).unwrap_or(rest.len());
+            }
+        }
+        Some(start..self.at)
+    }
+
+    /// Skips a container whose opening is the next byte.
+    fn skip_container(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        let mut open = 0_usize;
+        loop {
+            match *bytes.get(self.at)? {
+                b'"' => {
+                    self.skip_string()?;
+                    continue;
+                }
+                b'{' | b'[' => open += 1,
+                b'}' | b']' => open = open.checked_sub(1)?,
+                _ => {}
+            }
+            self.at += 1;
+            if open == 0 {
+                return Some(());
+            }
+        }
+    }
+
+    /// Skips a string whose opening quote is the next byte, and says whether something in it is escaped.
+    fn skip_string(&mut self) -> Option<bool> {
+        let bytes = self.text.as_bytes();
+        let mut escaped = false;
+        self.at += 1;
+        loop {
+            self.at += unmarked(bytes.get(self.at..)?);
+            match *bytes.get(self.at)? {
+                b'"' => {
+                    self.at += 1;
+                    return Some(escaped);
+                }
+                b'\\' => {
+                    escaped = true;
+                    // What follows is a letter or a mark that means itself here.
+                    self.at += 2;
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+}
+
+/// How many bytes at the start of `bytes` surely are no quote and no backslash, in steps of eight.
+fn unmarked(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let (eights, _) = bytes.as_chunks::<8>();
+    for (number, eight) in eights.iter().enumerate() {
+        let word = u64::from_le_bytes(*eight);
+        let found = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
+        // The lowest byte that is flagged is a true find; those above it may be flagged for its sake.
+        if found != 0 {
+            return number * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    eights.len() * 8
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::scan::Scanner;
+    use crate::json::tests::any_json;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn values_end_where_the_scanner_says(value in any_json(), pretty: bool, tail in "[ ,}\\]]?[a-z0-9\"{\\[]{0,9}") {
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
+            // Only what can follow a value follows it.
+            let follows = tail.is_empty() || tail.starts_with([' ', ',', '}', ']']);
+            prop_assume!(follows);
+            let text = format!(" {text}{tail}");
+            prop_assert_eq!(Skimmer::new(&text).value(), Scanner::new(&text).value().ok());
+        }
+
+        #[test]
+        fn any_text_at_all_comes_to_an_end(text in "[\\[\\]{}\",:\\\\ \n0-9a-z\\u{e9}]{0,40}") {
+            let mut skimmer = Skimmer::new(&text);
+            while let Some(place) = skimmer.value() {
+                prop_assert!(text.get(place.clone()).is_some());
+                if place.is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn strings_end_where_they_end_wherever_something_stands_in_them() {
+        for length in 0..20 {
+            for at in 0..length {
+                for odd in ["\\\"", "\\\\", "\\u0022", "\\n", "ä", "\u{10ffff}", "!"] {
+                    let inner = format!("{}{odd}{}", "a".repeat(at), "b".repeat(length - at));
+                    let text = format!("\"{inner}\",\"");
+                    let found = Skimmer::new(&text).string().expect("a string");
+                    assert_eq!(found.place, 0..inner.len() + 2, "{text}");
+                    assert_eq!(found.escaped, odd.starts_with('\\'), "{text}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Wake-ups that a connection gives itself.
+//!
+//! hyper wakes its own task whenever the reader of a body says that it is ready for more, which is in every request.
+//! The runtime takes a task that wakes itself for one that another thread could have: it wakes up a thread, and the
+//! connection moves there. So such a wake-up is taken here, as the wish to be polled again, at once.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Polls a future again when it wakes itself.
+#[derive(Default)]
+pub(super) struct Inward(Option<Arc<Bell>>);
+
+/// Who is told of a wake-up.
+struct Bell {
+    state: AtomicU8,
+    /// The task that polls.
+    task: Waker,
+}
+
+impl Inward {
+    pub(super) fn poll<F: Future>(
+        &mut self,
+        mut future: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        let bell = self.bell(cx.waker());
+        let waker = Waker::from(bell.clone());
+        let mut inner = Context::from_waker(&waker);
+        for _ in 0..AT_MOST {
+            bell.state.store(POLLED, Ordering::Release);
+            let polled = future.as_mut().poll(&mut inner);
+            let was = bell.state.swap(RESTS, Ordering::AcqRel);
+            if polled.is_ready() || was == POLLED {
+                return polled;
+            }
+        }
+        // Others have their turn, too.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// The bell that wakes up `task`.
+    fn bell(&mut self, task: &Waker) -> Arc<Bell> {
+        match &self.0 {
+            Some(bell) if bell.task.will_wake(task) => bell.clone(),
+            _ => {
+                let bell = Arc::new(Bell {
+                    state: AtomicU8::new(RESTS),
+                    task: task.clone(),
+                });
+                self.0.insert(bell).clone()
+            }
+        }
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let taken = self
+            .state
+            .compare_exchange(POLLED, WOKEN, Ordering::AcqRel, Ordering::Acquire);
+        if taken == Err(RESTS) {
+            self.task.wake_by_ref();
+        }
+    }
+}
+
+/// Nobody polls: a wake-up goes to the task.
+const RESTS: u8 = 0;
+/// Somebody polls, and will poll again if there is a wake-up.
+const POLLED: u8 = 1;
+/// There was one.
+const WOKEN: u8 = 2;
+
+/// How often a future is polled in a row.
+const AT_MOST: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counter(AtomicUsize);
+
+    impl Wake for Counter {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Counter {
+        fn count(&self) -> usize {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn who_wakes_itself_is_polled_again_and_wakes_nobody() {
+        let task = Arc::new(Counter::default());
+        let mut polls = 0;
+        let future = pin!(poll_fn(|cx| {
+            polls += 1;
+            cx.waker().wake_by_ref();
+            match polls {
+                3 => Poll::Ready(()),
+                _ => Poll::Pending,
+            }
+        }));
+        let waker = Waker::from(task.clone());
+        let polled = Inward::default().poll(future, &mut Context::from_waker(&waker));
+        assert!(polled.is_ready());
+        assert_eq!((polls, task.count()), (3, 0));
+    }
+
+    #[test]
+    fn who_never_rests_lets_others_have_their_turn() {
+        let task = Arc::new(Counter::default());
+        let future = pin!(poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::<()>::Pending
+        }));
+        let waker = Waker::from(task.clone());
+        let polled = Inward::default().poll(future, &mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        assert_eq!(task.count(), 1);
+    }
+
+    #[test]
+    fn a_wake_up_between_polls_reaches_the_task_that_polled_last() {
+        let (first, second) = (Arc::new(Counter::default()), Arc::new(Counter::default()));
+        let mut kept = None;
+        let mut inward = Inward::default();
+        let mut future = pin!(poll_fn(|cx| {
+            kept = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        }));
+        for task in [&first, &second] {
+            let waker = Waker::from(task.clone());
+            let polled = inward.poll(future.as_mut(), &mut Context::from_waker(&waker));
+            assert!(polled.is_pending());
+        }
+        kept.expect("it was polled").wake();
+        assert_eq!((first.count(), second.count()), (0, 1));
+    }
+}
