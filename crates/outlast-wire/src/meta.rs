@@ -5,7 +5,7 @@
 
 use crate::envelope::Id;
 use crate::json::write::{Fields, quoted};
-use crate::object::{self, NotAnObject};
+use crate::object::{self, Edit, NotAnObject};
 use crate::raw::{Raw, RawRef};
 
 /// V1: the task a message belongs to, `{"taskId": …}` (V1-META-1).
@@ -49,6 +49,28 @@ pub fn set(object: RawRef<'_>, key: &str, value: RawRef<'_>) -> Result<Raw, NotA
 /// `object` without one key, and without `_meta` if nothing else was in it.
 pub fn remove(object: RawRef<'_>, key: &str) -> Result<Raw, NotAnObject> {
     object::remove(object, &[META, key])
+}
+
+/// `object` without the members of these names and without these keys of its `_meta`, which goes if that empties it.
+pub fn strip(object: &Raw, names: &[&str], keys: &[&str]) -> Raw {
+    let edit = |name: &str, value: RawRef<'_>| match name {
+        name if names.contains(&name) => Edit::Drop,
+        META => match object::edited(value, |key, _| match keys.contains(&key) {
+            true => Edit::Drop,
+            false => Edit::Keep,
+        }) {
+            Ok(Some(left)) if object::members(left.borrow()).is_ok_and(|left| left.is_empty()) => {
+                Edit::Drop
+            }
+            Ok(Some(left)) => Edit::Replace(left),
+            Ok(None) | Err(NotAnObject) => Edit::Keep,
+        },
+        _ => Edit::Keep,
+    };
+    match object::edited(object.borrow(), edit) {
+        Ok(Some(left)) => left,
+        Ok(None) | Err(NotAnObject) => object.clone(),
+    }
 }
 
 /// The task that params or a result say they belong to. The old draft's bare string is not read.
@@ -164,6 +186,24 @@ mod tests {
             );
         }
         assert_eq!(relate(RawRef::parse("[]").unwrap(), "t"), Err(NotAnObject));
+    }
+
+    #[test]
+    fn what_is_stripped_goes_in_one_pass_and_an_emptied_meta_with_it() {
+        for (before, after) in [
+            (
+                r#"{"a":1,"b":{"x":1}, "_meta":{"k":1,"l":2}}"#,
+                r#"{"b":{"x":1}, "_meta":{"l":2}}"#,
+            ),
+            (r#"{"_meta":{"k":1},"b":2}"#, r#"{"b":2}"#),
+            (r#"{"a":1}"#, "{}"),
+            (r#"{"_meta":{"\u006b":1},"_meta":{ }}"#, r#"{"_meta":{ }}"#),
+            (r#"{"_meta":7,"b":1.0}"#, r#"{"_meta":7,"b":1.0}"#),
+            ("[1]", "[1]"),
+        ] {
+            let object = Raw::parse(before.into()).unwrap();
+            assert_eq!(strip(&object, &["a"], &["k"]).as_str(), after);
+        }
     }
 
     #[test]

@@ -25,6 +25,54 @@ pub struct Member<'a> {
     pub value: RawRef<'a>,
 }
 
+/// What becomes of one part of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// It stays as it is.
+    Keep,
+    /// It goes.
+    Drop,
+    /// This takes its place.
+    Replace(Raw),
+}
+
+/// `object` in which `edit` has judged every member, or `None` if all stay as they are.
+pub fn edited(
+    object: RawRef<'_>,
+    mut edit: impl FnMut(&str, RawRef<'_>) -> Edit,
+) -> Result<Option<Raw>, NotAnObject> {
+    let text = object.as_str();
+    let found = places(text)?;
+    let judge = |place: &Place<'_>| edit(&place.name, RawRef::scanned(&text[place.value.clone()]));
+    let edits: Vec<_> = found.iter().map(judge).collect();
+    if edits.iter().all(|edit| *edit == Edit::Keep) {
+        return Ok(None);
+    }
+    // There is a member, or nothing would have been edited.
+    let (Some(first), Some(last)) = (found.first(), found.last()) else {
+        return Ok(None);
+    };
+    let mut out = String::with_capacity(text.len());
+    out.push_str(&text[..first.key.start]);
+    let mut before = None;
+    for (at, (place, edit)) in found.iter().zip(&edits).enumerate() {
+        if *edit == Edit::Drop {
+            continue;
+        }
+        if before.is_some() {
+            out.push_str(&text[found[at - 1].value.end..place.key.start]);
+        }
+        before = Some(at);
+        out.push_str(&text[place.key.start..place.value.start]);
+        match edit {
+            Edit::Replace(new) => out.push_str(new.as_str()),
+            _ => out.push_str(&text[place.value.clone()]),
+        }
+    }
+    out.push_str(&text[last.value.end..]);
+    Ok(Some(RawRef::scanned(&out).to_raw()))
+}
+
 /// Every member of `object` in the order of the text, duplicates included.
 pub fn members(object: RawRef<'_>) -> Result<Vec<Member<'_>>, NotAnObject> {
     let text = object.as_str();
@@ -323,6 +371,31 @@ mod tests {
             expected.as_object_mut().unwrap().remove(&name);
             prop_assert_eq!(removed.open::<Value>().unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn members_are_judged_one_by_one_and_the_rest_keeps_its_bytes() {
+        let object = raw(r#"{ "a" : 1.0 , "b":2, "c":{ } }"#);
+        let new = || Edit::Replace(raw("[7]").to_raw());
+        for (of, expected) in [
+            (["-", "", ""], r#"{ "b":2, "c":{ } }"#),
+            (["", "-", ""], r#"{ "a" : 1.0, "c":{ } }"#),
+            (["", "", "-"], r#"{ "a" : 1.0 , "b":2 }"#),
+            (["-", "-", "-"], "{  }"),
+            (["-", "", "+"], r#"{ "b":2, "c":[7] }"#),
+        ] {
+            let edited = edited(object, |name, _| {
+                match of[usize::from(name.as_bytes()[0] - b'a')] {
+                    "-" => Edit::Drop,
+                    "+" => new(),
+                    _ => Edit::Keep,
+                }
+            });
+            assert_eq!(edited.unwrap().unwrap().as_str(), expected);
+        }
+        assert_eq!(edited(object, |_, _| Edit::Keep), Ok(None));
+        assert_eq!(edited(raw("{}"), |_, _| Edit::Drop), Ok(None));
+        assert_eq!(edited(raw("[]"), |_, _| Edit::Drop), Err(NotAnObject));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::object::{self, NotAnObject, pick};
+use crate::object::{self, Edit, NotAnObject, pick};
 use crate::raw::{Raw, RawRef};
 
 /// The method that calls a tool.
@@ -28,17 +28,6 @@ pub fn first_text(result: RawRef<'_>) -> Option<String> {
         (kind?.text()? == "text").then_some(())?;
         Some(text?.text()?.into_owned())
     })
-}
-
-/// What becomes of one tool of a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edit {
-    /// It stays as it is.
-    Keep,
-    /// It goes.
-    Drop,
-    /// This takes its place.
-    Replace(Raw),
 }
 
 /// A `tools/list` result in which `edit` has judged every tool; all else keeps its bytes.

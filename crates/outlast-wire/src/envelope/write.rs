@@ -44,12 +44,8 @@ pub fn error(id: Option<&Id>, error: RawRef<'_>) -> String {
 /// its place means the same.
 pub fn to_line(json: RawRef<'_>) -> Cow<'_, str> {
     let text = json.as_str();
-    // Whole pieces at once: a processor compares many bytes in one step, if it need not stop at the first.
-    let breaks = |piece: &[u8]| {
-        let found = |found, byte: &u8| found | (*byte == b'\n') | (*byte == b'\r');
-        piece.iter().fold(false, found)
-    };
-    match text.as_bytes().chunks(256).any(breaks) {
+    let has = |mark| text.as_bytes().contains(&mark);
+    match has(b'\n') || has(b'\r') {
         true => Cow::Owned(text.replace(['\n', '\r'], " ")),
         false => Cow::Borrowed(text),
     }

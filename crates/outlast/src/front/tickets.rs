@@ -6,8 +6,9 @@ use outlast_engine::engine::{EngineError, Settled};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Ending, Scope, TaskId};
 use outlast_wire::envelope::ErrorObject;
+use outlast_wire::object::Edit;
 use outlast_wire::object::NotAnObject;
-use outlast_wire::tool::{self, Edit};
+use outlast_wire::tool;
 use outlast_wire::{Raw, RawRef, codes, object, v1};
 use serde_json::{Value, json};
 

@@ -1,8 +1,9 @@
 //! Lists of an upstream as our clients see them: cursors that are ours, tools that say how the gateway runs them.
 
 use outlast_wire::envelope::ErrorObject;
+use outlast_wire::object::Edit;
 use outlast_wire::object::NotAnObject;
-use outlast_wire::tool::{self, Edit};
+use outlast_wire::tool;
 use outlast_wire::v1::{self, TaskSupport};
 use outlast_wire::{Raw, RawRef, codes, object, params};
 

@@ -9,20 +9,16 @@ use crate::front::Client;
 /// A result without what belongs to the other hop: its type and who answered are told anew (BR-RES-2, BR-GEN-6), and an
 /// older client gets nothing that only newer ones know (BR-LIST-6, BR-LIST-8).
 pub(super) fn for_client(result: Raw, client: &Client) -> Raw {
-    let mut result = meta::unrelate(result.borrow()).unwrap_or(result);
-    let mut drop_member = |path: &[&str]| {
-        if let Ok(left) = object::remove(result.borrow(), path) {
-            result = left;
-        }
+    let is_modern = client.version() == version::MODERN;
+    let names: &[&str] = match is_modern {
+        true => &["resultType"],
+        false => &["resultType", "ttlMs", "cacheScope"],
     };
-    drop_member(&["resultType"]);
-    drop_member(&[meta::META, meta::SERVER_INFO]);
-    if client.version() == version::MODERN {
-        return result;
+    let result = meta::strip(&result, names, &[meta::RELATED_TASK, meta::SERVER_INFO]);
+    match is_modern {
+        true => result,
+        false => as_text(&result).unwrap_or(result),
     }
-    drop_member(&["ttlMs"]);
-    drop_member(&["cacheScope"]);
-    as_text(&result).unwrap_or(result)
 }
 
 /// Structured content that is no object, as a text that older clients can read (BR-LIST-8).

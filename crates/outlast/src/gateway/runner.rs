@@ -151,19 +151,14 @@ fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
 
 /// Params as the upstream may see them: nothing of our own hop (BR-GEN-1, BR-CREATE-3).
 pub(super) fn for_upstream(params: &Raw) -> Raw {
-    let paths: [&[&str]; 8] = [
-        &["task"],
-        &["inputResponses"],
-        &["requestState"],
-        &[meta::META, meta::PROGRESS_TOKEN],
-        &[meta::META, meta::PROTOCOL_VERSION],
-        &[meta::META, meta::CLIENT_CAPABILITIES],
-        &[meta::META, meta::CLIENT_INFO],
-        &[meta::META, meta::RELATED_TASK],
+    let keys = [
+        meta::PROGRESS_TOKEN,
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_CAPABILITIES,
+        meta::CLIENT_INFO,
+        meta::RELATED_TASK,
     ];
-    paths.iter().fold(params.clone(), |left, path| {
-        object::remove(left.borrow(), path).unwrap_or(left)
-    })
+    meta::strip(params, &["task", "inputResponses", "requestState"], &keys)
 }
 
 pub(super) fn refused(error: ErrorObject) -> Outcome {

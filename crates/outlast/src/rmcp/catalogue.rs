@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::Retry;
+use outlast_wire::object::Edit;
 use outlast_wire::object::NotAnObject;
-use outlast_wire::tool::{self, Edit};
+use outlast_wire::tool;
 use outlast_wire::v1::{self, TaskSupport};
 use outlast_wire::{Raw, RawRef, object};
 

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
 use outlast_engine::{ErrorCode, Origin, Outcome, Owner};
 use outlast_wire::envelope::{ErrorObject, Id};
-use outlast_wire::{Raw, meta, object, tool};
+use outlast_wire::{Raw, meta, tool};
 
 use super::{Rmcp, messages};
 use crate::front::{Arrival, Client};
@@ -59,14 +59,11 @@ impl Rmcp {
 
 /// The handler is never asked for a task, which is ours to keep, nor told of the other era, in which it could not ask.
 pub(super) fn for_handler(params: &Raw) -> Raw {
-    let paths: [&[&str]; 5] = [
-        &["task"],
-        &[meta::META, meta::PROTOCOL_VERSION],
-        &[meta::META, meta::CLIENT_CAPABILITIES],
-        &[meta::META, meta::CLIENT_INFO],
-        &[meta::META, meta::LOG_LEVEL],
+    let keys = [
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_CAPABILITIES,
+        meta::CLIENT_INFO,
+        meta::LOG_LEVEL,
     ];
-    paths.iter().fold(params.clone(), |left, path| {
-        object::remove(left.borrow(), path).unwrap_or(left)
-    })
+    meta::strip(params, &["task"], &keys)
 }

@@ -96,7 +96,10 @@ async fn a_server_that_shuts_down_lets_requests_finish() {
     let address = client.address;
     let closing = tokio::spawn(stage.server.shutdown());
     assert_eq!(general.rest().await, [] as [serde_json::Value; 0]);
-    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    // The server of another test may have the port by now: it does not know the session.
+    if tokio::net::TcpStream::connect(address).await.is_ok() {
+        assert_eq!(client.ask("ping", json!({})).await.status, 404);
+    }
     stage.gate.add_permits(1);
     let answer = waiting.await.unwrap();
     assert_eq!(answer["result"]["content"][0]["text"], "through");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_wire::tool::Edit;
+use outlast_wire::object::Edit;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v1};
 
 use crate::front::{Client, Reply, Session, tickets};

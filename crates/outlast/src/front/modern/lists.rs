@@ -1,7 +1,8 @@
 //! Requests that the service answers: `tools/list`, prompts, resources, completion, whatever it knows.
 
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::tool::{self, Edit};
+use outlast_wire::object::Edit;
+use outlast_wire::tool;
 use outlast_wire::v2::{self, CacheHint};
 use outlast_wire::{RawRef, codes, v1};
 
