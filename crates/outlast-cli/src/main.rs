@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod interrupts;
 mod left;
+mod logs;
 mod person;
 mod place;
 mod relay;

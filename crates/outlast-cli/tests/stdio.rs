@@ -153,6 +153,15 @@ fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
     other.leave();
     let cancelled = run(home, &["tasks", "cancel", &hung]);
     assert!(cancelled.status.success(), "{}", text(&cancelled.stderr));
+    // What it did is written down, for its owner only.
+    let log = home.join("outlast/tasks.db.log");
+    let mode = std::fs::metadata(&log).expect("a log").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let logged = std::fs::read_to_string(&log).expect("a log");
+    assert!(
+        logged.contains("created") && logged.contains(&task),
+        "{logged}"
+    );
     // With nothing to do it leaves, and the file tells what was.
     until("the gateway has left", || !socket.exists());
     until("the file is free", || {

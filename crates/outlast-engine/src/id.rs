@@ -3,6 +3,7 @@
 //! A [`TaskId`] is 128 random bits, drawn by an [`Ids`](crate::Ids) and written as 26 characters that
 //! are safe in a header, a URL and a shell. Knowing one is not permission to use it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::str::FromStr;
@@ -144,6 +145,17 @@ impl Owner {
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.name
+    }
+
+    /// The name as a log may show it. That of a session lets in whoever knows it: only its beginning is told.
+    pub fn shown(&self) -> Cow<'_, str> {
+        match self.name.split_once(':') {
+            Some(("session", name)) => {
+                let begin: String = name.chars().take(6).collect();
+                format!("session:{begin}…").into()
+            }
+            _ => (&*self.name).into(),
+        }
     }
 
     /// A number that is the same for the same name, in this process.

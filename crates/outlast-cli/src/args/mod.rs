@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod call;
+mod logs;
 mod relay;
 mod serve;
 mod tasks;
@@ -9,6 +10,7 @@ use clap::{Parser, Subcommand};
 use outlast::store::StoreUrl;
 
 pub(crate) use call::{Answering, Call, Doctor, Reach};
+pub(crate) use logs::{Format, Logs};
 pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
 pub(crate) use tasks::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
@@ -57,6 +59,8 @@ pub(crate) struct Demo {
     /// How long one step of a sample tool takes.
     #[arg(long, default_value_t = 1000, value_name = "MS")]
     pub(crate) step_ms: u64,
+    #[command(flatten)]
+    pub(crate) logs: Logs,
 }
 
 /// One place for the table; `exit.rs` has the same numbers.

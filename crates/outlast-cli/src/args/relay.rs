@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use clap::Parser;
 use outlast::store::StoreUrl;
 
+use super::Logs;
+
 #[derive(Debug, Parser)]
 #[command(after_help = STDIO_HELP)]
 pub(crate) struct Stdio {
@@ -14,6 +16,9 @@ pub(crate) struct Stdio {
     /// Where tasks live [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
+    /// What the gateway logs, if it is started here.
+    #[command(flatten)]
+    pub(crate) logs: Logs,
     /// The command that starts the server on its standard input and output.
     #[arg(last = true, value_name = "CMD", required = true)]
     pub(crate) command: Vec<OsString>,
@@ -27,6 +32,8 @@ pub(crate) struct Background {
     /// How long to stay when there is nothing to do, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 60_000)]
     pub(crate) idle_ms: u64,
+    #[command(flatten)]
+    pub(crate) logs: Logs,
 }
 
 const STDIO_HELP: &str = "\

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use outlast::store::StoreUrl;
 
+use super::Logs;
+
 #[derive(Debug, Parser)]
 #[command(after_help = SERVE_HELP)]
 pub(crate) struct Serve {
@@ -40,9 +42,11 @@ pub(crate) struct Serve {
     /// More tokens for clients: a file with a JSON object of names and secrets.
     #[arg(long, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
-    /// Show what servers write to their standard error.
+    /// Show what servers write to their standard error. What clients and servers say may be in it.
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    #[command(flatten)]
+    pub(crate) logs: Logs,
     /// Serve the server that this command starts on its standard input and output.
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

@@ -16,6 +16,7 @@ use outlast::wire::Raw;
 
 use crate::args;
 use crate::exit::Failure;
+use crate::logs::{self, Usual};
 use crate::place;
 use narrate::say;
 
@@ -23,6 +24,7 @@ use narrate::say;
 pub(crate) const OWNER: &str = "local";
 
 pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
+    logs::to_stderr(&args.logs, Usual::Warnings)?;
     let url = match args.store {
         Some(url) => url,
         None => place::demo_store()?,

@@ -20,9 +20,10 @@ use tokio::time::Instant;
 
 use super::desk::Desk;
 use super::hello::Hello;
-use super::socket;
+use super::{log, socket};
 use crate::args;
 use crate::exit::Failure;
+use crate::logs::{self, Bounded, Usual};
 use crate::place;
 use crate::serve;
 use crate::target::child_of;
@@ -31,6 +32,7 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     // The host's terminal may go: we stay. It fails where we lead a group already, and then that is enough.
     let _ = rustix::process::setsid();
     let path = socket(&args.store)?;
+    logs::to_file(&args.logs, Usual::Steps, Bounded::open(&log(&path))?)?;
     // Only one has the store; whoever comes second leaves here.
     let store = outlast::store::open_store(&args.store, Default::default()).await?;
     let outlast = Outlast::builder()
@@ -111,7 +113,7 @@ impl Background {
                     let background = Connected::new(self.clone());
                     tokio::spawn(async move {
                         if let Err(error) = background.0.relay(stream).await {
-                            eprintln!("outlast: a relay: {error}");
+                            tracing::warn!(%error, "a relay is not served");
                         }
                     });
                 }
@@ -152,15 +154,20 @@ impl Background {
             None => Settings::default(),
         };
         let args = rest.iter().map(Into::into).collect();
-        let mut options = child_of(program.into(), args, true);
+        let mut options = child_of(program.into(), args, false);
         let env = hello.env.iter();
         options.env = env
             .map(|(name, value)| (name.into(), value.into()))
             .collect();
         options.inherits = false;
         options.directory = hello.directory.clone();
+        let directory = hello.directory.as_deref().unwrap_or(Path::new("/"));
         // The number tells apart what differs only in its environment, which has no place in a name.
-        let name = format!("{}-{}", serve::called(&hello.command), known.len() + 1);
+        let name = format!(
+            "{}-{}",
+            serve::called(&hello.command, directory),
+            known.len() + 1
+        );
         let front = gateway.add(Upstream::new(name, Target::child(options), settings));
         known.insert(hello, front.clone());
         Ok(front)

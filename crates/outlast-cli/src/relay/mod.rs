@@ -15,6 +15,7 @@ use tokio::net::UnixStream;
 
 use crate::args;
 use crate::exit::Failure;
+use crate::logs;
 use crate::place;
 use hello::Hello;
 
@@ -27,8 +28,9 @@ pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
         Some(store) => store.clone(),
         None => place::gateway_store()?,
     };
+    logs::check(&args.logs)?;
     let hello = Hello::of(&args)?;
-    let mut gateway = reach(&store).await?;
+    let mut gateway = reach(&store, &args.logs).await?;
     gateway.write_all(hello.line().as_bytes()).await?;
     let (mut from_gateway, mut to_gateway) = gateway.into_split();
     let mut answers =
@@ -53,12 +55,12 @@ pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
 }
 
 /// A connection to the gateway of that store, which is started if it is not there.
-async fn reach(store: &StoreUrl) -> Result<UnixStream, Failure> {
+async fn reach(store: &StoreUrl, logs: &args::Logs) -> Result<UnixStream, Failure> {
     let path = socket(store)?;
     if let Ok(found) = UnixStream::connect(&path).await {
         return Ok(found);
     }
-    start(store, &path)?;
+    start(store, &path, logs)?;
     let begun = Instant::now();
     loop {
         match UnixStream::connect(&path).await {
@@ -75,14 +77,13 @@ async fn reach(store: &StoreUrl) -> Result<UnixStream, Failure> {
 }
 
 /// Starts the gateway so that it outlives us and the host.
-fn start(store: &StoreUrl, socket: &Path) -> Result<(), Failure> {
-    let log = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(log(socket))?;
+fn start(store: &StoreUrl, socket: &Path, logs: &args::Logs) -> Result<(), Failure> {
+    // Why it did not start is told there, too.
+    let log = logs::append(&log(socket))?;
     let mut command = std::process::Command::new(std::env::current_exe()?);
     command
         .args(["background", "--store", &place::shown(store)])
+        .args(logs.words())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log);

@@ -1,5 +1,6 @@
 //! `outlast serve`: durable tasks in front of any MCP server, over HTTP.
 
+mod called;
 mod metrics;
 mod nearest;
 mod pages;
@@ -8,8 +9,8 @@ mod snippet;
 mod token;
 mod upstreams;
 
+pub(crate) use called::called;
 pub(crate) use settings::read as read_settings;
-pub(crate) use upstreams::called;
 
 use outlast::Outlast;
 use outlast::gateway::{Gateway, RunningGateway, policy};
@@ -18,10 +19,12 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Serve;
 use crate::exit::Failure;
+use crate::logs::{self, Usual};
 use crate::place;
 use pages::Health;
 
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
+    logs::to_stderr(&args.logs, Usual::Steps)?;
     let upstreams = upstreams::all(&args)?;
     let url = match &args.store {
         Some(url) => url.clone(),

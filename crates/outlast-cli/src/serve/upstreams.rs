@@ -1,12 +1,12 @@
 //! Which servers are served, and under which names.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use outlast::back::Target;
 use outlast::gateway::{Settings, Upstream};
 use outlast::transport::http_client::HttpClientOptions;
 
+use super::called::called;
 use super::settings;
 use crate::args::Serve;
 use crate::exit::Failure;
@@ -18,7 +18,10 @@ pub(super) fn all(args: &Serve) -> Result<Vec<Upstream>, Failure> {
         (Some(path), _, _) => from_file(path, args.verbose),
         (None, Some(url), _) => Ok(vec![at_url(args, url)?]),
         (None, None, [program, rest @ ..]) => {
-            let name = args.name.clone().unwrap_or_else(|| called(&args.command));
+            let name = args.name.clone().unwrap_or_else(|| {
+                let here = std::env::current_dir().unwrap_or_default();
+                called(&args.command, &here)
+            });
             check(&name)?;
             let target = Target::child(child_of(program.clone(), rest.to_vec(), args.verbose));
             Ok(vec![Upstream::new(name, target, Settings::default())])
@@ -82,30 +85,6 @@ fn check(name: &str) -> Result<(), Failure> {
     }
 }
 
-/// What a server is called whose command is this: the first word that is no option and no program that runs others.
-pub(crate) fn called(command: &[impl AsRef<OsStr>]) -> String {
-    let words = command.iter().map(|word| word.as_ref().to_string_lossy());
-    let named = words
-        .flat_map(|word| {
-            let parts = word.rsplit(['/', '\\']).map(plain);
-            let parts: Vec<_> = parts.collect();
-            // What a script is called that is only a package's door says nothing.
-            let telling = parts.iter().find(|part| !DOORS.contains(&part.as_str()));
-            telling.or(parts.first()).cloned()
-        })
-        .find(|word| {
-            !word.is_empty() && !word.starts_with('-') && !STARTERS.contains(&word.as_str())
-        });
-    named.unwrap_or_else(|| "server".into())
-}
-
-/// A word without its version and whatever a name may not have.
-fn plain(word: &str) -> String {
-    let fine = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
-    let base = word.split('@').next().unwrap_or_default();
-    base.chars().filter(fine).collect()
-}
-
 fn host(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', ':', '?']).next().unwrap_or_default();
@@ -115,46 +94,13 @@ fn host(url: &str) -> String {
     }
 }
 
-/// Names of files and folders that many packages have.
-const DOORS: [&str; 9] = [
-    "index.js",
-    "index.mjs",
-    "main.js",
-    "main.py",
-    "server.py",
-    "server.js",
-    "dist",
-    "build",
-    "src",
-];
-
-/// Programs whose argument is the server.
-const STARTERS: [&str; 13] = [
-    "npx", "bunx", "uvx", "uv", "run", "node", "bun", "deno", "python", "python3", "pipx", "sh",
-    "env",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsString;
-
-    #[test]
-    fn a_server_is_called_by_what_its_command_starts() {
-        let name = |words: &str| called(&words.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(
-            name("npx -y @modelcontextprotocol/server-everything"),
-            "server-everything"
-        );
-        assert_eq!(name("npx -y some-server@1.2"), "some-server");
-        assert_eq!(name("/usr/bin/python3 -m my_server"), "my_server");
-        assert_eq!(name("./target/debug/thing --stdio"), "thing");
-        assert_eq!(name("node /x/server-files/dist/index.js"), "server-files");
-        assert_eq!(host("https://example.org:8/mcp"), "example.org");
-    }
 
     #[test]
     fn a_name_is_a_part_of_a_url() {
+        assert_eq!(host("https://example.org:8/mcp"), "example.org");
         assert!(check("files-2.x_y").is_ok());
         assert!(check("a/b").is_err() && check("").is_err() && check("ü").is_err());
     }

@@ -137,9 +137,12 @@ fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
 /// A server that a command starts.
 pub(crate) fn child_of(program: OsString, args: Vec<OsString>, verbose: bool) -> ChildOptions {
     let mut options = ChildOptions::new(program).args(args);
-    if verbose {
-        options.stderr = Some(Arc::new(|line| eprintln!("server: {line}")));
-    }
+    let called = options.program.to_string_lossy().into_owned();
+    options.stderr = Some(match verbose {
+        true => Arc::new(|line| eprintln!("server: {line}")),
+        // Whatever it is: a server may well write down what it is asked.
+        false => Arc::new(move |line| tracing::debug!(program = called, line, "server says")),
+    });
     options
 }
 

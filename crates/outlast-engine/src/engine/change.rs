@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_wire::Raw;
 
 use super::cell::{Cell, Stage};
-use super::{EngineError, Event, Inner, Settled};
+use super::{EngineError, Event, Inner, Settled, audit};
 use crate::id::{Scope, TaskId};
 use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError};
 use crate::task::Task;
@@ -124,6 +124,7 @@ impl Inner {
         if let Some(ending) = stored.state.ending() {
             let took = stored.updated.since(stored.created);
             self.counts.ended(ending, took);
+            audit::ended(&stored, ending, took);
         }
         self.perform(&stored, body, &effects);
         Ok(stored)

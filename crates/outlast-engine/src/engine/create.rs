@@ -9,7 +9,7 @@ use super::cell::{Cell, Stage};
 use super::drive::{Begin, Pause};
 use super::mailbox::Mailbox;
 use super::topics::Place;
-use super::{Engine, EngineError, Inner, NewCall, Parts, Phase, Runner, Watch};
+use super::{Engine, EngineError, Inner, NewCall, Parts, Phase, Runner, Watch, audit};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
 use crate::runtime::{Mutex, at_once, spawn};
@@ -202,6 +202,7 @@ impl Inner {
         let inserted = self.insert(insert).await;
         if let Ok(Inserted::New(task)) = &inserted {
             self.counts.created();
+            audit::created(task);
             self.alarm.at(task.due());
         }
         (cell, inserted)

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tracing::Instrument;
+
 use super::cell::{Cell, Stage};
-use super::{CallContext, Inner, Phase, Runner};
+use super::{CallContext, Inner, Phase, Runner, call_span};
 use crate::id::Scope;
 use crate::outcome::{ErrorCode, Outcome};
 use crate::runtime::sleep;
@@ -40,6 +42,7 @@ impl Inner {
         let tidy_up = runner.tidy_up();
         let cx = CallContext::new(self.clone(), cell.clone());
         let call = cell.origin.clone();
+        tracing::debug!(call = %cell.id, runner = &*call.runner, method = &*call.method, tool = call.tool.as_deref(), "runs");
         let work = async move {
             match begin {
                 Begin::Run => runner.run(call, cx).await,
@@ -55,6 +58,7 @@ impl Inner {
                 sleep(tidy_up).await;
             }
         };
+        let work = work.instrument(call_span(cell.origin.params.as_ref()));
         let outcome = tokio::select! {
             biased;
             outcome = unless_it_panics(work) => outcome,

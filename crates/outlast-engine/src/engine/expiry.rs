@@ -7,7 +7,7 @@ use outlast_wire::Timestamp;
 use tokio::sync::Notify;
 
 use super::change::Failed;
-use super::{Inner, Phase};
+use super::{Inner, Phase, audit};
 use crate::id::{Revision, Scope, TaskId};
 use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::sleep;
@@ -113,7 +113,10 @@ impl Inner {
         match &removed {
             Ok(removed) => {
                 self.counts.expired(removed.len());
-                removed.iter().for_each(|id| self.gone(*id));
+                for id in removed {
+                    audit::expired(*id);
+                    self.gone(*id);
+                }
             }
             Err(error) if error.is_passing() => ids.into_iter().for_each(|id| self.doubt(id)),
             Err(_) => {}

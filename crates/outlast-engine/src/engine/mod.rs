@@ -4,6 +4,7 @@
 //! store, so that several engines can share one. Every change goes the same way: read, apply, commit
 //! if nobody was faster, then carry out the effects.
 
+mod audit;
 mod builder;
 mod call;
 mod calls;
@@ -29,6 +30,7 @@ mod shutdown;
 mod status;
 mod stop;
 mod topics;
+mod trace;
 mod wait;
 
 use std::collections::HashMap;
@@ -43,6 +45,7 @@ use crate::runtime::Mutex;
 use crate::store::Store;
 use crate::world::{Clock, Ids};
 
+pub use audit::AUDIT;
 pub use builder::EngineBuilder;
 pub use call::{NewCall, Parts};
 pub use context::{Answered, CallContext};
@@ -55,6 +58,7 @@ pub use promote::{Promotion, RunningCall};
 pub use recovery::Recovered;
 pub use runner::{FnRunner, Runner};
 pub use shutdown::Shutdown;
+pub use trace::call_span;
 pub use wait::Watch;
 
 /// Runs calls and keeps tasks. Cheap to clone; all clones are one engine.

@@ -9,7 +9,7 @@ use super::cell::{Cell, Stage};
 use super::drive::Begin;
 use super::mailbox::Mailbox;
 use super::topics::Place;
-use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress};
+use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress, audit};
 use crate::ask::Answer;
 use crate::id::{AskKey, TaskId};
 use crate::outcome::Outcome;
@@ -226,6 +226,7 @@ impl RunningCall {
             }
             (None, Ok(task)) => {
                 self.inner.counts.created();
+                audit::created(&task);
                 self.inner.alarm.at(task.due());
                 Ok(Promotion::Stored(task))
             }

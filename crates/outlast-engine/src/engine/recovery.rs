@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cell::{Cell, Stage};
 use super::change::Failed;
 use super::drive::{Begin, Pause, outcome_unknown};
-use super::{Inner, Phase, Runner};
+use super::{Inner, Phase, Runner, audit};
 use crate::id::Scope;
 use crate::origin::Retry;
 use crate::outcome::Outcome;
@@ -162,6 +162,7 @@ impl Inner {
         runner: Arc<dyn Runner>,
         how: Takeover,
     ) {
+        audit::taken_over(&task, how);
         let begin = match (how, &task.handle) {
             (Takeover::Reattach, Some(handle)) => Begin::Reattach(handle.clone()),
             _ => Begin::Run,

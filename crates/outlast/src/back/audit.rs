@@ -2,10 +2,10 @@
 //! server and the tool it belongs to (V1-AUD-5). Their target is that of the tasks that we serve, `outlast::audit`.
 
 use outlast_engine::Outcome;
+use outlast_engine::engine::AUDIT;
 use outlast_wire::PeerTask;
 
 use super::execution::{Unsettled, View};
-use crate::front::audit::AUDIT;
 
 /// Somebody here follows the task from now on.
 pub(super) fn followed(view: &View, task: &PeerTask) {
@@ -24,6 +24,8 @@ pub(super) fn settled(view: &View, task: &PeerTask, ended: &Result<Outcome, Unse
     let (server, task) = (&*view.server, &*task.id);
     match ended {
         Ok(_) => tracing::info!(target: AUDIT, task, server, "settled"),
-        Err(why) => tracing::info!(target: AUDIT, task, server, %why, "not settled"),
+        Err(why) => {
+            tracing::info!(target: AUDIT, task, server, why = %why.brief(), "not settled");
+        }
     }
 }

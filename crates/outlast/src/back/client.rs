@@ -129,6 +129,7 @@ impl Client {
         };
         let headers = target.has_headers();
         let opener = Opener {
+            name: ears.server.clone(),
             target,
             era: options.era,
             we,

@@ -41,6 +41,8 @@ impl Default for Restart {
 
 /// What it takes to open a conversation.
 pub(crate) struct Opener {
+    /// What we call the server.
+    pub(crate) name: Arc<str>,
     pub(crate) target: Target,
     pub(crate) era: Era,
     pub(crate) we: Introduction,
@@ -147,7 +149,11 @@ impl Opener {
         match self.attempt(self.era).await {
             // Some servers leave when they hear something else than a handshake first.
             Err(Unmet::Scared(fault)) if self.era == Era::Auto => {
-                tracing::info!(%fault, "the server left when it was asked for its era");
+                tracing::info!(
+                    server = &*self.name,
+                    fault = fault.brief(),
+                    "the server left when it was asked for its era"
+                );
                 self.attempt(Era::Legacy).await
             }
             opened => opened,
@@ -201,7 +207,11 @@ impl Opener {
                 }
             };
             tell.send_replace(State::Down);
-            tracing::info!(%reason, endpoint = self.target.endpoint(), "the connection is lost");
+            tracing::info!(
+                server = &*self.name,
+                reason = reason.brief(),
+                "the connection is lost"
+            );
             let again = tokio::select! {
                 again = self.again(&reason) => again,
                 () = closed(&mut closing) => None,
@@ -231,8 +241,18 @@ impl Opener {
         for _ in 0..restart.attempts.max(1) {
             tokio::time::sleep(pause).await;
             match self.open().await {
-                Ok(up) => return Some(up),
-                Err(fault) => tracing::info!(%fault, "the connection could not be made again"),
+                Ok(up) => {
+                    tracing::info!(server = &*self.name, "the connection is back");
+                    return Some(up);
+                }
+                Err(fault) => {
+                    let fault = fault.brief();
+                    tracing::warn!(
+                        server = &*self.name,
+                        fault,
+                        "the connection could not be made again"
+                    );
+                }
             }
             pause = (pause * 2).clamp(restart.first, restart.longest);
         }

@@ -6,6 +6,7 @@ use outlast_engine::Outcome;
 use outlast_wire::PeerTask;
 use outlast_wire::notice::Progress;
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::Instrument;
 
 use super::call::{CallSpec, Form};
 use super::client::Core;
@@ -73,6 +74,17 @@ pub enum Unsettled {
     Left,
 }
 
+impl Unsettled {
+    /// The same for a log: without anything that the server said.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Lost { why, .. } => format!("the task is lost: {}", why.brief()),
+            Self::Fault(fault) => fault.brief(),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// Why a cancellation did not take place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -86,6 +98,16 @@ pub enum NotCancelled {
     /// The server did not do it.
     #[error(transparent)]
     Fault(#[from] Fault),
+}
+
+impl NotCancelled {
+    /// The same for a log: without anything that the server said.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Fault(fault) => fault.brief(),
+            Self::Finished | Self::Unsupported => self.to_string(),
+        }
+    }
 }
 
 /// What the owner of an execution wants.
@@ -113,10 +135,11 @@ impl Execution {
         let (tell, view) = watch::channel(view);
         let tell = Arc::new(tell);
         let work = work(Driver::new(tell.clone(), wished));
-        tokio::spawn(async move {
+        let driving = async move {
             let ended = work.await;
             tell.send_modify(|view| view.ended = Some(ended));
-        });
+        };
+        tokio::spawn(driving.in_current_span());
         Self { commands, view }
     }
 

@@ -41,6 +41,17 @@ pub struct PeerError {
 }
 
 impl Fault {
+    /// The same for a log: without anything that the server said.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Error(error) => format!("the server answered with error {}", error.code),
+            Self::Link(error) => error.brief(),
+            Self::Malformed(_) => "the server's answer makes no sense".into(),
+            Self::Unsupported(_) => "the server does not support that".into(),
+            Self::TimedOut(_) => self.to_string(),
+        }
+    }
+
     /// The code of the server's error, if it is one.
     pub fn code(&self) -> Option<i64> {
         match self {

@@ -375,8 +375,9 @@ impl Observed {
 
     /// A question was refused, and there is no way to say so: the task is cancelled (A2-19).
     fn refuse(&mut self, refused: &Refused) {
+        let (Refused::Unfit(why) | Refused::Denied(why)) = refused;
         tracing::info!(
-            ?refused,
+            code = why.code,
             task = self.task.id,
             "a question was refused; the task is cancelled"
         );

@@ -1,55 +1,59 @@
-//! The audit trail: a line for every step in the life of a task, with whose it is (V1-AUD-1, V1-AUD-2), and for every
-//! look at a task that is not there (V1-AUD-3). All of them have the target `outlast::audit`.
+//! The audit trail of those who ask for tasks: looks at results, wishes to cancel, and every look at a task that is not
+//! there (V1-AUD-3). The life of tasks themselves is told by the engine, under the same target.
 //!
 //! Whoever collects logs gets no secret: of the name of a session, which lets in whoever knows it, only the beginning
 //! is told.
 
-use std::borrow::Cow;
-
+use outlast_engine::engine::{AUDIT, call_span};
 use outlast_engine::{Owner, TaskId};
-use outlast_wire::{RawRef, Status, object};
+use outlast_wire::{RawRef, object};
+use tracing::Span;
 
-pub(crate) fn created(owner: &Owner, task: TaskId) {
-    tracing::info!(target: AUDIT, %task, owner = %shown(owner), "created");
-}
-
-pub(crate) fn ended(owner: &Owner, task: TaskId, status: Status) {
-    tracing::info!(target: AUDIT, %task, owner = %shown(owner), status = status.as_str(), "ended");
-}
+use super::{Incoming, Reply};
 
 pub(crate) fn retrieved(owner: &Owner, task: TaskId) {
-    tracing::info!(target: AUDIT, %task, owner = %shown(owner), "result retrieved");
+    tracing::info!(target: AUDIT, %task, owner = &*owner.shown(), "result retrieved");
 }
 
 pub(crate) fn cancelled(owner: &Owner, task: TaskId) {
-    tracing::info!(target: AUDIT, %task, owner = %shown(owner), "cancelled");
+    tracing::info!(target: AUDIT, %task, owner = &*owner.shown(), "cancelled");
 }
 
 /// Many of these mean that somebody guesses.
 pub(crate) fn not_found(owner: &Owner, method: &str) {
-    tracing::info!(target: AUDIT, owner = %shown(owner), method, "task not found");
+    tracing::info!(target: AUDIT, owner = &*owner.shown(), method, "task not found");
 }
 
 /// V1-CANC-7.
 pub(crate) fn request_cancelled(owner: &Owner, params: RawRef<'_>) {
     let reason = object::find(params, &["reason"]).map_or("none", RawRef::as_str);
     let reason: String = reason.chars().take(REASON).collect();
-    tracing::info!(target: AUDIT, owner = %shown(owner), reason, "request cancelled");
+    tracing::info!(target: AUDIT, owner = &*owner.shown(), reason, "request cancelled");
 }
 
-/// The owner as a log may show it.
-fn shown(owner: &Owner) -> Cow<'_, str> {
-    match owner.as_str().split_once(':') {
-        Some(("session", name)) => {
-            let begin: String = name.chars().take(6).collect();
-            format!("session:{begin}…").into()
-        }
-        _ => owner.as_str().into(),
+/// What is remembered of a request for the case that it is refused; nothing if nobody would hear of it.
+pub(super) struct Noted(Option<(String, Owner, Span)>);
+
+impl Noted {
+    pub(super) fn of(request: &Incoming) -> Self {
+        let wanted = tracing::enabled!(target: AUDIT, tracing::Level::INFO);
+        Self(wanted.then(|| {
+            let span = call_span(request.params.as_ref());
+            (request.method.clone(), request.owner.clone(), span)
+        }))
+    }
+
+    /// Tells of a request that is answered with an error, and at a lower level in which words: they may be a server's.
+    pub(super) fn answered(self, reply: &Reply) {
+        let (Some((method, owner, span)), Reply::Error(error)) = (self.0, reply) else {
+            return;
+        };
+        let _in = span.entered();
+        let code = object::find(error.borrow(), &["code"]).and_then(RawRef::integer);
+        tracing::info!(target: AUDIT, owner = &*owner.shown(), method, code, "answered with an error");
+        tracing::debug!(target: AUDIT, error = error.as_str(), "the error");
     }
 }
-
-/// The target of every line, here and in `back`.
-pub(crate) const AUDIT: &str = "outlast::audit";
 
 /// How much of a stranger's reason is told.
 const REASON: usize = 200;

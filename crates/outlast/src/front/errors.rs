@@ -18,6 +18,9 @@ pub(crate) fn to_wire(error: &EngineError) -> ErrorObject {
             invalid_params(error.to_string())
         }
         // V1-ERR-4, S2-58: limits, a store that is down, an engine that closes.
-        _ => internal(error.to_string()),
+        _ => {
+            tracing::warn!(%error, "a request is refused");
+            internal(error.to_string())
+        }
     }
 }

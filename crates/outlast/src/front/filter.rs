@@ -11,6 +11,7 @@ use outlast_engine::Owner;
 use outlast_wire::Raw;
 use outlast_wire::envelope::ErrorObject;
 
+use super::audit::Noted;
 use super::{HttpParts, Request, Session, Stopped, StreamId};
 
 /// Stands around every request.
@@ -75,12 +76,17 @@ impl Next<'_> {
                 };
                 filter.request(request, next).await
             }
-            None => match self.end {
-                End::Legacy(session, stream, stopped) => {
-                    session.handle(request, stream, stopped).await
-                }
-                End::Modern(modern) => modern.handle(request).await,
-            },
+            None => {
+                let noted = Noted::of(&request);
+                let reply = match self.end {
+                    End::Legacy(session, stream, stopped) => {
+                        session.handle(request, stream, stopped).await
+                    }
+                    End::Modern(modern) => modern.handle(request).await,
+                };
+                noted.answered(&reply);
+                reply
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use outlast_wire::envelope::{Id, write};
 use outlast_wire::log::{self, Log};
 use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
 
-use super::{Front, Session, audit};
+use super::{Front, Session};
 
 impl Front {
     /// Lets `session` hear of a task until it ends, unless another session does.
@@ -114,11 +114,7 @@ impl Session {
         let text = task.id().text();
         let view = task.view(&text);
         let now = (v1::status(view.phase), view.message.map(Arc::from));
-        let status = now.0;
         if self.is_news(task.id(), now) {
-            if status.is_terminal() {
-                audit::ended(&self.owner, task.id(), status);
-            }
             let params = v1::task(&view);
             self.tell(
                 task.id(),

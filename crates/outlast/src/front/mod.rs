@@ -5,7 +5,7 @@
 
 mod announce;
 mod asking;
-pub(crate) mod audit;
+mod audit;
 mod begin;
 mod board;
 mod changes;

@@ -38,7 +38,10 @@ impl Drop for Waiting {
         if let (Some(ahead), Ok(runtime)) = (ahead, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
                 if let Err(error) = ahead.execution.cancel().await {
-                    tracing::info!(%error, "a call that nobody waits for was not cancelled");
+                    tracing::info!(
+                        error = error.brief(),
+                        "a call that nobody waits for was not cancelled"
+                    );
                 }
             });
         }

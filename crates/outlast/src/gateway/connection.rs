@@ -107,16 +107,16 @@ impl Connection {
             ..ClientOptions::default()
         };
         let unreachable = |fault: back::Fault| {
-            let next = advice(&fault);
-            codes::internal(format!(
-                "{} cannot be reached: {fault}{next}",
-                upstream.name
-            ))
+            let (upstream, next) = (&*upstream.name, advice(&fault));
+            tracing::warn!(upstream, fault = fault.brief(), "it cannot be reached");
+            codes::internal(format!("{upstream} cannot be reached: {fault}{next}"))
         };
         let back = back::Client::connect(target, options)
             .await
             .map_err(unreachable)?;
         let server = back.server().await.map_err(unreachable)?;
+        let owner = &*shared.owner.shown();
+        tracing::info!(upstream = &*upstream.name, owner, era = ?server.era(), "connected");
         let ups = back.ups();
         let connection = Arc::new(Self {
             back,
@@ -149,7 +149,10 @@ impl Connection {
             said = said.and(set.map(drop));
         }
         if let Err(fault) = said {
-            tracing::info!(%fault, "a server that began anew was not told everything");
+            tracing::info!(
+                fault = fault.brief(),
+                "a server that began anew was not told everything"
+            );
         }
     }
 

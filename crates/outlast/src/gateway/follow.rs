@@ -54,7 +54,7 @@ impl Upstream {
             match ended {
                 Ok(outcome) => return outcome,
                 Err(lost) if may_repeat(&lost, call, attempt) && !cx.is_cancelled() => {
-                    tracing::info!(upstream = &*self.name, %lost, "a call is made again");
+                    tracing::info!(upstream = &*self.name, call = %cx.id(), lost = lost.brief(), "a call is made again");
                     attempt += 1;
                 }
                 Err(lost) => return result::unsettled(&self.name, lost),
@@ -124,7 +124,7 @@ impl Upstream {
                     }
                     stopping = true;
                     if let Err(error) = execution.cancel().await {
-                        tracing::info!(upstream = &*self.name, %error, "a call was not cancelled");
+                        tracing::info!(upstream = &*self.name, call = %cx.id(), error = error.brief(), "a call was not cancelled");
                     }
                 }
                 Some(view) = updates.next() => told.tell(connection, &view, cx).await,

@@ -134,6 +134,7 @@ impl Upstream {
                     ..State::default()
                 };
                 tokio::spawn(close_when_idle(
+                    self.name.clone(),
                     Arc::downgrade(&connection),
                     Arc::downgrade(&self.pool.0),
                     key,
@@ -174,6 +175,7 @@ impl Upstream {
 
 /// Closes a connection when nobody has needed it for a while. Dropping the last handle closes it.
 async fn close_when_idle(
+    upstream: Arc<str>,
     connection: Weak<Connection>,
     pool: Weak<Mutex<HashMap<Key, Arc<Slot>>>>,
     key: Key,
@@ -194,6 +196,8 @@ async fn close_when_idle(
             .is_some_and(|found| Arc::ptr_eq(&found, &connection));
         if is_this {
             slots.remove(&key);
+            let owner = &*key.owner.shown();
+            tracing::info!(upstream = &*upstream, owner, "closed: nobody needed it");
         }
         return;
     }

@@ -98,7 +98,11 @@ impl Service for Upstream {
         };
         for uri in resources {
             if let Err(fault) = listens.connection.listen(&listens.name, uri).await {
-                tracing::info!(upstream = &*self.name, %fault, "a resource is not listened to");
+                tracing::info!(
+                    upstream = &*self.name,
+                    fault = fault.brief(),
+                    "a resource is not listened to"
+                );
             }
         }
         Some(Box::new(listens))
@@ -112,7 +116,11 @@ impl Service for Upstream {
         let (method, params) = (method.to_owned(), params.map(RawRef::to_raw));
         tokio::spawn(async move {
             if let Err(fault) = connection.back.notify(&method, params.as_ref()).await {
-                tracing::info!(%fault, method, "a notification did not reach the upstream");
+                tracing::info!(
+                    fault = fault.brief(),
+                    method,
+                    "a notification did not reach the upstream"
+                );
             }
         });
     }

@@ -127,6 +127,20 @@ pub enum LinkError {
 }
 
 impl LinkError {
+    /// The same for a log: without anything that the server said.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Refused { status, .. } => {
+                format!("the server answered with HTTP status {status}")
+            }
+            Self::Redirected(_) => "the server redirects to another place".into(),
+            Self::Ended { status, .. } => format!("the server ended ({status})"),
+            Self::Unreachable(_) | Self::SessionGone | Self::Broken(_) | Self::Closed => {
+                self.to_string()
+            }
+        }
+    }
+
     /// Whether the server has certainly not acted on the message.
     pub fn nothing_happened(&self) -> bool {
         matches!(

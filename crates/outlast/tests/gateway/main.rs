@@ -16,4 +16,5 @@ mod passing;
 #[expect(dead_code, reason = "the tests of the client use more of it")]
 mod scripted;
 mod tickets;
+mod trace;
 mod upstream;

@@ -14,7 +14,7 @@ use super::hold::Hold;
 use crate::front::errors::to_wire;
 use crate::front::follow::question_id;
 use crate::front::tickets::Helper;
-use crate::front::{Arrival, Client, Incoming, Reply, Session, Stopped, StreamId, audit};
+use crate::front::{Arrival, Client, Incoming, Reply, Session, Stopped, StreamId};
 
 impl Session {
     pub(super) async fn call_tool(
@@ -161,7 +161,6 @@ impl Session {
         match self.front.engine.create_followed(call, follower).await {
             Ok(created) => {
                 let task = created.task();
-                audit::created(&self.owner, task.id);
                 Reply::Result(accepted(task, immediate))
             }
             Err(error) => Reply::from(to_wire(&error)),

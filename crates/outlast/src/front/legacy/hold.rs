@@ -16,7 +16,7 @@ use crate::front::errors::to_wire;
 use crate::front::follow::{progress_params, question_id};
 use crate::front::holding::Key;
 use crate::front::tickets::{self, Helper, Wish};
-use crate::front::{Client, Delivery, Holding, Reply, Session, Stopped, StreamId, audit};
+use crate::front::{Client, Delivery, Holding, Reply, Session, Stopped, StreamId};
 
 /// Who waits for a call, and how long.
 pub(super) struct Hold {
@@ -117,7 +117,6 @@ impl Session {
     ) -> Result<TaskId, Reply> {
         match running.promote().await {
             Ok(Promotion::Stored(task)) => {
-                audit::created(&self.owner, task.id);
                 // Nobody else is asked its questions.
                 self.front.claim_follower(task.id, self);
                 Ok(task.id)

@@ -51,6 +51,11 @@ pub(super) enum Refused {
 impl Refused {
     pub(super) fn answer(self) -> Answer {
         let (status, extra) = (self.status(), self.header());
+        tracing::info!(
+            status = status.as_u16(),
+            why = self.word(),
+            "a request is refused"
+        );
         let mut answer = answer::text(status, self.line());
         if let Some((name, value)) = extra {
             answer
@@ -58,6 +63,30 @@ impl Refused {
                 .insert(name, HeaderValue::from_static(value));
         }
         answer
+    }
+
+    /// Why, for a log: nothing that the caller wrote.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::Origin => "origin",
+            Self::NoToken => "no token",
+            Self::BadToken => "unknown token",
+            Self::Path => "path",
+            Self::Method => "method",
+            Self::NotJson => "content type",
+            Self::NotAcceptable => "accept",
+            Self::Version => "protocol version",
+            Self::NoSession => "no session",
+            Self::UnknownSession => "unknown session",
+            Self::TooLarge(_) => "too large",
+            Self::Broken => "broke off",
+            Self::Malformed(_) => "malformed",
+            Self::Modern(..) => "headers or _meta",
+            Self::Sessions(_) => "too many sessions",
+            Self::Streams => "too many streams",
+            Self::Unavailable(..) => "store unavailable",
+        }
     }
 
     fn status(&self) -> StatusCode {

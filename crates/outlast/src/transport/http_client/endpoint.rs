@@ -42,7 +42,8 @@ struct State {
 impl Endpoint {
     pub(super) fn new(options: &HttpClientOptions) -> Result<Self, LinkError> {
         let wrong = |why: &dyn std::fmt::Display| {
-            LinkError::Unreachable(format!("{} is no endpoint: {why}", options.url))
+            // A URL may have a secret in it.
+            LinkError::Unreachable(format!("its URL is no endpoint: {why}"))
         };
         let uri: Uri = options.url.parse().map_err(|error| wrong(&error))?;
         if uri.authority().is_none() || !matches!(uri.scheme_str(), Some("http" | "https")) {

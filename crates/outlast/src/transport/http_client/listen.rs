@@ -52,7 +52,10 @@ pub(super) async fn listen(
             Ok(answer) => match endpoint.refusal(answer).await {
                 LinkError::SessionGone => return Done::Over(LinkError::SessionGone),
                 error if !error.is_passing() => {
-                    tracing::info!(%error, "the server has no stream to listen to");
+                    tracing::info!(
+                        error = error.brief(),
+                        "the server has no stream to listen to"
+                    );
                     return Done::Fine;
                 }
                 _ => failures += 1,

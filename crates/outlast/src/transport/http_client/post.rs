@@ -36,7 +36,7 @@ pub(super) async fn deliver(
         let error = error.clone();
         let _ = tell.send(Incoming::Failed { id, error }).await;
     } else if error != LinkError::SessionGone {
-        tracing::warn!(%error, "a message was not delivered");
+        tracing::warn!(error = error.brief(), "a message was not delivered");
     }
     match error {
         LinkError::SessionGone => Done::Over(error),

@@ -1,123 +1,16 @@
 //! `outlast serve` as clients meet it: a process that can be killed, before servers that are processes of their own.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+mod gateway;
+mod logs;
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use outlast_testkit::{example, until};
 use tempfile::TempDir;
 
-/// A gateway, with a home of its own, until it is dropped.
-struct Gateway {
-    child: Child,
-    /// The URLs it printed.
-    urls: Vec<String>,
-    home: PathBuf,
-}
-
-impl Gateway {
-    /// Starts a gateway that prints so many URLs.
-    fn start(home: &Path, address: &str, words: &[&str], urls: usize) -> Self {
-        let mut child = outlast(home)
-            .args(["serve", "--http", address])
-            .args(words)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
-        let urls = (0..urls).map(|_| {
-            let mut url = String::new();
-            said.read_line(&mut url).expect("the URL is printed");
-            assert!(url.starts_with("http://"), "{url:?}");
-            url.trim_end().to_owned()
-        });
-        Self {
-            urls: urls.collect(),
-            child,
-            home: home.to_owned(),
-        }
-    }
-
-    /// Before the sample server without tasks.
-    fn before_one(home: &Path, address: &str) -> Self {
-        let behind = example("behind");
-        Self::start(home, address, &["--", behind.to_str().expect("a path")], 1)
-    }
-
-    fn token(&self) -> String {
-        let path = self.home.join("outlast/tasks.db.token");
-        std::fs::read_to_string(path)
-            .expect("a token")
-            .trim()
-            .to_owned()
-    }
-
-    /// Runs `outlast` with `words` and the token; `{}` among them is our first URL.
-    fn run(&self, words: &[&str]) -> Output {
-        let words = words.iter().map(|word| match *word {
-            "{}" => self.urls[0].as_str(),
-            word => word,
-        });
-        outlast(&self.home)
-            .args(words)
-            .env("OUTLAST_TOKEN", self.token())
-            .stdin(Stdio::null())
-            .output()
-            .expect("it runs")
-    }
-
-    fn said(&self, words: &[&str]) -> String {
-        let output = self.run(words);
-        let (out, err) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "{words:?}: {out}{err}");
-        out.trim().to_owned()
-    }
-
-    /// What a plain GET answers: the head and the body.
-    fn get(&self, path: &str) -> (String, String) {
-        let authority = self.authority();
-        let mut stream = TcpStream::connect(&authority).expect("it listens");
-        let request =
-            format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("it is read");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it is answered");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        (head.to_owned(), body.to_owned())
-    }
-
-    fn authority(&self) -> String {
-        let rest = self.urls[0].strip_prefix("http://").expect("a URL");
-        rest.split('/').next().unwrap_or_default().to_owned()
-    }
-
-    /// Kills it as `kill -9` does, and returns where it listened.
-    fn kill(mut self) -> String {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-        self.authority()
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn outlast(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-    command.env("XDG_DATA_HOME", home).current_dir(home);
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use gateway::{Gateway, outlast, text};
 
 #[test]
 fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {

@@ -1,0 +1,127 @@
+//! What a server is called of which only the command is known.
+//!
+//! The name is shown in URLs, logs and numbers: nothing that may be a secret goes into it.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+/// What a server is called whose command is run in `directory`: the first word that is no option, no setting, and no
+/// program that runs others; of a path the last part that says something.
+pub(crate) fn called(command: &[impl AsRef<OsStr>], directory: &Path) -> String {
+    let words = command.iter().map(|word| word.as_ref().to_string_lossy());
+    let named = words
+        .filter(|word| !word.starts_with('-') && !word.contains(['=', ' ', '\n']))
+        .map(|word| telling(&word, directory))
+        .find(|word| !word.is_empty() && !STARTERS.contains(&word.as_str()));
+    named.unwrap_or_else(|| "server".into())
+}
+
+/// The part of a path that says what it is: many packages have the same door, in the same folders.
+fn telling(path: &str, directory: &Path) -> String {
+    let parts: Vec<_> = path.rsplit(['/', '\\']).map(plain).collect();
+    let says = |part: &String| !part.is_empty() && !DOORS.contains(&part.as_str());
+    if let Some(found) = parts.iter().find(|part| says(part)) {
+        return found.clone();
+    }
+    let above = directory.ancestors().filter_map(Path::file_name);
+    let mut above = above.map(|part| plain(&part.to_string_lossy()));
+    match parts.iter().any(|part| !part.is_empty()) {
+        true => above.find(says).unwrap_or_default(),
+        false => String::new(),
+    }
+}
+
+/// A word without where it is from, its version, and whatever a name may not have.
+fn plain(word: &str) -> String {
+    let fine = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
+    let word = REGISTRIES
+        .iter()
+        .find_map(|from| word.strip_prefix(from))
+        .unwrap_or(word);
+    let base = word.split(['@', ':', '?', '#']).next().unwrap_or_default();
+    let name: String = base.chars().filter(fine).collect();
+    match name.trim_matches('.').is_empty() {
+        true => String::new(),
+        false => name,
+    }
+}
+
+/// Names of files and folders that many packages have.
+const DOORS: [&str; 21] = [
+    "index.js",
+    "index.mjs",
+    "index.cjs",
+    "index.ts",
+    "main.js",
+    "main.mjs",
+    "main.ts",
+    "main.py",
+    "__main__.py",
+    "app.py",
+    "server.py",
+    "server.js",
+    "server.mjs",
+    "server.ts",
+    "cli.js",
+    "bin",
+    "dist",
+    "build",
+    "lib",
+    "out",
+    "src",
+];
+
+/// Programs whose argument is the server, and their words for that.
+const STARTERS: [&str; 25] = [
+    "npx", "bunx", "pnpm", "pnpx", "yarn", "dlx", "exec", "uvx", "uv", "tool", "run", "node",
+    "bun", "deno", "tsx", "python", "python3", "pipx", "sh", "bash", "env", "docker", "podman",
+    "java", "go",
+];
+
+/// How some programs write where a package is from.
+const REGISTRIES: [&str; 2] = ["npm:", "jsr:"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    fn name(words: &str) -> String {
+        let words: Vec<_> = words.split(' ').map(OsString::from).collect();
+        called(&words, Path::new("/home/ada/my-server/src"))
+    }
+
+    #[test]
+    fn a_server_is_called_by_what_its_command_starts() {
+        for (words, expected) in [
+            (
+                "npx -y @modelcontextprotocol/server-everything",
+                "server-everything",
+            ),
+            ("npx -y @scope/pkg@1.2 stdio", "pkg"),
+            ("npx -y some-server@1.2", "some-server"),
+            ("uvx mcp-server-git --repository x", "mcp-server-git"),
+            ("/usr/bin/python3 -m my_server", "my_server"),
+            ("python -m my.module", "my.module"),
+            ("uv run server.py", "my-server"),
+            ("./target/debug/thing --stdio", "thing"),
+            ("node /x/server-files/dist/index.js", "server-files"),
+            ("node path/index.js", "path"),
+            ("node index.js", "my-server"),
+            ("deno run -A npm:@scope/pkg", "pkg"),
+            ("docker run -i --rm mcp/fetch:latest", "fetch"),
+            ("node", "server"),
+        ] {
+            assert_eq!(name(words), expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_setting_is_no_part_of_a_name() {
+        assert_eq!(name("env KEY=secret my-server"), "my-server");
+        assert_eq!(name("docker run -e KEY=secret mcp/fetch"), "fetch");
+        assert_eq!(name("my-server --key=secret"), "my-server");
+        let script = ["sh", "-c", "KEY=secret ./my-server"].map(OsString::from);
+        assert_eq!(called(&script, Path::new("/")), "server");
+    }
+}

@@ -1,0 +1,133 @@
+//! A gateway as a process that can be killed, with a home of its own.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use outlast_testkit::example;
+
+/// A gateway, with a home of its own, until it is dropped.
+pub(crate) struct Gateway {
+    pub(crate) child: Child,
+    /// The URLs it printed.
+    pub(crate) urls: Vec<String>,
+    pub(crate) home: PathBuf,
+}
+
+impl Gateway {
+    /// Starts a gateway that prints so many URLs.
+    pub(crate) fn start(home: &Path, address: &str, words: &[&str], urls: usize) -> Self {
+        let mut child = outlast(home)
+            .args(["serve", "--http", address])
+            .args(words)
+            .stdout(Stdio::piped())
+            .stderr(log(home))
+            .spawn()
+            .expect("it starts");
+        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+        let urls = (0..urls).map(|_| {
+            let mut url = String::new();
+            said.read_line(&mut url).expect("the URL is printed");
+            assert!(url.starts_with("http://"), "{url:?}");
+            url.trim_end().to_owned()
+        });
+        Self {
+            urls: urls.collect(),
+            child,
+            home: home.to_owned(),
+        }
+    }
+
+    /// Before the sample server without tasks.
+    pub(crate) fn before_one(home: &Path, address: &str) -> Self {
+        let behind = example("behind");
+        Self::start(home, address, &["--", behind.to_str().expect("a path")], 1)
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.home.join(LOG)).expect("a log")
+    }
+
+    pub(crate) fn token(&self) -> String {
+        let path = self.home.join("outlast/tasks.db.token");
+        std::fs::read_to_string(path)
+            .expect("a token")
+            .trim()
+            .to_owned()
+    }
+
+    /// Runs `outlast` with `words` and the token; `{}` among them is our first URL.
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
+        let words = words.iter().map(|word| match *word {
+            "{}" => self.urls[0].as_str(),
+            word => word,
+        });
+        outlast(&self.home)
+            .args(words)
+            .env("OUTLAST_TOKEN", self.token())
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs")
+    }
+
+    pub(crate) fn said(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{words:?}: {out}{err}");
+        out.trim().to_owned()
+    }
+
+    /// What a plain GET answers: the head and the body.
+    pub(crate) fn get(&self, path: &str) -> (String, String) {
+        let authority = self.authority();
+        let mut stream = TcpStream::connect(&authority).expect("it listens");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it is read");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it is answered");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        (head.to_owned(), body.to_owned())
+    }
+
+    pub(crate) fn authority(&self) -> String {
+        let rest = self.urls[0].strip_prefix("http://").expect("a URL");
+        rest.split('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// Kills it as `kill -9` does, and returns where it listened.
+    pub(crate) fn kill(mut self) -> String {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+        self.authority()
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn outlast(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    command.env("XDG_DATA_HOME", home).current_dir(home);
+    command
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Where a gateway writes what it has to say, after what those before it said.
+fn log(home: &Path) -> File {
+    let mut options = File::options();
+    let file = options.create(true).append(true).open(home.join(LOG));
+    file.expect("a file")
+}
+
+const LOG: &str = "stderr";

@@ -1,0 +1,224 @@
+//! What a gateway logs, and what it never does.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Stdio;
+
+use outlast_testkit::{example, until};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::gateway::{Gateway, outlast, text};
+
+/// What must not be told. Each place has its own ending, so that a leak says where it is from.
+const SECRET: &str = "hunter2-";
+
+fn secret(place: &str) -> String {
+    format!("{SECRET}{place}")
+}
+
+/// A file of servers, each with a secret, and one more for a client.
+fn write_files(home: &std::path::Path, web: &str) {
+    let config = json!({ "mcpServers": {
+        "child": { "command": example("behind"), "args": ["--key", secret("argument")], "env": { "KEY": secret("environment") } },
+        "web": { "url": web, "headers": { "X-Key": secret("header") } },
+        "gone": {
+            "url": format!("http://127.0.0.1:1/mcp?key={}", secret("url")),
+            "headers": { "X-Key": secret("unused-header") },
+        },
+    } });
+    std::fs::write(home.join("mcp.json"), config.to_string()).expect("it is written");
+    let tokens = json!({ "ada": secret("token") });
+    std::fs::write(home.join("tokens.json"), tokens.to_string()).expect("it is written");
+}
+
+/// Everything that a client does that may go into a log.
+fn visit(gateway: &Gateway, home: &std::path::Path) {
+    let call = |server: usize, token: &str, words: &[&str]| {
+        let (url, rest) = (gateway.urls[server].as_str(), &words[1..]);
+        let output = outlast(home)
+            .args([words[0], url])
+            .args(rest)
+            .env("OUTLAST_TOKEN", token)
+            .stdin(Stdio::null())
+            .output()
+            .expect("it runs");
+        text(&output.stdout) + &text(&output.stderr)
+    };
+    let (ada, say) = (secret("token"), format!("say={}", secret("tool-argument")));
+    // In the order of their names: child, gone, web.
+    for how in [
+        &["--as", "v1", "--task"][..],
+        &["--as", "v2"],
+        &["--no-task"],
+    ] {
+        let said = call(0, &ada, &[&["call", "echo", &say], how].concat());
+        assert!(said.contains(SECRET), "the tool answers: {said}");
+    }
+    let odd = format!("ms=\"{}\"", secret("wrong-argument"));
+    call(0, &ada, &["call", "wait", &odd, "--task", "--as", "v1"]);
+    call(0, &ada, &["call", &secret("tool"), "--no-task"]);
+    call(0, &ada, &["call", "crash", "--no-task"]);
+    let said = call(0, &ada, &["call", "echo", &say]);
+    assert!(said.contains(SECRET), "it is back: {said}");
+    let unreachable = call(1, &ada, &["call", "echo", &say]);
+    assert!(unreachable.contains("cannot be reached"), "{unreachable}");
+    let said = call(2, &ada, &["call", "countdown", "from=1", "--task"]);
+    assert!(!said.is_empty());
+    call(0, &secret("wrong-token"), &["call", "echo", &say]);
+    let session = secret("session");
+    let headers = [("mcp-session-id", session.as_str())];
+    post(gateway, "/mcp/child", &ada, &headers, "not json");
+    let meta = json!({ "k": secret("meta") });
+    let odd = json!({ "jsonrpc": "2.0", "id": 1, "method": "x", "params": { "_meta": meta } });
+    post(gateway, "/mcp/child", &ada, &headers, &odd.to_string());
+}
+
+/// Sends something by hand to the endpoint at `path`, with headers of its own and some that only this test sends.
+fn post(
+    gateway: &Gateway,
+    path: &str,
+    token: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> String {
+    let authority = gateway.authority();
+    let mut stream = TcpStream::connect(&authority).expect("it listens");
+    let own = headers.iter();
+    let own: String = own
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    let (odd, length) = (secret("own-header"), body.len());
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {token}\r\nx-own: {odd}\r\n{own}\
+         content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+         content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).expect("it is read");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it is answered");
+    answer
+}
+
+#[test]
+fn no_secret_and_nothing_that_was_said_is_in_the_log() {
+    let home = TempDir::new().expect("a folder");
+    let mut demo = outlast(home.path())
+        .args([
+            "demo",
+            "--http",
+            "127.0.0.1:0",
+            "--store",
+            "memory:",
+            "--step-ms",
+            "1",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut web = String::new();
+    let mut said = BufReader::new(demo.stdout.take().expect("a pipe"));
+    said.read_line(&mut web).expect("the URL is printed");
+    write_files(home.path(), web.trim_end());
+    for format in ["text", "json"] {
+        let words = [
+            "--config",
+            "mcp.json",
+            "--tokens",
+            "tokens.json",
+            "--log-format",
+            format,
+        ];
+        let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 3);
+        visit(&gateway, home.path());
+        // The last is told when the process knows of it.
+        until("the log is complete", || {
+            gateway.log().contains("unknown session")
+        });
+    }
+    let log = std::fs::read_to_string(home.path().join("stderr")).expect("a log");
+    let lines: Vec<_> = log.lines().filter(|line| line.contains(SECRET)).collect();
+    assert!(lines.is_empty(), "{lines:#?}");
+    // It is not empty, either: what a person needs is there, in both formats.
+    for told in [
+        "connected",
+        "created",
+        "ended",
+        "the connection is lost",
+        "the connection is back",
+        "it cannot be reached",
+        "unknown token",
+        "unknown session",
+        "answered with an error",
+    ] {
+        let lines: Vec<_> = log.lines().filter(|line| line.contains(told)).collect();
+        let json = lines
+            .iter()
+            .any(|line| serde_json::from_str::<Value>(line).is_ok());
+        let text = lines.iter().any(|line| line.contains(" outlast"));
+        assert!(json && text, "{told}: {lines:#?}");
+    }
+    let _ = demo.kill();
+    let _ = demo.wait();
+}
+
+#[test]
+fn a_log_can_be_switched_off_and_a_level_that_is_none_is_refused() {
+    let home = TempDir::new().expect("a folder");
+    let behind = example("behind");
+    let words = ["--log", "off", "--", behind.to_str().expect("a path")];
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
+    gateway.said(&["call", "{}", "wait", "ms=1", "--task", "--as", "v1"]);
+    assert!(!gateway.log().contains("created"), "{}", gateway.log());
+    drop(gateway);
+    let said = outlast(home.path())
+        .args(["serve", "--log", "loud", "--", "x"])
+        .output()
+        .expect("it runs");
+    assert_eq!(said.status.code(), Some(2));
+    let why = text(&said.stderr);
+    assert!(why.contains("`loud`") && why.contains("next:"), "{why}");
+}
+
+#[test]
+fn what_is_logged_of_a_call_names_the_trace_of_its_caller() {
+    // V2-META-9.
+    let home = TempDir::new().expect("a folder");
+    let config = json!({ "mcpServers": { "child": { "command": example("behind"), "outlast": { "task": "always" } } } });
+    std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 1);
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "wait",
+        "arguments": { "ms": 1 },
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "by-hand", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": { "extensions": { "io.modelcontextprotocol/tasks": {} } },
+            "traceparent": format!("00-{trace}-b7ad6b7169203331-01"),
+            "baggage": format!("key={}", secret("baggage")),
+        },
+    } });
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "wait"),
+    ];
+    let answer = post(
+        &gateway,
+        "/mcp",
+        &gateway.token(),
+        &headers,
+        &call.to_string(),
+    );
+    assert!(answer.contains("taskId"), "{answer}");
+    for step in ["created", "ended"] {
+        until(step, || {
+            let log = gateway.log();
+            let mut lines = log.lines();
+            lines.any(|line| line.contains(step) && line.contains(trace))
+        });
+    }
+    assert!(!gateway.log().contains(SECRET), "{}", gateway.log());
+}

@@ -1,0 +1,74 @@
+//! The trace that a call belongs to goes on at the upstream.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use outlast::back::{Era, Target};
+use outlast::engine::{Engine, MemoryStore};
+use outlast::front::{About, Filter, Front, Incoming, Next, RUNNER, Reply};
+use outlast::gateway::{Settings, Upstream};
+use outlast::{Own, Tool, Tools, text};
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, Ending, KINDS};
+use crate::upstream::{gateway, quick};
+
+/// Remembers the `_meta` of the last call of a tool.
+#[derive(Clone, Default)]
+struct LastMeta(Arc<Mutex<Value>>);
+
+#[async_trait]
+impl Filter for LastMeta {
+    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
+        if request.method == "tools/call" {
+            let params = request.params.as_ref().unwrap().as_str();
+            let params: Value = serde_json::from_str(params).unwrap();
+            *self.0.lock().unwrap() = params["_meta"].clone();
+        }
+        next.run(request).await
+    }
+}
+
+async fn server(heard: LastMeta) -> Arc<Front> {
+    let tool = Tool::new("quick", "is quick", |_, _| async move { Ok(text("done")) });
+    let tools = Arc::new(Tools::new().with(tool));
+    let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
+    let (engine, _) = builder.open().await.unwrap();
+    let about = About {
+        name: "behind".into(),
+        version: "1".into(),
+        instructions: None,
+    };
+    Front::serving(
+        engine,
+        Arc::new(Own::new(tools, about)),
+        vec![Arc::new(heard)],
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_trace_of_a_call_reaches_servers_of_either_era_unchanged() {
+    // V2-META-9.
+    let trace = json!({
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "tracestate": "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE",
+        "baggage": "userId=alice,serverNode=DF%2028",
+    });
+    for era in [Era::Legacy, Era::Modern] {
+        let heard = LastMeta::default();
+        let target = Target::front(server(heard.clone()).await);
+        let settings = Settings { era, ..quick() };
+        let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
+        for kind in KINDS {
+            let mut caller = Caller::connect(kind, &front).await;
+            let params = json!({ "name": "quick", "arguments": {}, "_meta": trace });
+            let begun = caller.begin(params.clone()).await;
+            let ended = caller.finish(params, begun).await;
+            assert!(matches!(ended, Ending::Result(_)), "{kind:?}: {ended:?}");
+            let meta = std::mem::take(&mut *heard.0.lock().unwrap());
+            for (key, value) in trace.as_object().unwrap() {
+                assert_eq!(&meta[key], value, "{kind:?} to {era:?}: {meta}");
+            }
+        }
+    }
+}
