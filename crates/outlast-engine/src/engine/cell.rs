@@ -43,6 +43,8 @@ pub(crate) struct Local {
     pub(crate) progress: Option<Progress>,
     /// Numbers the questions of this attempt.
     pub(crate) asked: u32,
+    /// Whether the work is for the next life of the engine.
+    pub(crate) left: bool,
     waiting: HashMap<AskKey, oneshot::Sender<Answer>>,
 }
 
@@ -78,6 +80,7 @@ impl Cell {
                 queued: false,
                 progress: None,
                 asked: 0,
+                left: false,
                 waiting: HashMap::new(),
             }),
         }
@@ -105,7 +108,12 @@ impl Cell {
 
     /// Ends the call here: its work is stopped, and whatever it waits for does not come.
     pub(crate) fn call_off(&self) {
-        let before = std::mem::replace(&mut self.local().stage, Stage::Over);
+        let before = {
+            let mut local = self.local();
+            let before = std::mem::replace(&mut local.stage, Stage::Over);
+            local.left = !matches!(before, Stage::Plain(..) | Stage::Over);
+            before
+        };
         drop(before);
         self.stop.order();
         self.withdraw_all();

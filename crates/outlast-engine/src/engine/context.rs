@@ -207,9 +207,10 @@ impl CallContext {
         self.cell.stop.is_asked()
     }
 
-    /// Whether the engine closes and leaves the work to its next life: what goes on elsewhere is not to be stopped.
+    /// Whether the engine closes and leaves the work to its next life: what goes on elsewhere is not to be stopped. A call that
+    /// is no task has no next life.
     pub fn is_left(&self) -> bool {
-        self.inner.phase() == Phase::Closed
+        self.inner.phase() == Phase::Closed && self.cell.local().left
     }
 
     /// Resolves when the caller wants the work to stop.

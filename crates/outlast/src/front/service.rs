@@ -38,6 +38,11 @@ pub trait Service: Send + Sync + 'static {
     /// How the tool of that name may be called, or `None` if there is no such tool.
     async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject>;
 
+    /// Whether [`Service::begin`] begins anything.
+    fn begins(&self) -> bool {
+        false
+    }
+
     /// Begins a call that may become a task, where the server says at once whether it takes it: `Err` if it does not. The
     /// task would be kept for `ttl` milliseconds. The runner finds what was begun in [`Arrival::begun`].
     async fn begin(

@@ -5,12 +5,13 @@ use std::sync::Weak;
 use async_trait::async_trait;
 use outlast_engine::engine::{Answered, AskError, CallContext, EngineError};
 use outlast_engine::transition::Refused;
-use outlast_engine::{Accepts, Answer, AskKey, Question, Timing};
+use outlast_engine::{Accepts, Answer, AskKey, AskKind, Question, Timing};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, codes, meta, object};
 use sha2::{Digest, Sha256};
 
 use super::connection::{Shared, Unclear};
+use super::pages;
 use crate::back::{Host, HostRequest, dismiss};
 
 /// Puts the questions of an upstream to the callers of its calls.
@@ -36,11 +37,19 @@ impl Host for Asks {
             Err(unclear) => return refused(&unclear_whose(unclear)),
         };
         let mut question = Question::new(kind, request.params.clone().map(unrelated));
+        let sort = match &request.key {
+            Some(key) => key.to_string(),
+            None => mark(&question),
+        };
+        if kind == AskKind::ElicitUrl {
+            let params = question.params.take();
+            question.params = params.map(|params| pages::for_caller(params, &call));
+        }
         if request.key.is_some() && request.task.is_none() {
             // The upstream has answered with it instead of beginning its work: that may as well be told to our caller.
             question.timing = Timing::BeforeWork;
         }
-        match put(&shared, &call, &request, question).await {
+        match put(&shared, &call, &request, &sort, question).await {
             Ok(answer) => without_mark(answer),
             // BR-IN-5, BR-CAN-12: nobody will answer any more.
             Err(AskError::Withdrawn) => dismiss(kind),
@@ -78,14 +87,11 @@ async fn put(
     shared: &Shared,
     call: &CallContext,
     request: &HostRequest,
+    sort: &str,
     question: Question,
 ) -> Result<Answer, AskError> {
-    let sort = match &request.key {
-        Some(key) => key.to_string(),
-        None => mark(&question),
-    };
     let is_of_sort = |key: &AskKey| {
-        let rest = key.as_str().strip_prefix(sort.as_str());
+        let rest = key.as_str().strip_prefix(sort);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(AGAIN))
     };
     if let Some(left) = shared.take_left(call.id(), is_of_sort) {
@@ -95,7 +101,7 @@ async fn put(
             answered => return Ok(passed_on(answered?, request)),
         }
     }
-    let mut key = AskKey::new(sort.as_str());
+    let mut key = AskKey::new(sort);
     for again in 2_u32.. {
         match call.put(key, question.clone()).await {
             Err(AskError::Engine(EngineError::Refused(Refused::KeyReused(_)))) => {

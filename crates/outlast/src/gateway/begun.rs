@@ -10,7 +10,7 @@ use outlast_wire::v1::TaskSupport;
 use tokio::time::{Instant, timeout_at};
 
 use super::connection::{Connection, UnderWay};
-use super::{Turn, Upstream, result};
+use super::{Turn, Upstream, pages, result};
 use crate::back::{CallRefused, Execution, Generation};
 use crate::front::{Arrival, Begun, Client};
 
@@ -100,6 +100,8 @@ impl Upstream {
         let view = view.as_ref();
         if let Some(Ok(refused @ Outcome::Error(..))) = view.and_then(|view| view.ended.as_ref())
             && view.is_some_and(|view| view.task.is_none())
+            // What it demands of the caller is seen to when there is a call.
+            && !pages::is_demand(refused)
         {
             return Err(refused.clone());
         }

@@ -218,6 +218,14 @@ impl Connection {
         !self.is_over() && (wanted || state.clients.iter().any(listens))
     }
 
+    /// Waits until no call is under way, but not for longer than `patience`.
+    pub(super) async fn quiet(&self, patience: Duration) {
+        let until = Instant::now() + patience;
+        while !self.shared.state().calls.is_empty() && Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     /// How long nobody has used it.
     pub(super) fn idle(&self) -> Duration {
         self.shared.state().used.elapsed()
@@ -418,3 +426,6 @@ fn advice(fault: &back::Fault) -> &'static str {
         _ => "",
     }
 }
+
+/// How often is looked whether calls are under way, when a connection is to be closed.
+const LOOK: Duration = Duration::from_millis(10);

@@ -9,8 +9,9 @@ use outlast_wire::{object, tool, v1, v2, version};
 
 use super::begun::Ahead;
 use super::connection::{Connection, UnderWay};
+use super::pages::{self, Demand};
 use super::runner::{for_upstream, refused};
-use super::{Upstream, result};
+use super::{Upstream, errors, result};
 use crate::back::{CallRefused, Execution, Preference, Unsettled, View};
 use crate::front::Client;
 
@@ -24,7 +25,7 @@ impl Upstream {
         client: &Arc<Client>,
         mut ahead: Option<Ahead>,
     ) -> Outcome {
-        let mut attempt = 1;
+        let (mut attempt, mut demands) = (1, 0);
         loop {
             let (connection, _under_way, execution) = match ahead.take() {
                 Some(begun) => {
@@ -52,7 +53,17 @@ impl Upstream {
             };
             let ended = self.stay(&connection, &execution, call, cx, client).await;
             match ended {
-                Ok(outcome) => return outcome,
+                Ok(outcome) if execution.view().task.is_some() => return outcome,
+                Ok(outcome) => match pages::demanded(outcome, client, cx).await {
+                    Demand::Met if demands < DEMANDS => demands += 1,
+                    Demand::Met => {
+                        return result::internal(format!(
+                            "{} wants pages opened again and again",
+                            self.name
+                        ));
+                    }
+                    Demand::Outcome(outcome) => return outcome,
+                },
                 Err(lost) if may_repeat(&lost, call, attempt) && !cx.is_cancelled() => {
                     tracing::info!(upstream = &*self.name, call = %cx.id(), lost = lost.brief(), "a call is made again");
                     attempt += 1;
@@ -128,7 +139,9 @@ impl Upstream {
                     }
                 }
                 Some(view) = updates.next() => told.tell(connection, &view, cx).await,
-                ended = execution.settle() => return ended,
+                ended = execution.settle() => {
+                    return ended.map(|outcome| errors::across(outcome, connection, client));
+                }
                 () = &mut limit, if !stopping => {
                     let stopped = match execution.cancel().await {
                         Ok(()) => "was cancelled",
@@ -245,3 +258,6 @@ fn may_repeat(lost: &Unsettled, call: &Origin, attempt: u32) -> bool {
 
 /// How often a call is made in one life of this process.
 const ATTEMPTS: u32 = 3;
+
+/// How often a server may want pages to be opened before it runs a call.
+const DEMANDS: u32 = 8;

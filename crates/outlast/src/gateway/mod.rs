@@ -8,11 +8,11 @@
 //! |---|---|
 //! | `settings` | what can be said of an upstream and of its tools |
 //! | `pool`, `connection` | one connection for each owner and what its clients can be asked, kept while it is needed |
-//! | `asks`, `notices` | what the upstream asks and tells on its own, and whose business it is |
+//! | `asks`, `pages`, `notices` | what the upstream asks and tells on its own, and whose business it is |
 //! | `catalogue`, `list` | its tools: how they may be called, and how they are shown |
 //! | `service`, `runner` | what stands behind the front, and what runs |
 //! | `begun`, `follow`, `again` | one call from before its task is there to its end; a task of the upstream found again after a restart |
-//! | `result` | an answer of the upstream as our client gets it |
+//! | `result`, `errors` | an answer of the upstream as our client gets it |
 //! | `patience` | how long known clients wait for an answer |
 //! | `assembly` | several upstreams on one store, each at its own endpoint |
 //!
@@ -36,9 +36,11 @@ mod assembly;
 mod begun;
 mod catalogue;
 mod connection;
+mod errors;
 mod follow;
 mod list;
 mod notices;
+mod pages;
 mod patience;
 mod pool;
 mod result;
@@ -120,6 +122,8 @@ impl Upstream {
     /// Closes every connection to it and waits until that is done.
     pub async fn close(&self) {
         for connection in self.pool.take_all() {
+            // Calls that end with us tell their server so (BD-20).
+            connection.quiet(runner::TIDY_UP).await;
             connection.back.close().await;
         }
     }

@@ -11,7 +11,7 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, log, meta, object, tool};
 
 use super::connection::Connection;
-use super::{Upstream, begun, list, result};
+use super::{Upstream, begun, errors, list, result};
 use crate::front::{Arrival, Client};
 
 #[async_trait]
@@ -106,7 +106,7 @@ impl Upstream {
                 }
                 result::of_request(&call.method, answer)
             }
-            Err(fault) => result::of_fault(&self.name, fault),
+            Err(fault) => errors::across(result::of_fault(&self.name, fault), &connection, client),
         }
     }
 }
@@ -167,4 +167,4 @@ pub(super) fn refused(error: ErrorObject) -> Outcome {
 }
 
 /// How long a call may go on after its task is over.
-const TIDY_UP: Duration = Duration::from_secs(5);
+pub(super) const TIDY_UP: Duration = Duration::from_secs(5);

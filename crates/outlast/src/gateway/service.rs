@@ -57,6 +57,10 @@ impl Service for Upstream {
         }))
     }
 
+    fn begins(&self) -> bool {
+        true
+    }
+
     async fn begin(
         &self,
         client: &Arc<Client>,

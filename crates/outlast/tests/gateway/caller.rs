@@ -52,6 +52,10 @@ pub(crate) struct Caller {
     pub(crate) answers: Answers,
     /// Leaves questions open, and takes them for something it was told.
     pub(crate) silent: bool,
+    /// What it declares that it can be asked.
+    pub(crate) can: Value,
+    /// Every question it was asked, with its method.
+    pub(crate) asked: Vec<(String, Value)>,
     /// Everything that was told without being asked for.
     pub(crate) told: Vec<Value>,
     /// What the server said of itself.
@@ -69,6 +73,17 @@ impl Caller {
 
     /// The same for a client that calls itself `name`.
     pub(crate) async fn connect_as(kind: Kind, front: &Arc<Front>, name: &'static str) -> Self {
+        let can = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+        Self::connect_able(kind, front, name, can).await
+    }
+
+    /// The same for one that declares this.
+    pub(crate) async fn connect_able(
+        kind: Kind,
+        front: &Arc<Front>,
+        name: &'static str,
+        can: Value,
+    ) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
         let front = front.clone();
@@ -81,6 +96,8 @@ impl Caller {
             name,
             answers: accepting,
             silent: false,
+            can: can.clone(),
+            asked: Vec::new(),
             told: Vec::new(),
             about: Value::Null,
             write,
@@ -90,7 +107,7 @@ impl Caller {
         };
         caller.about = match kind {
             Kind::PlainLegacy | Kind::V1 => {
-                let mut can = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+                let mut can = can;
                 let version = match kind {
                     Kind::V1 => {
                         can["tasks"] = json!({});
@@ -177,7 +194,7 @@ impl Caller {
     }
 
     /// The responses to questions that were not answered before.
-    fn respond(&self, requests: &Value, answered: &mut Vec<String>) -> Value {
+    fn respond(&mut self, requests: &Value, answered: &mut Vec<String>) -> Value {
         let mut responses = Map::new();
         for (key, request) in requests.as_object().unwrap() {
             if answered.contains(key) {
@@ -185,6 +202,7 @@ impl Caller {
             }
             answered.push(key.clone());
             let method = request["method"].as_str().unwrap();
+            self.asked.push((method.into(), request["params"].clone()));
             // This era has no errors for an answer.
             let answer = (self.answers)(method, &request["params"]);
             responses.insert(
@@ -263,7 +281,7 @@ impl Caller {
     }
 
     fn modern(&self, mut params: Value) -> Value {
-        let mut can = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+        let mut can = self.can.clone();
         if self.kind == Kind::V2 {
             can["extensions"]["io.modelcontextprotocol/tasks"] = json!({});
         }
@@ -280,6 +298,7 @@ impl Caller {
         let message: Value = serde_json::from_str(&line.expect("the pipe is open")).unwrap();
         match (message["method"].as_str(), message.get("id")) {
             (Some(method), Some(id)) if !self.silent => {
+                self.asked.push((method.into(), message["params"].clone()));
                 let answered = match (self.answers)(method, &message["params"]) {
                     Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
                     Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
@@ -291,7 +310,7 @@ impl Caller {
         }
     }
 
-    async fn write(&mut self, message: Value) {
+    pub(crate) async fn write(&mut self, message: Value) {
         let line = format!("{message}\n");
         self.write.write_all(line.as_bytes()).await.unwrap();
     }

@@ -9,9 +9,11 @@ mod caller;
 mod cells;
 mod crashes;
 mod events;
+mod hops;
 mod outside;
 mod owners;
 mod passing;
+mod rules;
 #[path = "../client/stage.rs"]
 #[expect(dead_code, reason = "the tests of the client use more of it")]
 mod scripted;

@@ -19,7 +19,7 @@ async fn played() -> (Arc<Front>, Servers) {
 }
 
 /// A client of that kind, and the server that the gateway has connected to for it.
-async fn connected(kind: Kind, declared: Value) -> (Caller, Server) {
+pub(crate) async fn connected(kind: Kind, declared: Value) -> (Caller, Server) {
     let (front, mut servers) = played().await;
     let connecting = tokio::spawn(async move { Caller::connect(kind, &front).await });
     let mut server = servers.next().await;

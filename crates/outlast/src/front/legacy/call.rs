@@ -76,12 +76,23 @@ impl Session {
             Some(wish) => {
                 self.has_used_tasks();
                 call.ttl = wish.ttl_ms.or(offer.ttl);
-                let immediate = match self.front.begin(client, &mut call).await {
-                    Ok(begun) => begun.or(offer.immediate),
-                    // BD-1: nothing is made of a call that its server refuses.
-                    Err(refused) => return delivered(refused),
-                };
-                self.create(call, immediate.as_deref()).await
+                if !self.front.service.begins() {
+                    return self.create(call, offer.immediate.as_deref()).await;
+                }
+                let (session, client) = (self.clone(), client.clone());
+                // BR-CREATE-10: who goes away meanwhile finds the task all the same.
+                let creating = tokio::spawn(async move {
+                    match session.front.begin(&client, &mut call).await {
+                        Ok(begun) => {
+                            let immediate = begun.or(offer.immediate);
+                            session.create(call, immediate.as_deref()).await
+                        }
+                        // BD-1: nothing is made of a call that its server refuses.
+                        Err(refused) => delivered(refused),
+                    }
+                });
+                let failed = |_| Reply::from(codes::internal("the task could not be made"));
+                creating.await.unwrap_or_else(failed)
             }
             None => match holding.filter(|_| offer.support != TaskSupport::Forbidden) {
                 Some(holding) => {

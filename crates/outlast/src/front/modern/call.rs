@@ -173,11 +173,13 @@ impl Request {
             begun: None,
         }));
         let immediate = match task.when {
-            Some(_) => match self.front.begin(&client, &mut call).await {
-                Ok(immediate) => immediate,
-                Err(refused) => return delivered(refused, &terms.method),
-            },
-            None => None,
+            Some(_) if self.front.service.begins() => {
+                match self.front.begin(&client, &mut call).await {
+                    Ok(immediate) => immediate,
+                    Err(refused) => return delivered(refused, &terms.method),
+                }
+            }
+            _ => None,
         };
         terms.immediate = immediate;
         let engine = &self.front.engine;

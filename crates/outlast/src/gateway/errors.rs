@@ -1,0 +1,88 @@
+//! Errors of an upstream whose numbers mean something else in the era of the caller (bridge §12).
+
+use outlast_engine::{ErrorCode, Outcome};
+use outlast_wire::{Raw, codes, object, version};
+
+use super::connection::Connection;
+use crate::front::Client;
+
+/// An outcome of the upstream with an error that its caller understands.
+pub(super) fn across(outcome: Outcome, connection: &Connection, client: &Client) -> Outcome {
+    let eras = (
+        connection.server.is_modern(),
+        client.version() == version::MODERN,
+    );
+    match outcome {
+        Outcome::Error(error, code, message) => {
+            let (error, code) = translated(error, code.0, eras);
+            Outcome::Error(error, ErrorCode(code), message)
+        }
+        other => other,
+    }
+}
+
+/// An error for a caller, and its code. Each pair of eras is the server's and the client's: whether it is the modern one.
+fn translated(error: Raw, code: i64, eras: (bool, bool)) -> (Raw, i64) {
+    match eras {
+        // What a request does not declare is no business of a session.
+        (true, false) if code == codes::MISSING_CAPABILITY => {
+            let plain = codes::INVALID_PARAMS.to_string();
+            let plain = Raw::parse(plain).expect("a number is JSON");
+            let told = object::set(error.borrow(), &["code"], plain.borrow());
+            (told.unwrap_or(error), codes::INVALID_PARAMS)
+        }
+        // The modern side has these numbers for itself. One of them has a meaning that is carried over elsewhere.
+        (false, true) if RESERVED.contains(&code) && code != codes::URL_ELICITATION_REQUIRED => {
+            let message = object::find(error.borrow(), &["message"]);
+            let message = message.and_then(|message| message.text());
+            let message = message.unwrap_or_default().into_owned();
+            let told = codes::internal(message).with_data(error);
+            (told.to_raw(), codes::INTERNAL_ERROR)
+        }
+        _ => (error, code),
+    }
+}
+
+/// The codes that the modern era keeps for itself.
+const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_means_something_else_to_the_caller_is_told_in_another_way() {
+        // Bridge §12.
+        let error = |code: i64| {
+            let text = format!(r#"{{"code":{code},"message":"m","data":{{"k":1}}}}"#);
+            (Raw::parse(text).unwrap(), code)
+        };
+        let told = |code, eras| {
+            let (raw, number) = error(code);
+            let (raw, number) = translated(raw, number, eras);
+            (raw.as_str().to_owned(), number)
+        };
+        let same = |code, eras| assert_eq!(told(code, eras), told(code, (true, true)));
+        assert_eq!(
+            told(-32021, (true, false)),
+            (
+                r#"{"code":-32602,"message":"m","data":{"k":1}}"#.into(),
+                -32602
+            )
+        );
+        assert_eq!(
+            told(-32050, (false, true)),
+            (
+                r#"{"code":-32603,"message":"m","data":{"code":-32050,"message":"m","data":{"k":1}}}"#
+                    .into(),
+                -32603
+            )
+        );
+        for code in [-32042, -32019, -32000, -31999, -32602] {
+            same(code, (false, true));
+        }
+        for code in [-32021, -32050] {
+            same(code, (false, false));
+        }
+    }
+}

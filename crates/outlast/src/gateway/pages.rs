@@ -1,0 +1,90 @@
+//! Pages that a person has to open: url elicitations, which the two eras name and demand differently.
+
+use outlast_engine::engine::CallContext;
+use outlast_engine::{Answer, AskKind, Ids, Outcome, Question, RandomIds, Timing};
+use outlast_wire::{Raw, RawRef, codes, object, version};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::runner::refused;
+use crate::front::{Arrival, Client};
+
+/// The params of a url elicitation as the caller's era has them: only the older one names it, so that it can be told when the
+/// page is done with (BR-IN-10).
+pub(super) fn for_caller(params: Raw, call: &CallContext) -> Raw {
+    let arrival = call.parts::<Arrival>();
+    let is_modern = arrival.is_some_and(|arrival| arrival.client.version() == version::MODERN);
+    let has_name = object::find(params.borrow(), &[NAME]).is_some();
+    let other = match (is_modern, has_name) {
+        (true, true) => object::remove(params.borrow(), &[NAME]).ok(),
+        (false, false) => {
+            let name = Raw::encode(RandomIds.task().text().as_str()).ok();
+            name.and_then(|name| object::set(params.borrow(), &[NAME], name.borrow()).ok())
+        }
+        _ => None,
+    };
+    other.unwrap_or(params)
+}
+
+/// What becomes of a call that its server did not run because a person has to open pages first, where the caller is of the era
+/// that has no such error (BR-IN-11).
+pub(super) enum Demand {
+    /// All pages were opened: the call may be repeated.
+    Met,
+    /// They were not, or nothing is demanded.
+    Outcome(Outcome),
+}
+
+/// Puts the pages to the caller that the outcome of a call demands.
+pub(super) async fn demanded(outcome: Outcome, client: &Client, call: &CallContext) -> Demand {
+    let Some(pages) = listed(&outcome).filter(|_| client.version() == version::MODERN) else {
+        return Demand::Outcome(outcome);
+    };
+    if !client.accepts().contains(AskKind::ElicitUrl) {
+        let required = json!({ "elicitation": { "url": {} } });
+        let required = Raw::encode(&required).expect("literal objects are JSON");
+        let why = "the call needs a page to be opened first, and the request does not declare that it can be asked for that";
+        return Demand::Outcome(refused(codes::missing_capability(why, required.borrow())));
+    }
+    let mut asking = JoinSet::new();
+    for page in pages {
+        let call = call.clone();
+        let mut question = Question::new(AskKind::ElicitUrl, Some(for_caller(page, &call)));
+        question.timing = Timing::BeforeWork;
+        asking.spawn(async move { call.ask(question).await });
+    }
+    while let Some(answered) = asking.join_next().await {
+        match answered {
+            Ok(Ok(Answer::Result(answer))) if accepts(answer.borrow()) => {}
+            _ => return Demand::Outcome(outcome),
+        }
+    }
+    Demand::Met
+}
+
+/// Whether an outcome demands pages.
+pub(super) fn is_demand(outcome: &Outcome) -> bool {
+    listed(outcome).is_some()
+}
+
+/// The pages that an error demands.
+fn listed(outcome: &Outcome) -> Option<Vec<Raw>> {
+    let Outcome::Error(error, code, _) = outcome else {
+        return None;
+    };
+    if code.0 != codes::URL_ELICITATION_REQUIRED {
+        return None;
+    }
+    let pages = object::find(error.borrow(), &["data", "elicitations"])?;
+    let pages = object::elements(pages)?;
+    let pages = pages.into_iter().map(RawRef::to_raw);
+    Some(pages.collect::<Vec<_>>()).filter(|pages| !pages.is_empty())
+}
+
+fn accepts(answer: RawRef<'_>) -> bool {
+    let action = object::find(answer, &["action"]).and_then(RawRef::text);
+    action.as_deref() == Some("accept")
+}
+
+/// The member that names a url elicitation.
+const NAME: &str = "elicitationId";
