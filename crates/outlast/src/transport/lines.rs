@@ -64,7 +64,7 @@ pub(crate) async fn write(
 }
 
 /// Passes over the rest of a line that is too long.
-async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
+pub(super) async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     loop {
         let part = input.fill_buf().await?;
         if part.is_empty() {

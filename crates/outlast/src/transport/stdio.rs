@@ -11,6 +11,7 @@ use tokio::io::{
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::lines::skip_line;
 use crate::front::{Front, Kind, Out, Session, SessionId, StreamId, local_owner, said_on_pipe};
 
 /// Serves `front` on standard input and output until the input ends.
@@ -119,24 +120,6 @@ async fn closed(mut open: watch::Receiver<()>) {
 }
 
 type Closed = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
-
-/// Passes over the rest of a line that is too long.
-async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
-    loop {
-        let part = input.fill_buf().await?;
-        if part.is_empty() {
-            return Ok(());
-        }
-        let (used, found) = match part.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (part.len(), false),
-        };
-        input.consume(used);
-        if found {
-            return Ok(());
-        }
-    }
-}
 
 async fn write_lines(
     mut lines: tokio::sync::mpsc::Receiver<Out>,

@@ -5,6 +5,7 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
+mod cancelling;
 mod child;
 mod front;
 mod handshake;

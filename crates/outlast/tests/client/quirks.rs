@@ -4,14 +4,12 @@ use outlast::back::{Preference, Unsettled};
 use outlast::engine::Outcome;
 use serde_json::json;
 
-use crate::stage::{connected, said, task, text};
+use crate::stage::{calling, connected, said, task, text};
 
 #[tokio::test(start_paused = true)]
 async fn a_result_that_is_refused_before_the_end_leads_back_to_polling() {
     // A1-3: FastMCP.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
     for status in [
         "input_required",
@@ -37,9 +35,7 @@ async fn a_result_that_is_refused_before_the_end_leads_back_to_polling() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_that_the_end_of_the_task_has_overtaken_is_not_its_outcome() {
     // A1-3: FastMCP over HTTP, where notifications and answers come on different streams.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("input_required", 60_000).await;
     let fetch = server.asked("tasks/result").await;
     server
@@ -56,9 +52,7 @@ async fn a_refusal_that_the_end_of_the_task_has_overtaken_is_not_its_outcome() {
 #[tokio::test(start_paused = true)]
 async fn a_cancellation_that_a_notification_confirms_first_is_confirmed() {
     // FastMCP over HTTP.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 60_000).await;
     let call = call.await.unwrap();
     let cancelling = tokio::spawn(async move { (call.cancel().await, call.settle().await) });
@@ -71,9 +65,7 @@ async fn a_cancellation_that_a_notification_confirms_first_is_confirmed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_is_over_already_is_fetched_at_once() {
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("completed", 60_000).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
@@ -104,9 +96,7 @@ async fn a_tool_that_turns_out_to_want_a_task_gets_one() {
 #[tokio::test(start_paused = true)]
 async fn a_hollow_result_of_a_task_that_was_cancelled_elsewhere_is_seen_as_such() {
     // A1-1: the Python SDK.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("input_required", 100).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, json!({ "_meta": {} })).await;
@@ -118,9 +108,7 @@ async fn a_hollow_result_of_a_task_that_was_cancelled_elsewhere_is_seen_as_such(
 #[tokio::test(start_paused = true)]
 async fn a_hollow_result_of_a_task_that_failed_is_an_error_with_its_message() {
     // A1-1: the Python SDK, when a tool raises.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
     let look = server.asked("tasks/get").await;
     let mut failed = task("failed", 100);
@@ -138,9 +126,7 @@ async fn a_hollow_result_of_a_task_that_failed_is_an_error_with_its_message() {
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_the_result_that_never_ends_is_given_up_and_polling_goes_on() {
     // V1-INIT-9, A1-26.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("input_required", 3_600_000).await;
     let fetch = server.asked("tasks/result").await;
     let told = server.told("notifications/cancelled").await;
@@ -154,9 +140,7 @@ async fn a_wait_for_the_result_that_never_ends_is_given_up_and_polling_goes_on()
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_stops_answering_looks_loses_the_task_in_the_end() {
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
     let settled = call.settle().await;
@@ -169,9 +153,7 @@ async fn a_server_that_stops_answering_looks_loses_the_task_in_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_that_make_no_sense_are_errors_and_no_panic() {
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
     let asked = server.asked("tools/call").await;
     server

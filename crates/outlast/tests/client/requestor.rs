@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use outlast::back::{CallRefused, NotCancelled, Preference, Unsettled};
+use outlast::back::{CallRefused, Preference, Unsettled};
 use outlast::engine::Outcome;
 use outlast::wire::Status;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::stage::{Settles, capabilities, connected, connected_with, raw, said, task, text};
+use crate::stage::{
+    Settles, calling, capabilities, connected, connected_with, raw, said, task, text,
+};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -54,9 +56,7 @@ async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
 #[tokio::test(start_paused = true)]
 async fn without_an_interval_it_is_five_seconds_and_never_under_a_tenth() {
     // S4-37.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "required")]).await;
     let asked = server.asked("tools/call").await;
     // S4-94.
@@ -78,9 +78,7 @@ async fn without_an_interval_it_is_five_seconds_and_never_under_a_tenth() {
 #[tokio::test(start_paused = true)]
 async fn a_terminal_notification_is_followed_by_the_result_at_once() {
     // S4-24, S4-38, S4-73.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 60_000).await;
     let call = call.await.unwrap();
     call.task().await;
@@ -106,9 +104,7 @@ async fn a_terminal_notification_is_followed_by_the_result_at_once() {
 #[tokio::test(start_paused = true)]
 async fn other_notifications_postpone_the_next_look_and_none_replaces_it() {
     // S4-24, V1-NOTIF-4.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 1_000).await;
     let _call = call.await.unwrap();
     _call.task().await;
@@ -126,9 +122,7 @@ async fn other_notifications_postpone_the_next_look_and_none_replaces_it() {
 #[tokio::test(start_paused = true)]
 async fn a_notification_that_comes_before_the_creation_is_kept() {
     // A1-27.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
     let asked = server.asked("tools/call").await;
     server
@@ -146,9 +140,7 @@ async fn a_notification_that_comes_before_the_creation_is_kept() {
 async fn the_payload_of_a_failed_task_is_fetched() {
     // A1-2, S4-20.
     for (answer, is_error) in [(true, false), (false, true)] {
-        let (client, mut server) = connected().await;
-        let call = client.call_tool("slow", None);
-        let call = tokio::spawn(async move { call.await.unwrap() });
+        let (_client, mut server, call) = calling().await;
         server.make_task("working", 100).await;
         let look = server.asked("tasks/get").await;
         server.reply(&look, task("failed", 100)).await;
@@ -177,9 +169,7 @@ async fn the_payload_of_a_failed_task_is_fetched() {
 #[tokio::test(start_paused = true)]
 async fn the_result_is_fetched_when_input_is_required_and_looks_go_on() {
     // S4-21, V1-INPUT-3, V1-RES-9.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
     let look = server.asked("tasks/get").await;
     server.reply(&look, task("input_required", 100)).await;
@@ -197,9 +187,7 @@ async fn the_result_is_fetched_when_input_is_required_and_looks_go_on() {
 #[tokio::test(start_paused = true)]
 async fn progress_is_heard_from_the_call_to_the_end_of_the_task() {
     // S4-26, V1-PROG-3, A1-21.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (client, mut server, call) = calling().await;
     let asked = server.make_task("working", 60_000).await;
     let call = call.await.unwrap();
     let token = &asked["params"]["_meta"]["progressToken"];
@@ -239,9 +227,7 @@ async fn progress_is_heard_from_the_call_to_the_end_of_the_task() {
 #[tokio::test(start_paused = true)]
 async fn the_text_for_the_model_is_shown() {
     // S4-50, V1-CREATE-11.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
     let asked = server.asked("tools/call").await;
     let meta = json!({ "io.modelcontextprotocol/model-immediate-response": "It has begun." });
@@ -262,9 +248,7 @@ async fn the_text_for_the_model_is_shown() {
 #[tokio::test(start_paused = true)]
 async fn a_plain_result_to_an_augmented_call_is_the_result() {
     // A1-6, S4-49.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (client, mut server, call) = calling().await;
     server.list(&[("slow", "optional")]).await;
     let asked = server.asked("tools/call").await;
     server.reply(&asked, text("at once")).await;
@@ -385,140 +369,9 @@ async fn the_list_of_tools_is_read_again_when_it_has_changed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_is_cancelled_by_its_own_method() {
-    // S4-23, S4-78, V1-CANCEL-8.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
-    server.make_task("working", 60_000).await;
-    let call = std::sync::Arc::new(call.await.unwrap());
-    call.task().await;
-    let cancelling = {
-        let call = call.clone();
-        tokio::spawn(async move { call.cancel().await })
-    };
-    let cancel = server.asked("tasks/cancel").await;
-    assert_eq!(cancel["params"], json!({ "taskId": "t1" }));
-    assert!(call.view().cancelling);
-    server.reply(&cancel, task("cancelled", 100)).await;
-    assert_eq!(cancelling.await.unwrap(), Ok(()));
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
-    assert!(!server.heard("notifications/cancelled"));
-    assert_eq!(call.cancel().await, Err(NotCancelled::Finished));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cancellation_that_comes_too_late_says_so_and_the_result_counts() {
-    // S4-55, A1-14.
-    for already in [true, false] {
-        let (client, mut server) = connected().await;
-        let call = client.call_tool("slow", None);
-        let call = tokio::spawn(async move { call.await.unwrap() });
-        server.make_task("working", 1_000).await;
-        let call = std::sync::Arc::new(call.await.unwrap());
-        call.task().await;
-        let cancelling = {
-            let call = call.clone();
-            tokio::spawn(async move { call.cancel().await })
-        };
-        let cancel = server.asked("tasks/cancel").await;
-        if already {
-            server
-                .refuse(
-                    &cancel,
-                    -32602,
-                    "Cannot cancel task: already in terminal status",
-                )
-                .await;
-            let look = server.asked("tasks/get").await;
-            server.reply(&look, task("completed", 100)).await;
-        } else {
-            server.reply(&cancel, task("completed", 100)).await;
-        }
-        assert_eq!(cancelling.await.unwrap(), Err(NotCancelled::Finished));
-        let fetch = server.asked("tasks/result").await;
-        server.reply(&fetch, text("done")).await;
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_that_cannot_cancel_is_not_asked_to() {
-    let mut without = capabilities();
-    without["tasks"].as_object_mut().unwrap().remove("cancel");
-    let (client, mut server) = connected_with(crate::stage::options(), without).await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
-    server.make_task("working", 60_000).await;
-    let call = call.await.unwrap();
-    call.task().await;
-    assert_eq!(call.cancel().await, Err(NotCancelled::Unsupported));
-    server.silence(MS(1_000)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_cancellation_before_the_id_is_known_is_kept() {
-    // A1-25, V1-CANC-2.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
-    server.list(&[("slow", "optional")]).await;
-    let asked = server.asked("tools/call").await;
-    let call = std::sync::Arc::new(call.await.unwrap());
-    let cancelling = {
-        let call = call.clone();
-        tokio::spawn(async move { call.cancel().await })
-    };
-    server.silence(MS(1_000)).await;
-    server
-        .reply(&asked, json!({ "task": task("working", 60_000) }))
-        .await;
-    let cancel = server.asked("tasks/cancel").await;
-    server.reply(&cancel, task("cancelled", 100)).await;
-    assert_eq!(cancelling.await.unwrap(), Ok(()));
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_call_that_was_dropped_before_its_id_is_known_is_cancelled_when_it_is() {
-    // A1-25.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
-    server.list(&[("slow", "optional")]).await;
-    let asked = server.asked("tools/call").await;
-    drop(call.await.unwrap());
-    server.silence(MS(1_000)).await;
-    server
-        .reply(&asked, json!({ "task": task("working", 100) }))
-        .await;
-    let cancel = server.asked("tasks/cancel").await;
-    server.reply(&cancel, task("cancelled", 100)).await;
-    server.silence(MS(10_000)).await;
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_plain_call_is_cancelled_by_notification() {
-    // S4-93, V1-CANC-1, V1-CANC-8.
-    let (client, mut server) =
-        connected_with(crate::stage::options(), json!({ "tools": {} })).await;
-    let call = client.call_tool("slow", None).await.unwrap();
-    let asked = server.asked("tools/call").await;
-    assert_eq!(call.cancel().await, Ok(()));
-    let told = server.told("notifications/cancelled").await;
-    assert_eq!(told["params"]["requestId"], asked["id"]);
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
-    // V1-CANC-5: a late answer harms nobody.
-    server.reply(&asked, text("late")).await;
-    client.ping_answered_by(&mut server).await;
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_task_that_is_left_is_not_polled_any_more_and_lives_on() {
     // S4-74.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
     call.task().await;
@@ -530,9 +383,7 @@ async fn a_task_that_is_left_is_not_polled_any_more_and_lives_on() {
 #[tokio::test(start_paused = true)]
 async fn the_owner_is_warned_before_a_task_expires_and_told_when_it_has() {
     // S4-29, S4-91.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (_client, mut server, call) = calling().await;
     server.make_task("working", 10_000).await;
     let call = call.await.unwrap();
     call.task().await;
@@ -562,9 +413,7 @@ async fn the_owner_is_warned_before_a_task_expires_and_told_when_it_has() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_not_found_before_its_time_is_lost_after_a_few_looks() {
     // A1-15.
-    let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None);
-    let call = tokio::spawn(async move { call.await.unwrap() });
+    let (client, mut server, call) = calling().await;
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
     for _ in 0..4 {

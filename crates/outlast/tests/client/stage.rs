@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Era, Target};
+use outlast::back::{Client, ClientOptions, Era, Execution, Target};
 use outlast::engine::{Accepts, Outcome};
 use outlast::transport::duplex;
 use outlast::wire::Raw;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// A server whose words are the test's.
@@ -34,6 +35,14 @@ pub(crate) fn options() -> ClientOptions {
 /// A client and the server it is connected to.
 pub(crate) async fn connected() -> (Client, Server) {
     connected_with(options(), capabilities()).await
+}
+
+/// The same with a call of the tool `slow` on its way.
+pub(crate) async fn calling() -> (Client, Server, JoinHandle<Execution>) {
+    let (client, server) = connected().await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    (client, server, call)
 }
 
 /// The same with options, and with what the server declares.
