@@ -21,9 +21,15 @@ struct Host {
 
 impl Host {
     fn start(home: &Path) -> Self {
+        let behind = example("behind");
+        Self::with(home, &["--", behind.to_str().expect("a path")])
+    }
+
+    /// The host of a relay that is started with these words.
+    fn with(home: &Path, words: &[&str]) -> Self {
         let mut child = outlast(home)
-            .args(["stdio", "--"])
-            .arg(example("behind"))
+            .arg("stdio")
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -192,6 +198,39 @@ fn two_windows_share_one_gateway() {
     two.leave();
     let socket = home.join("outlast/tasks.db.sock");
     until("the gateway has left", || !socket.exists());
+}
+
+#[test]
+fn a_server_of_a_file_is_named_and_one_at_a_url_is_the_business_of_serve() {
+    let folder = TempDir::new().expect("a folder");
+    let config = json!({ "mcpServers": {
+        "behind": { "command": example("behind"), "outlast": { "graceMs": 1 } },
+        "web": { "url": "http://127.0.0.1:1/mcp" },
+    } });
+    let file = folder.path().join("mcp.json");
+    std::fs::write(&file, config.to_string()).expect("it is written");
+    let mut host = Host::with(folder.path(), &["--config", "mcp.json", "behind"]);
+    let said = host.ask(
+        "tools/call",
+        json!({ "name": "echo", "arguments": { "say": "hi" } }),
+    );
+    assert_eq!(said["result"]["content"][0]["text"], "hi", "{said}");
+    host.leave();
+    for (words, why) in [
+        (
+            &["stdio", "--config", "mcp.json"][..],
+            "name one of: behind, web",
+        ),
+        (
+            &["stdio", "--config", "mcp.json", "web"],
+            "outlast serve --config",
+        ),
+    ] {
+        let refused = run(folder.path(), words);
+        assert_eq!(refused.status.code(), Some(2));
+        let told = text(&refused.stderr);
+        assert!(told.contains(why), "{told}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What can be typed for a host's own configuration file.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Parser;
 use outlast::store::StoreUrl;
@@ -19,8 +20,14 @@ pub(crate) struct Stdio {
     /// What the gateway logs, if it is started here.
     #[command(flatten)]
     pub(crate) logs: Logs,
+    /// Take the server from this file (`mcpServers`, or `servers` as VS Code writes it), with its settings.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["settings", "command"])]
+    pub(crate) config: Option<PathBuf>,
+    /// Which server of the file [default: the only one].
+    #[arg(value_name = "NAME", requires = "config")]
+    pub(crate) name: Option<String>,
     /// The command that starts the server on its standard input and output.
-    #[arg(last = true, value_name = "CMD", required = true)]
+    #[arg(last = true, value_name = "CMD", required_unless_present = "config")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -24,6 +24,12 @@ pub(crate) struct Serve {
     /// What the server is called [default: by its command or URL].
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     pub(crate) name: Option<String>,
+    /// What the gateway does differently, as the `outlast` object of a server in a configuration file.
+    #[arg(long, value_name = "JSON", conflicts_with = "config")]
+    pub(crate) settings: Option<String>,
+    /// What the gateway puts up with, as the `outlast` object of a whole configuration file.
+    #[arg(long, value_name = "JSON", conflicts_with = "config")]
+    pub(crate) limits: Option<String>,
     /// Where to listen.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8040")]
     pub(crate) http: SocketAddr,
@@ -45,6 +51,9 @@ pub(crate) struct Serve {
     /// Show what servers write to their standard error. What clients and servers say may be in it.
     #[arg(long, short)]
     pub(crate) verbose: bool,
+    /// Do not start or call servers before a client needs them, to see whether they can be reached.
+    #[arg(long)]
+    pub(crate) no_probe: bool,
     #[command(flatten)]
     pub(crate) logs: Logs,
     /// Serve the server that this command starts on its standard input and output.

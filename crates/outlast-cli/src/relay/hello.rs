@@ -1,13 +1,15 @@
 //! The first line that a relay says: which server it stands for. Only the gateway's memory has it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args;
 use crate::exit::Failure;
+use crate::target::{Config, Place};
 
 /// Which server a relay stands for. Two with the same words share it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,6 +25,9 @@ pub(super) struct Hello {
 
 impl Hello {
     pub(super) fn of(args: &args::Stdio) -> Result<Self, Failure> {
+        if let Some(path) = &args.config {
+            return Self::from_file(path, args.name.as_deref());
+        }
         if let Some(settings) = &args.settings {
             // Told here, where somebody reads it.
             let object: Value = serde_json::from_str(settings)
@@ -31,15 +36,50 @@ impl Hello {
                 .map_err(|why| Failure::Usage(format!("--settings: {why}")))?;
         }
         let words = args.command.iter();
-        let env = std::env::vars_os();
-        let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
         Ok(Self {
             command: words.map(|word| text(word)).collect(),
-            env: env
-                .map(|(name, value)| (text(&name), text(&value)))
-                .collect(),
+            env: environment(),
             directory: Some(std::env::current_dir()?),
             settings: args.settings.clone(),
+        })
+    }
+
+    /// That of a server in a configuration file.
+    fn from_file(path: &Path, name: Option<&str>) -> Result<Self, Failure> {
+        let config = Config::find(Some(path))?;
+        let name = match (name, &config.names().collect::<Vec<_>>()[..]) {
+            (Some(name), _) => name.to_owned(),
+            (None, [only]) => (*only).to_owned(),
+            (None, names) => {
+                return Err(Failure::Usage(format!(
+                    "which server of {}?\n  next: name one of: {}",
+                    path.display(),
+                    names.join(", ")
+                )));
+            }
+        };
+        let settings = config.settings(&name);
+        if let Some(object) = settings {
+            crate::serve::read_settings(object).map_err(|why| config.wrong(&name, &why))?;
+        }
+        let Place::Command {
+            program,
+            args,
+            env,
+            directory,
+        } = config.place(&name)?
+        else {
+            return Err(config.wrong(
+                &name,
+                "it is at a URL, and a host can reach that itself\n  next: give it tasks with `outlast serve --config`, and write the URL that it prints into the host's file",
+            ));
+        };
+        let here = std::env::current_dir()?;
+        Ok(Self {
+            command: std::iter::once(program).chain(args).collect(),
+            env: environment().into_iter().chain(env).collect(),
+            directory: Some(directory.map_or(here.clone(), |folder| here.join(folder))),
+            settings: settings.map(Value::to_string),
         })
     }
 
@@ -57,4 +97,15 @@ impl Hello {
         let text = serde_json::to_string(self).expect("strings are JSON");
         format!("{text}\n")
     }
+}
+
+/// The whole environment of this process.
+fn environment() -> BTreeMap<String, String> {
+    let all = std::env::vars_os();
+    all.map(|(name, value)| (text(&name), text(&value)))
+        .collect()
+}
+
+fn text(text: &OsStr) -> String {
+    text.to_string_lossy().into_owned()
 }

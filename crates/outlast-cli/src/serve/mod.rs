@@ -1,6 +1,7 @@
 //! `outlast serve`: durable tasks in front of any MCP server, over HTTP.
 
 mod called;
+mod limits;
 mod metrics;
 mod nearest;
 mod pages;
@@ -13,7 +14,7 @@ pub(crate) use called::called;
 pub(crate) use settings::read as read_settings;
 
 use outlast::Outlast;
-use outlast::gateway::{Gateway, RunningGateway, policy};
+use outlast::gateway::{Gateway, RunningGateway};
 use outlast::transport::http::HttpOptions;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -25,7 +26,7 @@ use pages::Health;
 
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, Usual::Steps)?;
-    let upstreams = upstreams::all(&args)?;
+    let (upstreams, limits) = upstreams::all(&args)?;
     let url = match &args.store {
         Some(url) => url.clone(),
         None => place::gateway_store()?,
@@ -33,7 +34,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     let store = outlast::store::open_store(&url, Default::default()).await?;
     let outlast = Outlast::builder()
         .store(store)
-        .policy(policy())
+        .policy(limits.policy)
         .children(place::children(&url))
         .build();
     let gateway = outlast.gateway(upstreams).await?;
@@ -41,29 +42,45 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         true => token::Tokens::default(),
         false => token::Tokens::find(&url, args.tokens.as_deref())?,
     };
-    let running = listen(gateway, &args, &tokens).await?;
+    let running = listen(gateway, &args, &tokens, limits.http).await?;
     for served in running.served() {
         println!("{}", running.url(served));
     }
     eprintln!("tasks are kept in {}", place::shown(&url));
     eprint!("{}", snippet::all(&running, tokens.local.as_deref()));
+    if !args.no_probe {
+        probe(&running);
+    }
     until_stopped().await?;
     eprintln!("stopping: what runs has 10 s to finish, the rest is settled at the next start");
     running.shutdown().await?;
     Ok(())
 }
 
+/// Finds out which servers cannot be reached, and says so before anybody needs them. None waits for another.
+fn probe(running: &RunningGateway) {
+    for served in running.served() {
+        let upstream = served.upstream.clone();
+        tokio::spawn(async move {
+            if let Err(why) = upstream.probe().await {
+                eprintln!("outlast: {why}");
+            }
+        });
+    }
+}
+
 async fn listen(
     gateway: Gateway,
     args: &Serve,
     tokens: &token::Tokens,
+    limits: HttpOptions,
 ) -> Result<RunningGateway, Failure> {
     let options = HttpOptions {
         bind: args.http,
         tokens: tokens.all.clone(),
         allowed_hosts: args.allow_host.clone(),
         allowed_origins: args.allow_origin.clone(),
-        ..HttpOptions::default()
+        ..limits
     };
     let health = Health::of(&gateway);
     gateway.http(Some(health), options).await.map_err(|error| {

@@ -35,7 +35,10 @@ pub(crate) fn read(object: &Value) -> Result<Settings, String> {
                 settings.tickets = value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
             }
             "concurrency" => settings.concurrency = Some(count(key, value)?),
+            "openCalls" => settings.open_calls = Some(count(key, value)?),
+            "openCallsPerOwner" => settings.open_calls_per_owner = Some(count(key, value)?),
             "connections" => settings.connections = count(key, value)?,
+            "connectionsPerOwner" => settings.connections_per_owner = count(key, value)?,
             "idleMs" => settings.idle = millis(key, value)?,
             "startMs" => settings.handshake = millis(key, value)?,
             "tools" => {
@@ -95,7 +98,7 @@ fn set(settings: &mut ToolSettings, key: &str, value: &Value) -> Result<(), Stri
     Ok(())
 }
 
-fn whole(key: &str, value: &Value) -> Result<u64, String> {
+pub(super) fn whole(key: &str, value: &Value) -> Result<u64, String> {
     value
         .as_u64()
         .ok_or_else(|| wrong(key, "a whole number that is not negative"))
@@ -105,7 +108,7 @@ fn millis(key: &str, value: &Value) -> Result<Duration, String> {
     whole(key, value).map(Duration::from_millis)
 }
 
-fn count(key: &str, value: &Value) -> Result<usize, String> {
+pub(super) fn count(key: &str, value: &Value) -> Result<usize, String> {
     let found = whole(key, value)?;
     match usize::try_from(found) {
         Ok(count) if count > 0 => Ok(count),
@@ -117,7 +120,7 @@ fn wrong(key: &str, expected: &str) -> String {
     format!("`{key}` must be {expected}")
 }
 
-fn unknown(key: &str, known: &[&str]) -> String {
+pub(super) fn unknown(key: &str, known: &[&str]) -> String {
     let next = match nearest(key, known) {
         Some(found) => format!("write `{found}`"),
         None => format!("these are known: {}", known.join(", ")),
@@ -129,13 +132,16 @@ fn unknown(key: &str, known: &[&str]) -> String {
 const TOOL_KEYS: [&str; 5] = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
 
 /// What can be said of a server only.
-const SERVER_KEYS: [&str; 9] = [
+const SERVER_KEYS: [&str; 12] = [
     "era",
     "budgetMs",
     "tickets",
     "isolate",
     "concurrency",
+    "openCalls",
+    "openCallsPerOwner",
     "connections",
+    "connectionsPerOwner",
     "idleMs",
     "startMs",
     "tools",
@@ -150,7 +156,7 @@ mod tests {
     fn everything_that_can_be_said_is_read() {
         let settings = read(&json!({
             "task": "always", "graceMs": 100, "ttlMs": 5_000, "timeoutMs": 60_000, "retry": "never",
-            "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "idleMs": 4, "startMs": 5, "budgetMs": 6, "tickets": false,
+            "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "openCalls": 7, "openCallsPerOwner": 8, "connectionsPerOwner": 9, "idleMs": 4, "startMs": 5, "budgetMs": 6, "tickets": false,
             "tools": { "slow": { "task": "never", "concurrency": 1, "retry": "rerun" } },
         }))
         .unwrap();
@@ -162,6 +168,11 @@ mod tests {
         assert_eq!(settings.era, Era::Legacy);
         assert_eq!(settings.isolate, Isolate::Call);
         assert_eq!((settings.concurrency, settings.connections), (Some(2), 3));
+        assert_eq!(
+            (settings.open_calls, settings.open_calls_per_owner),
+            (Some(7), Some(8))
+        );
+        assert_eq!(settings.connections_per_owner, 9);
         let slow = &settings.tools["slow"];
         assert_eq!(
             (slow.task, slow.concurrency),

@@ -5,36 +5,64 @@ use std::path::Path;
 use outlast::back::Target;
 use outlast::gateway::{Settings, Upstream};
 use outlast::transport::http_client::HttpClientOptions;
+use serde_json::Value;
 
 use super::called::called;
+use super::limits::{self, Limits};
 use super::settings;
 use crate::args::Serve;
 use crate::exit::Failure;
 use crate::target::{Config, child_of, http_of};
 
 /// The servers that are meant.
-pub(super) fn all(args: &Serve) -> Result<Vec<Upstream>, Failure> {
-    match (&args.config, &args.url, &args.command[..]) {
-        (Some(path), _, _) => from_file(path, args.verbose),
-        (None, Some(url), _) => Ok(vec![at_url(args, url)?]),
-        (None, None, [program, rest @ ..]) => {
+pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
+    if let Some(path) = &args.config {
+        return from_file(path, args.verbose);
+    }
+    let limits = match &args.limits {
+        Some(text) => said("--limits", text, limits::read)?,
+        None => Limits::default(),
+    };
+    let settings = match &args.settings {
+        Some(text) => said("--settings", text, settings::read)?,
+        None => Settings::default(),
+    };
+    Ok((vec![one(args, settings)?], limits))
+}
+
+/// The only server.
+fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
+    match (&args.url, &args.command[..]) {
+        (Some(url), _) => at_url(args, url, settings),
+        (None, [program, rest @ ..]) => {
             let name = args.name.clone().unwrap_or_else(|| {
                 let here = std::env::current_dir().unwrap_or_default();
                 called(&args.command, &here)
             });
             check(&name)?;
             let target = Target::child(child_of(program.clone(), rest.to_vec(), args.verbose));
-            Ok(vec![Upstream::new(name, target, Settings::default())])
+            Ok(Upstream::new(name, target, settings))
         }
-        (None, None, []) => Err(Failure::Usage(
+        (None, []) => Err(Failure::Usage(
             "which server?\n  next: put its command after `--`, or name a --url or a --config"
                 .into(),
         )),
     }
 }
 
-fn from_file(path: &Path, verbose: bool) -> Result<Vec<Upstream>, Failure> {
+/// An object that was typed.
+fn said<T>(option: &str, text: &str, read: fn(&Value) -> Result<T, String>) -> Result<T, Failure> {
+    let object = serde_json::from_str(text).map_err(|error| error.to_string());
+    let read = object.and_then(|object| read(&object));
+    read.map_err(|why| Failure::Usage(format!("{option}: {why}")))
+}
+
+fn from_file(path: &Path, verbose: bool) -> Result<(Vec<Upstream>, Limits), Failure> {
     let config = Config::find(Some(path))?;
+    let limits = match config.limits() {
+        Some(object) => limits::read(object).map_err(|why| config.wrong_in_all(&why))?,
+        None => Limits::default(),
+    };
     let mut all = Vec::new();
     for name in config.names() {
         check(name)?;
@@ -50,11 +78,11 @@ fn from_file(path: &Path, verbose: bool) -> Result<Vec<Upstream>, Failure> {
             "{} names no server\n  next: write some under `mcpServers`",
             path.display()
         ))),
-        false => Ok(all),
+        false => Ok((all, limits)),
     }
 }
 
-fn at_url(args: &Serve, url: &str) -> Result<Upstream, Failure> {
+fn at_url(args: &Serve, url: &str, settings: Settings) -> Result<Upstream, Failure> {
     let mut options: HttpClientOptions = http_of(url);
     for header in &args.header {
         let (name, value) = header.split_once(':').ok_or_else(|| {
@@ -67,11 +95,7 @@ fn at_url(args: &Serve, url: &str) -> Result<Upstream, Failure> {
     }
     let name = args.name.clone().unwrap_or_else(|| host(url));
     check(&name)?;
-    Ok(Upstream::new(
-        name,
-        Target::http(options),
-        Settings::default(),
-    ))
+    Ok(Upstream::new(name, Target::http(options), settings))
 }
 
 /// A name is a part of a URL.

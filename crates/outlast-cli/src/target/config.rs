@@ -13,6 +13,7 @@ use crate::exit::Failure;
 pub(crate) struct Config {
     path: PathBuf,
     servers: BTreeMap<String, Server>,
+    outlast: Option<serde_json::Value>,
 }
 
 /// Where a server is.
@@ -34,6 +35,8 @@ pub(crate) enum Place {
 struct File {
     #[serde(default, alias = "mcpServers")]
     servers: BTreeMap<String, Server>,
+    /// What the gateway puts up with in all.
+    outlast: Option<serde_json::Value>,
 }
 
 /// What hosts write there; what they write besides is theirs.
@@ -79,7 +82,18 @@ impl Config {
         Ok(Self {
             path: path.to_owned(),
             servers: file.servers,
+            outlast: file.outlast,
         })
+    }
+
+    /// What the file says of the whole gateway.
+    pub(crate) fn limits(&self) -> Option<&serde_json::Value> {
+        self.outlast.as_ref()
+    }
+
+    /// What is said of all servers is wrong.
+    pub(crate) fn wrong_in_all(&self, what: &str) -> Failure {
+        Failure::Usage(format!("{}: {what}", self.path.display()))
     }
 
     /// The names of all servers.
@@ -168,6 +182,7 @@ mod tests {
         Config {
             path: "mcp.json".into(),
             servers: file.servers,
+            outlast: file.outlast,
         }
     }
 

@@ -13,9 +13,8 @@ use outlast::transport::http_client::{HttpClientOptions, Session};
 use crate::args::Reach;
 use crate::exit::Failure;
 use crate::sessions;
-use config::Place;
 
-pub(crate) use config::Config;
+pub(crate) use config::{Config, Place};
 
 /// Who starts a server.
 #[derive(Clone, Copy, PartialEq, Eq)]

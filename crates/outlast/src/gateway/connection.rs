@@ -412,17 +412,25 @@ async fn remind(connection: Weak<Connection>, ups: Ups) {
 
 /// What may help where a server does not let us in.
 fn advice(fault: &back::Fault) -> &'static str {
-    let back::Fault::Link(LinkError::Refused { status, .. }) = fault else {
-        return "";
-    };
-    match status {
-        401 | 403 => {
+    match fault {
+        back::Fault::Link(LinkError::Refused {
+            status: 401 | 403, ..
+        }) => {
             "; give it its credentials in a header (`headers` of the server in the configuration file, or --header): \
              the gateway does not sign in by OAuth, and never passes on what its clients send"
         }
-        404 | 405 => {
+        back::Fault::Link(LinkError::Refused {
+            status: 404 | 405, ..
+        }) => {
             "; if it speaks the old HTTP+SSE transport, use its address for Streamable HTTP or its command instead"
         }
+        back::Fault::Link(LinkError::Unreachable(_)) => {
+            "; check its URL, or that its command is installed and the path is right"
+        }
+        back::Fault::Link(LinkError::Ended { .. }) => {
+            "; run its command by hand to see what it needs"
+        }
+        back::Fault::TimedOut(_) => "; if it takes long to begin, raise the setting `startMs`",
         _ => "",
     }
 }

@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `settings` | what can be said of an upstream and of its tools |
 //! | `pool`, `connection` | one connection for each owner and what its clients can be asked, kept while it is needed |
+//! | `crowd` | how many calls may be open, of all and of each owner |
+//! | `probe` | whether it can be reached, before anybody wants something of it |
 //! | `asks`, `pages`, `notices` | what the upstream asks and tells on its own, and whose business it is |
 //! | `catalogue`, `list` | its tools: how they may be called, and how they are shown |
 //! | `service`, `runner` | what stands behind the front, and what runs |
@@ -36,6 +38,7 @@ mod assembly;
 mod begun;
 mod catalogue;
 mod connection;
+mod crowd;
 mod errors;
 mod follow;
 mod list;
@@ -43,12 +46,14 @@ mod notices;
 mod pages;
 mod patience;
 mod pool;
+mod probe;
 mod result;
 mod runner;
 mod service;
 mod settings;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -56,6 +61,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::back::Target;
 use crate::fronts::Fronts;
 use crate::transport::register::Register;
+use crowd::Crowd;
 use pool::Pool;
 
 pub use assembly::{Gateway, RunningGateway, Served, policy};
@@ -70,6 +76,9 @@ pub struct Upstream {
     pool: Pool,
     fronts: Arc<Fronts>,
     turns: Turns,
+    crowd: Crowd,
+    /// Whether it could not be reached for nobody in particular, and has not been reached since.
+    unmet: AtomicBool,
 }
 
 /// How many calls may be under way at once, of all tools and of each.
@@ -97,6 +106,8 @@ impl Upstream {
                     .map(|most| Arc::new(Semaphore::new(most))),
                 each: Mutex::default(),
             },
+            crowd: Crowd::default(),
+            unmet: AtomicBool::new(false),
             settings,
         }
     }
@@ -130,7 +141,7 @@ impl Upstream {
 
     /// Whether it could not be connected to when that was tried last.
     pub fn is_failing(&self) -> bool {
-        self.pool.is_failing()
+        self.unmet.load(Ordering::Relaxed) || self.pool.is_failing()
     }
 
     /// How many connections to it are open.

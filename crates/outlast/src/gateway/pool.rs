@@ -1,6 +1,7 @@
 //! The connections to an upstream: one for each owner and what its clients can be asked, never shared between owners.
 
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use outlast_wire::envelope::ErrorObject;
 use tokio::time::Instant;
 
 use super::connection::Connection;
-use super::{Isolate, Upstream};
+use super::{Isolate, Settings, Upstream};
 use crate::front::Client;
 
 #[derive(Default)]
@@ -59,20 +60,28 @@ impl Pool {
     }
 
     /// The place for `key`. Where there is no room, connections that nobody needs make some.
-    fn slot(&self, key: &Key, most: usize) -> Option<Arc<Slot>> {
+    fn slot(&self, key: &Key, settings: &Settings) -> Result<Arc<Slot>, (usize, &'static str)> {
+        let (most, own) = (settings.connections, settings.connections_per_owner);
         let mut slots = self.lock();
         if let Some(slot) = slots.get(key) {
-            return Some(slot.clone());
+            return Ok(slot.clone());
         }
-        if slots.len() >= most {
+        let of_owner = |slots: &HashMap<Key, _>| {
+            let own = slots.keys().filter(|other| other.owner == key.owner);
+            own.count()
+        };
+        if slots.len() >= most || of_owner(&slots) >= own {
             slots.retain(|_, slot| slot.is_needed());
         }
         if slots.len() >= most {
-            return None;
+            return Err((most, "connections"));
+        }
+        if of_owner(&slots) >= own {
+            return Err((own, "connectionsPerOwner"));
         }
         let slot = Arc::<Slot>::default();
         slots.insert(key.clone(), slot.clone());
-        Some(slot)
+        Ok(slot)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Slot>>> {
@@ -109,10 +118,11 @@ impl Upstream {
             owner: client.owner().clone(),
             accepts: client.accepts().bits(),
         };
-        let most = self.settings.connections;
-        let slot = self.pool.slot(&key, most).ok_or_else(|| {
+        let slot = self.pool.slot(&key, &self.settings);
+        let slot = slot.map_err(|(most, setting)| {
+            tracing::warn!(upstream = &*self.name, most, setting, "too many connections");
             codes::internal(format!(
-                "{} has {most} connections in use, which is the limit (setting `connections`); try again later",
+                "{} has {most} connections in use, which is the limit (setting `{setting}`); try again later",
                 self.name
             ))
         })?;
@@ -129,6 +139,7 @@ impl Upstream {
         }
         match Connection::open(self, client, None).await {
             Ok(connection) => {
+                self.unmet.store(false, Ordering::Relaxed);
                 *state = State {
                     connection: Some(connection.clone()),
                     ..State::default()

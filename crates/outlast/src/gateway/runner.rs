@@ -18,6 +18,10 @@ use crate::front::{Arrival, Client};
 impl Runner for Upstream {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         let client = caller(&call, &cx);
+        let inside = match call.tool.is_some().then(|| self.enter(client.owner())) {
+            Some(Err(error)) => return refused(error),
+            inside => inside,
+        };
         let mut ahead = begun::ahead(&cx);
         let turn = match &mut ahead {
             Some(ahead) => std::mem::take(&mut ahead.turn),
@@ -32,7 +36,7 @@ impl Runner for Upstream {
             tool::CALL => self.call(&call, &cx, &client, ahead).await,
             _ => self.request(&call, &cx, &client).await,
         };
-        drop(turn);
+        drop((turn, inside));
         result::outcome(outcome, &client)
     }
 

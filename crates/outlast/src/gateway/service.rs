@@ -35,6 +35,7 @@ impl Service for Upstream {
 
     /// A tool that is not listed is the upstream's to refuse.
     async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject> {
+        self.has_room(client.owner())?;
         let connection = self.connection(client).await?;
         let known = match connection.back.tools().await {
             Ok(list) => connection.catalogue.traits(&list, tool),

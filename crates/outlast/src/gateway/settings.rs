@@ -25,8 +25,14 @@ pub struct Settings {
     pub tickets: bool,
     /// How many calls may be under way at once; others wait, and count as working meanwhile.
     pub concurrency: Option<usize>,
+    /// How many calls of tools may be open at once, also those that wait; more are refused.
+    pub open_calls: Option<usize>,
+    /// The same for each owner.
+    pub open_calls_per_owner: Option<usize>,
     /// How many connections may be open at once.
     pub connections: usize,
+    /// How many of them may be of one owner.
+    pub connections_per_owner: usize,
     /// After how long a connection that nobody uses or listens to is closed.
     pub idle: Duration,
     /// How long the server may take to begin. A package that has to be fetched first takes a while.
@@ -83,7 +89,10 @@ impl Default for Settings {
             budget: None,
             tickets: true,
             concurrency: None,
+            open_calls: None,
+            open_calls_per_owner: None,
             connections: 64,
+            connections_per_owner: 16,
             idle: Duration::from_secs(30 * 60),
             handshake: Duration::from_secs(120),
         }

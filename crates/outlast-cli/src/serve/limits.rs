@@ -1,0 +1,95 @@
+//! The `outlast` object of a whole configuration file: what one owner may have, and all together.
+
+use outlast::engine::Policy;
+use outlast::transport::http::HttpOptions;
+use serde_json::Value;
+
+use super::settings::{count, unknown, whole};
+
+/// What a gateway puts up with.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    pub(super) policy: Policy,
+    /// Of these only the numbers count.
+    pub(super) http: HttpOptions,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            policy: outlast::gateway::policy(),
+            http: HttpOptions::default(),
+        }
+    }
+}
+
+/// Reads the object. What is not known is not guessed at.
+pub(super) fn read(object: &Value) -> Result<Limits, String> {
+    let members = object.as_object().ok_or("`outlast` must be an object")?;
+    let mut limits = Limits::default();
+    let (policy, http) = (&mut limits.policy, &mut limits.http);
+    for (key, value) in members {
+        match key.as_str() {
+            "openTasksPerOwner" => policy.quota.owner_open = small(key, value)?,
+            "tasksPerOwner" => policy.quota.owner_retained = small(key, value)?,
+            "tasks" => policy.quota.retained = count(key, value)? as u64,
+            "payloadBytes" => policy.sizes.payload = count(key, value)?,
+            "ttlCapMs" => policy.ttl_cap = count(key, value)? as u64,
+            "runLimitMs" => policy.run_limit = Some(count(key, value)? as u64),
+            "sessions" => http.sessions = count(key, value)?,
+            "streams" => http.streams = count(key, value)?,
+            "connections" => http.connections = count(key, value)?,
+            _ => return Err(unknown(key, &KEYS)),
+        }
+    }
+    Ok(limits)
+}
+
+fn small(key: &str, value: &Value) -> Result<u32, String> {
+    count(key, value)?;
+    u32::try_from(whole(key, value)?).map_err(|_| format!("`{key}` is too large"))
+}
+
+const KEYS: [&str; 9] = [
+    "openTasksPerOwner",
+    "tasksPerOwner",
+    "tasks",
+    "payloadBytes",
+    "ttlCapMs",
+    "runLimitMs",
+    "sessions",
+    "streams",
+    "connections",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_limit_is_read_and_a_slip_of_the_pen_is_told() {
+        let object: serde_json::Map<_, _> =
+            KEYS.iter().map(|key| (key.to_string(), json!(7))).collect();
+        let limits = read(&Value::Object(object)).unwrap();
+        let quota = limits.policy.quota;
+        assert_eq!(
+            (quota.owner_open, quota.owner_retained, quota.retained),
+            (7, 7, 7)
+        );
+        assert_eq!(
+            (limits.policy.ttl_cap, limits.policy.run_limit),
+            (7, Some(7))
+        );
+        assert_eq!(limits.policy.sizes.payload, 7);
+        let http = limits.http;
+        assert_eq!((http.sessions, http.streams, http.connections), (7, 7, 7));
+        let told = read(&json!({ "openTasksPerOwners": 1 })).unwrap_err();
+        assert!(told.contains("write `openTasksPerOwner`"), "{told}");
+        assert!(
+            read(&json!({ "tasks": 0 }))
+                .unwrap_err()
+                .contains("above zero")
+        );
+    }
+}

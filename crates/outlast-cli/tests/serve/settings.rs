@@ -1,0 +1,126 @@
+//! What the configuration file says of servers and owners holds.
+
+use std::process::{Output, Stdio};
+
+use outlast_testkit::{example, until};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::gateway::{Gateway, outlast, text};
+
+/// A gateway before the sample server with these settings; `all` is said of the whole gateway.
+fn start(home: &TempDir, settings: &Value, all: &Value) -> Gateway {
+    let server = json!({ "command": example("behind"), "outlast": settings });
+    let config = json!({ "mcpServers": { "behind": server }, "outlast": all });
+    std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
+    let tokens = json!({ "bob": "bobs-secret" });
+    std::fs::write(home.path().join("tokens.json"), tokens.to_string()).expect("it is written");
+    let words = ["--config", "mcp.json", "--tokens", "tokens.json"];
+    Gateway::start(home.path(), "127.0.0.1:0", &words, 1)
+}
+
+fn as_bob(gateway: &Gateway, words: &[&str]) -> Output {
+    outlast(&gateway.home)
+        .args([words[0], &gateway.urls[0]])
+        .args(&words[1..])
+        .env("OUTLAST_TOKEN", "bobs-secret")
+        .stdin(Stdio::null())
+        .output()
+        .expect("it runs")
+}
+
+fn told(output: &Output) -> String {
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+const LONG: [&str; 6] = ["call", "{}", "wait", "ms=3600000", "--task", "--detach"];
+
+#[test]
+fn an_owner_has_so_many_calls_open_at_a_server_and_another_is_not_kept_out_by_that() {
+    let home = TempDir::new().expect("a folder");
+    let gateway = start(&home, &json!({ "openCallsPerOwner": 1 }), &json!({}));
+    let open = gateway.said(&LONG);
+    let refused = gateway.run(&["call", "{}", "echo", "say=hi"]);
+    assert!(!refused.status.success());
+    assert!(
+        told(&refused).contains("openCallsPerOwner"),
+        "{}",
+        told(&refused)
+    );
+    let other = as_bob(&gateway, &["call", "echo", "say=hi"]);
+    assert!(told(&other).contains("hi"), "{}", told(&other));
+    gateway.said(&["tasks", "cancel", "{}", &open]);
+    until("there is room again", || {
+        gateway
+            .run(&["call", "{}", "echo", "say=hi"])
+            .status
+            .success()
+    });
+}
+
+#[test]
+fn a_server_has_so_many_calls_open() {
+    let home = TempDir::new().expect("a folder");
+    let gateway = start(&home, &json!({ "openCalls": 1 }), &json!({}));
+    gateway.said(&LONG);
+    let refused = as_bob(&gateway, &["call", "echo", "say=hi"]);
+    assert!(told(&refused).contains("`openCalls`"), "{}", told(&refused));
+}
+
+#[test]
+fn an_owner_has_so_many_open_tasks_at_all_servers_together() {
+    let home = TempDir::new().expect("a folder");
+    let gateway = start(&home, &json!({}), &json!({ "openTasksPerOwner": 1 }));
+    let long = [&LONG[..], &["--as", "v1"]].concat();
+    gateway.said(&long);
+    let refused = gateway.run(&long);
+    assert!(!refused.status.success(), "{}", told(&refused));
+    // What need not become a task is answered all the same.
+    let plain = ["call", "{}", "echo", "say=hi", "--no-task"];
+    assert_eq!(gateway.said(&plain), "hi");
+    let other = as_bob(&gateway, &["call", "wait", "ms=1", "--task"]);
+    assert!(told(&other).contains("waited"), "{}", told(&other));
+}
+
+#[test]
+fn a_call_that_takes_longer_than_it_may_is_ended() {
+    let home = TempDir::new().expect("a folder");
+    let settings = json!({ "tools": { "wait": { "timeoutMs": 200 } } });
+    let gateway = start(&home, &settings, &json!({}));
+    let late = gateway.run(&["call", "{}", "wait", "ms=3600000", "--task"]);
+    assert!(told(&late).contains("timeoutMs"), "{}", told(&late));
+}
+
+#[test]
+fn a_tool_is_run_again_after_a_kill_if_the_file_says_so() {
+    let home = TempDir::new().expect("a folder");
+    let settings =
+        json!({ "tools": { "wait": { "retry": "rerun" }, "read": { "retry": "never" } } });
+    let gateway = start(&home, &settings, &json!({}));
+    let task = |tool: &str| {
+        gateway.said(&[
+            "call", "{}", tool, "ms=1500", "--task", "--detach", "--as", "v1",
+        ])
+    };
+    let (again, never) = (task("wait"), task("read"));
+    gateway.kill();
+    let gateway = start(&home, &settings, &json!({}));
+    let result = gateway.said(&["tasks", "result", "{}", &again]);
+    assert!(result.contains("waited"), "{result}");
+    let lost = gateway.said(&["tasks", "get", "{}", &never]);
+    assert!(
+        lost.contains("failed") && lost.contains("unknown"),
+        "{lost}"
+    );
+}
+
+#[test]
+fn a_server_is_spoken_to_in_the_era_that_the_file_names() {
+    for (era, told) in [("legacy", "era=Legacy"), ("modern", "era=Modern")] {
+        let home = TempDir::new().expect("a folder");
+        let gateway = start(&home, &json!({ "era": era }), &json!({}));
+        assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
+        let log = gateway.log();
+        assert!(log.contains(told), "{log}");
+    }
+}

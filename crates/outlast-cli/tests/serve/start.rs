@@ -1,0 +1,60 @@
+//! What is said at the start of a gateway about servers that cannot be reached.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use outlast_testkit::{example, until};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::gateway::Gateway;
+
+/// A server that refuses everybody with that status, as long as the test runs; its URL.
+fn refusing(status: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("bound"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut begin = [0; 4096];
+            let _ = stream.read(&mut begin);
+            let answer =
+                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    url
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_told_at_the_start_with_a_next_step() {
+    let home = TempDir::new().expect("a folder");
+    let config = json!({ "mcpServers": {
+        "fine": { "command": example("behind") },
+        "leaves": { "command": "sh", "args": ["-c", "echo no key >&2; exit 3"] },
+        "missing": { "command": "/no/such/program" },
+        "oauth": { "url": refusing("401 Unauthorized") },
+        "old": { "url": refusing("405 Method Not Allowed") },
+    } });
+    std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 5);
+    // None waits for another.
+    assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
+    for (server, next) in [
+        ("leaves cannot be reached", "run its command by hand"),
+        ("missing cannot be reached", "the path is right"),
+        ("oauth cannot be reached", "does not sign in by OAuth"),
+        ("old cannot be reached", "the old HTTP+SSE transport"),
+    ] {
+        until(server, || {
+            let log = gateway.log();
+            let said = log.split("outlast: ").find(|said| said.starts_with(server));
+            said.is_some_and(|said| said.contains(next))
+        });
+    }
+    assert!(gateway.log().contains("no key"), "what it said last");
+    assert!(!gateway.log().contains("fine cannot"));
+    let (_, ready) = gateway.get("/readyz");
+    let ready: serde_json::Value = serde_json::from_str(&ready).expect("JSON");
+    assert_eq!(ready["servers"]["oauth"]["failing"], true, "{ready}");
+    assert_eq!(ready["servers"]["fine"]["failing"], false, "{ready}");
+}
