@@ -1,11 +1,14 @@
 //! A tool call before it is made: what is called, and whether it shall be a task.
 
+use std::fmt::Debug;
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use outlast_wire::Raw;
 use outlast_wire::v1::TaskSupport;
+use outlast_wire::v2::InputRequired;
 
 use super::client::Core;
 use super::execution::Execution;
@@ -46,6 +49,21 @@ pub(crate) struct CallSpec {
     pub(crate) params: Option<Raw>,
     /// What the caller calls it.
     pub(crate) name: Option<Arc<str>>,
+    /// Hears of rounds of questions.
+    pub(crate) keeper: Option<Arc<dyn RoundKeeper>>,
+    /// The round in which an earlier life of this program left it.
+    pub(crate) pending: Option<InputRequired>,
+}
+
+/// Hears of the rounds in which a server asks before it begins (V2-MRTR): in each, nothing is under way at the server until
+/// its answers are sent.
+#[async_trait]
+pub(crate) trait RoundKeeper: Send + Sync + Debug {
+    /// The server waits for these answers.
+    async fn asked(&self, round: &InputRequired);
+
+    /// The answers are about to be sent. If this fails, they are not.
+    async fn answered(&self) -> Result<(), Fault>;
 }
 
 /// Why a call was not made. Nothing was sent.
@@ -91,6 +109,8 @@ impl Call {
             ttl: None,
             params: None,
             name: None,
+            keeper: None,
+            pending: None,
         };
         Self { core, spec }
     }
@@ -117,6 +137,18 @@ impl Call {
     /// ([`HostRequest::call`](super::HostRequest::call)).
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.spec.name = Some(name.into());
+        self
+    }
+
+    /// Tells `keeper` of rounds of questions.
+    pub(crate) fn keeping(mut self, keeper: Arc<dyn RoundKeeper>) -> Self {
+        self.spec.keeper = Some(keeper);
+        self
+    }
+
+    /// Goes on in a round in which an earlier life of this program was left.
+    pub(crate) fn in_round(mut self, round: InputRequired) -> Self {
+        self.spec.pending = Some(round);
         self
     }
 

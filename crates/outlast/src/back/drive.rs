@@ -152,7 +152,24 @@ impl Driver {
         let mut said = plain.clone();
         let mut rounds = Rounds::default();
         let mut repeats = 0;
+        let mut pending = spec.pending.clone();
         loop {
+            if let Some(asked) = pending.take() {
+                rounds.another(&asked)?;
+                if let Some(keeper) = &spec.keeper {
+                    keeper.asked(&asked).await;
+                }
+                let retry = rounds.retry(&asker, plain.borrow(), asked);
+                said = match self.unless_given_up(retry).await {
+                    Ok(Ok(params)) => params,
+                    // A2-19: the call fails with what the host said.
+                    Ok(Err(refused)) => return Ok(Began::Ended(of_error(refused.into_error()))),
+                    Err(began) => return Ok(began),
+                };
+                if let Some(keeper) = &spec.keeper {
+                    keeper.answered().await?;
+                }
+            }
             let up = core.up().await?;
             let params = match (form, up.server.is_modern()) {
                 (Form::Task, false) => legacy::augmented(said.borrow(), spec.ttl)?,
@@ -196,21 +213,13 @@ impl Driver {
                     fault => return Err(fault.into()),
                 },
             };
-            let asked = match up.read_made(answer, form)? {
+            match up.read_made(answer, form)? {
                 Made::Task(sight, immediate) => {
                     return Ok(Began::Task(up.server.generation, sight, immediate));
                 }
                 Made::Result(result) => return Ok(Began::Ended(of_result(result))),
-                Made::Asks(asked) => asked,
-            };
-            rounds.another(&asked)?;
-            let retry = rounds.retry(&asker, plain.borrow(), asked);
-            said = match self.unless_given_up(retry).await {
-                Ok(Ok(params)) => params,
-                // A2-19: the call fails with what the host said.
-                Ok(Err(refused)) => return Ok(Began::Ended(of_error(refused.into_error()))),
-                Err(began) => return Ok(began),
-            };
+                Made::Asks(asked) => pending = Some(asked),
+            }
         }
     }
 

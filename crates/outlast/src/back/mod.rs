@@ -58,6 +58,7 @@ mod target;
 mod tools;
 mod up;
 
+pub(crate) use call::RoundKeeper;
 pub use call::{Call, CallRefused, Preference};
 pub use client::{Client, ClientOptions};
 pub use connection::Restart;

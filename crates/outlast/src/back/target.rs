@@ -75,11 +75,6 @@ impl Target {
         }
     }
 
-    /// Whether connections have sessions, which may outlive them.
-    pub(crate) fn has_sessions(&self) -> bool {
-        matches!(self.how, How::Http(_))
-    }
-
     /// The same place in a session of its own, if connections have sessions.
     pub(crate) fn in_session(&self, session: Session) -> Option<Self> {
         match &self.how {

@@ -1,28 +1,114 @@
-//! A task of the upstream that an earlier life of this process left: what it takes to find it again, and going on with it.
+//! A task of the upstream that an earlier life of this process left, or questions that it was to answer first: what it takes to
+//! find them again, and going on.
 
+use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use outlast_engine::engine::CallContext;
+use async_trait::async_trait;
+use outlast_engine::engine::{CallContext, EngineError};
 use outlast_engine::task::Handle;
-use outlast_engine::{Clock, Origin, Outcome, SystemClock};
+use outlast_engine::{Clock, Origin, Outcome, Retry, SystemClock};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{PeerTask, Status, Timestamp};
+use outlast_wire::v2::{Ask, InputRequired};
+use outlast_wire::{PeerTask, Raw, Status, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::connection::Connection;
+use super::follow::ATTEMPTS;
 use super::pool::{FIRST_PAUSE, LONGEST_PAUSE};
 use super::runner::refused;
 use super::{Upstream, result};
-use crate::back::{Reference, Unsettled};
+use crate::back::{Call, Fault, Reference, RoundKeeper, Unsettled};
 use crate::front::Client;
 use crate::transport::http_client::SavedSession;
 
-/// What is stored with our task.
-#[derive(Serialize, Deserialize)]
+/// What is stored with our task. With neither a reference nor a round, nobody knows how far the call came.
+#[derive(Default, Serialize, Deserialize)]
 struct Place {
-    reference: Reference,
+    /// The upstream's task.
+    reference: Option<Reference>,
     /// The session that the upstream's task belongs to, where it has sessions.
     session: Option<SavedSession>,
+    /// What the upstream wants to know before it begins.
+    #[serde(default)]
+    round: Option<Asked>,
+}
+
+/// A round of questions of a modern upstream.
+#[derive(Serialize, Deserialize)]
+struct Asked {
+    /// Each by its name: the method and the params.
+    asks: Vec<(String, String, Option<Raw>)>,
+    state: Option<String>,
+}
+
+/// In which round of questions a call is made.
+pub(super) enum Round<'a> {
+    /// There are none.
+    None,
+    First(&'a CallContext),
+    /// The one in which an earlier life left it.
+    Left(&'a CallContext, InputRequired),
+}
+
+impl Round<'_> {
+    /// A call whose rounds are stored.
+    pub(super) fn told_of(self, call: Call) -> Call {
+        match self {
+            Self::None => call,
+            Self::First(cx) => call.keeping(Arc::new(Rounds(cx.clone()))),
+            Self::Left(cx, round) => call.keeping(Arc::new(Rounds(cx.clone()))).in_round(round),
+        }
+    }
+}
+
+/// Stores rounds of questions, so that the next life finds them.
+struct Rounds(CallContext);
+
+impl Debug for Rounds {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "Rounds({})", self.0.id())
+    }
+}
+
+#[async_trait]
+impl RoundKeeper for Rounds {
+    async fn asked(&self, round: &InputRequired) {
+        let asks = round.asks.iter().cloned();
+        let asks = asks.map(|ask| (ask.key, ask.method, ask.params));
+        let place = Place {
+            round: Some(Asked {
+                asks: asks.collect(),
+                state: round.state.clone(),
+            }),
+            ..Place::default()
+        };
+        if let Err(error) = place.store(&self.0).await {
+            tracing::warn!(call = %self.0.id(), %error, "a round of questions was not stored");
+        }
+    }
+
+    async fn answered(&self) -> Result<(), Fault> {
+        // Whatever is stored must not be sent a second time.
+        let stored = Place::default().store(&self.0).await;
+        stored.map_err(|error| Fault::Malformed(format!("the answers were not sent: {error}")))
+    }
+}
+
+impl Place {
+    async fn store(&self, cx: &CallContext) -> Result<(), EngineError> {
+        let bytes = serde_json::to_vec(self).expect("strings and numbers are JSON");
+        cx.attach(Handle(bytes.into())).await
+    }
+
+    /// Until when the upstream is looked for.
+    fn kept_until(&self) -> Timestamp {
+        let (begun, ttl) = match &self.reference {
+            Some(reference) => (Timestamp(reference.created_ms), reference.ttl_ms),
+            None => (SystemClock.now(), None),
+        };
+        begun.plus(ttl.unwrap_or(FORGOTTEN))
+    }
 }
 
 /// Stores what it takes to find a task of the upstream again, if that is possible.
@@ -31,11 +117,11 @@ pub(super) async fn attach(connection: &Connection, reference: &Reference, cx: &
         return;
     }
     let place = Place {
-        reference: reference.clone(),
+        reference: Some(reference.clone()),
         session: connection.keep_session(),
+        round: None,
     };
-    let bytes = serde_json::to_vec(&place).expect("strings and numbers are JSON");
-    if let Err(error) = cx.attach(Handle(bytes.into())).await {
+    if let Err(error) = place.store(cx).await {
         tracing::warn!(call = %cx.id(), %error, "the place of an upstream's task was not stored");
     }
 }
@@ -56,7 +142,7 @@ pub(super) async fn take_back_left(connection: &Connection, task: &PeerTask, cx:
 }
 
 impl Upstream {
-    /// Goes on with a task of the upstream; `None` if what was stored of it is not readable.
+    /// Goes on with a task of the upstream, or with its questions; `None` if nobody knows how far it came.
     pub(super) async fn go_on(
         &self,
         handle: &Handle,
@@ -65,6 +151,13 @@ impl Upstream {
         client: &Arc<Client>,
     ) -> Option<Outcome> {
         let place: Place = serde_json::from_slice(&handle.0).ok()?;
+        if place.reference.is_none() && place.round.is_none() {
+            let again = call.retry == Retry::Rerun && cx.attempt().0 <= ATTEMPTS;
+            return match again {
+                true => Some(self.call(call, cx, client, None).await),
+                false => None,
+            };
+        }
         let connection = tokio::select! {
             biased;
             connection = self.find_again(&place, cx, client) => match connection {
@@ -77,8 +170,23 @@ impl Upstream {
             }),
         };
         let under_way = connection.begin_again(cx);
-        let name = Some(under_way.name());
-        let execution = connection.back.resume_named(place.reference, name).ok()?;
+        let execution = match (place.reference, place.round) {
+            (Some(reference), _) => {
+                let name = Some(under_way.name());
+                connection.back.resume_named(reference, name).ok()?
+            }
+            (None, Some(asked)) => {
+                let round = Round::Left(cx, asked.into());
+                let begun = self.begin(&connection, &under_way, call, None, client, round);
+                match begun.await {
+                    Ok(execution) => execution,
+                    Err(refusal) => {
+                        return Some(result::internal(format!("{}: {refusal}", self.name)));
+                    }
+                }
+            }
+            (None, None) => return None,
+        };
         let ended = self.stay(&connection, &execution, call, cx, client).await;
         Some(ended.unwrap_or_else(|lost| result::unsettled(&self.name, lost)))
     }
@@ -91,19 +199,32 @@ impl Upstream {
         cx: &CallContext,
         client: &Arc<Client>,
     ) -> Result<Arc<Connection>, ErrorObject> {
-        let mut pause = FIRST_PAUSE;
+        let (mut pause, until) = (FIRST_PAUSE, place.kept_until());
         loop {
             let error = match Connection::open(self, client, place.session.clone()).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => error,
             };
-            let kept = place.reference.ttl_ms.unwrap_or(FORGOTTEN);
-            if SystemClock.now() > Timestamp(place.reference.created_ms).plus(kept) {
+            if SystemClock.now() > until {
                 return Err(error);
             }
             cx.status(&error.message);
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+impl From<Asked> for InputRequired {
+    fn from(asked: Asked) -> Self {
+        let ask = |(key, method, params)| Ask {
+            key,
+            method,
+            params,
+        };
+        Self {
+            asks: asked.asks.into_iter().map(ask).collect(),
+            state: asked.state,
         }
     }
 }

@@ -9,6 +9,7 @@ use outlast_engine::{Origin, Outcome};
 use outlast_wire::v1::TaskSupport;
 use tokio::time::{Instant, timeout_at};
 
+use super::again::Round;
 use super::connection::{Connection, UnderWay};
 use super::{Turn, Upstream, pages, result};
 use crate::back::{CallRefused, Execution, Generation};
@@ -82,7 +83,9 @@ impl Upstream {
             return Ok(None);
         };
         let under_way = connection.reserve();
-        let begun = self.begin(&connection, &under_way, call, Some(ttl), client);
+        // It asks nothing before it begins.
+        let round = Round::None;
+        let begun = self.begin(&connection, &under_way, call, Some(ttl), client, round);
         let execution = match begun.await {
             Ok(execution) => execution,
             Err(CallRefused::Fault(fault)) => return Err(result::of_fault(&self.name, fault)),

@@ -7,6 +7,7 @@ use outlast_engine::engine::{CallContext, Progress};
 use outlast_engine::{Origin, Outcome, Retry};
 use outlast_wire::{object, tool, v1, v2, version};
 
+use super::again::Round;
 use super::begun::Ahead;
 use super::connection::{Connection, UnderWay};
 use super::pages::{self, Demand};
@@ -38,7 +39,8 @@ impl Upstream {
                         Err(error) => return refused(error),
                     };
                     let under_way = connection.begin(cx);
-                    let begun = self.begin(&connection, &under_way, call, None, client);
+                    let round = Round::First(cx);
+                    let begun = self.begin(&connection, &under_way, call, None, client, round);
                     let execution = match begun.await {
                         Ok(execution) => execution,
                         Err(CallRefused::Fault(fault)) => {
@@ -81,6 +83,7 @@ impl Upstream {
         call: &Origin,
         ttl: Option<u64>,
         client: &Client,
+        round: Round<'_>,
     ) -> Result<Execution, CallRefused> {
         let params = call.params.as_ref();
         let tool = call.tool.clone().unwrap_or_default();
@@ -89,6 +92,9 @@ impl Upstream {
             .call_tool(tool.clone(), None)
             .task(preference(call, client))
             .named(under_way.name());
+        if connection.server.is_modern() {
+            made = round.told_of(made);
+        }
         if let Some(params) = params {
             made = made.params(connection.with_level(for_upstream(params), client));
         }
@@ -257,7 +263,7 @@ fn may_repeat(lost: &Unsettled, call: &Origin, attempt: u32) -> bool {
 }
 
 /// How often a call is made in one life of this process.
-const ATTEMPTS: u32 = 3;
+pub(super) const ATTEMPTS: u32 = 3;
 
 /// How often a server may want pages to be opened before it runs a call.
 const DEMANDS: u32 = 8;

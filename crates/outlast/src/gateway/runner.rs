@@ -51,9 +51,9 @@ impl Runner for Upstream {
         Some(result::outcome(outcome, &client))
     }
 
-    /// Tasks of a process end with it; those at a URL are found again.
+    /// Of what has a handle: tasks of a process end with it and have none.
     fn reattaches(&self) -> bool {
-        self.target.has_sessions()
+        true
     }
 
     /// Time to tell the upstream that nobody wants the outcome any more.

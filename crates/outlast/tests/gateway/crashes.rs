@@ -13,6 +13,7 @@ use outlast::transport::http_client::HttpClientOptions;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::rules;
 use crate::scripted;
 use crate::upstream::{Server, Stage, gateway, quick};
 
@@ -235,6 +236,76 @@ async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_aga
     let said = result["content"][0]["text"].as_str().unwrap();
     assert!(said.contains("Ada"), "{said}");
     engine.shutdown(Duration::ZERO).await.unwrap();
+}
+
+/// A gateway on `store` before a modern server that the test plays.
+async fn before_played(store: &Arc<dyn Store>) -> (Engine, Arc<Front>, scripted::Servers) {
+    let (target, servers) = scripted::target();
+    let outlast = Outlast::builder().store(store.clone()).build();
+    let upstream = Upstream::new("played", target, rules::modern());
+    let (engine, front) = outlast.upstream(upstream).open().await.unwrap();
+    (engine, front, servers)
+}
+
+/// A V1 client of it, and the server that it is connected to.
+async fn caller_of(
+    front: &Arc<Front>,
+    servers: &mut scripted::Servers,
+) -> (Caller, scripted::Server) {
+    let calling = front.clone();
+    let connecting = tokio::spawn(async move { Caller::connect(Kind::V1, &calling).await });
+    let mut server = servers.next().await;
+    rules::discovered(&mut server).await;
+    (connecting.await.unwrap(), server)
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_that_a_modern_server_asks_first_outlive_the_gateway_and_answers_are_sent_once() {
+    // Issue point 6: a pending exchange is found again, on a pipe as well; what was sent is not sent again.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (engine, front, mut servers) = before_played(&store).await;
+    let (mut caller, mut server) = caller_of(&front, &mut servers).await;
+    caller.silent = true;
+    let asking = async {
+        let call = rules::modern_call(&mut server).await;
+        let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
+        let asks = json!({ "k": { "method": "elicitation/create", "params": form } });
+        let asked =
+            json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "s" });
+        server.reply(&call, asked).await;
+    };
+    let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
+    let first = caller.until_told("elicitation/create").await;
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    drop((caller, server, front));
+
+    let (engine, front, mut servers) = before_played(&store).await;
+    // The gateway connects on its own, to go on.
+    let mut going_on = servers.next().await;
+    rules::discovered(&mut going_on).await;
+    let (mut caller, _other) = caller_of(&front, &mut servers).await;
+    caller.silent = true;
+    let again = caller.until_told("elicitation/create").await;
+    assert_eq!(again["id"], first["id"], "it is the same question");
+    let accept = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let answer = json!({ "jsonrpc": "2.0", "id": again["id"], "result": accept });
+    caller.write(answer).await;
+    let retry = going_on.asked("tools/call").await;
+    assert_eq!(retry["params"]["requestState"], "s");
+    let said = &retry["params"]["inputResponses"]["k"]["content"]["name"];
+    assert_eq!(said, "Ada", "{retry}");
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    drop((caller, going_on, front));
+
+    // It may have been run.
+    let (_, front, mut servers) = before_played(&store).await;
+    let (mut caller, mut server) = caller_of(&front, &mut servers).await;
+    let ended = caller.finish(json!({}), begun).await;
+    let Ending::Error(-32603, why) = ended else {
+        panic!("{ended:?}");
+    };
+    assert!(why.contains("unknown"), "{why}");
+    server.silence(Duration::from_secs(60)).await;
 }
 
 #[tokio::test]

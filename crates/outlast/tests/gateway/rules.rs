@@ -62,14 +62,24 @@ fn statuses(caller: &Caller) -> Vec<&str> {
 /// A client before a modern server that the test plays.
 async fn before_modern(kind: Kind, can: Value) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
-    let settings = Settings {
-        era: Era::Modern,
-        ..quick()
-    };
-    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let (_, front) = gateway(Upstream::new("played", target, modern())).await;
     let connecting =
         tokio::spawn(async move { Caller::connect_able(kind, &front, "by-hand", can).await });
     let mut server = servers.next().await;
+    discovered(&mut server).await;
+    (connecting.await.unwrap(), server)
+}
+
+/// The settings for a modern server.
+pub(crate) fn modern() -> Settings {
+    Settings {
+        era: Era::Modern,
+        ..quick()
+    }
+}
+
+/// Introduces a modern server that does tasks.
+pub(crate) async fn discovered(server: &mut Server) {
     let asked = server.asked("server/discover").await;
     let about = json!({
         "resultType": "complete",
@@ -79,7 +89,6 @@ async fn before_modern(kind: Kind, can: Value) -> (Caller, Server) {
         "cacheScope": "private",
     });
     server.reply(&asked, about).await;
-    (connecting.await.unwrap(), server)
 }
 
 /// A V2 task as the server shows it.
@@ -92,7 +101,7 @@ fn modern_task(kind: &str, status: &str, message: &str) -> Value {
 }
 
 /// Answers the lists that the gateway asks for, and then the call.
-async fn modern_call(server: &mut Server) -> Value {
+pub(crate) async fn modern_call(server: &mut Server) -> Value {
     let list = server.asked("tools/list").await;
     let tool = json!({ "name": "slow", "inputSchema": { "type": "object" } });
     let tools = json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "private" });
