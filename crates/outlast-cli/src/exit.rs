@@ -6,6 +6,7 @@ use outlast::back::{CallRefused, Fault, NotCancelled, Unsettled};
 use outlast::engine::engine::EngineError;
 use outlast::engine::{StoreError, TaskId};
 use outlast::store::OpenError;
+use outlast::transport::link::LinkError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +61,12 @@ pub(crate) enum Failure {
 /// What to do after a fault.
 fn after(fault: &Fault) -> &'static str {
     match fault {
+        Fault::Link(LinkError::Refused {
+            status: 401 | 403, ..
+        }) => {
+            "\n  next: give its token, by --token, by the environment variable OUTLAST_TOKEN, or by `headers` in the \
+             configuration file"
+        }
         Fault::Link(_) => "\n  next: check that the server runs and that the target is right",
         Fault::Unsupported(_) => {
             "\n  next: `outlast doctor` with the same target says what the server is and can do"

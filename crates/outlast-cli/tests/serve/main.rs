@@ -29,11 +29,8 @@ fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {
         .output()
         .expect("it runs");
     assert!(!stranger.status.success());
-    assert!(
-        text(&stranger.stderr).contains("401"),
-        "{}",
-        text(&stranger.stderr)
-    );
+    let why = text(&stranger.stderr);
+    assert!(why.contains("401") && why.contains("--token"), "{why}");
     use std::os::unix::fs::PermissionsExt;
     let token = std::fs::metadata(home.path().join("outlast/tasks.db.token")).expect("a token");
     assert_eq!(token.permissions().mode() & 0o777, 0o600);
