@@ -24,6 +24,12 @@ fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {
         gateway.said(&["call", "{}", "wait", "ms=10", "--task"]),
         "waited"
     );
+    // One who has tasks needs no tools that stand for them.
+    let tools = gateway.said(&["doctor", "{}"]);
+    assert!(
+        tools.contains("echo") && !tools.contains("task_wait"),
+        "{tools}"
+    );
     let stranger = outlast(home.path())
         .args(["call", &gateway.urls[0], "echo", "say=hi"])
         .output()

@@ -109,7 +109,8 @@ async fn list(up: &Arc<Up>, reading: Reading) -> Result<(Vec<ToolInfo>, Option<I
     let mut fresh_until = None;
     loop {
         let params = params::continuing(pages.cursor());
-        let draft = Draft::new(tool::LIST, Some(params.borrow()));
+        // A server may offer other tools to one who takes no tasks.
+        let draft = Draft::new(tool::LIST, Some(params.borrow())).with_tasks();
         let page = up.request(&draft, reading.patience).await?;
         if modern {
             modern::complete(&page)?;
