@@ -90,7 +90,8 @@ impl Driver {
                 let asker = Asker::new(&core.ears, spec.name.clone());
                 let inputs = Inputs::new(task.id.clone(), asker, OnUnfit::Refuse);
                 let observed = Observed::new(core, sight, inputs, Instant::now(), cancels);
-                let ended = self.see_through(observed, spec.name.clone()).await;
+                // Most calls are plain, and have no room for this in them.
+                let ended = Box::pin(self.see_through(observed, spec.name.clone())).await;
                 kept.done(&ended).await;
                 ended
             }
@@ -159,7 +160,7 @@ impl Driver {
                 if let Some(keeper) = &spec.keeper {
                     keeper.asked(&asked).await;
                 }
-                let retry = rounds.retry(&asker, plain.borrow(), asked);
+                let retry = Box::pin(rounds.retry(&asker, plain.borrow(), asked));
                 said = match self.unless_given_up(retry).await {
                     Ok(Ok(params)) => params,
                     // A2-19: the call fails with what the host said.
@@ -307,7 +308,8 @@ impl Driver {
 
     pub(super) fn hear_progress(&self, told: Told) {
         if let Told::Progress(progress) = told {
-            self.view.send_modify(|view| view.progress = Some(progress));
+            self.view
+                .send_modify(|view| view.progress = Some(*progress));
         }
     }
 }

@@ -160,7 +160,7 @@ impl Observed {
                     match told {
                         Told::Status(sight) => {
                             self.pace.heard(Instant::now(), sight.task.poll_interval_ms);
-                            self.learn(sight)
+                            self.learn(*sight)
                         }
                         progress => {
                             driver.hear_progress(progress);

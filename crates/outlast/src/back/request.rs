@@ -141,7 +141,7 @@ impl Request {
                     // V1-INIT-9: progress shows that it lives, up to a limit.
                     patient_until = Instant::now() + silence;
                     if let (Told::Progress(progress), Some(hear)) = (told, &self.progress) {
-                        hear(progress);
+                        hear(*progress);
                     }
                 }
                 () = tokio::time::sleep_until(patient_until.min(limit)) => {

@@ -15,12 +15,14 @@ use tokio::time::Instant;
 
 use super::sight::Sight;
 
-/// Something an execution hears.
+/// Something an execution hears. Small, because the channel of every call has room for dozens from its beginning.
 #[derive(Clone, Debug)]
 pub(crate) enum Told {
-    Progress(Progress),
-    Status(Sight),
+    Progress(Box<Progress>),
+    Status(Box<Sight>),
 }
+
+const _: () = assert!(size_of::<Told>() <= 16);
 
 /// An execution's ear.
 pub(crate) type Ear = mpsc::Sender<Told>;
@@ -90,7 +92,7 @@ impl Routes {
         }
         table.early.retain(|(_, early)| {
             if early.task.id == task {
-                let _ = ear.try_send(Told::Status(early.clone()));
+                let _ = ear.try_send(Told::Status(Box::new(early.clone())));
             }
             early.task.id != task
         });
@@ -105,7 +107,7 @@ impl Routes {
     pub(crate) fn progress(&self, progress: Progress) {
         if let Some(ear) = self.table().tokens.get(&progress.token) {
             // An ear that is full hears of later progress.
-            let _ = ear.try_send(Told::Progress(progress));
+            let _ = ear.try_send(Told::Progress(Box::new(progress)));
         }
     }
 
@@ -114,7 +116,7 @@ impl Routes {
         let mut table = self.table();
         if let Some((ear, _)) = table.tasks.get(&sight.task.id) {
             // An ear that is full belongs to one who polls anyway.
-            let _ = ear.try_send(Told::Status(sight));
+            let _ = ear.try_send(Told::Status(Box::new(sight)));
             return;
         }
         let now = Instant::now();

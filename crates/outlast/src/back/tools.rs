@@ -75,7 +75,8 @@ impl ToolShelf {
         if let Some(tools) = known {
             return Ok(tools);
         }
-        let (tools, fresh_until) = list(up, reading).await?;
+        // Rare, and large: whoever finds them in memory has no room for it.
+        let (tools, fresh_until) = Box::pin(list(up, reading)).await?;
         let tools: Arc<[ToolInfo]> = tools.into();
         let known = Known {
             tools: tools.clone(),

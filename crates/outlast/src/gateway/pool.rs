@@ -137,7 +137,8 @@ impl Upstream {
         {
             return Err(error.clone());
         }
-        match Connection::open(self, client, None).await {
+        // Rare, and large: whoever finds one has no room for it.
+        match Box::pin(Connection::open(self, client, None)).await {
             Ok(connection) => {
                 self.unmet.store(false, Ordering::Relaxed);
                 *state = State {
@@ -169,7 +170,7 @@ impl Upstream {
     ) -> Result<Arc<Connection>, ErrorObject> {
         match self.settings.isolate {
             Isolate::Owner => self.connection(client).await,
-            Isolate::Call => Connection::open(self, client, None).await,
+            Isolate::Call => Box::pin(Connection::open(self, client, None)).await,
         }
     }
 
