@@ -71,7 +71,8 @@ fn clients(outlast: &Path) -> Result<(), String> {
     run_command(Command::new("node").arg(&typescript).arg(&listening.url))
 }
 
-fn gateway(outlast: &Path) -> Command {
+/// The gateway for everybody, without a memory of its own; it wants to know before what.
+pub(crate) fn gateway(outlast: &Path) -> Command {
     let mut command = Command::new(outlast);
     let words = [
         "serve",

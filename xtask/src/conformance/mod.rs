@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::gateways::{Build, binary, gateway};
 use crate::npm::{self, root};
 use crate::part::run as run_command;
 use crate::peers::{self, Listening};
@@ -34,6 +35,11 @@ struct Leg {
 enum Side {
     /// An example serves the fixtures.
     Server { example: &'static str },
+    /// An example serves the fixtures behind the gateway, which has these settings.
+    Gateway {
+        example: &'static str,
+        settings: &'static str,
+    },
     /// An example is started for each scenario, the required ones and `also` these.
     Client {
         example: &'static str,
@@ -59,6 +65,25 @@ const LEGS: &[Leg] = &[
         successes: 195,
     },
     Leg {
+        name: "gateway-2025-11-25",
+        revision: "2025-11-25",
+        side: Side::Gateway {
+            example: "conformance",
+            settings: "{}",
+        },
+        successes: 82,
+    },
+    Leg {
+        name: "gateway-2026-07-28",
+        revision: "2026-07-28",
+        side: Side::Gateway {
+            example: "conformance",
+            // Tools of which the suite wants to see a task are quicker than the usual grace window.
+            settings: r#"{ "tools": { "protocol_error_job": { "task": "always" }, "test_tool_with_task": { "graceMs": 20 } } }"#,
+        },
+        successes: 194,
+    },
+    Leg {
         name: "client-2025-11-25",
         revision: "2025-11-25",
         side: Side::Client {
@@ -82,7 +107,7 @@ impl Side {
     /// Its section in the suite's list of requirements.
     fn section(self) -> &'static str {
         match self {
-            Self::Server { .. } => "server",
+            Self::Server { .. } | Self::Gateway { .. } => "server",
             Self::Client { .. } => "client",
         }
     }
@@ -90,7 +115,7 @@ impl Side {
     /// What the suite puts before the name of a scenario when it writes down what it saw.
     fn prefix(self) -> &'static str {
         match self {
-            Self::Server { .. } => "server-",
+            Self::Server { .. } | Self::Gateway { .. } => "server-",
             Self::Client { .. } => "",
         }
     }
@@ -150,8 +175,15 @@ impl Suite {
         match leg.side {
             Side::Server { example } => {
                 let listening = Listening::start(&peers::example(example)?)?;
-                let args = ["server", "--url", &listening.url];
-                self.write_down(&args, &["--requirements", leg.revision], &out);
+                self.write_down_server(&listening, leg, &out);
+            }
+            Side::Gateway { example, settings } => {
+                let behind = Listening::start(&peers::example(example)?)?;
+                let mut command = gateway(&binary(Build::Debug)?);
+                command.args(["--log", "warn", "--settings", settings]);
+                command.args(["--url", &behind.url]);
+                let listening = Listening::from(command)?;
+                self.write_down_server(&listening, leg, &out);
             }
             Side::Client { example, also } => {
                 let command = peers::example(example)?.display().to_string();
@@ -190,6 +222,12 @@ impl Suite {
         if let Err(why) = run_command(&mut command) {
             println!("{why}");
         }
+    }
+
+    /// The same with everything that the revision requires of a server.
+    fn write_down_server(&self, server: &Listening, leg: &Leg, out: &Path) {
+        let what = ["server", "--url", &server.url];
+        self.write_down(&what, &["--requirements", leg.revision], out);
     }
 
     /// The scenarios that the revision requires of our side, by the suite's own list.
