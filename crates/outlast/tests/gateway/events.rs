@@ -59,7 +59,7 @@ async fn a_task_whose_time_is_over_is_not_there_any_more_in_every_cell() {
 async fn expires(kind: Kind, server: Server) {
     let cell = format!("{kind:?} → {server:?}");
     let mut settings = with_tickets();
-    settings.every_tool.ttl = Some(400);
+    settings.every_tool.ttl = Some(1_500);
     let plan = Plan {
         settings,
         behind: outlast::gateway::policy(),
@@ -69,7 +69,7 @@ async fn expires(kind: Kind, server: Server) {
     let mut caller = Caller::connect(kind, &stage.front).await;
     let task = task_of(&mut caller, &stage).await;
     // BR-TTL-3: it is kept while it runs.
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    tokio::time::sleep(Duration::from_millis(1_700)).await;
     stage.until_waiting(1).await;
     stage.gate.add_permits(1);
     let fetched = match kind {
@@ -82,7 +82,7 @@ async fn expires(kind: Kind, server: Server) {
         }
     };
     assert!(fetched.to_string().contains("through"), "{cell}: {fetched}");
-    tokio::time::sleep(Duration::from_millis(800)).await;
+    tokio::time::sleep(Duration::from_millis(2_000)).await;
     let asked: &[&str] = match kind {
         Kind::V1 => &["tasks/get", "tasks/result", "tasks/cancel"],
         Kind::V2 => &["tasks/get", "tasks/update", "tasks/cancel"],
