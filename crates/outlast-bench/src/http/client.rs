@@ -1,9 +1,11 @@
 //! One keep-alive HTTP/1.1 connection: bytes out, one answer back. It does no more than a measurement needs.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::Done;
 
@@ -45,7 +47,8 @@ impl Connection {
         };
         let text = std::str::from_utf8(&self.buffer[..head])?;
         if !text.starts_with("HTTP/1.1 2") {
-            self.more().await.ok();
+            // Why is in the body, if there is one.
+            let _ = timeout(Duration::from_secs(1), self.more()).await;
             let said = String::from_utf8_lossy(&self.buffer);
             return Err(format!("refused: {said}").into());
         }

@@ -32,7 +32,8 @@ async fn answer(body: Bytes) -> Response {
             std::hint::black_box((message.jsonrpc, message.id, message.method, message.params));
             ([(CONTENT_TYPE, "application/json")], REPLY).into_response()
         }
-        Err(_) => StatusCode::BAD_REQUEST.into_response(),
+        // A notification: clients with a session send one.
+        Err(_) => StatusCode::ACCEPTED.into_response(),
     }
 }
 
