@@ -64,6 +64,11 @@ impl CallContext {
         }
     }
 
+    /// Whether somebody may hold a handle to it, or soon will.
+    pub fn is_task(&self) -> bool {
+        !matches!(self.cell.local().stage, Stage::Plain(..))
+    }
+
     /// Says where the work stands. Returns at once; of texts that follow each other quickly, the last
     /// is stored.
     pub fn status(&self, message: &str) {

@@ -23,6 +23,9 @@ pub enum Fault {
     /// The server answered with something that the method does not allow.
     #[error("the server's answer makes no sense: {0}")]
     Malformed(String),
+    /// Nothing was sent, because our own store could not take note of it first: repair that.
+    #[error("nothing was sent, because it could not be stored first: {0}")]
+    Unrecorded(String),
     /// The server does not offer that.
     #[error("the server does not support {0}")]
     Unsupported(String),
@@ -48,6 +51,7 @@ impl Fault {
             Self::Link(error) => error.brief(),
             Self::Malformed(_) => "the server's answer makes no sense".into(),
             Self::Unsupported(_) => "the server does not support that".into(),
+            Self::Unrecorded(_) => "our store did not take note of it".into(),
             Self::TimedOut(_) => self.to_string(),
         }
     }
@@ -75,7 +79,11 @@ impl Fault {
 
     /// Whether the server has certainly not acted on the request.
     pub fn nothing_happened(&self) -> bool {
-        matches!(self, Self::Link(error) if error.nothing_happened())
+        match self {
+            Self::Link(error) => error.nothing_happened(),
+            Self::Unrecorded(_) => true,
+            Self::Error(_) | Self::TimedOut(_) | Self::Malformed(_) | Self::Unsupported(_) => false,
+        }
     }
 }
 

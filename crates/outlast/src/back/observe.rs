@@ -287,7 +287,7 @@ impl Observed {
             fault if fault.retry_after().is_some() => OUTAGES,
             Fault::Error(_) | Fault::Malformed(_) | Fault::Unsupported(_) => REFUSALS,
             Fault::Link(_) if self.core.is_over() => 0,
-            Fault::Link(_) | Fault::TimedOut(_) => OUTAGES,
+            Fault::Link(_) | Fault::TimedOut(_) | Fault::Unrecorded(_) => OUTAGES,
         };
         (self.pace.failures() > patience).then(|| Err(self.lost(fault)))
     }

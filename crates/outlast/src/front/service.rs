@@ -31,6 +31,12 @@ pub trait Service: Send + Sync + 'static {
     /// earlier life of the process is taken up.
     async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject>;
 
+    /// Whether any of its tools runs as a task, if that is known without asking anybody.
+    fn has_tasks(&self, client: &Client) -> Option<bool> {
+        let _ = client;
+        None
+    }
+
     /// A page of tools: the result of `tools/list`, each tool with `execution.taskSupport` unless it never runs as a
     /// task.
     async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply;

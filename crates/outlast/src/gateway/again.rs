@@ -91,7 +91,7 @@ impl RoundKeeper for Rounds {
     async fn answered(&self) -> Result<(), Fault> {
         // Whatever is stored must not be sent a second time.
         let stored = Place::default().store(&self.0).await;
-        stored.map_err(|error| Fault::Malformed(format!("the answers were not sent: {error}")))
+        stored.map_err(|error| Fault::Unrecorded(error.to_string()))
     }
 }
 
@@ -201,7 +201,7 @@ impl Upstream {
     ) -> Result<Arc<Connection>, ErrorObject> {
         let (mut pause, until) = (FIRST_PAUSE, place.kept_until());
         loop {
-            let error = match Connection::open(self, client, place.session.clone()).await {
+            let error = match self.connection_again(client, place.session.clone()).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => error,
             };

@@ -7,12 +7,13 @@ use outlast_engine::engine::{Answered, AskError, CallContext, EngineError};
 use outlast_engine::transition::Refused;
 use outlast_engine::{Accepts, Answer, AskKey, AskKind, Question, Timing};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, codes, meta, object};
+use outlast_wire::{Raw, codes, meta, object, version};
 use sha2::{Digest, Sha256};
 
 use super::connection::{Shared, Unclear};
 use super::pages;
 use crate::back::{Host, HostRequest, dismiss};
+use crate::front::Arrival;
 
 /// Puts the questions of an upstream to the callers of its calls.
 pub(super) struct Asks(pub(super) Weak<Shared>, pub(super) Accepts);
@@ -37,10 +38,7 @@ impl Host for Asks {
             Err(unclear) => return refused(&unclear_whose(unclear)),
         };
         let mut question = Question::new(kind, request.params.clone().map(unrelated));
-        let sort = match &request.key {
-            Some(key) => key.to_string(),
-            None => mark(&question),
-        };
+        let sort = sort(&call, &request, &question);
         if kind == AskKind::ElicitUrl {
             let params = question.params.take();
             question.params = params.map(|params| pages::for_caller(params, &call));
@@ -122,12 +120,27 @@ fn passed_on(answered: Answered, request: &HostRequest) -> Answer {
     }
 }
 
-/// A name for a question that has none, the same whenever it is asked.
-fn mark(question: &Question) -> String {
+/// Under which name a question is put (BR-IN-1): that of the upstream only for a question of its V2 task, or while an
+/// exchange before the work passes through to a modern caller that has no task.
+fn sort(call: &CallContext, request: &HostRequest, question: &Question) -> String {
+    let is_passing = || {
+        let arrival = call.parts::<Arrival>();
+        let is_modern = |arrival: &Arrival| arrival.client.version() == version::MODERN;
+        !call.is_task() && arrival.is_some_and(|arrival| is_modern(&arrival))
+    };
+    match &request.key {
+        Some(key) if request.task.is_some() || is_passing() => key.to_string(),
+        key => mark(key.as_deref(), question),
+    }
+}
+
+/// A name of our own for a question, the same whenever it is asked.
+fn mark(key: Option<&str>, question: &Question) -> String {
     let params = question.params.as_ref();
     let bare = params.and_then(|params| object::remove(params.borrow(), &[meta::META]).ok());
     let bare = bare.as_ref().or(params).map_or("", Raw::as_str);
     let digest = Sha256::new()
+        .chain_update(key.unwrap_or_default())
         .chain_update(question.kind.word())
         .chain_update(bare)
         .finalize();

@@ -58,46 +58,14 @@ impl Upstream {
         client: &Arc<Client>,
     ) -> Result<Option<Begun>, Outcome> {
         let until = Instant::now() + PATIENCE;
-        let tool = call.tool.as_deref();
-        let Ok(connection) = self.connection(client).await else {
-            return Ok(None);
+        let starting = self.start_ahead(call, ttl, client);
+        let ahead = match timeout_at(until, starting).await {
+            Ok(Some(ahead)) => ahead?,
+            // Whatever is in the way is in the way of the task.
+            Ok(None) | Err(_) => return Ok(None),
         };
-        let makes_tasks =
-            matches!(connection.server.generation, Generation::V1(tasks) if tasks.tools_call);
-        let support = match connection.back.tools().await {
-            Ok(list) if makes_tasks => {
-                connection
-                    .catalogue
-                    .traits(&list, tool.unwrap_or_default())
-                    .support
-            }
-            _ => TaskSupport::Forbidden,
-        };
-        if support == TaskSupport::Forbidden {
-            return Ok(None);
-        }
-        let Ok(turn) = timeout_at(until, self.turn(tool)).await else {
-            return Ok(None);
-        };
-        let Ok(connection) = self.connection_for_call(client).await else {
-            return Ok(None);
-        };
-        let under_way = connection.reserve();
-        // It asks nothing before it begins.
-        let round = Round::None;
-        let begun = self.begin(&connection, &under_way, call, Some(ttl), client, round);
-        let execution = match begun.await {
-            Ok(execution) => execution,
-            Err(CallRefused::Fault(fault)) => return Err(result::of_fault(&self.name, fault)),
-            Err(refusal) => return Err(result::internal(format!("{}: {refusal}", self.name))),
-        };
-        let mut updates = execution.updates();
-        let waiting = Waiting(Mutex::new(Some(Ahead {
-            connection,
-            under_way,
-            execution,
-            turn,
-        })));
+        let mut updates = ahead.execution.updates();
+        let waiting = Waiting(Mutex::new(Some(ahead)));
         // One that takes its time to say so is not waited for.
         let view = timeout_at(until, updates.known()).await.ok().flatten();
         let view = view.as_ref();
@@ -117,6 +85,42 @@ impl Upstream {
             work: Arc::new(waiting),
         }))
     }
+
+    /// Makes the call, if the upstream would make a task of it and it can be made now. Dropping this makes none.
+    async fn start_ahead(
+        &self,
+        call: &Origin,
+        ttl: u64,
+        client: &Arc<Client>,
+    ) -> Option<Result<Ahead, Outcome>> {
+        let tool = call.tool.as_deref();
+        let connection = self.connection(client).await.ok()?;
+        let generation = connection.server().generation;
+        if !matches!(generation, Generation::V1(tasks) if tasks.tools_call) {
+            return None;
+        }
+        let list = connection.back.tools().await.ok()?;
+        let known = connection.catalogue.traits(&list, tool.unwrap_or_default());
+        if known.support == TaskSupport::Forbidden {
+            return None;
+        }
+        let turn = self.turn(tool).await;
+        let connection = self.connection_for_call(client).await.ok()?;
+        let under_way = connection.reserve();
+        // It asks nothing before it begins.
+        let round = Round::None;
+        let begun = self.begin(&connection, &under_way, call, Some(ttl), client, round);
+        Some(match begun.await {
+            Ok(execution) => Ok(Ahead {
+                connection,
+                under_way,
+                execution,
+                turn,
+            }),
+            Err(CallRefused::Fault(fault)) => Err(result::of_fault(&self.name, fault)),
+            Err(refusal) => Err(result::internal(format!("{}: {refusal}", self.name))),
+        })
+    }
 }
 
 /// The call that was begun for this task, if it was and nobody has it.
@@ -126,5 +130,5 @@ pub(super) fn ahead(cx: &CallContext) -> Option<Ahead> {
     waiting.take()
 }
 
-/// How long an upstream may take to say that it has made a task.
+/// How long an upstream may take to be reached and to say that it has made a task.
 const PATIENCE: Duration = Duration::from_secs(3);

@@ -12,10 +12,10 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Upstream;
 use super::asks::Asks;
 use super::catalogue::Catalogue;
-use crate::back::{self, ClientOptions, ReceiverOptions, Restart, Server, Ups};
+use super::pool::Apart;
+use crate::back::{self, ClientOptions, Era, ReceiverOptions, Restart, Server, Target, Ups};
 use crate::front::{Client, SessionId};
 use crate::fronts::Fronts;
 use crate::transport::http_client::{SavedSession, Session};
@@ -24,11 +24,23 @@ use crate::transport::link::LinkError;
 /// One connection. Dropping the last handle closes it.
 pub(super) struct Connection {
     pub(super) back: back::Client,
-    pub(super) server: Server,
+    /// The server as it introduced itself last.
+    server: Mutex<Arc<Server>>,
     pub(super) catalogue: Catalogue,
     pub(super) shared: Arc<Shared>,
     /// The session at a URL.
     session: Option<Session>,
+    /// Its place among those that are not shared.
+    apart: Option<Apart>,
+}
+
+/// What it takes to connect to an upstream, for as long as that takes.
+pub(super) struct Way {
+    pub(super) name: Arc<str>,
+    pub(super) target: Target,
+    pub(super) era: Era,
+    pub(super) handshake: Duration,
+    pub(super) fronts: Arc<Fronts>,
 }
 
 /// What a connection shares with whoever hears the upstream.
@@ -70,16 +82,17 @@ pub(super) struct UnderWay {
 }
 
 impl Connection {
-    /// Connects to `upstream` for `client`, or goes on in a session of an earlier life of this process.
+    /// Connects to an upstream for `client`, or goes on in a session of an earlier life of this process.
     pub(super) async fn open(
-        upstream: &Upstream,
+        way: &Way,
         client: &Arc<Client>,
         session: Option<SavedSession>,
+        apart: Option<Apart>,
     ) -> Result<Arc<Self>, ErrorObject> {
         let shared = Arc::new(Shared {
             owner: client.owner().clone(),
             accepts: client.accepts(),
-            fronts: upstream.fronts.clone(),
+            fronts: way.fronts.clone(),
             state: Mutex::new(State {
                 calls: HashMap::new(),
                 left: HashMap::new(),
@@ -90,24 +103,24 @@ impl Connection {
             }),
         });
         let session = session.map_or_else(Session::new, Session::again);
-        let (target, session) = match upstream.target.in_session(session.clone()) {
+        let (target, session) = match way.target.in_session(session.clone()) {
             Some(target) => (target, Some(session)),
-            None => (upstream.target.clone(), None),
+            None => (way.target.clone(), None),
         };
         let options = ClientOptions {
-            server: Some(upstream.name.clone()),
+            server: Some(way.name.clone()),
             // BR-NEG-2: the target remembers what was found out.
-            era: upstream.settings.era,
+            era: way.era,
             host: Arc::new(Asks(Arc::downgrade(&shared), shared.accepts)),
             // BR-CH-1.
             receiver_tasks: (shared.accepts != Accepts::NONE).then(ReceiverOptions::default),
             restart: Some(Restart::default()),
             notices: Some(shared.clone().notices()),
-            handshake: upstream.settings.handshake,
+            handshake: way.handshake,
             ..ClientOptions::default()
         };
         let unreachable = |fault: back::Fault| {
-            let (upstream, next) = (&*upstream.name, advice(&fault));
+            let (upstream, next) = (&*way.name, advice(&fault));
             tracing::warn!(upstream, fault = fault.brief(), "it cannot be reached");
             codes::internal(format!("{upstream} cannot be reached: {fault}{next}"))
         };
@@ -116,22 +129,39 @@ impl Connection {
             .map_err(unreachable)?;
         let server = back.server().await.map_err(unreachable)?;
         let owner = &*shared.owner.shown();
-        tracing::info!(upstream = &*upstream.name, owner, era = ?server.era(), "connected");
+        tracing::info!(upstream = &*way.name, owner, era = ?server.era(), "connected");
         let ups = back.ups();
         let connection = Arc::new(Self {
             back,
-            server,
+            server: Mutex::new(Arc::new(server)),
             catalogue: Catalogue::default(),
             shared,
             session,
+            apart,
         });
+        if let Some(apart) = &connection.apart {
+            apart.is_of(&connection);
+        }
         tokio::spawn(remind(Arc::downgrade(&connection), ups));
         Ok(connection)
     }
 
+    /// The server as it introduced itself last.
+    pub(super) fn server(&self) -> Arc<Server> {
+        // The critical section is a clone.
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        server.clone()
+    }
+
+    /// Takes note of a server that has begun anew: it may be another than before.
+    fn met_again(&self, server: Server) {
+        let mut met = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        *met = Arc::new(server);
+    }
+
     /// Says again what a server that has begun anew does not know any more.
     async fn say_again(&self) {
-        if self.server.is_modern() {
+        if self.server().is_modern() {
             // There it is said with every request.
             return;
         }
@@ -293,7 +323,7 @@ impl Connection {
     /// Params that say from which level on log messages are wanted, where that is said with every request.
     pub(super) fn with_level(&self, params: Raw, client: &Client) -> Raw {
         let level = self.shared.state().level.clone();
-        match level.filter(|_| client.has_session() && self.server.is_modern()) {
+        match level.filter(|_| client.has_session() && self.server().is_modern()) {
             Some(level) => {
                 let marked = meta::set(params.borrow(), meta::LOG_LEVEL, level.borrow());
                 marked.unwrap_or(params)
@@ -402,11 +432,12 @@ async fn remind(connection: Weak<Connection>, ups: Ups) {
     drop(first);
     while let Ok(up) = ups.after(&last).await {
         last = Arc::downgrade(&up);
+        let Some(connection) = connection.upgrade() else {
+            return;
+        };
+        connection.met_again(up.server.clone());
         drop(up);
-        match connection.upgrade() {
-            Some(connection) => connection.say_again().await,
-            None => return,
-        }
+        connection.say_again().await;
     }
 }
 

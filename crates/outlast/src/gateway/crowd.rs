@@ -38,9 +38,15 @@ impl Upstream {
         }
         let mut counts = self.crowd.counts();
         self.check(&counts, owner)?;
-        counts.all += 1;
-        *counts.owners.entry(owner.clone()).or_default() += 1;
-        Ok(Inside(Some((self.crowd.clone(), owner.clone()))))
+        Ok(self.crowd.enter(&mut counts, owner))
+    }
+
+    /// The same for a call that was let in before, in an earlier life of this process: it counts, however many there are.
+    pub(super) fn enter_again(&self, owner: &Owner) -> Inside {
+        match is_limited(&self.settings) {
+            true => self.crowd.enter(&mut self.crowd.counts(), owner),
+            false => Inside(None),
+        }
     }
 
     fn check(&self, counts: &Counts, owner: &Owner) -> Result<(), ErrorObject> {
@@ -62,6 +68,12 @@ impl Upstream {
 }
 
 impl Crowd {
+    fn enter(&self, counts: &mut Counts, owner: &Owner) -> Inside {
+        counts.all += 1;
+        *counts.owners.entry(owner.clone()).or_default() += 1;
+        Inside(Some((self.clone(), owner.clone())))
+    }
+
     fn counts(&self) -> MutexGuard<'_, Counts> {
         // Every critical section is a few map operations that do not panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

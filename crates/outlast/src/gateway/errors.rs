@@ -9,7 +9,7 @@ use crate::front::Client;
 /// An outcome of the upstream with an error that its caller understands.
 pub(super) fn across(outcome: Outcome, connection: &Connection, client: &Client) -> Outcome {
     let eras = (
-        connection.server.is_modern(),
+        connection.server().is_modern(),
         client.version() == version::MODERN,
     );
     match outcome {

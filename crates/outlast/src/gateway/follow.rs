@@ -92,7 +92,7 @@ impl Upstream {
             .call_tool(tool.clone(), None)
             .task(preference(call, client))
             .named(under_way.name());
-        if connection.server.is_modern() {
+        if connection.server().is_modern() {
             made = round.told_of(made);
         }
         if let Some(params) = params {

@@ -61,6 +61,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::back::Target;
 use crate::fronts::Fronts;
 use crate::transport::register::Register;
+use connection::Way;
 use crowd::Crowd;
 use pool::Pool;
 
@@ -78,7 +79,7 @@ pub struct Upstream {
     turns: Turns,
     crowd: Crowd,
     /// Whether it could not be reached for nobody in particular, and has not been reached since.
-    unmet: AtomicBool,
+    unmet: Arc<AtomicBool>,
 }
 
 /// How many calls may be under way at once, of all tools and of each.
@@ -107,7 +108,7 @@ impl Upstream {
                 each: Mutex::default(),
             },
             crowd: Crowd::default(),
-            unmet: AtomicBool::new(false),
+            unmet: Arc::default(),
             settings,
         }
     }
@@ -147,6 +148,24 @@ impl Upstream {
     /// How many connections to it are open.
     pub fn connections(&self) -> usize {
         self.pool.len()
+    }
+
+    /// What it takes to connect to it.
+    fn way(&self) -> Way {
+        Way {
+            name: self.name.clone(),
+            target: self.target.clone(),
+            era: self.settings.era,
+            handshake: self.settings.handshake,
+            fronts: self.fronts.clone(),
+        }
+    }
+
+    /// A turn for a call of `tool` that is under way already, as far as there is one.
+    fn turn_if_free(&self, tool: Option<&str>) -> Turn {
+        let all = self.turns.all.clone();
+        let each = tool.and_then(|tool| self.turns.of(tool, &self.settings));
+        [all, each].map(|turns| turns?.try_acquire_owned().ok())
     }
 
     /// Waits until a call of `tool` may begin.

@@ -1,21 +1,33 @@
-//! The connections to an upstream: one for each owner and what its clients can be asked, never shared between owners.
+//! The connections to an upstream: one for each owner and what its clients can be asked, never shared between owners; and
+//! those of single calls, which count as well.
 
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use outlast_engine::Owner;
 use outlast_wire::codes;
 use outlast_wire::envelope::ErrorObject;
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-use super::connection::Connection;
+use super::connection::{Connection, Way};
 use super::{Isolate, Settings, Upstream};
 use crate::front::Client;
+use crate::transport::http_client::SavedSession;
+
+#[derive(Clone, Default)]
+pub(super) struct Pool(Arc<Mutex<Places>>);
 
 #[derive(Default)]
-pub(super) struct Pool(Arc<Mutex<HashMap<Key, Arc<Slot>>>>);
+struct Places {
+    /// Those that the calls of an owner share.
+    shared: HashMap<Key, Slot>,
+    /// Those of single calls, and those by which tasks of an earlier life are found again, by number.
+    apart: HashMap<u64, (Owner, Weak<Connection>)>,
+    numbers: u64,
+}
 
 /// Whose connection it is, and what it may ask (BR-NEG-5).
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -24,9 +36,9 @@ struct Key {
     accepts: u8,
 }
 
-/// The place of a connection. The lock is held while one is made, so that it is made once.
-#[derive(Default)]
-struct Slot(tokio::sync::Mutex<State>);
+/// The place of a shared connection. The lock is held while one is made, so that it is made once.
+#[derive(Clone, Default)]
+struct Slot(Arc<tokio::sync::Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -36,56 +48,99 @@ struct State {
     pause: Duration,
 }
 
+/// That a connection which is not shared counts, as long as this lives.
+pub(super) struct Apart {
+    pool: Weak<Mutex<Places>>,
+    number: u64,
+}
+
+/// How many there are, and which setting says so.
+type TooMany = (usize, &'static str);
+
 impl Pool {
     pub(super) fn len(&self) -> usize {
-        self.lock()
-            .values()
-            .filter(|slot| slot.connection().is_some())
-            .count()
+        let places = self.lock();
+        let shared = places.shared.values();
+        let apart = places.apart.values();
+        shared.filter(|slot| slot.connection().is_some()).count()
+            + apart.filter(|(_, made)| made.strong_count() > 0).count()
     }
 
     /// Whether a connection was not made when that was tried last.
     pub(super) fn is_failing(&self) -> bool {
-        let failed = |slot: &Arc<Slot>| slot.0.try_lock().is_ok_and(|state| state.failed.is_some());
-        self.lock().values().any(failed)
+        let failed = |slot: &Slot| slot.0.try_lock().is_ok_and(|state| state.failed.is_some());
+        self.lock().shared.values().any(failed)
     }
 
-    /// Takes every connection out.
+    /// Every connection; shared ones are taken out.
     pub(super) fn take_all(&self) -> Vec<Arc<Connection>> {
-        let slots = std::mem::take(&mut *self.lock());
-        slots
-            .values()
-            .filter_map(|slot| slot.connection())
-            .collect()
+        let mut places = self.lock();
+        let slots = std::mem::take(&mut places.shared);
+        let shared = slots.values().filter_map(Slot::connection);
+        let apart = places.apart.values().filter_map(|(_, made)| made.upgrade());
+        shared.chain(apart).collect()
     }
 
-    /// The place for `key`. Where there is no room, connections that nobody needs make some.
-    fn slot(&self, key: &Key, settings: &Settings) -> Result<Arc<Slot>, (usize, &'static str)> {
-        let (most, own) = (settings.connections, settings.connections_per_owner);
-        let mut slots = self.lock();
-        if let Some(slot) = slots.get(key) {
+    /// The place for `key`.
+    fn slot(&self, key: &Key, settings: &Settings) -> Result<Slot, TooMany> {
+        let mut places = self.lock();
+        if let Some(slot) = places.shared.get(key) {
             return Ok(slot.clone());
         }
-        let of_owner = |slots: &HashMap<Key, _>| {
-            let own = slots.keys().filter(|other| other.owner == key.owner);
-            own.count()
-        };
-        if slots.len() >= most || of_owner(&slots) >= own {
-            slots.retain(|_, slot| slot.is_needed());
-        }
-        if slots.len() >= most {
-            return Err((most, "connections"));
-        }
-        if of_owner(&slots) >= own {
-            return Err((own, "connectionsPerOwner"));
-        }
-        let slot = Arc::<Slot>::default();
-        slots.insert(key.clone(), slot.clone());
+        places.make_room(&key.owner, settings)?;
+        let slot = Slot::default();
+        places.shared.insert(key.clone(), slot.clone());
         Ok(slot)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Arc<Slot>>> {
+    /// A place for a connection of a single call of `owner`, if there is room.
+    fn place_apart(&self, owner: &Owner, settings: &Settings) -> Result<Apart, TooMany> {
+        let mut places = self.lock();
+        places.make_room(owner, settings)?;
+        Ok(self.seat(&mut places, owner))
+    }
+
+    /// The same for what an earlier life began: it has been let in.
+    fn place_again(&self, owner: &Owner) -> Apart {
+        self.seat(&mut self.lock(), owner)
+    }
+
+    fn seat(&self, places: &mut Places, owner: &Owner) -> Apart {
+        places.numbers += 1;
+        let number = places.numbers;
+        places.apart.insert(number, (owner.clone(), Weak::new()));
+        Apart {
+            pool: Arc::downgrade(&self.0),
+            number,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
         lock(&self.0)
+    }
+}
+
+impl Places {
+    /// Refuses one more where there are enough. Shared connections that nobody needs make room.
+    fn make_room(&mut self, owner: &Owner, settings: &Settings) -> Result<(), TooMany> {
+        if self.is_full(owner, settings).is_some() {
+            self.shared.retain(|_, slot| slot.is_needed());
+        }
+        self.is_full(owner, settings).map_or(Ok(()), Err)
+    }
+
+    fn is_full(&self, owner: &Owner, settings: &Settings) -> Option<TooMany> {
+        let (most, most_own) = (settings.connections, settings.connections_per_owner);
+        let shared = self.shared.keys().map(|key| &key.owner);
+        let owners = shared.chain(self.apart.values().map(|(owner, _)| owner));
+        let own = owners.filter(|other| *other == owner).count();
+        let all = self.shared.len() + self.apart.len();
+        let limits = [
+            (all, most, "connections"),
+            (own, most_own, "connectionsPerOwner"),
+        ];
+        let full = limits.into_iter().find(|(open, most, _)| open >= most);
+        full.map(|(_, most, setting)| (most, setting))
     }
 }
 
@@ -108,6 +163,26 @@ impl Slot {
     }
 }
 
+impl Apart {
+    /// Says which connection it is.
+    pub(super) fn is_of(&self, connection: &Arc<Connection>) {
+        let Some(pool) = self.pool.upgrade() else {
+            return;
+        };
+        if let Some((_, made)) = lock(&pool).apart.get_mut(&self.number) {
+            *made = Arc::downgrade(connection);
+        }
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            lock(&pool).apart.remove(&self.number);
+        }
+    }
+}
+
 impl Upstream {
     /// The connection for `client`, made if need be.
     pub(super) async fn connection(
@@ -119,14 +194,8 @@ impl Upstream {
             accepts: client.accepts().bits(),
         };
         let slot = self.pool.slot(&key, &self.settings);
-        let slot = slot.map_err(|(most, setting)| {
-            tracing::warn!(upstream = &*self.name, most, setting, "too many connections");
-            codes::internal(format!(
-                "{} has {most} connections in use, which is the limit (setting `{setting}`); try again later",
-                self.name
-            ))
-        })?;
-        let mut state = slot.0.lock().await;
+        let slot = slot.map_err(|too_many| self.crowded(too_many))?;
+        let mut state = slot.0.lock_owned().await;
         if let Some(found) = state.connection.as_ref().filter(|found| !found.is_over()) {
             found.used_by(client);
             return Ok(found.clone());
@@ -137,8 +206,81 @@ impl Upstream {
         {
             return Err(error.clone());
         }
+        let making = Making {
+            way: self.way(),
+            state,
+            unmet: self.unmet.clone(),
+            pool: self.pool.clone(),
+            key,
+            idle: self.settings.idle,
+        };
+        // Whoever wants it may leave: a server that takes long to begin would never have begun for those who do not wait.
+        let made = tokio::spawn(making.connection(client.clone())).await;
+        made.unwrap_or_else(|_| Err(codes::internal("the connection was not made")))
+    }
+
+    /// The connection for one call of `client`.
+    pub(super) async fn connection_for_call(
+        &self,
+        client: &Arc<Client>,
+    ) -> Result<Arc<Connection>, ErrorObject> {
+        if self.settings.isolate == Isolate::Owner {
+            return self.connection(client).await;
+        }
+        let place = self.pool.place_apart(client.owner(), &self.settings);
+        let place = place.map_err(|too_many| self.crowded(too_many))?;
         // Rare, and large: whoever finds one has no room for it.
-        match Box::pin(Connection::open(self, client, None)).await {
+        Box::pin(Connection::open(&self.way(), client, None, Some(place))).await
+    }
+
+    /// A connection for what an earlier life of this process began, in its session if it had one.
+    pub(super) async fn connection_again(
+        &self,
+        client: &Arc<Client>,
+        session: Option<SavedSession>,
+    ) -> Result<Arc<Connection>, ErrorObject> {
+        let place = self.pool.place_again(client.owner());
+        Box::pin(Connection::open(&self.way(), client, session, Some(place))).await
+    }
+
+    /// The connection for `client`, if there is one.
+    pub(super) fn running(&self, client: &Client) -> Option<Arc<Connection>> {
+        let key = Key {
+            owner: client.owner().clone(),
+            accepts: client.accepts().bits(),
+        };
+        let slot = self.pool.lock().shared.get(&key).cloned()?;
+        slot.connection()
+    }
+
+    fn crowded(&self, (most, setting): TooMany) -> ErrorObject {
+        tracing::warn!(
+            upstream = &*self.name,
+            most,
+            setting,
+            "too many connections"
+        );
+        codes::internal(format!(
+            "{} has {most} connections in use, which is the limit (setting `{setting}`); try again later",
+            self.name
+        ))
+    }
+}
+
+/// A shared connection that is being made.
+struct Making {
+    way: Way,
+    state: OwnedMutexGuard<State>,
+    unmet: Arc<AtomicBool>,
+    pool: Pool,
+    key: Key,
+    idle: Duration,
+}
+
+impl Making {
+    async fn connection(self, client: Arc<Client>) -> Result<Arc<Connection>, ErrorObject> {
+        let mut state = self.state;
+        match Connection::open(&self.way, &client, None, None).await {
             Ok(connection) => {
                 self.unmet.store(false, Ordering::Relaxed);
                 *state = State {
@@ -146,11 +288,11 @@ impl Upstream {
                     ..State::default()
                 };
                 tokio::spawn(close_when_idle(
-                    self.name.clone(),
+                    self.way.name,
                     Arc::downgrade(&connection),
                     Arc::downgrade(&self.pool.0),
-                    key,
-                    self.settings.idle,
+                    self.key,
+                    self.idle,
                 ));
                 Ok(connection)
             }
@@ -162,34 +304,13 @@ impl Upstream {
             }
         }
     }
-
-    /// The connection for one call of `client`.
-    pub(super) async fn connection_for_call(
-        &self,
-        client: &Arc<Client>,
-    ) -> Result<Arc<Connection>, ErrorObject> {
-        match self.settings.isolate {
-            Isolate::Owner => self.connection(client).await,
-            Isolate::Call => Box::pin(Connection::open(self, client, None)).await,
-        }
-    }
-
-    /// The connection for `client`, if there is one.
-    pub(super) fn running(&self, client: &Client) -> Option<Arc<Connection>> {
-        let key = Key {
-            owner: client.owner().clone(),
-            accepts: client.accepts().bits(),
-        };
-        let slot = self.pool.lock().get(&key).cloned()?;
-        slot.connection()
-    }
 }
 
 /// Closes a connection when nobody has needed it for a while. Dropping the last handle closes it.
 async fn close_when_idle(
     upstream: Arc<str>,
     connection: Weak<Connection>,
-    pool: Weak<Mutex<HashMap<Key, Arc<Slot>>>>,
+    pool: Weak<Mutex<Places>>,
     key: Key,
     idle: Duration,
 ) {
@@ -201,13 +322,14 @@ async fn close_when_idle(
         if connection.is_needed() || connection.idle() < idle {
             continue;
         }
-        let mut slots = lock(&pool);
-        let is_this = slots
+        let mut places = lock(&pool);
+        let is_this = places
+            .shared
             .get(&key)
-            .and_then(|slot| slot.connection())
+            .and_then(Slot::connection)
             .is_some_and(|found| Arc::ptr_eq(&found, &connection));
         if is_this {
-            slots.remove(&key);
+            places.shared.remove(&key);
             let owner = &*key.owner.shown();
             tracing::info!(upstream = &*upstream, owner, "closed: nobody needed it");
         }
@@ -215,9 +337,9 @@ async fn close_when_idle(
     }
 }
 
-fn lock(slots: &Mutex<HashMap<Key, Arc<Slot>>>) -> MutexGuard<'_, HashMap<Key, Arc<Slot>>> {
+fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
     // Every critical section is a few map operations that do not panic.
-    slots.lock().unwrap_or_else(PoisonError::into_inner)
+    places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How long a server that did not begin is left alone at first, and at most.

@@ -13,7 +13,7 @@ impl Upstream {
     /// Connects once, for nobody, and leaves again. If that fails: why, and what may help.
     pub async fn probe(&self) -> Result<(), String> {
         let nobody = Arc::new(Client::absent(Owner::new("probe"), Accepts::NONE));
-        match Connection::open(self, &nobody, None).await {
+        match Connection::open(&self.way(), &nobody, None, None).await {
             Ok(connection) => {
                 connection.back.close().await;
                 Ok(())

@@ -66,6 +66,11 @@ pub(super) fn of_fault(upstream: &str, fault: Fault) -> Outcome {
         Fault::Error(error) => {
             Outcome::Error(error.raw, ErrorCode(error.code), Some(error.message.into()))
         }
+        // S2-58: a store that is down.
+        Fault::Unrecorded(why) => internal(format!(
+            "the answers were not sent to {upstream}, because the tasks' store did not take note of that first ({why}); \
+             the call was not run: make it again when the store can be written, which needs room on its disk"
+        )),
         fault if fault.nothing_happened() => {
             internal(format!("{upstream} cannot be reached: {fault}"))
         }

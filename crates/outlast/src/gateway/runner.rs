@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Progress, Runner};
 use outlast_engine::task::Handle;
-use outlast_engine::{ErrorCode, Origin, Outcome, Owner};
+use outlast_engine::{Attempt, ErrorCode, Origin, Outcome, Owner};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, log, meta, object, tool};
 
@@ -18,7 +18,12 @@ use crate::front::{Arrival, Client};
 impl Runner for Upstream {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         let client = caller(&call, &cx);
-        let inside = match call.tool.is_some().then(|| self.enter(client.owner())) {
+        let enter = || match cx.attempt() == Attempt(1) {
+            true => self.enter(client.owner()),
+            // One that runs again has been let in.
+            false => Ok(self.enter_again(client.owner())),
+        };
+        let inside = match call.tool.is_some().then(enter) {
             Some(Err(error)) => return refused(error),
             inside => inside,
         };
@@ -47,7 +52,11 @@ impl Runner for Upstream {
         cx: CallContext,
     ) -> Option<Outcome> {
         let client = caller(&call, &cx);
+        // It is under way, whatever others do.
+        let inside = self.enter_again(client.owner());
+        let turn = self.turn_if_free(call.tool.as_deref());
         let outcome = self.go_on(&handle, &call, &cx, &client).await?;
+        drop((turn, inside));
         Some(result::outcome(outcome, &client))
     }
 
@@ -127,7 +136,7 @@ impl Upstream {
     ) -> Option<Outcome> {
         let member = |name| object::find(call.params.as_ref()?.borrow(), &[name])?.text();
         let done = match &*call.method {
-            log::SET_LEVEL if connection.server.is_modern() => {
+            log::SET_LEVEL if connection.server().is_modern() => {
                 connection.remember_level(call);
                 Ok(())
             }

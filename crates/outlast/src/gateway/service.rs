@@ -12,7 +12,7 @@ use serde_json::json;
 use super::connection::Connection;
 use super::patience::{self, Manner};
 use super::{Upstream, list, result};
-use crate::back::Fault;
+use crate::back::{Fault, Server};
 use crate::front::{
     Begun, Client, Front, Holding, Introduction, Listening, Offer, Patience, Reply, Service,
     SessionId,
@@ -24,6 +24,15 @@ impl Service for Upstream {
         let connection = self.connection(client).await?;
         self.about(&connection)
             .map_err(|_| codes::internal("the server's capabilities are not an object"))
+    }
+
+    /// What the server said when it was connected to last. Where it is not, only the settings can tell.
+    fn has_tasks(&self, client: &Client) -> Option<bool> {
+        match self.running(client) {
+            Some(connection) => Some(self.runs_tasks(&connection.server())),
+            None if self.settings.any_task() => None,
+            None => Some(false),
+        }
     }
 
     async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply {
@@ -51,7 +60,7 @@ impl Service for Upstream {
             ttl: self.settings.ttl(tool),
             needs: Accepts::NONE,
             // BR-LIST-7: those of a legacy server mean nothing.
-            headers: match connection.server.is_modern() {
+            headers: match connection.server().is_modern() {
                 true => known.headers,
                 false => Arc::default(),
             },
@@ -160,8 +169,7 @@ impl Drop for Listens {
 impl Upstream {
     /// The upstream as we introduce it: what it can do, under our own name (BR-NEG-9, BR-NEG-10).
     fn about(&self, connection: &Connection) -> Result<Introduction, NotAnObject> {
-        let server = &connection.server;
-        let has_tools = object::find(server.capabilities.borrow(), &["tools"]).is_some();
+        let server = connection.server();
         // BR-GEN-1: what is said of tasks is ours.
         let capabilities = object::remove(server.capabilities.borrow(), &["tasks"])?;
         let capabilities = object::remove(capabilities.borrow(), &["extensions", v2::EXTENSION])?;
@@ -178,8 +186,14 @@ impl Upstream {
             capabilities,
             info: Raw::encode(&info).expect("an object of strings is JSON"),
             instructions: server.instructions.clone(),
-            tasks: has_tools && self.settings.any_task(),
+            tasks: self.runs_tasks(&server),
         })
+    }
+
+    /// Whether any tool of a server runs as a task.
+    fn runs_tasks(&self, server: &Server) -> bool {
+        let has_tools = object::find(server.capabilities.borrow(), &["tools"]).is_some();
+        has_tools && self.settings.any_task()
     }
 
     async fn page(&self, client: &Arc<Client>, params: Option<&Raw>) -> Result<Raw, Reply> {
@@ -194,7 +208,7 @@ impl Upstream {
         let page = result::for_client(page, client);
         let odd = |_| Reply::from(codes::internal("the list of tools is not an object"));
         let mut page = list::for_client(page).map_err(odd)?;
-        if client.version() == version::MODERN && !connection.server.is_modern() {
+        if client.version() == version::MODERN && !connection.server().is_modern() {
             page = list::without_headers(page).map_err(odd)?;
         }
         list::tools(page.borrow(), &self.settings).map_err(odd)

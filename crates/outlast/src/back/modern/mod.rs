@@ -149,7 +149,7 @@ pub(crate) fn read_discovered(answer: &Result<Raw, Fault>) -> Found {
             Found::Legacy(version::LEGACY)
         }
         Err(Fault::Link(LinkError::Broken(_) | LinkError::Ended { .. })) => Found::Scared,
-        Err(fault @ Fault::Link(_)) => Found::Neither(fault.clone()),
+        Err(fault @ (Fault::Link(_) | Fault::Unrecorded(_))) => Found::Neither(fault.clone()),
         Err(Fault::Malformed(_) | Fault::TimedOut(_) | Fault::Unsupported(_)) => {
             Found::Legacy(version::LEGACY)
         }

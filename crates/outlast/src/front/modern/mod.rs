@@ -21,6 +21,7 @@ mod visitor;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::v2::{self, method};
@@ -140,15 +141,18 @@ impl Request {
 
     /// Refuses where there are no tasks (V2-CAP-13).
     async fn there_are_tasks(&self, method: &str) -> Result<(), ErrorObject> {
-        let tasks = &self.front.modern.tasks;
-        if !tasks.load(Ordering::Relaxed) {
-            // Tasks are kept here: they are found also when what runs them cannot be reached.
-            let offered = self.introduction().await.map_or(true, |it| it.tasks);
-            if !offered {
-                return Err(codes::method_not_found(method));
-            }
+        if self.front.modern.tasks.load(Ordering::Relaxed) {
+            return Ok(());
         }
-        Ok(())
+        let offered = match self.front.service.has_tasks(&self.client()) {
+            Some(offered) => offered,
+            // Tasks are kept here: they are found also when what runs them cannot be reached.
+            None => self.introduced_soon().await.is_none_or(|it| it.tasks),
+        };
+        match offered {
+            true => Ok(()),
+            false => Err(codes::method_not_found(method)),
+        }
     }
 
     /// Refuses a caller that cannot handle tasks (V2-CAP-12), before anything is looked for.
@@ -170,6 +174,12 @@ impl Request {
         Arc::new(Client::passing(owner, peer))
     }
 
+    /// Who the server is, unless it takes long to say so: what is known here does not wait for that.
+    async fn introduced_soon(&self) -> Option<Introduction> {
+        let introduced = tokio::time::timeout(SOON, self.introduction()).await;
+        introduced.ok()?.ok()
+    }
+
     async fn introduction(&self) -> Result<Introduction, ErrorObject> {
         let introduction = self.front.service.introduce(&self.client()).await?;
         let _ = self.front.modern.info.set(introduction.info.clone());
@@ -183,8 +193,8 @@ impl Request {
         let info = match self.front.modern.info.get() {
             Some(info) => info,
             None => {
-                let introduced = self.introduction().await;
-                match introduced.ok().and_then(|_| self.front.modern.info.get()) {
+                let introduced = self.introduced_soon().await;
+                match introduced.and_then(|_| self.front.modern.info.get()) {
                     Some(info) => info,
                     None => return Reply::Result(result),
                 }
@@ -200,6 +210,9 @@ impl Request {
 fn empty() -> Raw {
     Raw::parse("{}".into()).expect("an empty object is JSON")
 }
+
+/// How long a server may take to introduce itself before it is done without.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Methods of older versions, and of V1 tasks, that do not exist here.
 const GONE: [&str; 7] = [

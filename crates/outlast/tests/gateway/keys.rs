@@ -1,0 +1,107 @@
+//! Under which names the questions of a modern server reach a caller.
+
+use outlast::gateway::{Settings, TaskMode, ToolSettings, Upstream};
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, Ending, Kind};
+use crate::rules::{discovered, modern, modern_call};
+use crate::scripted::{self, Server};
+use crate::upstream::gateway;
+
+/// A V2 client before a modern server that the test plays.
+async fn before_modern(task: TaskMode) -> (Caller, Server) {
+    let (target, mut servers) = scripted::target();
+    let every_tool = ToolSettings {
+        task: Some(task),
+        ..modern().every_tool
+    };
+    let settings = Settings {
+        every_tool,
+        ..modern()
+    };
+    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let connecting = tokio::spawn(async move { Caller::connect(Kind::V2, &front).await });
+    let mut server = servers.next().await;
+    discovered(&mut server).await;
+    (connecting.await.unwrap(), server)
+}
+
+/// Answers a call with a question named `k`.
+async fn ask(server: &mut Server, call: &Value, state: &str) {
+    let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
+    let asks = json!({ "k": { "method": "elicitation/create", "params": form } });
+    let asked =
+        json!({ "resultType": "input_required", "inputRequests": asks, "requestState": state });
+    server.reply(call, asked).await;
+}
+
+/// The only question of an answer.
+fn only_key(asked: &Value) -> String {
+    let asked = asked["result"]["inputRequests"].as_object();
+    let keys: Vec<_> = asked.unwrap().keys().collect();
+    assert_eq!(keys.len(), 1, "{keys:?}");
+    keys[0].clone()
+}
+
+fn accept() -> Value {
+    json!({ "action": "accept", "content": { "name": "Ada" } })
+}
+
+async fn done(server: &mut Server, call: &Value) {
+    let mut done = scripted::text("done");
+    done["resultType"] = json!("complete");
+    server.reply(call, done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_before_the_work_has_a_fresh_key_in_our_task_in_every_round() {
+    // BR-IN-1: mapped back on the retry.
+    let (mut caller, mut server) = before_modern(TaskMode::Always).await;
+    let making = async { modern_call(&mut server).await };
+    let (begun, call) = tokio::join!(caller.begin(json!({ "name": "slow" })), making);
+    let id = begun["result"]["taskId"].clone();
+    assert!(id.is_string(), "{begun}");
+    let (mut call, mut seen) = (call, Vec::new());
+    for state in ["one", "two", "three"] {
+        ask(&mut server, &call, state).await;
+        let mut got = Value::Null;
+        while got["result"]["status"] != "input_required" {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            got = caller.request("tasks/get", json!({ "taskId": id })).await;
+        }
+        let key = only_key(&got);
+        assert!(key != "k" && !seen.contains(&key), "{key} after {seen:?}");
+        let update = json!({ "taskId": id, "inputResponses": { key.clone(): accept() } });
+        let taken = caller.request("tasks/update", update).await;
+        assert!(taken.get("error").is_none(), "{taken}");
+        call = server.asked("tools/call").await;
+        assert_eq!(call["params"]["inputResponses"]["k"], accept(), "{call}");
+        assert_eq!(call["params"]["requestState"], state);
+        seen.push(key);
+    }
+    done(&mut server, &call).await;
+    let ended = caller.finish(json!({}), begun).await;
+    assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exchange_before_there_is_a_task_passes_with_the_servers_own_keys() {
+    // Bridge §8: c → iii.
+    let (mut caller, mut server) = before_modern(TaskMode::Auto).await;
+    let asking = async {
+        let call = modern_call(&mut server).await;
+        ask(&mut server, &call, "one").await;
+    };
+    let params = json!({ "name": "slow" });
+    let (asked, ()) = tokio::join!(caller.begin(params.clone()), asking);
+    assert_eq!(only_key(&asked), "k", "{asked}");
+    let finishing = tokio::spawn(async move { caller.finish(params, asked).await });
+    let retry = server.asked("tools/call").await;
+    assert!(
+        retry["params"]["inputResponses"]["k"].is_object(),
+        "{retry}"
+    );
+    done(&mut server, &retry).await;
+    let ended = finishing.await.unwrap();
+    assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+}

@@ -1,0 +1,97 @@
+//! What is known of a server without asking it, and what is answered without it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::Outlast;
+use outlast::engine::{MemoryStore, Store};
+use outlast::front::Front;
+use outlast::gateway::{Settings, TaskMode, Upstream};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+use crate::caller::{Caller, Kind};
+use crate::scripted;
+use crate::upstream::{gateway, quick};
+
+#[tokio::test(start_paused = true)]
+async fn whether_there_are_tasks_is_what_the_server_said_last() {
+    // V2-CAP-13, BR-NEG-4.
+    let (target, mut servers) = scripted::target();
+    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let connecting = tokio::spawn(async move { Caller::connect(Kind::V2, &front).await });
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", json!({ "prompts": {} })).await;
+    let mut caller = connecting.await.unwrap();
+    let unknown = json!({ "taskId": "0123456789abcdef0123456789abcdef" });
+    for method in ["tasks/get", "tasks/cancel", "tasks/get"] {
+        let answer = caller.request(method, unknown.clone()).await;
+        assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    }
+    server.silence(Duration::from_secs(1)).await;
+    // It begins anew, with tools.
+    drop(server);
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", json!({ "tools": {} })).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let answer = caller.request("tasks/get", unknown).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+/// A look at a task by a client that has asked for nothing before.
+async fn look(front: &Arc<Front>, task: &Value) -> Value {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (read, write) = tokio::io::split(theirs);
+    let front = front.clone();
+    tokio::spawn(async move {
+        outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
+    });
+    let (read, mut write) = tokio::io::split(ours);
+    let can = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": can,
+    });
+    let params = json!({ "taskId": task, "_meta": meta });
+    let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": params });
+    let line = format!("{asked}\n");
+    write.write_all(line.as_bytes()).await.unwrap();
+    let mut lines = BufReader::new(read).lines();
+    let line = tokio::time::timeout(Duration::from_secs(10), lines.next_line()).await;
+    serde_json::from_str(&line.expect("it is answered").unwrap().unwrap()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_is_found_while_its_server_takes_long_to_begin() {
+    // BR-GEN-2, BR-SEC-3: what is stored is enough.
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let opened = |store: Arc<dyn Store>| async move {
+        let (target, servers) = scripted::target();
+        let mut settings: Settings = quick();
+        settings.every_tool.task = Some(TaskMode::Always);
+        let outlast = Outlast::builder().store(store).build();
+        let upstream = Upstream::new("played", target, settings);
+        let (engine, front) = outlast.upstream(upstream).open().await.unwrap();
+        (engine, front, servers)
+    };
+    let (engine, front, mut servers) = opened(store.clone()).await;
+    let connecting = {
+        let front = front.clone();
+        tokio::spawn(async move { Caller::connect(Kind::V2, &front).await })
+    };
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", json!({ "tools": {} })).await;
+    let mut caller = connecting.await.unwrap();
+    let listing = server.list(&[("slow", "forbidden")]);
+    let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), listing);
+    let task = begun["result"]["taskId"].clone();
+    assert!(task.is_string(), "{begun}");
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    drop((caller, front, server));
+
+    let (_engine, front, mut servers) = opened(store).await;
+    let got = look(&front, &task).await;
+    assert_eq!(got["result"]["taskId"], task, "{got}");
+    // It was asked who it is, and says nothing.
+    servers.next().await.asked("initialize").await;
+}

@@ -1,0 +1,207 @@
+//! What counts against the limits of an upstream, and how long it may keep a caller waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::Outlast;
+use outlast::back::Target;
+use outlast::engine::{Engine, MemoryStore, Store};
+use outlast::front::Front;
+use outlast::gateway::{Isolate, Settings, Upstream};
+use outlast::transport::http::{self, HttpOptions};
+use outlast::transport::http_client::HttpClientOptions;
+use outlast_testkit::{FaultyStore, Strike};
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, Ending, Kind};
+use crate::rules::{discovered, modern, modern_call};
+use crate::scripted::{self, capabilities, task};
+use crate::upstream::{Server, Stage, gateway, quick};
+
+fn why(answer: &Value) -> &str {
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    answer["error"]["message"].as_str().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_begin_does_not_delay_the_task_that_waits_for_it() {
+    // BR-CREATE-2: "answer by itself if that takes longer than a few seconds", whatever takes longer.
+    let (target, mut servers) = scripted::target();
+    let settings = Settings {
+        isolate: Isolate::Call,
+        ..quick()
+    };
+    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let calling = tokio::spawn(async move {
+        let mut caller = Caller::connect(Kind::V1, &front).await;
+        let answer = caller.begin(json!({ "name": "slow" })).await;
+        (caller, answer)
+    });
+    let mut shared = servers.next().await;
+    shared.welcome("2025-11-25", capabilities()).await;
+    shared.list(&[("slow", "optional")]).await;
+    // The one for the call says nothing.
+    let mut silent = servers.next().await;
+    silent.asked("initialize").await;
+    let answered = tokio::time::timeout(Duration::from_secs(5), calling).await;
+    let (mut caller, answer) = answered.unwrap().unwrap();
+    assert_eq!(answer["result"]["task"]["status"], "working", "{answer}");
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", capabilities()).await;
+    server.list(&[("slow", "optional")]).await;
+    let call = server.asked("tools/call").await;
+    let made = json!({ "task": task("completed", 1_000) });
+    server.reply(&call, made).await;
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, scripted::text("done")).await;
+    let ended = caller.finish(json!({}), answer).await;
+    assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_long_to_begin_has_begun_for_the_next_who_wants_it() {
+    let (target, mut servers) = scripted::target();
+    let (_, front) = gateway(Upstream::new("played", target, quick())).await;
+    let hasty = {
+        let front = front.clone();
+        tokio::spawn(async move { Caller::connect(Kind::V2, &front).await })
+    };
+    let mut server = servers.next().await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    hasty.abort();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // A second start would have another server.
+    server.welcome("2025-11-25", json!({ "tools": {} })).await;
+    let mut caller = Caller::connect(Kind::V2, &front).await;
+    let asked = caller.send("example/odd", json!({})).await;
+    let request = server.asked("example/odd").await;
+    server.reply(&request, json!({})).await;
+    assert!(caller.answer_to(asked).await["result"].is_object());
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_cannot_be_recorded_are_not_sent_and_the_error_says_what_to_do() {
+    // S2-58; what was sent must not be sent again by the next life.
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()));
+    let faults = store.faults();
+    let (target, mut servers) = scripted::target();
+    let outlast = Outlast::builder().store(Arc::new(store)).build();
+    let upstream = Upstream::new("played", target, modern());
+    let (_, front) = outlast.upstream(upstream).open().await.unwrap();
+    let connecting = tokio::spawn(async move { Caller::connect(Kind::V1, &front).await });
+    let mut server = servers.next().await;
+    discovered(&mut server).await;
+    let mut caller = connecting.await.unwrap();
+    caller.silent = true;
+    let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
+    let asks = json!({ "k": { "method": "elicitation/create", "params": form } });
+    let asked =
+        json!({ "resultType": "input_required", "inputRequests": asks, "requestState": "s" });
+    let asking = async {
+        let call = modern_call(&mut server).await;
+        server.reply(&call, asked).await;
+    };
+    let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
+    let question = caller.until_told("elicitation/create").await;
+    // The answer itself is stored.
+    faults.fail_writes_after(1, 1, Strike::BeforeCommit);
+    let accept = json!({ "action": "accept", "content": {} });
+    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": accept });
+    caller.write(answer).await;
+    let ended = caller.finish(json!({}), begun).await;
+    let Ending::Error(-32603, why) = ended else {
+        panic!("{ended:?}");
+    };
+    assert!(
+        why.contains("not sent to played") && why.contains("make it again"),
+        "{why}"
+    );
+    server.silence(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn connections_of_single_calls_count() {
+    let (target, mut servers) = scripted::target();
+    let settings = Settings {
+        isolate: Isolate::Call,
+        // One for whatever is no call, and one for a call.
+        connections_per_owner: 2,
+        ..quick()
+    };
+    let outlast = Outlast::builder().policy(outlast::gateway::policy());
+    let upstream = Upstream::new("played", target, settings);
+    let running = outlast.build().gateway(vec![upstream]).await.unwrap();
+    let served = running.served()[0].clone();
+    let front = served.front.clone();
+    let connecting = tokio::spawn(async move { Caller::connect(Kind::PlainLegacy, &front).await });
+    let mut shared = servers.next().await;
+    shared.welcome("2025-11-25", json!({ "tools": {} })).await;
+    let mut caller = connecting.await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(served.upstream.connections(), 1);
+        let first = caller.send("tools/call", json!({ "name": "who" })).await;
+        if !shared.heard("tools/list") {
+            shared.list(&[("who", "forbidden")]).await;
+        }
+        let mut server = servers.next().await;
+        server.welcome("2025-11-25", json!({ "tools": {} })).await;
+        let call = server.asked("tools/call").await;
+        assert_eq!(served.upstream.connections(), 2);
+        let other = caller
+            .request(
+                "tools/call",
+                json!({ "name": "who", "arguments": { "n": 2 } }),
+            )
+            .await;
+        let why = why(&other);
+        assert!(why.contains("connectionsPerOwner"), "{why}");
+        server.reply(&call, scripted::text("done")).await;
+        let answer = caller.answer_to(first).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+        server.gone().await;
+    }
+}
+
+/// A gateway on `store` before the server at `url` that lets one call in.
+async fn before(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<Front>) {
+    let settings = Settings {
+        era: Server::V1.era(),
+        open_calls: Some(1),
+        ..quick()
+    };
+    let target = Target::http(HttpClientOptions::new(url));
+    let outlast = Outlast::builder().store(store.clone()).build();
+    let server = outlast.upstream(Upstream::new("behind", target, settings));
+    server.open().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_task_that_an_earlier_life_began_counts_among_the_open_calls() {
+    let stage = Stage::new(Server::V1).await;
+    let behind = http::serve(stage.direct.clone(), HttpOptions::default());
+    let behind = behind.await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let (engine, front) = before(&behind.url(), &store).await;
+    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let begun = caller.begin(json!({ "name": "gated" })).await;
+    let waiting = stage.until_waiting(1);
+    let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    waited.unwrap();
+    // The place of the task is stored when the server has made it.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    engine.shutdown(Duration::ZERO).await.unwrap();
+    drop((caller, front));
+    let (engine, front) = before(&behind.url(), &store).await;
+    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let echo = json!({ "name": "echo", "arguments": { "say": "x" } });
+    let refused = caller.request("tools/call", echo.clone()).await;
+    let why = why(&refused);
+    assert!(why.contains("openCalls"), "{why}");
+    stage.gate.add_permits(1);
+    let ended = caller.finish(json!({ "name": "gated" }), begun);
+    let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
+    assert!(matches!(ended.unwrap(), Ending::Result(_)));
+    let answer = caller.request("tools/call", echo).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "x", "{answer}");
+    engine.shutdown(Duration::ZERO).await.unwrap();
+}
