@@ -21,6 +21,8 @@ pub(crate) enum Args {
     Gateway(Bench),
     /// A server to be measured.
     Serve(Server),
+    /// A process that keeps a processor awake.
+    Awake,
     /// A measurement that wants a process of its own.
     Child(Job),
 }
@@ -43,6 +45,7 @@ impl Args {
             Some("http-v2") => Bench::read(args).map(Self::HttpV2),
             Some("gateway") => Bench::read(args).map(Self::Gateway),
             Some("serve") => Server::read(args).map(Self::Serve),
+            Some("awake") => Ok(Self::Awake),
             Some("child") => Job::read(args).map(Self::Child),
             Some(other) => Err(format!("unknown benchmark {other}\n\n{USAGE}").into()),
             None => Err(USAGE.into()),

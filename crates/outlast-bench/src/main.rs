@@ -4,6 +4,7 @@
 //! the rounds is told. Timings live here and in no test. The table goes to stdout, talk to stderr.
 
 mod args;
+mod awake;
 mod child;
 mod expiry;
 mod gateway;
@@ -32,6 +33,7 @@ use tokio::runtime::Runtime;
 
 fn main() -> ExitCode {
     let done = Args::read(std::env::args().skip(1)).and_then(|args| match args {
+        Args::Awake => awake::run(),
         Args::Engine(bench) => run(&bench),
         Args::HttpV1(bench) => http::v1(&bench),
         Args::HttpV2(bench) => http::v2(&bench),

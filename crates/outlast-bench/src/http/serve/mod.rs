@@ -67,6 +67,7 @@ impl Server {
 }
 
 pub(crate) fn run(server: Server) -> Done<()> {
+    log()?;
     crate::runtime(WORKERS)?.block_on(async {
         match server {
             Server::Memory(retained) => ours::serve(ours::memory(), retained).await,
@@ -79,6 +80,18 @@ pub(crate) fn run(server: Server) -> Done<()> {
             Server::PipedUpstream => upstream::pipe(),
         }
     })
+}
+
+/// Logs what `outlast serve` logs unless it is told otherwise: what the lines cost is part of what a server costs.
+/// Nobody reads them here.
+fn log() -> Done<()> {
+    let nobody = std::fs::File::options().append(true).open("/dev/null")?;
+    let logger = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::INFO)
+        .with_ansi(false)
+        .with_writer(std::sync::Mutex::new(nobody))
+        .finish();
+    Ok(tracing::subscriber::set_global_default(logger)?)
 }
 
 /// Serves `router` as long as somebody holds the other end of standard input.
