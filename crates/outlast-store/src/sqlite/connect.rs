@@ -59,7 +59,7 @@ fn set_up(connection: Connection, options: &SqliteOptions) -> rusqlite::Result<C
     }
     connection.pragma_update(None, "wal_autocheckpoint", 1_000)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
-    connection.pragma_update(None, "cache_size", -(64 << 10))?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;
     connection.pragma_update(None, "locking_mode", "NORMAL")?;
@@ -68,6 +68,10 @@ fn set_up(connection: Connection, options: &SqliteOptions) -> rusqlite::Result<C
     }
     Ok(connection)
 }
+
+/// What the writer keeps of the file, in KiB. It changes what is new; and when pages have changed places, SQLite walks over
+/// all that it keeps at the end of a transaction.
+const WRITER_CACHE: i64 = 16 << 10;
 
 /// How long to wait for another program that looks into the file.
 const BUSY: Duration = Duration::from_millis(5_000);
