@@ -121,11 +121,9 @@ impl Speaker {
                 self.result().await.map(drop)
             }
             Generation::V2 => {
-                // A second look at once; then not as fast as can be, because a store that syncs takes a moment.
-                let mut ended = self.get().await? || self.get().await?;
-                while !ended {
+                // One that has not ended is looked at again after a while: far sooner than servers ask for, but not at once.
+                while !self.get().await? {
                     tokio::time::sleep(PAUSE).await;
-                    ended = self.get().await?;
                 }
                 Ok(())
             }
