@@ -44,7 +44,8 @@ pub fn ack() -> Raw {
 
 /// A result with the discriminator every V2 result has (V2-BASE-4).
 pub fn complete(result: RawRef<'_>) -> Result<Raw, NotAnObject> {
-    completed(result).map(|text| RawRef::scanned(&text).to_raw())
+    let [kind] = object::pick(result, ["resultType"])?;
+    completed(result, kind).map(|text| RawRef::scanned(&text).to_raw())
 }
 
 /// A result as it leaves a server: with the discriminator, if it has none, and with who answers (V2-META-6).
@@ -78,13 +79,14 @@ pub fn signed(result: RawRef<'_>, info: RawRef<'_>) -> Result<Raw, NotAnObject> 
 /// A result as `tasks/get` inlines it: with the discriminator (A2-1), without the V1 mark
 /// (V2-GET-7, BR-RES-2).
 pub fn inlined(result: RawRef<'_>) -> Result<Cow<'_, str>, NotAnObject> {
-    match object::without(result, &[meta::META, meta::RELATED_TASK])? {
-        Cow::Borrowed(_) => completed(result),
-        Cow::Owned(unmarked) => {
-            let text = completed(RawRef::scanned(&unmarked))?.into_owned();
-            Ok(Cow::Owned(text))
-        }
+    let [kind, meta] = object::pick(result, ["resultType", meta::META])?;
+    if meta.is_some()
+        && let Cow::Owned(unmarked) = object::without(result, &[meta::META, meta::RELATED_TASK])?
+    {
+        let text = completed(RawRef::scanned(&unmarked), kind)?.into_owned();
+        return Ok(Cow::Owned(text));
     }
+    completed(result, kind)
 }
 
 /// An error with a code that V2 allows (V2-CODE-2); every other byte stays.
@@ -98,13 +100,16 @@ pub fn modern_error(error: RawRef<'_>) -> Raw {
     object::set(error, &["code"], RawRef::scanned(&allowed)).unwrap_or_else(|_| error.to_raw())
 }
 
-fn completed(result: RawRef<'_>) -> Result<Cow<'_, str>, NotAnObject> {
+/// A result whose discriminator is `kind` so far.
+fn completed<'a>(
+    result: RawRef<'a>,
+    kind: Option<RawRef<'_>>,
+) -> Result<Cow<'a, str>, NotAnObject> {
     let word = RawRef::scanned("\"complete\"");
-    let [present] = object::pick(result, ["resultType"])?;
-    if present == Some(word) {
+    if kind == Some(word) {
         return Ok(Cow::Borrowed(result.as_str()));
     }
-    if present.is_some() {
+    if kind.is_some() {
         let set = object::set(result, &["resultType"], word)?;
         return Ok(Cow::Owned(set.as_str().to_owned()));
     }
