@@ -14,6 +14,7 @@ mod load;
 mod lookup;
 mod machine;
 mod open;
+mod parts;
 mod rawlog;
 mod retained;
 mod rmcp;
@@ -26,7 +27,7 @@ mod table;
 use std::process::ExitCode;
 
 use args::Args;
-use machine::Watch;
+use parts::{Part, measure};
 use scale::Scale;
 use table::Table;
 use tokio::runtime::Runtime;
@@ -57,8 +58,7 @@ fn run(args: &args::Bench) -> Done<()> {
     let scale = Scale::new(args.quick);
     let folder = args.scratch()?;
     let (runtime, lone) = (runtime(WORKERS)?, runtime(1)?);
-    let mut table = Table::default();
-    let parts: [(&str, Part); 7] = [
+    let parts: [Part<Stage<'_>>; 7] = [
         ("memory", lifecycle::in_memory),
         ("disk", lifecycle::on_disk),
         ("lookup", lookup::rows),
@@ -67,25 +67,14 @@ fn run(args: &args::Bench) -> Done<()> {
         ("retained", retained::rows),
         ("open", open::rows),
     ];
-    for (name, part) in parts {
-        if !args.wants(name) {
-            continue;
-        }
-        eprintln!("== {name} ==");
-        let watch = Watch::start();
-        let stage = Stage {
-            runtime: &runtime,
-            lone: &lone,
-            scale: &scale,
-            folder: folder.path(),
-        };
-        part(&stage, &mut table)?;
-        table.note(format!("{name}: {}", watch.report()));
-    }
-    args.publish(&table)
+    let stage = Stage {
+        runtime: &runtime,
+        lone: &lone,
+        scale: &scale,
+        folder: folder.path(),
+    };
+    measure(args, &stage, Table::default(), &parts)
 }
-
-type Part = fn(&Stage<'_>, &mut Table) -> Done<()>;
 
 /// What every figure is measured on.
 pub(crate) struct Stage<'a> {

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::Done;
 use crate::args::Bench;
-use crate::machine::Watch;
+use crate::parts::{Part, measure};
 use crate::scale::Scale;
 use crate::table::Table;
 
@@ -41,24 +41,12 @@ pub(crate) fn run(args: &Bench) -> Done<()> {
         mcp_proxy: args.program("mcp-proxy")?.into(),
         supergateway: args.program("supergateway")?.into(),
     };
-    let mut table = Table::of_peers();
-    let parts: [(&str, Part); 5] = [
+    let parts: [Part<Stage>; 5] = [
         ("call", rows::calls),
         ("modern", rows::modern_calls),
         ("url", rows::at_a_url),
         ("lives", rows::lives),
         ("waves", waves::rows),
     ];
-    for (name, part) in parts {
-        if !args.wants(name) {
-            continue;
-        }
-        eprintln!("== {name} ==");
-        let watch = Watch::start();
-        part(&stage, &mut table)?;
-        table.note(format!("{name}: {}", watch.report()));
-    }
-    args.publish(&table)
+    measure(args, &stage, Table::of_peers(), &parts)
 }
-
-type Part = fn(&Stage, &mut Table) -> Done<()>;

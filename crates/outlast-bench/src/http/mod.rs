@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 
 use crate::Done;
 use crate::args::Bench;
-use crate::machine::Watch;
+use crate::parts::{Part, measure};
 use crate::scale::Scale;
 use crate::table::Table;
 
@@ -35,7 +35,7 @@ struct Stage {
 
 /// Measures the server as clients of V1 meet it.
 pub(crate) fn v1(args: &Bench) -> Done<()> {
-    let parts: [(&str, Part); 7] = [
+    let parts: [Part<Stage>; 7] = [
         ("lives", rows::lives),
         ("typescript", rows::beside_typescript),
         ("get", rows::gets),
@@ -49,7 +49,7 @@ pub(crate) fn v1(args: &Bench) -> Done<()> {
 
 /// Measures the server as clients of V2 meet it.
 pub(crate) fn v2(args: &Bench) -> Done<()> {
-    let parts: [(&str, Part); 5] = [
+    let parts: [Part<Stage>; 5] = [
         ("lives", rows::lives),
         ("get", rows::gets),
         ("working", rows::looks),
@@ -59,7 +59,7 @@ pub(crate) fn v2(args: &Bench) -> Done<()> {
     run(args, Generation::V2, &parts)
 }
 
-fn run(args: &Bench, generation: Generation, parts: &[(&str, Part)]) -> Done<()> {
+fn run(args: &Bench, generation: Generation, parts: &[Part<Stage>]) -> Done<()> {
     let stage = Stage {
         // The generator gets one thread, so that the server has at least the other core.
         runtime: tokio::runtime::Builder::new_current_thread()
@@ -70,17 +70,5 @@ fn run(args: &Bench, generation: Generation, parts: &[(&str, Part)]) -> Done<()>
         generation,
         typescript: args.program("typescript").ok().map(Into::into),
     };
-    let mut table = Table::default();
-    for (name, part) in parts {
-        if !args.wants(name) {
-            continue;
-        }
-        eprintln!("== {name} ==");
-        let watch = Watch::start();
-        part(&stage, &mut table)?;
-        table.note(format!("{name}: {}", watch.report()));
-    }
-    args.publish(&table)
+    measure(args, &stage, Table::default(), parts)
 }
-
-type Part = fn(&Stage, &mut Table) -> Done<()>;
