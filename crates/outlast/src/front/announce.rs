@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use outlast_engine::Owner;
-use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, RawRef, codes, object};
+use outlast_wire::{Raw, RawRef, object};
 use serde_json::json;
 
 use super::client::Outbox;
@@ -36,7 +35,7 @@ impl Session {
             Change::Tools => (["tools", "listChanged"], None),
             Change::Prompts => (["prompts", "listChanged"], None),
             Change::Resources => (["resources", "listChanged"], None),
-            Change::Resource(uri) if self.is_subscribed(uri) => {
+            Change::Resource(uri) if self.held.has_subscribed(uri) => {
                 let params = Raw::encode(&json!({ "uri": &**uri })).expect("a text is JSON");
                 (["resources", "subscribe"], Some(params))
             }
@@ -47,16 +46,6 @@ impl Session {
         }
     }
 
-    /// Takes note that the client wants to hear of a resource.
-    pub(super) fn subscribe(&self, uri: &str) -> Result<(), ErrorObject> {
-        match self.add_subscription(uri, MOST) {
-            true => Ok(()),
-            false => Err(codes::invalid_params(format!(
-                "a session subscribes to at most {MOST} resources; unsubscribe first"
-            ))),
-        }
-    }
-
     /// Whether the server said of itself that it does this.
     fn promised(&self, path: &[&str]) -> bool {
         self.said().is_some_and(|about| {
@@ -64,6 +53,3 @@ impl Session {
         })
     }
 }
-
-/// The most resources that one session may subscribe to.
-const MOST: usize = 1_000;

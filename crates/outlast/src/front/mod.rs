@@ -22,6 +22,7 @@ mod service;
 mod session;
 mod stopped;
 mod tickets;
+mod wishes;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -46,6 +47,7 @@ pub(crate) use peer::Peer;
 pub use service::{Arrival, Begun, HttpParts, Introduction, Listening, Offer, Service};
 pub use session::{Session, SessionId};
 pub(crate) use stopped::Stopped;
+pub(crate) use wishes::Wishes;
 
 /// What a server offers, and to whom.
 pub struct Front {

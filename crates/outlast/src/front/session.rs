@@ -1,6 +1,6 @@
 //! One legacy session: who the client is, what it has in flight, what it was asked.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use outlast_engine::{Answer, AskKey, AskKind, Ids, Owner, RandomIds, Scope, TaskId};
@@ -12,6 +12,7 @@ use tokio::sync::{OnceCell, mpsc, oneshot, watch};
 use super::asking::{Asking, Put};
 use super::client::Outbox;
 use super::follow::Shown;
+use super::wishes::Held;
 use super::{Board, Client, Front, Introduction, Peer, StreamId};
 
 /// The name of a session: visible ASCII that nobody can guess (V1-SESS-1).
@@ -31,6 +32,7 @@ pub struct Session {
     about: OnceCell<Introduction>,
     /// Questions that belong to no call.
     asking: Asking,
+    pub(super) held: Held,
     state: Mutex<State>,
 }
 
@@ -46,10 +48,6 @@ struct State {
     shown: BTreeMap<TaskId, Option<Shown>>,
     /// Whether the client has asked for a task.
     uses_tasks: bool,
-    /// From which level on log messages are wanted, once the client has said so.
-    level: Option<Level>,
-    /// Resources that the client wants to hear of.
-    subscriptions: BTreeSet<Arc<str>>,
     /// Questions of tasks, and the stream on which they travelled last.
     questions: BTreeMap<(TaskId, AskKey), Asked>,
 }
@@ -121,6 +119,7 @@ impl Session {
             client: OnceLock::new(),
             about: OnceCell::new(),
             asking: Asking::default(),
+            held: Held::default(),
             state: Mutex::default(),
         })
     }
@@ -172,24 +171,6 @@ impl Session {
         self.about.get()
     }
 
-    /// Adds a resource to those that the client wants to hear of; false if there are `most` others.
-    pub(super) fn add_subscription(&self, uri: &str, most: usize) -> bool {
-        let subscriptions = &mut self.state().subscriptions;
-        let room = subscriptions.len() < most || subscriptions.contains(uri);
-        if room {
-            subscriptions.insert(uri.into());
-        }
-        room
-    }
-
-    pub(super) fn unsubscribe(&self, uri: &str) {
-        self.state().subscriptions.remove(uri);
-    }
-
-    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
-        self.state().subscriptions.contains(uri)
-    }
-
     /// Takes note that the client knows how to use tasks.
     pub(super) fn has_used_tasks(&self) {
         self.state().uses_tasks = true;
@@ -202,14 +183,9 @@ impl Session {
         client.peer().has_tasks() && (declared || self.state().uses_tasks)
     }
 
-    /// Takes note from which level on the client wants log messages.
-    pub(crate) fn set_level(&self, level: Level) {
-        self.state().level = Some(level);
-    }
-
     /// Whether the client wants log messages of this level.
     pub(crate) fn wants(&self, level: Level) -> bool {
-        level >= self.state().level.unwrap_or(UNASKED)
+        level >= self.held.level().unwrap_or(UNASKED)
     }
 
     /// Registers a request that can be cancelled; resolves the receiver when it is.

@@ -105,3 +105,45 @@ async fn a_server_that_shuts_down_lets_requests_finish() {
     assert_eq!(answer["result"]["content"][0]["text"], "through");
     closing.await.unwrap();
 }
+
+#[tokio::test]
+async fn what_a_client_said_once_holds_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tasks.db");
+    let stage = Stage::on_file(&file, HttpOptions::default()).await;
+    let client = stage.client().await;
+    let [one, other] = ["test:one", "test:other"].map(|uri| json!({ "uri": uri }));
+    client.call("resources/subscribe", one.clone()).await;
+    client.call("resources/subscribe", other.clone()).await;
+    client.call("resources/unsubscribe", other).await;
+    let level = json!({ "level": "error" });
+    client.call("logging/setLevel", level).await;
+    stage.fall().await;
+
+    let stage = Stage::on_file(&file, HttpOptions::default()).await;
+    let client = Client {
+        address: stage.server.local_addr(),
+        ..client
+    };
+    let mut general = client.listen(None).await;
+    // The session tells the server again what it wants; until then a change is nobody's business.
+    let changes = tokio::spawn({
+        let resources = stage.resources.clone();
+        async move {
+            loop {
+                resources.updated("test:other");
+                resources.updated("test:one");
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        }
+    });
+    let (_, told) = general.told("notifications/resources/updated").await;
+    assert_eq!(told["params"], one);
+    changes.abort();
+    drop(general);
+
+    // What is less severe than an error is not told.
+    stage.gate.add_permits(4);
+    let said = client.tool("says", json!({})).await.json().await;
+    assert_eq!(said["result"]["content"][0]["text"], "said");
+}

@@ -18,9 +18,9 @@ use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::filter::End;
 use super::follow::answered;
+use super::wishes::{SUBSCRIBE, UNSUBSCRIBE, Wish};
 use super::{Client, HttpParts, Incoming, Next, Reply, Session, Stopped, StreamId, audit};
 use initialize::{ALL, declared};
-use subscribe::{SUBSCRIBE, UNSUBSCRIBE};
 
 impl Session {
     /// Handles one message. The answer to a request goes onto `stream`.
@@ -180,10 +180,7 @@ impl Session {
             Some(_) => self.pass_on(client, request, stream).await,
             None => Reply::Result(empty()),
         };
-        if matches!(reply, Reply::Result(_)) {
-            self.set_level(level);
-        }
-        reply
+        self.granted(Wish::Level(level), reply).await
     }
 
     fn notified(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {

@@ -1,10 +1,11 @@
-//! `resources/subscribe` and `resources/unsubscribe`: the service answers, the session remembers.
+//! `resources/subscribe` and the like: the service answers, the session remembers.
 
 use std::sync::Arc;
 
-use outlast_wire::{Raw, RawRef, codes, object};
+use outlast_wire::{Raw, RawRef, codes, log, object};
 
-use crate::front::{Client, Incoming, Reply, Session, StreamId};
+use crate::front::wishes::{SUBSCRIBE, Wish};
+use crate::front::{Client, Incoming, Kind, Reply, Session, StreamId};
 
 impl Session {
     pub(super) async fn subscribe_to(
@@ -17,19 +18,46 @@ impl Session {
         let Some(uri) = address(params) else {
             return Reply::from(codes::invalid_params("`uri` must be a string"));
         };
-        let adds = request.method == SUBSCRIBE;
+        let wish = match request.method.as_str() {
+            SUBSCRIBE => Wish::Hear(uri),
+            _ => Wish::HearNoMore(uri),
+        };
         let reply = self.pass_on(client, request, stream).await;
-        if matches!(reply, Reply::Result(_)) {
-            match adds {
-                true => {
-                    if let Err(error) = self.subscribe(&uri) {
-                        return Reply::from(error);
-                    }
-                }
-                false => self.unsubscribe(&uri),
-            }
+        self.granted(wish, reply).await
+    }
+
+    /// The reply to a wish, which is remembered if it was granted.
+    pub(super) async fn granted(&self, wish: Wish, reply: Reply) -> Reply {
+        match reply {
+            Reply::Result(_) => match self.wish(wish).await {
+                Ok(()) => reply,
+                Err(error) => Reply::from(error),
+            },
+            _ => reply,
         }
-        reply
+    }
+
+    /// Says something to the service that the client has said before.
+    pub(in crate::front) async fn say_for_client(self: &Arc<Self>, method: &str, params: Raw) {
+        let Some(client) = self.client() else {
+            return;
+        };
+        if method == log::SET_LEVEL && self.front.service.runs(method).is_none() {
+            // Only the session has to know.
+            return;
+        }
+        let request = Incoming {
+            method: method.to_owned(),
+            params: Some(params),
+            owner: self.owner.clone(),
+            http: None,
+        };
+        // Nobody reads it: the client has had its answer.
+        let answer = self.board.open(Kind::Answer);
+        if let Reply::Error(_) = self.pass_on(client, request, answer.stream).await {
+            tracing::warn!(method, "what a client said before a restart holds no more");
+        }
+        self.board.end(answer.stream);
     }
 }
 
@@ -38,6 +66,3 @@ fn address(params: Option<RawRef<'_>>) -> Option<String> {
     let uri = object::find(params?, &["uri"])?.text()?;
     Some(uri.into_owned())
 }
-
-pub(super) const SUBSCRIBE: &str = "resources/subscribe";
-pub(super) const UNSUBSCRIBE: &str = "resources/unsubscribe";

@@ -79,7 +79,7 @@ impl Sessions {
     }
 
     /// Stores a session whose client has introduced itself: from now on it is known.
-    pub(super) async fn keep(&self, session: Arc<Session>) -> Result<(), StoreError> {
+    pub(super) async fn keep(self: &Arc<Self>, session: Arc<Session>) -> Result<(), StoreError> {
         let expires = now().plus(2 * self.limits.half_life);
         self.write(&session, expires).await?;
         self.stored.fetch_add(1, Ordering::Relaxed);
@@ -158,7 +158,7 @@ impl Sessions {
         for record in records {
             let expires = record.expires.unwrap_or(Timestamp(u64::MAX));
             if now.plus(self.limits.half_life) > expires && self.is_needed(&record).await {
-                self.prolong(&record, now).await?;
+                self.prolong(record, now).await?;
             }
         }
         self.live_mut(|live| live.retain(|_, entry| !entry.is_over(now)));
@@ -181,25 +181,36 @@ impl Sessions {
         }
     }
 
-    async fn prolong(&self, record: &Record, now: Timestamp) -> Result<(), StoreError> {
+    async fn prolong(&self, record: Record, now: Timestamp) -> Result<(), StoreError> {
         let store = self.front.engine.store();
-        // It may have been ended since it was listed.
-        let Some(mut record) = store.record(&record.key, now).await? else {
-            return Ok(());
-        };
         let expires = now.plus(2 * self.limits.half_life);
-        record.expires = Some(expires);
         let name = record.key.key.clone();
-        store.write_records(vec![RecordWrite::Put(record)]).await?;
+        if self.at_hand(&name).is_none() {
+            // It may have been ended since it was listed.
+            let Some(mut record) = store.record(&record.key, now).await? else {
+                return Ok(());
+            };
+            record.expires = Some(expires);
+            store.write_records(vec![RecordWrite::Put(record)]).await?;
+        }
+        // One that is at hand knows best what is to be kept, also if it came while the record was written.
         match self.at_hand(&name) {
-            Some(entry) if entry.ended.load(Ordering::SeqCst) => {
-                self.delete(&entry.session.id).await
-            }
             Some(entry) => {
                 entry.expires.store(expires.0, Ordering::Relaxed);
-                Ok(())
+                self.rewrite(&entry).await
             }
             None => Ok(()),
+        }
+    }
+
+    /// Stores a session at hand as it is now, unless it was ended meanwhile.
+    async fn rewrite(&self, entry: &Entry) -> Result<(), StoreError> {
+        let expires = Timestamp(entry.expires.load(Ordering::Relaxed));
+        let written = self.write(&entry.session, expires).await;
+        // Whoever ended it is not overruled.
+        match entry.ended.load(Ordering::SeqCst) {
+            true => self.delete(&entry.session.id).await,
+            false => written,
         }
     }
 
@@ -215,7 +226,11 @@ impl Sessions {
     }
 
     /// Takes up a session of an earlier life of the server.
-    async fn revive(&self, name: &str, now: Timestamp) -> Result<Option<Arc<Entry>>, StoreError> {
+    async fn revive(
+        self: &Arc<Self>,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Entry>>, StoreError> {
         if !could_be_ours(name) {
             return Ok(None);
         }
@@ -224,26 +239,44 @@ impl Sessions {
         let Some(record) = self.front.engine.store().record(&key, now).await? else {
             return Ok(None);
         };
-        let (Some(peer), Some(owner)) = (stored::peer(&record), record.owner) else {
+        let (Some((peer, wishes)), Some(owner)) = (stored::read(&record), record.owner) else {
             tracing::warn!("the record of a session is not readable");
             return Ok(None);
         };
         let session = Session::new(self.front.clone(), id, owner);
         // Nobody else has this session yet.
         session.introduce(session.as_client(peer), None);
+        session.remember(wishes);
         let expires = record.expires.unwrap_or(Timestamp(u64::MAX));
-        Ok(Some(self.put(session, expires)))
+        let entry = self.put(session.clone(), expires);
+        // Another request may have taken it up meanwhile.
+        if Arc::ptr_eq(&entry.session, &session) {
+            tokio::spawn(session.say_again());
+        }
+        Ok(Some(entry))
     }
 
     /// Puts a session at hand, unless it is there already.
-    fn put(&self, session: Arc<Session>, expires: Timestamp) -> Arc<Entry> {
+    fn put(self: &Arc<Self>, session: Arc<Session>, expires: Timestamp) -> Arc<Entry> {
         let entry = || {
-            Arc::new(Entry {
+            let entry = Arc::new(Entry {
                 session: session.clone(),
                 expires: AtomicU64::new(expires.0),
                 ended: AtomicBool::new(false),
                 open: Arc::default(),
-            })
+            });
+            let known = (Arc::downgrade(self), Arc::downgrade(&entry));
+            session.record_by(Box::new(move || {
+                let known = known.0.upgrade().zip(known.1.upgrade());
+                Box::pin(async move {
+                    match known {
+                        Some((sessions, entry)) => sessions.rewrite(&entry).await,
+                        // Nobody will ask for it again.
+                        None => Ok(()),
+                    }
+                })
+            }));
+            entry
         };
         self.live_mut(|live| {
             live.entry(session.id.as_str().into())
@@ -266,12 +299,7 @@ impl Sessions {
         }
         let entry = entry.clone();
         tokio::spawn(async move {
-            let mut written = self.write(&entry.session, later).await;
-            // Whoever ended the session meanwhile is not overruled.
-            if entry.ended.load(Ordering::SeqCst) {
-                written = self.delete(&entry.session.id).await;
-            }
-            if let Err(error) = written {
+            if let Err(error) = self.rewrite(&entry).await {
                 entry.expires.store(expires.0, Ordering::Relaxed);
                 tracing::warn!(%error, "a session was not renewed");
             }
@@ -282,7 +310,7 @@ impl Sessions {
         let Some(peer) = session.peer() else {
             return Ok(());
         };
-        let record = stored::record(&session.id, &session.owner, peer, expires);
+        let record = stored::record(session, peer, expires);
         let store = self.front.engine.store();
         store.write_records(vec![RecordWrite::Put(record)]).await
     }

@@ -5,12 +5,15 @@ use outlast_engine::store::{Record, RecordKey};
 use outlast_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::front::{Peer, SessionId};
+use crate::front::{Peer, Session, SessionId, Wishes};
 
 /// What is stored of a session besides its key, its owner and its end.
 #[derive(Serialize, Deserialize)]
 struct Stored<P> {
     peer: P,
+    /// What the client wants to hold for the session.
+    #[serde(flatten)]
+    wishes: Wishes,
 }
 
 /// The key of the record of a session.
@@ -19,20 +22,21 @@ pub(super) fn key(id: &SessionId) -> RecordKey {
 }
 
 /// The record of a session.
-pub(super) fn record(id: &SessionId, owner: &Owner, peer: &Peer, expires: Timestamp) -> Record {
-    let bytes = serde_json::to_vec(&Stored { peer }).expect("strings and JSON are JSON");
+pub(super) fn record(session: &Session, peer: &Peer, expires: Timestamp) -> Record {
+    let wishes = session.wishes();
+    let bytes = serde_json::to_vec(&Stored { peer, wishes }).expect("strings and JSON are JSON");
     Record {
-        key: key(id),
-        owner: Some(owner.clone()),
+        key: key(&session.id),
+        owner: Some(session.owner.clone()),
         expires: Some(expires),
         bytes: bytes.into(),
     }
 }
 
-/// The client whose session a record keeps, if the record is readable.
-pub(super) fn peer(record: &Record) -> Option<Peer> {
+/// The client whose session a record keeps, and what it wants, if the record is readable.
+pub(super) fn read(record: &Record) -> Option<(Peer, Wishes)> {
     let stored: Stored<Peer> = serde_json::from_slice(&record.bytes).ok()?;
-    Some(stored.peer)
+    Some((stored.peer, stored.wishes))
 }
 
 /// The owner of what is made in a session of nobody in particular.
