@@ -1,9 +1,8 @@
 //! `cargo xtask dist`: the release archive for the machine it runs on.
 
-use std::path::Path;
 use std::process::Command;
 
-use crate::npm::root;
+use crate::npm::{root, target};
 use crate::part::run as run_command;
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
@@ -13,13 +12,14 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let build = ["build", "--release", "--locked", "--package", "outlast-cli"];
     run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
     let name = format!("outlast-{}-{}", env!("CARGO_PKG_VERSION"), machine()?);
-    let dist = root().join("target/dist");
+    let dist = target().join("dist");
     let folder = dist.join(&name);
     let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
     std::fs::create_dir_all(&folder).map_err(failed)?;
+    let program = target().join("release/outlast");
+    std::fs::copy(program, folder.join("outlast")).map_err(failed)?;
     for file in FILES {
-        let name = Path::new(file).file_name().unwrap_or_default();
-        std::fs::copy(root().join(file), folder.join(name)).map_err(failed)?;
+        std::fs::copy(root().join(file), folder.join(file)).map_err(failed)?;
     }
     let archive = format!("{name}.tar.gz");
     // The same files make the same archive.
@@ -51,11 +51,5 @@ fn machine() -> Result<String, String> {
         .ok_or_else(|| "rustc does not say what it builds for".into())
 }
 
-/// What is in the archive.
-const FILES: [&str; 5] = [
-    "target/release/outlast",
-    "README.md",
-    "CHANGELOG.md",
-    "LICENSE-MIT",
-    "LICENSE-APACHE",
-];
+/// What is in the archive beside the program.
+const FILES: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];

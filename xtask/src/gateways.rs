@@ -105,9 +105,7 @@ pub(crate) fn binary(build: Build) -> Result<PathBuf, String> {
             .args(flag)
             .current_dir(root()),
     )?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| root().join("target"));
-    Ok(target.join(folder).join("outlast"))
+    Ok(npm::target().join(folder).join("outlast"))
 }
 
 const EVERYTHING: &str = "node_modules/@modelcontextprotocol/server-everything/dist/index.js";

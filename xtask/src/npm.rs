@@ -57,6 +57,12 @@ pub(crate) fn root() -> &'static Path {
         .expect("xtask lies in the workspace")
 }
 
+/// Where cargo builds.
+pub(crate) fn target() -> PathBuf {
+    let elsewhere = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    elsewhere.unwrap_or_else(|| root().join("target"))
+}
+
 /// Copies the files of `from` into `to`; says whether what is to be installed has changed.
 pub(crate) fn copy_changed(from: &Path, to: &Path) -> Result<bool, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", to.display());

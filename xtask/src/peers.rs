@@ -99,9 +99,7 @@ pub(crate) fn example(name: &str) -> Result<PathBuf, String> {
         name,
     ];
     run_command(Command::new(env!("CARGO")).args(build).current_dir(root()))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| root().join("target"));
-    Ok(target.join("debug/examples").join(name))
+    Ok(npm::target().join("debug/examples").join(name))
 }
 
 /// A folder with the TypeScript peer and its packages.

@@ -245,3 +245,29 @@ fn settings_that_are_not_known_are_told_to_the_host() {
         text(&said.stderr)
     );
 }
+
+#[test]
+fn a_store_that_another_program_has_is_named_to_the_host_before_it_gives_up() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let behind = example("behind");
+    let behind = behind.to_str().expect("a path");
+    let mut serving = outlast(home)
+        .args(["serve", "--http", "127.0.0.1:0", "--no-probe", "--", behind])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let mut url = String::new();
+    let said = serving.stdout.take().expect("a pipe");
+    BufReader::new(said).read_line(&mut url).expect("its URL");
+    let refused = run(home, &["stdio", "--", behind]);
+    serving.kill().expect("it runs");
+    serving.wait().expect("it ends");
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(
+        why.contains("in use by process") && why.contains("next:") && why.contains("--store"),
+        "{why}"
+    );
+}

@@ -6,7 +6,7 @@ mod desk;
 mod hello;
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use outlast::store::StoreUrl;
@@ -60,24 +60,40 @@ async fn reach(store: &StoreUrl, logs: &args::Logs) -> Result<UnixStream, Failur
     if let Ok(found) = UnixStream::connect(&path).await {
         return Ok(found);
     }
-    start(store, &path, logs)?;
-    let begun = Instant::now();
+    let mut started = start(store, &path, logs)?;
+    let (mut until, mut ended) = (Instant::now() + START, false);
     loop {
         match UnixStream::connect(&path).await {
             Ok(found) => return Ok(found),
-            Err(_) if begun.elapsed() < START => tokio::time::sleep(LOOK).await,
+            Err(_) if Instant::now() < until => tokio::time::sleep(LOOK).await,
             Err(error) => {
+                let log = log(&path);
+                let why = last_line(&log).filter(|_| ended);
                 return Err(Failure::Usage(format!(
-                    "the background gateway did not start ({error})\n  next: see {}",
-                    log(&path).display()
+                    "the background gateway did not start: {}\n  next: if another program has the store, as `outlast serve` \
+                     does, give one of the two another with --store; else see {}",
+                    why.unwrap_or_else(|| error.to_string()),
+                    log.display()
                 )));
             }
+        }
+        if !ended && started.try_wait()?.is_some() {
+            // Another relay may have been faster, and its gateway may be about to listen.
+            ended = true;
+            until = until.min(Instant::now() + OTHERS);
         }
     }
 }
 
+/// The last words of a gateway that did not start.
+fn last_line(log: &Path) -> Option<String> {
+    let log = std::fs::read_to_string(log).ok()?;
+    let last = log.lines().rfind(|line| !line.trim().is_empty())?;
+    Some(last.trim_start_matches("outlast: ").to_owned())
+}
+
 /// Starts the gateway so that it outlives us and the host.
-fn start(store: &StoreUrl, socket: &Path, logs: &args::Logs) -> Result<(), Failure> {
+fn start(store: &StoreUrl, socket: &Path, logs: &args::Logs) -> Result<Child, Failure> {
     // Why it did not start is told there, too.
     let log = logs::append(&log(socket))?;
     let mut command = std::process::Command::new(std::env::current_exe()?);
@@ -90,8 +106,7 @@ fn start(store: &StoreUrl, socket: &Path, logs: &args::Logs) -> Result<(), Failu
     if let Ok(idle) = std::env::var(IDLE) {
         command.args(["--idle-ms", &idle]);
     }
-    command.spawn()?;
-    Ok(())
+    Ok(command.spawn()?)
 }
 
 /// The socket of the gateway on that store, beside it.
@@ -115,6 +130,9 @@ fn log(socket: &Path) -> PathBuf {
 /// How long the gateway may take to begin, and how often that is looked for.
 const START: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a gateway that another relay has started may take to begin, once ours has left because of it.
+const OTHERS: Duration = Duration::from_secs(3);
 
 /// How long the gateway may take for its last answers when the host has left.
 const LAST_WORDS: Duration = Duration::from_secs(1);
