@@ -251,19 +251,17 @@ impl Exchange {
     ) {
         let mut answering = Questions::default();
         let mut reason = LinkError::Closed;
+        let mut refused = Vec::new();
         while let Some(item) = incoming.recv().await {
             match item {
                 Incoming::Message { line, via } => {
                     self.hear(&line, via, &inbound, &mut answering).await;
                 }
-                // Everything else in flight is in vain as well.
+                // The link is about to be over, and whoever was refused is told then: a repetition needs another.
                 Incoming::Failed {
+                    id,
                     error: LinkError::SessionGone,
-                    ..
-                } => {
-                    reason = LinkError::SessionGone;
-                    break;
-                }
+                } => refused.push(id),
                 Incoming::Failed { id, error } => self.settle(&id, Err(error.into())),
                 Incoming::Closed(error) => {
                     reason = error;
@@ -277,8 +275,15 @@ impl Exchange {
         self.over.send_replace(Some(reason.clone()));
         inbound.closed(&self);
         let waiting = std::mem::take(&mut *self.waiting());
-        for tell in waiting.into_values() {
-            let _ = tell.send(Err(reason.clone().into()));
+        for (id, tell) in waiting {
+            let error = match &reason {
+                // BR-GEN-7: that the session is gone says what became of a request only where it was the answer to it.
+                LinkError::SessionGone if !refused.contains(&id) => {
+                    LinkError::Broken(reason.to_string())
+                }
+                reason => reason.clone(),
+            };
+            let _ = tell.send(Err(error.into()));
         }
     }
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, EngineError};
 use outlast_engine::task::Handle;
-use outlast_engine::{Clock, Origin, Outcome, Retry, SystemClock};
+use outlast_engine::{Clock, ErrorCode, Origin, Outcome, Retry, SystemClock};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v2::{Ask, InputRequired};
-use outlast_wire::{PeerTask, Raw, Status, Timestamp};
+use outlast_wire::{PeerTask, Raw, Status, Timestamp, codes};
 use serde::{Deserialize, Serialize};
 
 use super::connection::Connection;
@@ -170,6 +170,7 @@ impl Upstream {
             }),
         };
         let under_way = connection.begin_again(cx);
+        let in_round = place.reference.is_none();
         let execution = match (place.reference, place.round) {
             (Some(reference), _) => {
                 let name = Some(under_way.name());
@@ -188,7 +189,18 @@ impl Upstream {
             (None, None) => return None,
         };
         let ended = self.stay(&connection, &execution, call, cx, client).await;
-        Some(ended.unwrap_or_else(|lost| result::unsettled(&self.name, lost)))
+        match ended {
+            // It is another process, which does not know what the one before it has asked.
+            Ok(Outcome::Error(_, ErrorCode(codes::INVALID_PARAMS), why)) if in_round => {
+                tracing::info!(upstream = &*self.name, call = %cx.id(), ?why, "the upstream has forgotten what it asked");
+                match call.retry {
+                    Retry::Rerun => Some(self.call(call, cx, client, None).await),
+                    Retry::Never => None,
+                }
+            }
+            Ok(outcome) => Some(outcome),
+            Err(lost) => Some(result::unsettled(&self.name, lost)),
+        }
     }
 
     /// Connects to where the task is. The upstream may begin later than we do, so it is tried until the task would be

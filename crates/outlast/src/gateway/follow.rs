@@ -11,6 +11,7 @@ use super::again::Round;
 use super::begun::Ahead;
 use super::connection::{Connection, UnderWay};
 use super::pages::{self, Demand};
+use super::pool::FIRST_PAUSE;
 use super::runner::{for_upstream, refused};
 use super::{Upstream, errors, result};
 use crate::back::{CallRefused, Execution, Preference, Unsettled, View};
@@ -27,6 +28,7 @@ impl Upstream {
         mut ahead: Option<Ahead>,
     ) -> Outcome {
         let (mut attempt, mut demands) = (1, 0);
+        let mut pause = FIRST_PAUSE;
         loop {
             let (connection, _under_way, execution) = match ahead.take() {
                 Some(begun) => {
@@ -69,6 +71,15 @@ impl Upstream {
                 Err(lost) if may_repeat(&lost, call, attempt) && !cx.is_cancelled() => {
                     tracing::info!(upstream = &*self.name, call = %cx.id(), lost = lost.brief(), "a call is made again");
                     attempt += 1;
+                    // A server that has just gone may be on its way back.
+                    tokio::select! {
+                        biased;
+                        () = cx.cancelled() => return match cx.is_left() {
+                            true => result::unsettled(&self.name, Unsettled::Left),
+                            false => Outcome::Cancelled,
+                        },
+                        () = tokio::time::sleep(pause) => pause *= 2,
+                    }
                 }
                 Err(lost) => return result::unsettled(&self.name, lost),
             }

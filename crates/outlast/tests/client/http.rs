@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Fault, ReceiverOptions, Target};
+use outlast::back::{Client, ClientOptions, Fault, ReceiverOptions, Target, Unsettled};
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
@@ -116,6 +116,68 @@ async fn a_session_that_is_gone_is_opened_anew_and_the_call_repeated() {
     let answer = call.answer(text("done"));
     call.json(200, "", &answer).await;
     assert_eq!(said(&calling.await.unwrap().unwrap()), "done");
+}
+
+#[tokio::test]
+async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
+    // BR-GEN-7: only the call whose own request was answered by 404 is repeated.
+    let mut wire = Wire::listen().await;
+    let (client, _listening) = connected(&mut wire).await;
+    let call = |tool: &'static str| {
+        let client = client.clone();
+        tokio::spawn(async move { client.call_tool(tool, None).await.unwrap().settle().await })
+    };
+    let runs = call("runs");
+    let list = wire.next("POST", "tools/list").await;
+    let answer = list.answer(json!({ "tools": [] }));
+    list.json(200, "", &answer).await;
+    let taken = wire.next("POST", "tools/call").await;
+    assert_eq!(taken.body["params"]["name"], "runs");
+    let mut stream = taken.stream().await;
+    stream.send("id: e1\ndata:\n\n").await;
+    let refused = call("refused");
+    wire.next("POST", "tools/call").await.plain(404).await;
+    let (listening, _) = wire.welcome(Some("s2")).await;
+    let _listening = listening.stream().await;
+    let again = wire.next("POST", "tools/call").await;
+    assert_eq!(again.body["params"]["name"], "refused");
+    let answer = again.answer(text("done"));
+    again.json(200, "", &answer).await;
+    assert_eq!(said(&refused.await.unwrap().unwrap()), "done");
+    let lost = runs.await.unwrap();
+    assert!(
+        matches!(
+            lost,
+            Err(Unsettled::Fault(Fault::Link(LinkError::Broken(_))))
+        ),
+        "{lost:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_server_says_to_coming_back_for_a_stream_does_not_run_a_call_again() {
+    // BR-GEN-7.
+    let mut wire = Wire::listen().await;
+    let (client, _listening) = connected(&mut wire).await;
+    let calling = tokio::spawn({
+        let client = client.clone();
+        async move { client.call_tool("x", None).await.unwrap().settle().await }
+    });
+    let list = wire.next("POST", "tools/list").await;
+    let answer = list.answer(json!({ "tools": [] }));
+    list.json(200, "", &answer).await;
+    let mut stream = wire.next("POST", "tools/call").await.stream().await;
+    stream.send("id: e1\nretry: 5\ndata:\n\n").await;
+    drop(stream);
+    wire.next("GET", "").await.plain(404).await;
+    let lost = calling.await.unwrap();
+    assert!(
+        matches!(
+            lost,
+            Err(Unsettled::Fault(Fault::Link(LinkError::Broken(_))))
+        ),
+        "{lost:?}"
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! A client of each kind on a pipe, which calls a tool in its own way and drives the call to its end.
+//! A client of each kind, which calls a tool in its own way and drives the call to its end. What carries its words is a
+//! [`Wire`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,9 +7,8 @@ use std::time::Duration;
 
 use outlast::front::Front;
 use serde_json::{Map, Value, json};
-use tokio::io::{
-    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
+
+use crate::wire::{Entrance, Wire};
 
 /// How a client does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,23 @@ impl Kind {
             Self::V1 => "V1",
             Self::V2 => "V2",
         }
+    }
+
+    /// The version that it speaks.
+    fn version(self) -> &'static str {
+        match self {
+            Self::PlainLegacy => "2025-06-18",
+            Self::V1 => "2025-11-25",
+            Self::PlainModern | Self::V2 => "2026-07-28",
+        }
+    }
+
+    fn is_modern(self) -> bool {
+        matches!(self, Self::PlainModern | Self::V2)
+    }
+
+    pub(crate) fn has_tasks(self) -> bool {
+        matches!(self, Self::V1 | Self::V2)
     }
 }
 
@@ -60,8 +77,7 @@ pub(crate) struct Caller {
     pub(crate) told: Vec<Value>,
     /// What the server said of itself.
     pub(crate) about: Value,
-    write: WriteHalf<DuplexStream>,
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    wire: Wire,
     early: VecDeque<Value>,
     next: i64,
 }
@@ -73,8 +89,7 @@ impl Caller {
 
     /// The same for a client that calls itself `name`.
     pub(crate) async fn connect_as(kind: Kind, front: &Arc<Front>, name: &'static str) -> Self {
-        let can = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
-        Self::connect_able(kind, front, name, can).await
+        Self::connect_able(kind, front, name, everything()).await
     }
 
     /// The same for one that declares this.
@@ -84,52 +99,72 @@ impl Caller {
         name: &'static str,
         can: Value,
     ) -> Self {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (read, write) = tokio::io::split(theirs);
-        let front = front.clone();
-        tokio::spawn(async move {
-            outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
-        });
-        let (read, write) = tokio::io::split(ours);
+        Self::introduced(kind, &Entrance::Pipe(front.clone()), name, can).await
+    }
+
+    /// The same for one that comes in there.
+    pub(crate) async fn enter(kind: Kind, entrance: &Entrance) -> Self {
+        Self::introduced(kind, entrance, "by-hand", everything()).await
+    }
+
+    async fn introduced(kind: Kind, entrance: &Entrance, name: &'static str, can: Value) -> Self {
         let mut caller = Self {
             kind,
             name,
             answers: accepting,
             silent: false,
-            can: can.clone(),
+            can,
             asked: Vec::new(),
             told: Vec::new(),
             about: Value::Null,
-            write,
-            lines: BufReader::new(read).lines(),
+            wire: Wire::to(entrance, kind.version()),
             early: VecDeque::new(),
             next: 0,
         };
-        caller.about = match kind {
-            Kind::PlainLegacy | Kind::V1 => {
-                let mut can = can;
-                let version = match kind {
-                    Kind::V1 => {
-                        can["tasks"] = json!({});
-                        "2025-11-25"
-                    }
-                    _ => "2025-06-18",
-                };
-                let hello = json!({
-                    "protocolVersion": version,
-                    "capabilities": can,
-                    "clientInfo": { "name": name, "version": "1" },
-                });
-                let hello = caller.request("initialize", hello);
-                let about = hello.await["result"].clone();
-                caller.notify("notifications/initialized", json!({})).await;
-                about
-            }
-            Kind::PlainModern | Kind::V2 => {
-                caller.request("server/discover", json!({})).await["result"].clone()
-            }
-        };
+        caller.introduce().await;
         caller
+    }
+
+    async fn introduce(&mut self) {
+        if self.kind.is_modern() {
+            self.about = self.request("server/discover", json!({})).await["result"].clone();
+            return;
+        }
+        let mut can = self.can.clone();
+        if self.kind == Kind::V1 {
+            can["tasks"] = json!({});
+        }
+        let hello = json!({
+            "protocolVersion": self.kind.version(),
+            "capabilities": can,
+            "clientInfo": { "name": self.name, "version": "1" },
+        });
+        self.about = self.request("initialize", hello).await["result"].clone();
+        self.notify("notifications/initialized", json!({})).await;
+        if let Wire::Http(http) = &mut self.wire {
+            http.listen().await;
+        }
+    }
+
+    /// Loses its way to the gateway, with everything that was under way on it.
+    pub(crate) fn fall_silent(&mut self) {
+        self.early.clear();
+        match &mut self.wire {
+            Wire::Http(http) => http.fall_silent(),
+            Wire::Pipe { .. } | Wire::Closed => self.wire = Wire::Closed,
+        }
+    }
+
+    /// Comes back: over HTTP in its session, on a pipe as a client that begins.
+    pub(crate) async fn come_back(&mut self, entrance: &Entrance) {
+        match &mut self.wire {
+            Wire::Http(_) if self.kind.is_modern() => {}
+            Wire::Http(http) => http.listen().await,
+            Wire::Pipe { .. } | Wire::Closed => {
+                self.wire = Wire::to(entrance, self.kind.version());
+                self.introduce().await;
+            }
+        }
     }
 
     /// Calls a tool and drives the call to its end, answering whatever is asked.
@@ -158,15 +193,34 @@ impl Caller {
             } else if kind == Some("task") {
                 return self.poll(result["taskId"].clone()).await;
             } else if kind == Some("input_required") {
-                let responses = self.respond(&result["inputRequests"], &mut Vec::new());
-                let mut again = params.clone();
-                again["inputResponses"] = responses;
-                again["requestState"] = result["requestState"].clone();
-                answer = self.request("tools/call", again).await;
+                answer = self.retry(params.clone(), result).await;
             } else {
                 return ended(&answer);
             }
         }
+    }
+
+    /// Waits for a task as a client does that has none, however often it has to ask, and answers what is asked.
+    pub(crate) async fn wait(&mut self, task: &Value) -> Ending {
+        let params = json!({ "name": "task_wait", "arguments": task });
+        loop {
+            let mut answer = self.request("tools/call", params.clone()).await;
+            while answer["result"]["resultType"] == "input_required" {
+                answer = self.retry(params.clone(), &answer["result"]).await;
+            }
+            if answer["result"]["structuredContent"]["ticket"].is_null() {
+                return ended(&answer);
+            }
+        }
+    }
+
+    /// Calls again with answers to what the first answer asks.
+    pub(crate) async fn retry(&mut self, mut params: Value, asked: &Value) -> Value {
+        params["inputResponses"] = self.respond(&asked["inputRequests"], &mut Vec::new());
+        if let Some(state) = asked.get("requestState") {
+            params["requestState"] = state.clone();
+        }
+        self.request("tools/call", params).await
     }
 
     async fn poll(&mut self, task: Value) -> Ending {
@@ -182,15 +236,21 @@ impl Caller {
                 }
                 "cancelled" => return Ending::Cancelled,
                 "input_required" => {
-                    let responses = self.respond(&now["inputRequests"], &mut answered);
-                    let update = json!({ "taskId": task, "inputResponses": responses });
-                    self.request("tasks/update", update).await;
+                    let asks = &now["inputRequests"];
+                    self.update(&task, asks, &mut answered).await;
                 }
                 _ => {}
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("task {task} does not end");
+    }
+
+    /// Answers questions of a task that were not answered before.
+    pub(crate) async fn update(&mut self, task: &Value, asks: &Value, answered: &mut Vec<String>) {
+        let responses = self.respond(asks, answered);
+        let update = json!({ "taskId": task, "inputResponses": responses });
+        self.request("tasks/update", update).await;
     }
 
     /// The responses to questions that were not answered before.
@@ -222,9 +282,9 @@ impl Caller {
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> i64 {
         self.next += 1;
         let id = self.next;
-        let params = match self.kind {
-            Kind::PlainModern | Kind::V2 => self.modern(params),
-            Kind::PlainLegacy | Kind::V1 => params,
+        let params = match self.kind.is_modern() {
+            true => self.modern(params),
+            false => params,
         };
         self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
             .await;
@@ -259,6 +319,7 @@ impl Caller {
     /// Stops a call that was begun: by the task that its first answer names, or by the id of its request.
     pub(crate) async fn cancel(&mut self, id: i64) {
         let params = match self.kind {
+            Kind::PlainModern if self.wire.close(id) => return,
             Kind::PlainLegacy | Kind::PlainModern => {
                 let cancelled = json!({ "requestId": id, "reason": "enough" });
                 return self.notify("notifications/cancelled", cancelled).await;
@@ -293,9 +354,7 @@ impl Caller {
     }
 
     async fn hear(&mut self) {
-        let line = tokio::time::timeout(Duration::from_secs(3_600), self.lines.next_line());
-        let line = line.await.expect("an answer").unwrap();
-        let message: Value = serde_json::from_str(&line.expect("the pipe is open")).unwrap();
+        let message = self.wire.hear().await;
         match (message["method"].as_str(), message.get("id")) {
             (Some(method), Some(id)) if !self.silent => {
                 self.asked.push((method.into(), message["params"].clone()));
@@ -311,9 +370,13 @@ impl Caller {
     }
 
     pub(crate) async fn write(&mut self, message: Value) {
-        let line = format!("{message}\n");
-        self.write.write_all(line.as_bytes()).await.unwrap();
+        self.wire.send(message).await;
     }
+}
+
+/// What a client declares that can be asked everything.
+fn everything() -> Value {
+    json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
 fn ended(answer: &Value) -> Ending {

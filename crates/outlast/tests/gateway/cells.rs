@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::caller::{Answers, Caller, Ending, KINDS, Kind, accepting, declining};
-use crate::upstream::{SERVERS, Server, Stage};
+use crate::cell::{SERVERS, Server};
+use crate::upstream::Stage;
 
 /// What happens, by the tool that makes it happen, and how the caller answers.
 const EVENTS: [(&str, &str, Answers); 11] = [

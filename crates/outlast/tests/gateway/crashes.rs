@@ -13,9 +13,10 @@ use outlast::transport::http_client::HttpClientOptions;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::cell::Server;
 use crate::rules;
 use crate::scripted;
-use crate::upstream::{Server, Stage, gateway, quick};
+use crate::upstream::{Stage, gateway, quick};
 
 /// Lists one tool that says whether it only reads.
 async fn list(server: &mut scripted::Server, read_only: bool) {

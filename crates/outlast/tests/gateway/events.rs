@@ -7,35 +7,42 @@ use outlast::back::Target;
 use outlast::engine::Policy;
 use outlast::front::Front;
 use outlast::gateway::Settings;
-use outlast::transport::{duplex, stdio};
+use outlast::transport::duplex;
+use outlast::transport::link::{Incoming, Link};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinSet;
 
 use crate::caller::{Caller, Ending, KINDS, Kind};
-use crate::upstream::{Plan, SERVERS, Server, Stage, quick};
+use crate::cell::{SERVERS, Server};
+use crate::gate::Gate;
+use crate::upstream::{Plan, Stage, quick};
 
 /// Begins a call that waits at the gate, as the client does when it does not wait itself: a task, or a ticket.
-async fn task_of(caller: &mut Caller, stage: &Stage) -> Value {
+async fn task_of(caller: &mut Caller, gate: &Gate) -> Value {
     let begun = caller.begin(json!({ "name": "gated" })).await;
-    stage.until_waiting(1).await;
+    gate.until_waiting(1).await;
+    json!({ "taskId": task_in(&begun) })
+}
+
+/// The task that the first answer to a call names, as a client of either generation or in a ticket.
+pub(crate) fn task_in(begun: &Value) -> &str {
     let result = &begun["result"];
-    let task = match caller.kind {
-        Kind::V1 => &result["task"]["taskId"],
-        Kind::V2 => &result["taskId"],
-        Kind::PlainLegacy | Kind::PlainModern => &result["structuredContent"]["ticket"]["taskId"],
-    };
-    assert!(task.is_string(), "{begun}");
-    json!({ "taskId": task })
+    let places = [
+        &result["task"]["taskId"],
+        &result["taskId"],
+        &result["structuredContent"]["ticket"]["taskId"],
+    ];
+    let task = places.into_iter().find_map(Value::as_str);
+    task.unwrap_or_else(|| panic!("{begun}"))
 }
 
 /// What a client without tasks is told by one of the helper tools.
-fn helper(name: &str, arguments: &Value) -> Value {
+pub(crate) fn helper(name: &str, arguments: &Value) -> Value {
     json!({ "name": name, "arguments": arguments })
 }
 
 /// A gateway whose clients without tasks get their tickets soon.
-fn with_tickets() -> Settings {
+pub(crate) fn with_tickets() -> Settings {
     Settings {
         budget: Some(Duration::from_millis(200)),
         ..quick()
@@ -57,32 +64,41 @@ async fn a_task_whose_time_is_over_is_not_there_any_more_in_every_cell() {
 }
 
 async fn expires(kind: Kind, server: Server) {
-    let cell = format!("{kind:?} → {server:?}");
-    let mut settings = with_tickets();
-    settings.every_tool.ttl = Some(1_500);
     let plan = Plan {
-        settings,
+        settings: short_lived(),
         behind: outlast::gateway::policy(),
         ..Plan::default()
     };
     let stage = Stage::planned(server, plan).await;
     let mut caller = Caller::connect(kind, &stage.front).await;
-    let task = task_of(&mut caller, &stage).await;
+    is_gone_after_its_time(&mut caller, &stage.gate, &format!("{kind:?} → {server:?}")).await;
+}
+
+/// A gateway that keeps tasks for a moment only.
+pub(crate) fn short_lived() -> Settings {
+    let mut settings = with_tickets();
+    settings.every_tool.ttl = Some(3_000);
+    settings
+}
+
+/// Calls a tool at a gateway that is [`short_lived`], fetches the result, and finds nothing later.
+pub(crate) async fn is_gone_after_its_time(caller: &mut Caller, gate: &Gate, cell: &str) {
+    let kind = caller.kind;
+    let task = task_of(caller, gate).await;
     // BR-TTL-3: it is kept while it runs.
-    tokio::time::sleep(Duration::from_millis(1_700)).await;
-    stage.until_waiting(1).await;
-    stage.gate.add_permits(1);
+    tokio::time::sleep(Duration::from_millis(3_200)).await;
+    gate.until_waiting(1).await;
+    gate.add_permits(1);
     let fetched = match kind {
         Kind::V1 => caller.request("tasks/result", task.clone()).await,
-        Kind::V2 => until_completed(&mut caller, &task).await,
-        _ => {
-            let wait = helper("task_wait", &task);
-            let fetched = caller.request("tools/call", wait).await;
-            fetched["result"].clone()
-        }
+        Kind::V2 => until_completed(caller, &task).await,
+        _ => match caller.wait(&task).await {
+            Ending::Result(result) => result,
+            other => panic!("{cell}: {other:?}"),
+        },
     };
     assert!(fetched.to_string().contains("through"), "{cell}: {fetched}");
-    tokio::time::sleep(Duration::from_millis(2_000)).await;
+    tokio::time::sleep(Duration::from_millis(4_000)).await;
     let asked: &[&str] = match kind {
         Kind::V1 => &["tasks/get", "tasks/result", "tasks/cancel"],
         Kind::V2 => &["tasks/get", "tasks/update", "tasks/cancel"],
@@ -145,36 +161,30 @@ async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
 
 /// A way on which whatever a server says without being asked is lost.
 fn lossy(front: Arc<Front>) -> Target {
-    Target::other("lossy", move || {
-        let (near, middle) = tokio::io::duplex(1 << 16);
-        let (far, end) = tokio::io::duplex(1 << 16);
-        let (read, write) = tokio::io::split(end);
-        let front = front.clone();
-        tokio::spawn(async move { stdio::serve_on(front, BufReader::new(read), write).await });
-        let (mut asked, mut said) = tokio::io::split(middle);
-        let (answered, mut asking) = tokio::io::split(far);
-        tokio::spawn(async move {
-            let _ = tokio::io::copy(&mut asked, &mut asking).await;
-            let _ = asking.shutdown().await;
-        });
-        tokio::spawn(async move {
-            let mut lines = BufReader::new(answered).lines();
-            while let Ok(Some(line)) = lines.next_line().await {
-                let message: Value = serde_json::from_str(&line).unwrap();
-                let is_notification = message.get("id").is_none();
-                if !is_notification
-                    && said
-                        .write_all(format!("{line}\n").as_bytes())
-                        .await
-                        .is_err()
-                {
-                    return;
+    Target::other("lossy", move || Ok(deaf(duplex::to_front(front.clone()))))
+}
+
+/// The same connection, without notifications of the server.
+pub(crate) fn deaf(mut link: Link) -> Link {
+    let (tell, incoming) = tokio::sync::mpsc::channel(64);
+    tokio::spawn(async move {
+        while let Some(said) = link.incoming.recv().await {
+            let is_notification = match &said {
+                Incoming::Message { line, .. } => {
+                    let message: Value = serde_json::from_slice(line).unwrap();
+                    message.get("id").is_none()
                 }
+                Incoming::Failed { .. } | Incoming::Closed(_) => false,
+            };
+            if !is_notification && tell.send(said).await.is_err() {
+                return;
             }
-        });
-        let (read, write) = tokio::io::split(near);
-        Ok(duplex::over(read, write))
-    })
+        }
+    });
+    Link {
+        outgoing: link.outgoing,
+        incoming,
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,41 +220,47 @@ async fn polls_that_come_twice_find_the_same_and_run_nothing_twice_in_every_cell
     // Bridge §17: duplicate polls; BR-GEN-8.
     for server in SERVERS {
         for kind in KINDS {
-            let cell = format!("{kind:?} → {server:?}");
             let stage = Stage::with(server, with_tickets()).await;
             let mut caller = Caller::connect(kind, &stage.front).await;
-            let task = task_of(&mut caller, &stage).await;
-            let (method, params) = match kind {
-                Kind::V1 => ("tasks/result", task.clone()),
-                Kind::V2 => ("tasks/get", task.clone()),
-                _ => ("tools/call", helper("task_wait", &task)),
-            };
-            // All at once, and before anything has happened.
-            let mut ids = Vec::new();
-            for _ in 0..3 {
-                ids.push(caller.send(method, params.clone()).await);
-            }
-            stage.gate.add_permits(3);
-            let mut answers = Vec::new();
-            if kind == Kind::V2 {
-                until_completed(&mut caller, &task).await;
-                for _ in 0..3 {
-                    ids.push(caller.send(method, params.clone()).await);
-                }
-            }
-            for id in ids {
-                let mut answer = caller.answer_to(id).await;
-                answer.as_object_mut().unwrap().remove("id");
-                answers.push(answer);
-            }
-            let last = answers.split_off(answers.len() - 3);
-            assert!(
-                last.iter().all(|answer| *answer == last[0]),
-                "{cell}: {last:?}"
-            );
-            assert!(last[0].to_string().contains("through"), "{cell}: {last:?}");
-            stage.until_waiting(0).await;
-            assert_eq!(stage.gate.available_permits(), 2, "{cell}: it ran once");
+            let cell = format!("{kind:?} → {server:?}");
+            finds_the_same_three_times(&mut caller, &stage.gate, &cell).await;
         }
     }
+}
+
+/// Calls a tool at a gateway [`with_tickets`] and asks three times at once how it ended.
+pub(crate) async fn finds_the_same_three_times(caller: &mut Caller, gate: &Gate, cell: &str) {
+    let kind = caller.kind;
+    let task = task_of(caller, gate).await;
+    let (method, params) = match kind {
+        Kind::V1 => ("tasks/result", task.clone()),
+        Kind::V2 => ("tasks/get", task.clone()),
+        _ => ("tools/call", helper("task_wait", &task)),
+    };
+    // All at once, and before anything has happened.
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        ids.push(caller.send(method, params.clone()).await);
+    }
+    gate.add_permits(3);
+    let mut answers = Vec::new();
+    if kind == Kind::V2 {
+        until_completed(caller, &task).await;
+        for _ in 0..3 {
+            ids.push(caller.send(method, params.clone()).await);
+        }
+    }
+    for id in ids {
+        let mut answer = caller.answer_to(id).await;
+        answer.as_object_mut().unwrap().remove("id");
+        answers.push(answer);
+    }
+    let last = answers.split_off(answers.len() - 3);
+    assert!(
+        last.iter().all(|answer| *answer == last[0]),
+        "{cell}: {last:?}"
+    );
+    assert!(last[0].to_string().contains("through"), "{cell}: {last:?}");
+    gate.until_waiting(0).await;
+    assert_eq!(gate.available_permits(), 2, "{cell}: it ran once");
 }

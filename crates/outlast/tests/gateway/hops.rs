@@ -10,8 +10,9 @@ use outlast::wire::headers::OnMissingName;
 use serde_json::json;
 
 use crate::caller::{Caller, Kind};
+use crate::cell::Server;
 use crate::scripted::said;
-use crate::upstream::{Server, Stage, gateway, quick};
+use crate::upstream::{Stage, gateway, quick};
 
 /// Insists that the name of a task is repeated in a header, and is the right one.
 fn strict() -> HttpOptions {

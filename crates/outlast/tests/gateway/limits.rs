@@ -14,9 +14,10 @@ use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, Kind};
+use crate::cell::Server;
 use crate::rules::{discovered, modern, modern_call};
 use crate::scripted::{self, capabilities, task};
-use crate::upstream::{Server, Stage, gateway, quick};
+use crate::upstream::{Stage, gateway, quick};
 
 fn why(answer: &Value) -> &str {
     assert_eq!(answer["error"]["code"], -32603, "{answer}");

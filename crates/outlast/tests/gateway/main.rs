@@ -6,9 +6,11 @@
 )]
 
 mod caller;
+mod cell;
 mod cells;
 mod crashes;
 mod events;
+mod gate;
 mod hops;
 mod keys;
 mod known;
@@ -16,10 +18,13 @@ mod limits;
 mod outside;
 mod owners;
 mod passing;
+mod product;
 mod rules;
 #[path = "../client/stage.rs"]
 #[expect(dead_code, reason = "the tests of the client use more of it")]
 mod scripted;
+mod streamable;
 mod tickets;
 mod trace;
 mod upstream;
+mod wire;

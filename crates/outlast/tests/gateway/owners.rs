@@ -12,8 +12,9 @@ use outlast::transport::http_client::HttpClientOptions;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, Kind};
+use crate::cell::Server as Behind;
 use crate::scripted::{self, Server, said};
-use crate::upstream::{Server as Behind, Stage, gateway, quick};
+use crate::upstream::{Stage, gateway, quick};
 
 /// Answers every question with its own name.
 struct Named(&'static str);

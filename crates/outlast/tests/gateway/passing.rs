@@ -7,8 +7,9 @@ use outlast::gateway::Upstream;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, KINDS, Kind};
+use crate::cell::Server as Behind;
 use crate::scripted::{self, Server};
-use crate::upstream::{Server as Behind, Stage, gateway, quick};
+use crate::upstream::{Stage, gateway, quick};
 
 /// A gateway before a server that the test plays, and a client that has introduced itself.
 async fn played(kind: Kind, capabilities: Value) -> (Caller, Server, Arc<Front>) {

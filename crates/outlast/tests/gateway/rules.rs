@@ -7,9 +7,10 @@ use outlast::gateway::{Settings, Upstream};
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::cell::SERVERS;
 use crate::outside::connected;
 use crate::scripted::{self, Server, capabilities, task};
-use crate::upstream::{SERVERS, Stage, gateway, quick};
+use crate::upstream::{Stage, gateway, quick};
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";

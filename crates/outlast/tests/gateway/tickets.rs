@@ -6,7 +6,8 @@ use outlast::gateway::Settings;
 use serde_json::json;
 
 use crate::caller::{Caller, Ending, Kind};
-use crate::upstream::{Server, Stage, quick};
+use crate::cell::{SERVERS, Server};
+use crate::upstream::{Stage, quick};
 
 const PLAIN: [Kind; 2] = [Kind::PlainLegacy, Kind::PlainModern];
 
@@ -149,4 +150,24 @@ async fn a_call_whose_caller_has_left_goes_on_and_its_result_is_kept() {
     assert_eq!(text(&result), "through");
     let listed = caller.call("task_status", json!({})).await;
     assert!(text(&listed).contains(&task));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_task_asks_is_asked_of_whoever_waits_for_it_by_its_ticket() {
+    // Bridge §8: sinks i and iii, for a call whose own answer has been given.
+    let settings = Settings {
+        budget: Some(Duration::from_millis(350)),
+        ..quick()
+    };
+    for server in SERVERS {
+        for kind in [Kind::PlainLegacy, Kind::PlainModern] {
+            let stage = Stage::with(server, settings.clone()).await;
+            let mut caller = Caller::connect(kind, &stage.front).await;
+            let task = named(&caller.call("late", json!({})).await);
+            assert!(caller.asked.is_empty(), "{kind:?} → {server:?}");
+            let ended = caller.wait(&json!({ "taskId": task })).await;
+            assert!(text(&ended).contains("Ada/Still there?"), "{ended:?}");
+            assert_eq!(caller.asked.len(), 1, "{kind:?} → {server:?}");
+        }
+    }
 }

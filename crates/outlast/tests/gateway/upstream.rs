@@ -1,7 +1,6 @@
 //! Our own server as the one behind the gateway, and the gateway before it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast::back::{Era, Target};
@@ -15,48 +14,9 @@ use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::{Own, TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
 
-/// How a server does tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Server {
-    /// Not at all, with a session.
-    PlainLegacy,
-    /// Not at all, without one.
-    PlainModern,
-    V1,
-    V2,
-}
-
-pub(crate) const SERVERS: [Server; 4] = [
-    Server::PlainLegacy,
-    Server::PlainModern,
-    Server::V1,
-    Server::V2,
-];
-
-impl Server {
-    /// The word for it in documents.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::PlainLegacy => "no tasks, up to 2025-11-25",
-            Self::PlainModern => "no tasks, 2026-07-28",
-            Self::V1 => "V1",
-            Self::V2 => "V2",
-        }
-    }
-
-    pub(crate) fn era(self) -> Era {
-        match self {
-            Self::PlainLegacy | Self::V1 => Era::Legacy,
-            Self::PlainModern | Self::V2 => Era::Modern,
-        }
-    }
-
-    fn has_tasks(self) -> bool {
-        matches!(self, Self::V1 | Self::V2)
-    }
-}
+use crate::cell::Server;
+use crate::gate::Gate;
 
 /// A server, the gateway before it, and what the server's tools do.
 pub(crate) struct Stage {
@@ -64,10 +24,8 @@ pub(crate) struct Stage {
     pub(crate) front: Arc<Front>,
     /// The server itself.
     pub(crate) direct: Arc<Front>,
-    /// Every permit lets one tool go on.
-    pub(crate) gate: Arc<Semaphore>,
-    /// How many calls wait at the gate.
-    pub(crate) waiting: Arc<AtomicUsize>,
+    /// Where its tools wait.
+    pub(crate) gate: Arc<Gate>,
     /// What the server has beside tools.
     pub(crate) resources: Resources,
 }
@@ -106,20 +64,17 @@ impl Stage {
     }
 
     pub(crate) async fn planned(server: Server, plan: Plan) -> Self {
-        let gate = Arc::new(Semaphore::new(0));
-        let waiting = Arc::new(AtomicUsize::new(0));
+        let gate = Gate::new();
         let note = Resource::new("note:one", "one", || async move {
             Ok(outlast::resources::Contents::text("a note"))
         });
         let resources = Resources::new().with(note);
-        let tools = tools(server, &gate, &waiting);
-        let direct = served(tools, plan.behind, resources.clone()).await;
+        let (_, direct) = served(tools(server, &gate), plan.behind, resources.clone()).await;
         let front = before((plan.way)(direct.clone()), server, plan.settings).await;
         Self {
             front,
             direct,
             gate,
-            waiting,
             resources,
         }
     }
@@ -136,9 +91,7 @@ impl Stage {
 
     /// Waits until so many calls wait at the gate.
     pub(crate) async fn until_waiting(&self, calls: usize) {
-        while self.waiting.load(Ordering::SeqCst) != calls {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        self.gate.until_waiting(calls).await;
     }
 }
 
@@ -172,7 +125,12 @@ pub(crate) fn quick() -> Settings {
     }
 }
 
-async fn served(tools: Tools, policy: Policy, resources: Resources) -> Arc<Front> {
+/// The server itself.
+pub(crate) async fn served(
+    tools: Tools,
+    policy: Policy,
+    resources: Resources,
+) -> (Engine, Arc<Front>) {
     let tools = Arc::new(tools);
     let builder = Engine::builder(Arc::new(MemoryStore::new()))
         .policy(policy)
@@ -189,19 +147,12 @@ async fn served(tools: Tools, policy: Policy, resources: Resources) -> Arc<Front
         ))])
     }));
     let own = Own::new(tools, about).prompts(prompts).resources(resources);
-    Front::serving(engine, Arc::new(own), Vec::new())
+    let front = Front::serving(engine.clone(), Arc::new(own), Vec::new());
+    (engine, front)
 }
 
-/// A call that waits at the gate, until it is dropped.
-struct Waits(Arc<AtomicUsize>);
-
-impl Drop for Waits {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> Tools {
+/// What the server can do.
+pub(crate) fn tools(server: Server, gate: &Arc<Gate>) -> Tools {
     let echo = Tool::new("echo", "says it again", |args, _| async move {
         Ok(json!({
             "content": [{ "type": "text", "text": args.text("say")? }],
@@ -209,14 +160,13 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
             "_meta": { "example.org/kept": [1, 2] },
         }))
     });
-    let (at, counted) = (gate.clone(), waiting.clone());
+    let at = gate.clone();
     let gated = Tool::new("gated", "waits at the gate", move |_, cx| {
-        let (gate, waiting) = (at.clone(), counted.clone());
+        let gate = at.clone();
         async move {
-            waiting.fetch_add(1, Ordering::SeqCst);
-            let _waits = Waits(waiting);
+            gate.run();
             cx.progress(1.0, 2.0);
-            gate.acquire().await?.forget();
+            gate.pass().await?;
             Ok(text("through"))
         }
     });
@@ -228,9 +178,14 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
     let broken = Tool::new("broken", "ends in an error", |_, _| async move {
         Err(ToolFailure::error(-31_999, "it broke"))
     });
-    let ask = Tool::new("ask", "asks for a name", |_, cx| async move {
-        let answer = cx.elicit(form("Who?")).await?;
-        Ok(text(said(answer)))
+    let at = gate.clone();
+    let ask = Tool::new("ask", "asks for a name", move |_, cx| {
+        let gate = at.clone();
+        async move {
+            gate.run();
+            let answer = cx.elicit(form("Who?")).await?;
+            Ok(text(said(answer)))
+        }
     });
     let first = Tool::new("first", "asks before it begins", |_, cx| async move {
         let who = cx.ask_first_as("who", AskKind::ElicitForm, form("Who?"));
@@ -263,32 +218,30 @@ fn tools(server: Server, gate: &Arc<Semaphore>, waiting: &Arc<AtomicUsize>) -> T
         .map(|tool| tool.task(support))
         .into_iter()
         .fold(Tools::new(), Tools::with);
-    let (at, counted) = (gate.clone(), waiting.clone());
+    let at = gate.clone();
     let reads = Tool::new("reads", "only reads", move |args, _| {
-        let (gate, waiting) = (at.clone(), counted.clone());
+        let gate = at.clone();
         async move {
+            gate.run();
             if args.get("wait").is_some() {
-                waiting.fetch_add(1, Ordering::SeqCst);
-                let _waits = Waits(waiting);
-                gate.acquire().await?.forget();
+                gate.pass().await?;
             }
             Ok(text("read"))
         }
     });
-    tools = tools.with(reads.hints(Hints::READ_ONLY));
+    tools = tools.with(reads.hints(Hints::READ_ONLY).task(support));
     if server.has_tasks() {
         let must = Tool::new("must", "runs only as a task", |_, _| async move {
             tokio::time::sleep(Duration::from_millis(200)).await;
             Ok(text("done"))
         });
         tools = tools.with(must.task(TaskSupport::Required));
-        let (at, counted) = (gate.clone(), waiting.clone());
+        let at = gate.clone();
         let keeps = Tool::new("keeps", "waits at the gate, as a task", move |_, _| {
-            let (gate, waiting) = (at.clone(), counted.clone());
+            let gate = at.clone();
             async move {
-                waiting.fetch_add(1, Ordering::SeqCst);
-                let _waits = Waits(waiting);
-                gate.acquire().await?.forget();
+                gate.run();
+                gate.pass().await?;
                 Ok(text("through"))
             }
         });

@@ -62,11 +62,7 @@ impl Request {
         let has_token = self.said.token.is_some();
         let patience = holding.and_then(|holding| holding.terms(has_token).0);
         if let Some(helper) = Helper::named(&name).filter(|_| holding.is_some()) {
-            let reply = self.help(helper, params.borrow(), patience).await?;
-            return match reply {
-                Reply::Result(result) => finished(result.borrow(), false),
-                other => Ok(other),
-            };
+            return self.help(helper, params.borrow(), patience).await;
         }
         let offer = self.front.service.offer(&client, &name).await?;
         let offer = offer.ok_or_else(|| codes::invalid_params(format!("unknown tool: {name}")))?;

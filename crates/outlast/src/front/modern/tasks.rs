@@ -28,17 +28,27 @@ impl Request {
     ) -> Result<Reply, ErrorObject> {
         let update = v2::Update::read(params)?;
         let found = self.find(&update.task).await?;
-        let open = match &found {
+        self.answer_task(&found, update.answers).await?;
+        Ok(Reply::Result(v2::ack()))
+    }
+
+    /// Answers those questions of a task that are open.
+    pub(super) async fn answer_task(
+        &self,
+        found: &Snapshot,
+        answers: Vec<v2::Answer>,
+    ) -> Result<(), ErrorObject> {
+        let open = match found {
             Snapshot::Open(task) => task.outstanding(),
             Snapshot::Ended(_) => None,
         };
-        let answers = answers::fitting(open, update.answers)?;
+        let answers = answers::fitting(open, answers)?;
         if !answers.is_empty() {
             let scope = Scope::Of(found.owner().clone());
             let answered = self.front.engine.answer(&scope, found.id(), answers).await;
             answered.map_err(|error| to_wire(&error))?;
         }
-        Ok(Reply::Result(v2::ack()))
+        Ok(())
     }
 
     /// V2-CANCEL-2 to V2-CANCEL-8: the wish is durable when this is acknowledged, and a task that has ended is not

@@ -42,6 +42,9 @@ pub fn connect(options: &HttpClientOptions) -> Result<Link, LinkError> {
     Ok(Link { outgoing, incoming })
 }
 
+/// How long requests that are under way when the session is gone may take to be refused.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
 /// Carries the messages of one link.
 struct Carrier {
     endpoint: Arc<Endpoint>,
@@ -89,7 +92,40 @@ impl Carrier {
                 }
             }
         };
+        if error == LinkError::SessionGone {
+            self.refuse_rest(sent).await;
+        }
         let _ = self.tell.send(Incoming::Closed(error)).await;
+    }
+
+    /// Lets the server refuse what was sent, and refuses what was not: each request must know whether it was the session that
+    /// it failed by.
+    async fn refuse_rest(&mut self, mut sent: mpsc::Receiver<Outgoing>) {
+        let refused = async {
+            self.posts.retain(|_, post| !post.is_finished());
+            while !self.posts.is_empty() {
+                tokio::select! {
+                    Some(out) = sent.recv() => self.refuse(out).await,
+                    Some(_) = self.work.join_next() => {}
+                    else => return,
+                }
+                self.posts.retain(|_, post| !post.is_finished());
+            }
+        };
+        let _ = tokio::time::timeout(LAST_ANSWERS, refused).await;
+        sent.close();
+        while let Some(out) = sent.recv().await {
+            self.refuse(out).await;
+        }
+    }
+
+    async fn refuse(&self, out: Outgoing) {
+        if let Outgoing::Message(parcel) = out
+            && let Some(id) = parcel.request().cloned()
+        {
+            let error = LinkError::SessionGone;
+            let _ = self.tell.send(Incoming::Failed { id, error }).await;
+        }
     }
 
     async fn send(&mut self, out: Outgoing) -> Option<LinkError> {

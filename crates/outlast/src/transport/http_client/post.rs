@@ -137,7 +137,9 @@ async fn stream(
                 "the stream ended before the answer".into(),
             ));
         }
-        answer = resume(endpoint, &events, &mut failures).await?;
+        let resumed = resume(endpoint, &events, &mut failures).await;
+        // The server has taken the request: whatever it says to our coming back, nobody knows what it did (BR-GEN-7).
+        answer = resumed.map_err(|error| LinkError::Broken(error.to_string()))?;
     }
 }
 

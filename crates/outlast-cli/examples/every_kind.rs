@@ -1,0 +1,71 @@
+//! A server for the tests that kill the gateway before it: `every_kind FOLDER plain|tasks [ADDRESS]`.
+//!
+//! With tasks or without, on standard input and output or over HTTP. Each run of a tool writes a line to `FOLDER/runs`, and goes on
+//! when there is a file `FOLDER/go`; one that has asked and was answered writes to `FOLDER/answers` before.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::front::About;
+use outlast::tools::{Hints, ToolContext, ToolFailure};
+use outlast::{Outlast, TaskSupport, Tool, Tools, text};
+use serde_json::{Value, json};
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let mut args = std::env::args().skip(1);
+    let folder: Arc<PathBuf> = Arc::new(args.next().expect("a folder").into());
+    let support = match args.next().as_deref() {
+        Some("tasks") => TaskSupport::Optional,
+        _ => TaskSupport::Forbidden,
+    };
+    let tool = |name: &'static str, says: &str| {
+        let folder = folder.clone();
+        let tool = Tool::new(name, says, move |args, cx| {
+            run(folder.clone(), args.get("ask").is_some(), cx)
+        });
+        tool.task(support)
+    };
+    let tools = Tools::new()
+        .with(tool("once", "Does something, and may have asked before."))
+        .with(tool("reads", "Only reads, and may have asked before.").hints(Hints::READ_ONLY));
+    let about = About {
+        name: "every kind".into(),
+        version: "1".into(),
+        instructions: None,
+    };
+    let server = Outlast::builder().build().tools(tools, about);
+    let Some(address) = args.next() else {
+        return server.stdio().await;
+    };
+    let running = server.http(&address).await?;
+    println!("{}", running.url());
+    // It is killed by whoever started it.
+    std::future::pending().await
+}
+
+async fn run(folder: Arc<PathBuf>, ask: bool, cx: ToolContext) -> Result<Value, ToolFailure> {
+    note(&folder, "runs")?;
+    if ask {
+        let form = json!({
+            "mode": "form",
+            "message": "Who?",
+            "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
+        });
+        cx.elicit(form).await?;
+        note(&folder, "answers")?;
+    }
+    while !folder.join("go").exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Ok(text("through"))
+}
+
+/// Writes a line to a file that others look at.
+fn note(folder: &Path, file: &str) -> std::io::Result<()> {
+    let mut options = std::fs::File::options();
+    let mut file = options.create(true).append(true).open(folder.join(file))?;
+    file.write_all(b"x\n")
+}

@@ -1,0 +1,92 @@
+//! What a client does on its way to a state of its call, and what it finds when the gateway is back.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, Ending, Kind};
+
+/// A call whose client was cut off, and how its client would go on.
+pub(crate) enum Thread {
+    /// By the name of a task or a ticket.
+    Task(Value),
+    /// It was told of no task, and can only look for one.
+    Nothing,
+    /// By a retry with answers: the params of the call, and the answer that wants them.
+    Retry(Value, Value),
+}
+
+/// The task that an answer names.
+pub(crate) fn task_in(answer: &Value) -> Option<Value> {
+    let result = &answer["result"];
+    let places = [
+        &result["task"]["taskId"],
+        &result["taskId"],
+        &result["structuredContent"]["ticket"]["taskId"],
+    ];
+    let task = places.into_iter().find(|place| place.is_string())?;
+    Some(json!({ "taskId": task }))
+}
+
+/// How a task stands, in the words of whoever asks.
+pub(crate) async fn status(caller: &mut Caller, task: &Value) -> String {
+    let got = match caller.kind.has_tasks() {
+        true => caller.request("tasks/get", task.clone()).await,
+        false => {
+            let status = json!({ "name": "task_status", "arguments": task });
+            caller.request("tools/call", status).await["result"]["structuredContent"].clone()
+        }
+    };
+    got.to_string()
+}
+
+/// Looks until a task stands so.
+pub(crate) async fn until(caller: &mut Caller, task: &Value, word: &str) {
+    let mut said = String::new();
+    for _ in 0..1_500 {
+        said = status(caller, task).await;
+        if said.contains(word) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{task} is not {word} but {said}");
+}
+
+/// The names of all tasks that the client can find.
+pub(crate) async fn found(caller: &mut Caller) -> Vec<Value> {
+    let all = match caller.kind {
+        Kind::V1 => caller.request("tasks/list", json!({})).await["result"].clone(),
+        // There is no list (BR-LT-2).
+        Kind::V2 => return Vec::new(),
+        Kind::PlainLegacy | Kind::PlainModern => {
+            let status = json!({ "name": "task_status", "arguments": {} });
+            caller.request("tools/call", status).await["result"]["structuredContent"].clone()
+        }
+    };
+    let tasks = all["tasks"].as_array().unwrap_or_else(|| panic!("{all}"));
+    let name = |task: &Value| json!({ "taskId": task["taskId"] });
+    tasks.iter().map(name).collect()
+}
+
+/// Drives a task to its end.
+pub(crate) async fn end_of(caller: &mut Caller, task: &Value) -> Ending {
+    let begun = match caller.kind {
+        Kind::V1 => json!({ "result": { "task": task } }),
+        Kind::V2 => json!({ "result": { "resultType": "task", "taskId": task["taskId"] } }),
+        Kind::PlainLegacy | Kind::PlainModern => return caller.wait(task).await,
+    };
+    caller.finish(json!({}), begun).await
+}
+
+/// The end of the call, as its client finds it.
+pub(crate) async fn end_of_thread(caller: &mut Caller, thread: &Thread) -> Ending {
+    match thread {
+        Thread::Task(task) => end_of(caller, task).await,
+        Thread::Nothing => match &found(caller).await[..] {
+            [task] => end_of(caller, task).await,
+            other => panic!("there are {other:?}"),
+        },
+        Thread::Retry(params, asked) => caller.finish(params.clone(), asked.clone()).await,
+    }
+}

@@ -1,0 +1,28 @@
+//! `kill -9` of the gateway in every state of a call, for every kind of client and server: what is promised is there when it
+//! comes back, and nothing ran twice that may not (issue point 6).
+//!
+//! The clients are those of the gateway's own tests; the gateway is the real program with its SQLite store, the server a
+//! process on a pipe or at a URL.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test may stop where its stage is not as it should be"
+)]
+
+#[path = "../../../outlast/tests/gateway/caller.rs"]
+#[expect(dead_code, reason = "the tests of the gateway use more of it")]
+mod caller;
+#[path = "../../../outlast/tests/gateway/cell.rs"]
+#[expect(dead_code, reason = "the tests of the gateway use more of it")]
+mod cell;
+mod client;
+#[path = "../serve/gateway.rs"]
+#[expect(dead_code, reason = "the tests of `serve` use more of it")]
+mod gateway;
+mod place;
+mod run;
+mod states;
+#[path = "../../../outlast/tests/gateway/streamable.rs"]
+mod streamable;
+#[path = "../../../outlast/tests/gateway/wire.rs"]
+mod wire;

@@ -1,0 +1,138 @@
+//! A gateway that can be killed, and a server that writes down how often its tools were run.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use outlast_testkit::example;
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::caller::Caller;
+use crate::cell::{Cell, Server};
+use crate::gateway::Gateway;
+use crate::wire::{Entrance, Way};
+
+pub(crate) struct Place {
+    home: TempDir,
+    /// What `outlast serve` is told.
+    words: Vec<String>,
+    gateway: Option<Gateway>,
+    /// The server, where it is not the gateway's child.
+    server: Option<Child>,
+}
+
+impl Place {
+    /// A gateway that stores calls after `grace` milliseconds.
+    pub(crate) fn new(cell: Cell, grace: u64) -> Self {
+        let home = TempDir::new().unwrap();
+        let folder = home.path().to_str().unwrap().to_owned();
+        let program = example("every_kind").to_str().unwrap().to_owned();
+        let kind = if cell.server.has_tasks() {
+            "tasks"
+        } else {
+            "plain"
+        };
+        let era = match cell.server {
+            Server::PlainLegacy | Server::V1 => "legacy",
+            Server::PlainModern | Server::V2 => "modern",
+        };
+        let settings = json!({ "era": era, "graceMs": grace, "budgetMs": grace + 300 });
+        let settings = settings.to_string();
+        let mut words = ["--name", "behind", "--no-probe", "--settings", &settings]
+            .map(str::to_owned)
+            .to_vec();
+        let mut server = None;
+        match cell.back {
+            Way::Pipe => words.extend(["--".into(), program, folder, kind.into()]),
+            Way::Http => {
+                let mut child = Command::new(program)
+                    .args([&folder, kind, "127.0.0.1:0"])
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap();
+                let mut url = String::new();
+                let mut said = BufReader::new(child.stdout.take().unwrap());
+                said.read_line(&mut url).unwrap();
+                words.extend(["--url".into(), url.trim_end().into()]);
+                server = Some(child);
+            }
+        }
+        let mut place = Self {
+            home,
+            words,
+            gateway: None,
+            server,
+        };
+        place.start("127.0.0.1:0");
+        place
+    }
+
+    fn start(&mut self, address: &str) {
+        let words: Vec<_> = self.words.iter().map(String::as_str).collect();
+        self.gateway = Some(Gateway::start(self.home.path(), address, &words, 1));
+    }
+
+    /// Kills the gateway, and starts it again where it was.
+    pub(crate) fn kill_and_start(&mut self) {
+        let address = self.gateway.take().unwrap().kill();
+        self.start(&address);
+    }
+
+    pub(crate) async fn caller(&self, cell: Cell) -> Caller {
+        Caller::enter(cell.client, &self.entrance()).await
+    }
+
+    pub(crate) fn entrance(&self) -> Entrance {
+        let gateway = self.gateway.as_ref().unwrap();
+        Entrance::Http {
+            authority: gateway.authority(),
+            token: Some(gateway.token()),
+        }
+    }
+
+    /// Lets every run go on.
+    pub(crate) fn go(&self) {
+        std::fs::write(self.file("go"), "").unwrap();
+    }
+
+    /// How often a tool was run.
+    pub(crate) fn runs(&self) -> usize {
+        self.lines("runs")
+    }
+
+    /// Waits until tools were run so often.
+    pub(crate) async fn until_runs(&self, runs: usize) {
+        for _ in 0..3_000 {
+            if self.runs() >= runs {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("it was run {} times", self.runs());
+    }
+
+    /// Whether a run has got its answer.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.lines("answers") > 0
+    }
+
+    fn lines(&self, file: &str) -> usize {
+        let text = std::fs::read_to_string(self.file(file));
+        text.map_or(0, |text| text.lines().count())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(server) = &mut self.server {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Which cases are played: a few in the default run, all of them by `cargo xtask soak gateway`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::caller::Kind;
+use crate::cell::{Cell, Server};
+use crate::states::{Case, STATES, State};
+use crate::wire::{WAYS, Way};
+
+async fn play(cases: Vec<Case>) -> Vec<(Case, Option<String>)> {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut playing = JoinSet::new();
+    for case in cases {
+        let places = places.clone();
+        playing.spawn(async move {
+            let _place = places.acquire().await.unwrap();
+            let scene = tokio::spawn(case.play());
+            let stop = scene.abort_handle();
+            let wrong = match tokio::time::timeout(PATIENCE, scene).await {
+                Ok(Ok(())) => None,
+                Ok(Err(panic)) => Some(words(panic)),
+                Err(_) => Some("it does not come to an end".into()),
+            };
+            stop.abort();
+            (case, wrong)
+        });
+    }
+    let mut played = Vec::new();
+    while let Some(case) = playing.join_next().await {
+        played.push(case.unwrap());
+    }
+    played
+}
+
+/// What a case panicked with.
+fn words(panic: tokio::task::JoinError) -> String {
+    let Ok(panic) = panic.try_into_panic() else {
+        return "it was stopped".into();
+    };
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
+    text.unwrap_or_else(|| "it panicked".into())
+}
+
+fn fail_if_wrong(played: &[(Case, Option<String>)]) {
+    let wrong = played.iter().filter_map(|(case, wrong)| {
+        let why = wrong.as_ref()?;
+        let class = if case.may_repeat { "reads" } else { "once" };
+        Some(format!(
+            "{} ({class}): {}: {why}",
+            case.state.word(),
+            case.cell
+        ))
+    });
+    let wrong: Vec<_> = wrong.collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kill_of_the_gateway_keeps_what_it_promised_where_most_is_at_stake() {
+    // Issue point 6, BR-SEC-3; promises 1, 2, 4 and 5 of DESIGN §4.
+    let cell = |client, server, back| Cell {
+        client,
+        server,
+        front: Way::Http,
+        back,
+    };
+    let case = |cell, state| Case {
+        cell,
+        state,
+        may_repeat: false,
+    };
+    let found_again = cell(Kind::V1, Server::V2, Way::Http);
+    let lost = cell(Kind::V2, Server::PlainLegacy, Way::Pipe);
+    let cases = vec![
+        case(found_again, State::Asked),
+        case(found_again, State::Answered),
+        case(lost, State::Finished),
+        case(lost, State::Working),
+        Case {
+            may_repeat: true,
+            ..case(lost, State::Working)
+        },
+    ];
+    fail_if_wrong(&play(cases).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "`cargo xtask soak gateway` plays every state of every cell"]
+async fn a_kill_of_the_gateway_keeps_what_it_promised_in_every_state_of_every_cell() {
+    let mut cases = Vec::new();
+    for cell in Cell::all() {
+        // Where the client comes in is nothing that a kill could change: what it finds is in the store.
+        if cell.front == Way::Pipe {
+            continue;
+        }
+        for state in STATES {
+            cases.extend([false, true].map(|may_repeat| Case {
+                cell,
+                state,
+                may_repeat,
+            }));
+        }
+    }
+    let played = play(cases).await;
+    println!(
+        "| killed while the call is | once, server on a pipe | once, at a URL | read-only, on a pipe | read-only, at a URL |"
+    );
+    println!("|---|---|---|---|---|");
+    for state in STATES {
+        let mut shown = Vec::new();
+        for may_repeat in [false, true] {
+            for back in WAYS {
+                let here = |(case, _): &&(Case, Option<String>)| {
+                    (case.state, case.may_repeat, case.cell.back) == (state, may_repeat, back)
+                };
+                let here = || played.iter().filter(here);
+                let right = here().filter(|(_, wrong)| wrong.is_none()).count();
+                shown.push(format!("{right} of {}", here().count()));
+            }
+        }
+        println!("| {} | {} |", state.word(), shown.join(" | "));
+    }
+    println!("\nthe gateway was killed {} times", played.len());
+    fail_if_wrong(&played);
+}
+
+/// How many gateways there are at a time.
+const AT_ONCE: usize = 6;
+
+/// How long a case may take.
+const PATIENCE: Duration = Duration::from_secs(120);

@@ -1,0 +1,223 @@
+//! The states of a call in which the gateway is killed, how a client gets there, and what it must find afterwards.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, Ending, Kind, accepting};
+use crate::cell::{Cell, Fate, Server};
+use crate::client::{Thread, end_of_thread, found, status, task_in, until};
+use crate::place::Place;
+use crate::wire::Way;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The server runs it, and nobody was told of a task.
+    Unstored,
+    Working,
+    Asked,
+    Answered,
+    Finished,
+}
+
+pub(crate) const STATES: [State; 5] = [
+    State::Unstored,
+    State::Working,
+    State::Asked,
+    State::Answered,
+    State::Finished,
+];
+
+impl State {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Unstored => "before it is stored",
+            Self::Working => "working",
+            Self::Asked => "input required",
+            Self::Answered => "answered",
+            Self::Finished => "finished",
+        }
+    }
+}
+
+/// One call that is cut off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    pub(crate) cell: Cell,
+    pub(crate) state: State,
+    /// Whether the tool says that it only reads.
+    pub(crate) may_repeat: bool,
+}
+
+impl Case {
+    /// Begins a call, kills the gateway in the state, and looks at what becomes of it.
+    pub(crate) async fn play(self) {
+        // Long enough that nothing is stored, or so short that everything is.
+        let grace = if self.state == State::Unstored {
+            60_000
+        } else {
+            50
+        };
+        let mut place = Place::new(self.cell, grace);
+        let mut caller = place.caller(self.cell).await;
+        let thread = self.reach(&place, &mut caller).await;
+        caller.fall_silent();
+        place.kill_and_start();
+        caller.come_back(&place.entrance()).await;
+        caller.silent = false;
+        self.check(&place, &mut caller, thread).await;
+    }
+
+    fn params(self) -> Value {
+        let tool = if self.may_repeat { "reads" } else { "once" };
+        let arguments = match self.state {
+            State::Asked | State::Answered => json!({ "ask": true }),
+            _ => json!({}),
+        };
+        json!({ "name": tool, "arguments": arguments })
+    }
+
+    /// Brings a call into the state.
+    async fn reach(self, place: &Place, caller: &mut Caller) -> Thread {
+        let mut params = self.params();
+        if self.cell.client == Kind::V1 {
+            params["task"] = json!({});
+        }
+        caller.silent = self.state == State::Asked;
+        let id = caller.send("tools/call", params.clone()).await;
+        let kind = self.cell.client;
+        match self.state {
+            State::Unstored => {
+                // What is asked for as a task is stored before the server hears of it: there is no such state.
+                if kind != Kind::V1 {
+                    place.until_runs(1).await;
+                }
+                return Thread::Nothing;
+            }
+            State::Asked if kind == Kind::PlainLegacy => {
+                caller.until_told("elicitation/create").await;
+                // Until its grace window is over, too.
+                tokio::time::sleep(Duration::from_millis(1_000)).await;
+                self.until_attached().await;
+                return Thread::Nothing;
+            }
+            _ => {}
+        }
+        let mut begun = caller.answer_to(id).await;
+        let is_asked = begun["result"]["resultType"] == "input_required";
+        match self.state {
+            // Asked before there is a task, or without any.
+            State::Asked if is_asked => return Thread::Retry(params, begun),
+            State::Answered if is_asked => {
+                begun = caller.retry(params, &begun["result"]).await;
+            }
+            _ => {}
+        }
+        let task = task_in(&begun).unwrap_or_else(|| panic!("{begun}"));
+        match self.state {
+            State::Asked => until(caller, &task, "input_required").await,
+            State::Answered => answer(caller, &task, place).await,
+            State::Finished => {
+                place.go();
+                until(caller, &task, "completed").await;
+            }
+            State::Working | State::Unstored => {}
+        }
+        place.until_runs(1).await;
+        self.until_attached().await;
+        Thread::Task(task)
+    }
+
+    /// Waits until the gateway has stored where the server's task is, which the server makes when its own patience is over.
+    async fn until_attached(self) {
+        if self.cell.fate(self.may_repeat) == Fate::GoesOn {
+            tokio::time::sleep(Duration::from_millis(2_500)).await;
+        }
+    }
+
+    async fn check(self, place: &Place, caller: &mut Caller, thread: Thread) {
+        if self.state == State::Unstored {
+            return self.check_unstored(place, caller).await;
+        }
+        let fate = self.fate(&thread);
+        if self.state == State::Answered {
+            // Whatever is asked is asked by a new attempt.
+            caller.answers = match fate {
+                Fate::RunsAgain => accepting,
+                _ => |method, _| panic!("{method} was answered before"),
+            };
+        }
+        place.go();
+        let ended = end_of_thread(caller, &thread).await;
+        let runs = match fate {
+            Fate::RunsAgain => 2,
+            Fate::GoesOn | Fate::Unknown => 1,
+        };
+        match (fate, &ended) {
+            (Fate::GoesOn | Fate::RunsAgain, Ending::Result(result)) => {
+                assert_eq!(result["content"][0]["text"], "through", "{result}");
+            }
+            (Fate::Unknown, Ending::Error(-32603 | -32602, why)) => {
+                assert!(why.contains("unknown"), "{why}");
+            }
+            (fate, ended) => panic!("{fate:?} was promised, and it ended with {ended:?}"),
+        }
+        // Long enough for a run that nobody asked for.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(place.runs(), runs, "runs");
+    }
+
+    /// What is promised of a call in this state.
+    fn fate(self, thread: &Thread) -> Fate {
+        let Cell { server, back, .. } = self.cell;
+        match (self.state, thread) {
+            (State::Finished, _) => Fate::GoesOn,
+            // A parked call has no task, and a retry never runs it a second time (DESIGN §5, promotion).
+            (State::Asked, Thread::Retry(..)) => Fate::Unknown,
+            // What a modern server asks without a task outlives the gateway, as long as the server knows what it has asked.
+            (State::Asked, _) if server == Server::PlainModern && back == Way::Http => Fate::GoesOn,
+            _ => self.cell.fate(self.may_repeat),
+        }
+    }
+
+    /// No task was promised, so there is none, or one that ends by the rules; and the gateway works.
+    async fn check_unstored(self, place: &Place, caller: &mut Caller) {
+        place.go();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        for task in found(caller).await {
+            until(caller, &task, "lastUpdatedAt").await;
+            let said = status(caller, &task).await;
+            assert!(!said.contains("input_required"), "{said}");
+        }
+        let before = place.runs();
+        assert!(
+            before <= if self.may_repeat { 2 } else { 1 },
+            "{before} runs"
+        );
+        let ended = caller.call("reads", json!({})).await;
+        assert!(matches!(ended, Ending::Result(_)), "{ended:?}");
+        assert_eq!(place.runs(), before + 1);
+    }
+}
+
+/// Answers the question of a task, and waits until the tool has the answer.
+async fn answer(caller: &mut Caller, task: &Value, place: &Place) {
+    let mut answered = Vec::new();
+    for _ in 0..1_500 {
+        if place.is_answered() {
+            return;
+        }
+        if caller.kind == Kind::V2 {
+            let got = caller.request("tasks/get", task.clone()).await;
+            let asks = &got["result"]["inputRequests"];
+            if asks.is_object() {
+                caller.update(&task["taskId"], asks, &mut answered).await;
+            }
+        } else {
+            // A question that comes as a request is answered while the client listens.
+            status(caller, task).await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{task} has no answer");
+}

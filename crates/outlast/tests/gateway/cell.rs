@@ -1,0 +1,133 @@
+//! A cell: who calls, who is called, and what carries their words.
+
+use std::fmt::{self, Display, Formatter};
+
+use outlast::back::Era;
+
+use crate::caller::{KINDS, Kind};
+use crate::wire::{WAYS, Way};
+
+/// One of the cells of bridge §3, with the ways on both hops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) client: Kind,
+    pub(crate) server: Server,
+    /// Between the client and the gateway.
+    pub(crate) front: Way,
+    /// Between the gateway and the server.
+    pub(crate) back: Way,
+}
+
+impl Display for Cell {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self {
+            client,
+            server,
+            front,
+            back,
+        } = self;
+        write!(f, "{client:?} –{front:?}→ gateway –{back:?}→ {server:?}")
+    }
+}
+
+/// What becomes of a call that runs when the gateway dies (issue point 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The server runs it as a task of its own, where the gateway finds it again.
+    GoesOn,
+    RunsAgain,
+    Unknown,
+}
+
+impl Cell {
+    /// All there are.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for client in KINDS {
+            for server in SERVERS {
+                for front in WAYS {
+                    all.extend(WAYS.map(|back| Self {
+                        client,
+                        server,
+                        front,
+                        back,
+                    }));
+                }
+            }
+        }
+        all
+    }
+
+    /// As many as it takes to meet every pair of the four: each client with each server once.
+    pub(crate) fn pairs() -> Vec<Self> {
+        let way = |odd: usize| WAYS[odd % 2];
+        let rows = KINDS.into_iter().enumerate().map(|(c, client)| {
+            SERVERS
+                .into_iter()
+                .enumerate()
+                .map(move |(s, server)| Self {
+                    client,
+                    server,
+                    front: way(c + s),
+                    back: way(c / 2 + s / 2 + s),
+                })
+        });
+        rows.flatten().collect()
+    }
+
+    /// What becomes of a call that the gateway has stored and that runs when it dies.
+    pub(crate) fn fate(self, may_repeat: bool) -> Fate {
+        // A legacy server makes a task of a call only where one is wanted, a modern one where it takes long.
+        let is_task = match self.server {
+            Server::V1 => self.client.has_tasks(),
+            Server::V2 => true,
+            Server::PlainLegacy | Server::PlainModern => false,
+        };
+        match may_repeat {
+            _ if is_task && self.back == Way::Http => Fate::GoesOn,
+            true => Fate::RunsAgain,
+            false => Fate::Unknown,
+        }
+    }
+}
+
+/// How a server does tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// Not at all, with a session.
+    PlainLegacy,
+    /// Not at all, without one.
+    PlainModern,
+    V1,
+    V2,
+}
+
+pub(crate) const SERVERS: [Server; 4] = [
+    Server::PlainLegacy,
+    Server::PlainModern,
+    Server::V1,
+    Server::V2,
+];
+
+impl Server {
+    /// The word for it in documents.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::PlainLegacy => "no tasks, up to 2025-11-25",
+            Self::PlainModern => "no tasks, 2026-07-28",
+            Self::V1 => "V1",
+            Self::V2 => "V2",
+        }
+    }
+
+    pub(crate) fn era(self) -> Era {
+        match self {
+            Self::PlainLegacy | Self::V1 => Era::Legacy,
+            Self::PlainModern | Self::V2 => Era::Modern,
+        }
+    }
+
+    pub(crate) fn has_tasks(self) -> bool {
+        matches!(self, Self::V1 | Self::V2)
+    }
+}

@@ -1,0 +1,270 @@
+//! A server and the gateway before it, each of which can die and begin again where it was.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outlast::back::Target;
+use outlast::engine::{Engine, MemoryStore, Policy, Scope, Store};
+use outlast::front::Front;
+use outlast::gateway::{Settings, Upstream};
+use outlast::resources::Resources;
+use outlast::transport::http::{self, HttpOptions, HttpServer};
+use outlast::transport::http_client::{self, HttpClientOptions};
+use outlast::transport::link::{Link, LinkError};
+use outlast::transport::{duplex, stdio};
+use tokio::io::BufReader;
+use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
+
+use crate::caller::Caller;
+use crate::cell::{Cell, Server};
+use crate::events::deaf;
+use crate::gate::Gate;
+use crate::upstream::{quick, served, tools};
+use crate::wire::{Entrance, Way};
+
+/// What is not as usual at a place.
+pub(super) struct Plan {
+    /// How the gateway treats the server.
+    pub(super) settings: Settings,
+    /// What the server grants.
+    pub(super) behind: Policy,
+    /// Whether notifications of the server are lost.
+    pub(super) lossy: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            settings: quick(),
+            behind: Policy::default(),
+            lossy: false,
+        }
+    }
+}
+
+pub(super) struct Place {
+    pub(super) cell: Cell,
+    pub(super) gate: Arc<Gate>,
+    pub(super) entrance: Entrance,
+    behind: Behind,
+    target: Target,
+    settings: Settings,
+    store: Arc<dyn Store>,
+    engine: Engine,
+    /// What lets clients in over HTTP.
+    before: Option<HttpServer>,
+}
+
+impl Place {
+    pub(super) async fn new(cell: Cell) -> Self {
+        Self::planned(cell, Plan::default()).await
+    }
+
+    pub(super) async fn planned(cell: Cell, plan: Plan) -> Self {
+        let gate = Gate::new();
+        let behind = Behind::new(cell, plan.behind, &gate).await;
+        let target = behind.target(plan.lossy);
+        let settings = Settings {
+            era: cell.server.era(),
+            ..plan.settings
+        };
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (engine, front) = gateway(&target, &settings, &store).await;
+        let (before, entrance) = match cell.front {
+            Way::Pipe => (None, Entrance::Pipe(front)),
+            Way::Http => {
+                let before = listen(&front, ANYWHERE.parse().unwrap()).await;
+                let authority = before.local_addr().to_string();
+                let token = None;
+                (Some(before), Entrance::Http { authority, token })
+            }
+        };
+        Self {
+            cell,
+            gate,
+            entrance,
+            behind,
+            target,
+            settings,
+            store,
+            engine,
+            before,
+        }
+    }
+
+    pub(super) async fn caller(&self) -> Caller {
+        Caller::enter(self.cell.client, &self.entrance).await
+    }
+
+    /// The server itself, without the gateway.
+    pub(super) fn direct(&self) -> Arc<Front> {
+        self.behind.lines.lock().unwrap().front.clone().unwrap()
+    }
+
+    /// Waits until the gateway has stored where the server runs a task.
+    pub(super) async fn until_attached(&self, task: &str) {
+        let task = task.parse().unwrap();
+        loop {
+            let stored = self.store.load(&Scope::Anyone, task).await.unwrap();
+            if stored.unwrap().handle.is_some() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The server dies, and another begins where it was.
+    pub(super) async fn crash_server(&mut self) {
+        self.behind.crash().await;
+    }
+
+    /// The gateway ends, and another begins where it was, with the same store.
+    pub(super) async fn restart_gateway(&mut self) {
+        let address = self.before.take().map(|before| before.local_addr());
+        self.engine.clone().shutdown(Duration::ZERO).await.unwrap();
+        let (engine, front) = gateway(&self.target, &self.settings, &self.store).await;
+        self.engine = engine;
+        match address {
+            Some(address) => self.before = Some(listen(&front, address).await),
+            None => self.entrance = Entrance::Pipe(front),
+        }
+    }
+}
+
+/// The server, and what carries its words.
+struct Behind {
+    server: Server,
+    policy: Policy,
+    gate: Arc<Gate>,
+    engine: Engine,
+    lines: Arc<Mutex<Lines>>,
+    listening: Option<HttpServer>,
+}
+
+/// The server that pipes lead to, unless it is down, and those that do.
+struct Lines {
+    front: Option<Arc<Front>>,
+    open: Vec<JoinHandle<()>>,
+}
+
+impl Behind {
+    async fn new(cell: Cell, policy: Policy, gate: &Arc<Gate>) -> Self {
+        let server = cell.server;
+        let begun = served(tools(server, gate), policy.clone(), Resources::new());
+        let (engine, front) = begun.await;
+        let listening = match cell.back {
+            Way::Pipe => None,
+            Way::Http => Some(listen(&front, ANYWHERE.parse().unwrap()).await),
+        };
+        let open = Vec::new();
+        Self {
+            server,
+            policy,
+            gate: gate.clone(),
+            engine,
+            lines: Arc::new(Mutex::new(Lines {
+                front: Some(front),
+                open,
+            })),
+            listening,
+        }
+    }
+
+    fn target(&self, lossy: bool) -> Target {
+        if let Some(listening) = &self.listening {
+            let options = HttpClientOptions::new(listening.url());
+            if lossy {
+                let url = options.url.clone();
+                return Target::other(url, move || http_client::connect(&options).map(deaf));
+            }
+            return Target::http(options);
+        }
+        let lines = self.lines.clone();
+        Target::other("behind", move || {
+            let link = lines.lock().unwrap().open();
+            link.map(|link| if lossy { deaf(link) } else { link })
+        })
+    }
+
+    async fn crash(&mut self) {
+        let listening = self.listening.take();
+        let address = listening.map(|listening| listening.local_addr());
+        // Nothing that its end makes it say reaches anybody.
+        if let Some(address) = address {
+            while TcpStream::connect(address).await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        let open = self.lines.lock().unwrap().cut();
+        for line in open {
+            line.abort();
+            let _ = line.await;
+        }
+        self.engine.clone().shutdown(Duration::ZERO).await.unwrap();
+        self.gate.until_waiting(0).await;
+        let begun = served(
+            tools(self.server, &self.gate),
+            self.policy.clone(),
+            Resources::new(),
+        );
+        let (engine, front) = begun.await;
+        self.engine = engine;
+        self.lines.lock().unwrap().front = Some(front.clone());
+        if let Some(address) = address {
+            self.listening = Some(listen(&front, address).await);
+        }
+    }
+}
+
+impl Lines {
+    fn open(&mut self) -> Result<Link, LinkError> {
+        let down = || LinkError::Unreachable("it is down".into());
+        let front = self.front.clone().ok_or_else(down)?;
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        self.open.push(tokio::spawn(async move {
+            let _ = stdio::serve_on(front, BufReader::new(read), write).await;
+        }));
+        let (read, write) = tokio::io::split(ours);
+        Ok(duplex::over(read, write))
+    }
+
+    /// The server goes down; what is left are its lines.
+    fn cut(&mut self) -> Vec<JoinHandle<()>> {
+        self.front = None;
+        std::mem::take(&mut self.open)
+    }
+}
+
+async fn gateway(
+    target: &Target,
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+) -> (Engine, Arc<Front>) {
+    let upstream = Upstream::new("behind", target.clone(), settings.clone());
+    let outlast = outlast::Outlast::builder()
+        .policy(outlast::gateway::policy())
+        .store(store.clone());
+    outlast.build().upstream(upstream).open().await.unwrap()
+}
+
+/// Listens there, as soon as whoever was there before is gone.
+async fn listen(front: &Arc<Front>, bind: SocketAddr) -> HttpServer {
+    let mut patience = 500;
+    loop {
+        let options = HttpOptions {
+            bind,
+            ..HttpOptions::default()
+        };
+        match http::serve(front.clone(), options).await {
+            Ok(listening) => return listening,
+            Err(error) => assert!(patience > 0, "{error}"),
+        }
+        patience -= 1;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+const ANYWHERE: &str = "127.0.0.1:0";

@@ -1,0 +1,100 @@
+//! What carries the words of a caller: a pipe, or Streamable HTTP.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::front::Front;
+use serde_json::Value;
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+
+use crate::streamable::Streamable;
+
+/// The two ways on either side of the gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    Pipe,
+    Http,
+}
+
+pub(crate) const WAYS: [Way; 2] = [Way::Pipe, Way::Http];
+
+/// Where a gateway lets its clients in.
+#[derive(Clone)]
+pub(crate) enum Entrance {
+    Pipe(Arc<Front>),
+    Http {
+        /// Such as `127.0.0.1:8040`.
+        authority: String,
+        token: Option<String>,
+    },
+}
+
+pub(crate) enum Wire {
+    Pipe {
+        write: WriteHalf<DuplexStream>,
+        lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    },
+    Http(Streamable),
+    /// There was one.
+    Closed,
+}
+
+impl Wire {
+    /// A way in for a client that speaks `version`.
+    pub(crate) fn to(entrance: &Entrance, version: &'static str) -> Self {
+        match entrance {
+            Entrance::Pipe(front) => {
+                let (ours, theirs) = tokio::io::duplex(1 << 16);
+                let (read, write) = tokio::io::split(theirs);
+                let front = front.clone();
+                tokio::spawn(async move {
+                    outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
+                });
+                let (read, write) = tokio::io::split(ours);
+                Self::Pipe {
+                    write,
+                    lines: BufReader::new(read).lines(),
+                }
+            }
+            Entrance::Http { authority, token } => {
+                Self::Http(Streamable::new(authority, token.as_deref(), version))
+            }
+        }
+    }
+
+    /// Sends a message.
+    pub(crate) async fn send(&mut self, message: Value) {
+        match self {
+            Self::Pipe { write, .. } => {
+                let line = format!("{message}\n");
+                write.write_all(line.as_bytes()).await.unwrap();
+            }
+            Self::Http(http) => http.send(message).await,
+            Self::Closed => panic!("nobody hears {message}"),
+        }
+    }
+
+    /// The next message.
+    pub(crate) async fn hear(&mut self) -> Value {
+        match self {
+            Self::Pipe { lines, .. } => {
+                // As long as a paused clock may have to jump.
+                let line = tokio::time::timeout(Duration::from_secs(3_600), lines.next_line());
+                let line = line.await.expect("an answer").unwrap();
+                serde_json::from_str(&line.expect("the pipe is open")).unwrap()
+            }
+            Self::Http(http) => http.hear().await,
+            Self::Closed => panic!("there is nothing to hear"),
+        }
+    }
+
+    /// Takes a request back without a word, where a request has a stream of its own to be closed (V2-CANC-1).
+    pub(crate) fn close(&mut self, id: i64) -> bool {
+        match self {
+            Self::Http(http) => http.close(id),
+            Self::Pipe { .. } | Self::Closed => false,
+        }
+    }
+}
