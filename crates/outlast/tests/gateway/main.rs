@@ -11,6 +11,7 @@ mod cells;
 mod crashes;
 mod events;
 mod gate;
+mod held;
 mod hops;
 mod keys;
 mod known;
