@@ -78,6 +78,7 @@ async fn a_kill_of_the_gateway_keeps_what_it_promised_where_most_is_at_stake() {
     let lost = cell(Kind::V2, Server::PlainLegacy, Way::Pipe);
     let cases = vec![
         case(found_again, State::Asked),
+        case(cell(Kind::V1, Server::V1, Way::Http), State::Asked),
         case(found_again, State::Answered),
         case(lost, State::Finished),
         case(lost, State::Working),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, Kind, accepting};
 use crate::cell::{Cell, Fate, Server};
-use crate::client::{Thread, end_of_thread, found, status, task_in, until};
+use crate::client::{Thread, end_of, end_of_thread, found, status, task_in, until};
 use crate::place::Place;
 use crate::wire::Way;
 
@@ -185,9 +185,11 @@ impl Case {
         place.go();
         tokio::time::sleep(Duration::from_millis(500)).await;
         for task in found(caller).await {
-            until(caller, &task, "lastUpdatedAt").await;
-            let said = status(caller, &task).await;
-            assert!(!said.contains("input_required"), "{said}");
+            match end_of(caller, &task).await {
+                Ending::Result(_) => {}
+                Ending::Error(-32603, why) if why.contains("unknown") => {}
+                other => panic!("{other:?}"),
+            }
         }
         let before = place.runs();
         assert!(

@@ -13,7 +13,7 @@ use outlast_wire::v2::{Ask, InputRequired};
 use outlast_wire::{PeerTask, Raw, Status, Timestamp, codes};
 use serde::{Deserialize, Serialize};
 
-use super::connection::Connection;
+use super::connection::{Connection, Left};
 use super::follow::ATTEMPTS;
 use super::pool::{FIRST_PAUSE, LONGEST_PAUSE};
 use super::runner::refused;
@@ -169,7 +169,7 @@ impl Upstream {
                 false => Outcome::Cancelled,
             }),
         };
-        let under_way = connection.begin_again(cx);
+        let under_way = connection.begin(cx);
         let in_round = place.reference.is_none();
         let execution = match (place.reference, place.round) {
             (Some(reference), _) => {
@@ -213,7 +213,11 @@ impl Upstream {
     ) -> Result<Arc<Connection>, ErrorObject> {
         let (mut pause, until) = (FIRST_PAUSE, place.kept_until());
         loop {
-            let error = match self.connection_again(client, place.session.clone()).await {
+            let left = Left {
+                call: cx.clone(),
+                session: place.session.clone(),
+            };
+            let error = match self.connection_again(client, left).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => error,
             };

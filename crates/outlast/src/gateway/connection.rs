@@ -73,6 +73,13 @@ pub(super) enum Seat {
     Kept(watch::Receiver<Option<CallContext>>),
 }
 
+/// A call that an earlier life of this process began: what it has asked is not asked a second time.
+pub(super) struct Left {
+    pub(super) call: CallContext,
+    /// The session that it was in, where the upstream has sessions.
+    pub(super) session: Option<SavedSession>,
+}
+
 /// That a call is under way on a connection.
 pub(super) struct UnderWay {
     connection: Arc<Connection>,
@@ -82,26 +89,33 @@ pub(super) struct UnderWay {
 }
 
 impl Connection {
-    /// Connects to an upstream for `client`, or goes on in a session of an earlier life of this process.
+    /// Connects to an upstream for `client`, or goes on where an earlier life of this process was.
     pub(super) async fn open(
         way: &Way,
         client: &Arc<Client>,
-        session: Option<SavedSession>,
+        left: Option<Left>,
         apart: Option<Apart>,
     ) -> Result<Arc<Self>, ErrorObject> {
+        let (mut calls, mut asked) = (HashMap::new(), HashMap::new());
+        if let Some(Left { call, .. }) = &left {
+            // The upstream may ask as soon as it is connected to.
+            calls.insert(name_of(call), Seat::Taken(call.clone()));
+            asked.insert(name_of(call), call.left_open());
+        }
         let shared = Arc::new(Shared {
             owner: client.owner().clone(),
             accepts: client.accepts(),
             fronts: way.fronts.clone(),
             state: Mutex::new(State {
-                calls: HashMap::new(),
-                left: HashMap::new(),
+                calls,
+                left: asked,
                 clients: vec![Arc::downgrade(client)],
                 subscriptions: HashMap::new(),
                 level: None,
                 used: Instant::now(),
             }),
         });
+        let session = left.and_then(|left| left.session);
         let session = session.map_or_else(Session::new, Session::again);
         let (target, session) = match way.target.in_session(session.clone()) {
             Some(target) => (target, Some(session)),
@@ -188,7 +202,7 @@ impl Connection {
 
     /// A call is under way, as long as what is returned lives.
     pub(super) fn begin(self: &Arc<Self>, cx: &CallContext) -> UnderWay {
-        let name: Arc<str> = cx.id().text().as_str().into();
+        let name = name_of(cx);
         let seat = Seat::Taken(cx.clone());
         self.shared.state().calls.insert(name.clone(), seat);
         UnderWay {
@@ -196,16 +210,6 @@ impl Connection {
             name,
             kept: None,
         }
-    }
-
-    /// The same for a call that an earlier life of this process began: what it has asked is not asked a second time.
-    pub(super) fn begin_again(self: &Arc<Self>, cx: &CallContext) -> UnderWay {
-        let under_way = self.begin(cx);
-        let left = cx.left_open();
-        if !left.is_empty() {
-            self.shared.state().left.insert(under_way.name(), left);
-        }
-        under_way
     }
 
     /// The same for a call of which is not known yet whose it is: its questions wait until it is.
@@ -423,6 +427,11 @@ impl Drop for UnderWay {
         state.left.remove(&self.name);
         state.used = Instant::now();
     }
+}
+
+/// The name that the questions of a call carry.
+fn name_of(call: &CallContext) -> Arc<str> {
+    call.id().text().as_str().into()
 }
 
 /// Reminds a server whenever it has begun anew, as long as the connection lives.

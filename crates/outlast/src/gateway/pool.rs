@@ -12,10 +12,9 @@ use outlast_wire::envelope::ErrorObject;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-use super::connection::{Connection, Way};
+use super::connection::{Connection, Left, Way};
 use super::{Isolate, Settings, Upstream};
 use crate::front::Client;
-use crate::transport::http_client::SavedSession;
 
 #[derive(Clone, Default)]
 pub(super) struct Pool(Arc<Mutex<Places>>);
@@ -237,10 +236,11 @@ impl Upstream {
     pub(super) async fn connection_again(
         &self,
         client: &Arc<Client>,
-        session: Option<SavedSession>,
+        left: Left,
     ) -> Result<Arc<Connection>, ErrorObject> {
         let place = self.pool.place_again(client.owner());
-        Box::pin(Connection::open(&self.way(), client, session, Some(place))).await
+        let left = Some(left);
+        Box::pin(Connection::open(&self.way(), client, left, Some(place))).await
     }
 
     /// The connection for `client`, if there is one.
