@@ -20,6 +20,8 @@ mod client;
 #[expect(dead_code, reason = "the tests of `serve` use more of it")]
 mod gateway;
 mod place;
+#[path = "../../../outlast/tests/gateway/playing.rs"]
+mod playing;
 mod run;
 mod states;
 #[path = "../../../outlast/tests/gateway/streamable.rs"]

@@ -1,49 +1,14 @@
 //! Which cases are played: a few in the default run, all of them by `cargo xtask soak gateway`.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-
 use crate::caller::Kind;
 use crate::cell::{Cell, Server};
+use crate::playing::{self, Scene};
 use crate::states::{Case, STATES, State};
 use crate::wire::{WAYS, Way};
 
 async fn play(cases: Vec<Case>) -> Vec<(Case, Option<String>)> {
-    let places = Arc::new(Semaphore::new(AT_ONCE));
-    let mut playing = JoinSet::new();
-    for case in cases {
-        let places = places.clone();
-        playing.spawn(async move {
-            let _place = places.acquire().await.unwrap();
-            let scene = tokio::spawn(case.play());
-            let stop = scene.abort_handle();
-            let wrong = match tokio::time::timeout(PATIENCE, scene).await {
-                Ok(Ok(())) => None,
-                Ok(Err(panic)) => Some(words(panic)),
-                Err(_) => Some("it does not come to an end".into()),
-            };
-            stop.abort();
-            (case, wrong)
-        });
-    }
-    let mut played = Vec::new();
-    while let Some(case) = playing.join_next().await {
-        played.push(case.unwrap());
-    }
-    played
-}
-
-/// What a case panicked with.
-fn words(panic: tokio::task::JoinError) -> String {
-    let Ok(panic) = panic.try_into_panic() else {
-        return "it was stopped".into();
-    };
-    let text = panic.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
-    text.unwrap_or_else(|| "it panicked".into())
+    let scene = |case: Case| -> (Case, Scene) { (case, Box::pin(case.play())) };
+    playing::play(cases.into_iter().map(scene).collect(), AT_ONCE).await
 }
 
 fn fail_if_wrong(played: &[(Case, Option<String>)]) {
@@ -132,6 +97,3 @@ async fn a_kill_of_the_gateway_keeps_what_it_promised_in_every_state_of_every_ce
 
 /// How many gateways there are at a time.
 const AT_ONCE: usize = 6;
-
-/// How long a case may take.
-const PATIENCE: Duration = Duration::from_secs(120);

@@ -19,6 +19,7 @@ mod limits;
 mod outside;
 mod owners;
 mod passing;
+mod playing;
 mod product;
 mod rules;
 #[path = "../client/stage.rs"]

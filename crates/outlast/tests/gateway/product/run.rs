@@ -1,13 +1,8 @@
 //! Plays events in cells, many at a time, and says what came out.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-
 use super::scenes::EVENTS;
 use crate::cell::Cell;
+use crate::playing;
 use crate::wire::{WAYS, Way};
 
 /// A scene that was played, by the place of its event, and what was wrong if anything was.
@@ -20,45 +15,22 @@ struct Played {
 async fn play(cells: &[Cell]) -> Vec<Played> {
     // Whoever looks for a fault plays one scene again and again.
     let only = std::env::var("OUTLAST_SCENES").unwrap_or_default();
-    let stages = Arc::new(Semaphore::new(AT_ONCE));
-    let mut playing = JoinSet::new();
+    let mut scenes = Vec::new();
     for (event, happens) in EVENTS.iter().enumerate() {
         for cell in cells.iter().copied() {
             let name = format!("{}: {cell}", happens.name);
-            if !(happens.can_happen)(cell) || !name.contains(&only) {
-                continue;
+            if (happens.can_happen)(cell) && name.contains(&only) {
+                scenes.push(((event, cell), (happens.scene)(cell)));
             }
-            let stages = stages.clone();
-            playing.spawn(async move {
-                let _stage = stages.acquire().await.unwrap();
-                let scene = tokio::spawn((EVENTS[event].scene)(cell));
-                let stop = scene.abort_handle();
-                let wrong = match tokio::time::timeout(PATIENCE, scene).await {
-                    Ok(Ok(())) => None,
-                    Ok(Err(panic)) => Some(words(panic)),
-                    Err(_) => Some("it does not come to an end".into()),
-                };
-                stop.abort();
-                Played { event, cell, wrong }
-            });
         }
     }
-    let mut played = Vec::new();
-    while let Some(scene) = playing.join_next().await {
-        played.push(scene.unwrap());
-    }
+    let played = playing::play(scenes, AT_ONCE).await;
+    let played = played.into_iter();
+    let mut played: Vec<_> = played
+        .map(|((event, cell), wrong)| Played { event, cell, wrong })
+        .collect();
     played.sort_by_key(|played| played.event);
     played
-}
-
-/// What a scene panicked with.
-fn words(panic: tokio::task::JoinError) -> String {
-    let Ok(panic) = panic.try_into_panic() else {
-        return "it was stopped".into();
-    };
-    let text = panic.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).into()));
-    text.unwrap_or_else(|| "it panicked".into())
 }
 
 fn fail_if_wrong(played: &[Played]) {
@@ -138,6 +110,3 @@ fn head(front: Way, back: Way) -> String {
 
 /// How many scenes are played at a time: most of them wait.
 const AT_ONCE: usize = 24;
-
-/// How long a scene may take.
-const PATIENCE: Duration = Duration::from_secs(120);

@@ -12,6 +12,7 @@ use crate::cell::{Cell, Fate};
 use crate::events::{
     finds_the_same_three_times, helper, is_gone_after_its_time, short_lived, task_in, with_tickets,
 };
+use crate::playing::Scene;
 use crate::wire::Way;
 
 /// The result is the one that a caller without a gateway gets.
@@ -339,12 +340,13 @@ fn assert_fails(ended: Ending, expected: &str) {
 pub(super) struct Event {
     pub(super) name: &'static str,
     pub(super) can_happen: fn(Cell) -> bool,
-    pub(super) scene: Scene,
+    pub(super) scene: In,
 }
 
-type Scene = fn(Cell) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+/// A scene in a cell.
+type In = fn(Cell) -> Scene;
 
-const fn event(name: &'static str, scene: Scene) -> Event {
+const fn event(name: &'static str, scene: In) -> Event {
     Event {
         name,
         can_happen: |_| true,
@@ -353,7 +355,7 @@ const fn event(name: &'static str, scene: Scene) -> Event {
 }
 
 /// The same for servers that have tasks.
-const fn event_of_tasks(name: &'static str, scene: Scene) -> Event {
+const fn event_of_tasks(name: &'static str, scene: In) -> Event {
     Event {
         can_happen: |cell| cell.server.has_tasks(),
         ..event(name, scene)
