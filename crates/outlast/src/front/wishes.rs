@@ -32,6 +32,8 @@ pub(super) struct Held {
     wishes: Mutex<Wishes>,
     /// Absent where sessions are not stored.
     recorder: OnceLock<Recorder>,
+    /// One change at a time: what is not stored yet is nothing to say, and nothing to go back to.
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// Stores a session as it is now.
@@ -101,6 +103,7 @@ impl Wishes {
 impl Session {
     /// Takes note of a wish. Where sessions are stored, it is stored when this resolves.
     pub(super) async fn wish(&self, wish: Wish) -> Result<(), ErrorObject> {
+        let _turn = self.held.turn.lock().await;
         let before = {
             let mut wishes = self.held.wishes();
             let before = wishes.clone();

@@ -9,14 +9,13 @@ use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::front::Front;
 use outlast::gateway::{Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions};
-use outlast::transport::http_client::HttpClientOptions;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, KINDS, Kind};
 use crate::cell::Server;
 use crate::rules;
 use crate::scripted;
-use crate::upstream::{Stage, gateway, quick};
+use crate::upstream::{self, Stage, gateway, quick};
 
 /// Lists one tool that says whether it only reads.
 async fn list(server: &mut scripted::Server, read_only: bool) {
@@ -105,10 +104,7 @@ async fn before(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engine, A
         era: server.era(),
         ..quick()
     };
-    let target = Target::http(HttpClientOptions::new(url));
-    let outlast = Outlast::builder().store(store.clone()).build();
-    let server = outlast.upstream(Upstream::new("behind", target, settings));
-    server.open().await.unwrap()
+    upstream::lasting(url, settings, store).await
 }
 
 #[tokio::test]

@@ -4,12 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::Outlast;
-use outlast::back::Target;
 use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::front::Front;
 use outlast::gateway::{Isolate, Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions};
-use outlast::transport::http_client::HttpClientOptions;
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
 
@@ -17,7 +15,7 @@ use crate::caller::{Caller, Ending, Kind};
 use crate::cell::Server;
 use crate::rules::{discovered, modern, modern_call};
 use crate::scripted::{self, capabilities, task};
-use crate::upstream::{Stage, gateway, quick};
+use crate::upstream::{self, Stage, gateway, quick};
 
 fn why(answer: &Value) -> &str {
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
@@ -170,10 +168,7 @@ async fn before(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<Front>) {
         open_calls: Some(1),
         ..quick()
     };
-    let target = Target::http(HttpClientOptions::new(url));
-    let outlast = Outlast::builder().store(store.clone()).build();
-    let server = outlast.upstream(Upstream::new("behind", target, settings));
-    server.open().await.unwrap()
+    upstream::lasting(url, settings, store).await
 }
 
 #[tokio::test]

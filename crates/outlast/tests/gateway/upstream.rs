@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::back::{Era, Target};
-use outlast::engine::{AskKind, Engine, MemoryStore, Policy};
+use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Store};
 use outlast::front::{About, Front, RUNNER};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
@@ -110,6 +110,18 @@ pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<Front>) {
     // As `outlast serve` grants: what runs is kept.
     let outlast = outlast::Outlast::builder().policy(outlast::gateway::policy());
     let server = outlast.build().upstream(upstream);
+    server.open().await.unwrap()
+}
+
+/// A gateway on `store` before the server at `url`.
+pub(crate) async fn lasting(
+    url: &str,
+    settings: Settings,
+    store: &Arc<dyn Store>,
+) -> (Engine, Arc<Front>) {
+    let target = Target::http(HttpClientOptions::new(url));
+    let outlast = outlast::Outlast::builder().store(store.clone()).build();
+    let server = outlast.upstream(Upstream::new("behind", target, settings));
     server.open().await.unwrap()
 }
 
