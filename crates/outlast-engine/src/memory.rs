@@ -9,11 +9,12 @@ use outlast_wire::{Raw, Timestamp};
 use tokio::sync::watch;
 
 use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
-use crate::index::{Index, Room};
+use crate::index::Index;
 use crate::runtime::Mutex;
+use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::store::{
     Committed, Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, Store, StoreError, Usage,
+    RecordWrite, Replace, Snapshot, Store, StoreError, Told, Usage,
 };
 use crate::task::Task;
 
@@ -24,13 +25,15 @@ use records::Records;
 pub struct MemoryStore {
     index: Index<Cold>,
     records: Records,
-    /// One insertion at a time under one request key or id: whoever finds it taken finds the task.
+    /// One insertion at a time under one request key: whoever finds it taken finds the task.
     inserting: [Mutex<()>; 16],
     health: watch::Sender<Health>,
+    /// What `health` says of it, for those who ask often.
+    closed: AtomicBool,
 }
 
 /// What an ended task leaves behind: itself and its body. An open one hangs nothing on the index.
-type Cold = Option<Arc<(Arc<Task>, Option<Raw>)>>;
+type Cold = Option<(Arc<Task>, Option<Raw>)>;
 
 impl MemoryStore {
     /// An empty store.
@@ -40,43 +43,32 @@ impl MemoryStore {
             records: Records::default(),
             inserting: Default::default(),
             health: watch::Sender::new(Health::Ready),
+            closed: AtomicBool::new(false),
         }
     }
 
     fn usable(&self) -> Result<(), StoreError> {
-        match *self.health.borrow() {
-            Health::Closed => Err(StoreError::Unavailable(Reason::new("it was closed"))),
-            _ => Ok(()),
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(StoreError::Unavailable(Reason::new("it was closed"))),
+            false => Ok(()),
         }
     }
-}
 
-impl Default for MemoryStore {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-#[async_trait]
-impl Store for MemoryStore {
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+    fn add(&self, insert: Insert) -> Result<Inserted, StoreError> {
         self.usable()?;
-        let place = match &insert.task.request_key {
-            Some(key) => key.bytes().fold(0, |sum, byte| sum ^ usize::from(byte)),
-            None => insert.task.id.bits() as usize,
-        };
-        let lock = &self.inserting[place % self.inserting.len()];
-        let _one_at_a_time = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        match self.index.reserve(&insert.task, &insert.quota)? {
-            Room::Known(id) => Ok(Inserted::Known(id)),
-            Room::Held(position) => {
-                self.records.write(insert.records);
-                Ok(Inserted::New(self.index.admit(insert.task, position, None)))
-            }
+        let _one_at_a_time = insert.task.request_key.as_deref().map(|key| {
+            let place = key.bytes().fold(0, |sum, byte| sum ^ usize::from(byte));
+            let lock = &self.inserting[place % self.inserting.len()];
+            lock.lock().unwrap_or_else(PoisonError::into_inner)
+        });
+        let inserted = self.index.insert(insert.task, &insert.quota, None)?;
+        if matches!(inserted, Inserted::New(_)) {
+            self.records.write(insert.records);
         }
+        Ok(inserted)
     }
 
-    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
+    fn change(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
         self.usable()?;
         let Replace {
             node,
@@ -89,10 +81,27 @@ impl Store for MemoryStore {
             let ended = task.state.ending().is_some();
             // A change after the end, such as an extension, keeps the body.
             let body = body.or_else(|| before.as_ref().and_then(|cold| cold.1.clone()));
-            ended.then(|| Arc::new((task.clone(), body)))
+            ended.then(|| (task.clone(), body))
         })?;
         self.records.write(records);
         Ok(replaced.now)
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+        Told::now(self.add(insert))
+    }
+
+    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+        Told::now(self.change(replace))
     }
 
     async fn remove(
@@ -105,9 +114,8 @@ impl Store for MemoryStore {
         Ok(tasks.into_iter().map(|(id, _)| id).collect())
     }
 
-    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
-        self.usable()?;
-        Ok(self.index.get(scope, id))
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
+        Told::now(self.usable().map(|()| self.index.get(scope, id)))
     }
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
@@ -117,18 +125,13 @@ impl Store for MemoryStore {
             .find(scope, id)
             .and_then(|(snapshot, cold)| match snapshot {
                 Snapshot::Open(task) => Some(task),
-                Snapshot::Ended(_) => {
-                    cold.map(|cold| Committed::confirmed_by_backend(cold.0.clone()))
-                }
+                Snapshot::Ended(_) => cold.map(|(task, _)| Committed::confirmed_by_backend(task)),
             }))
     }
 
-    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
-        self.usable()?;
-        Ok(self
-            .index
-            .find(scope, id)
-            .and_then(|(_, cold)| cold?.1.clone()))
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+        let body = || self.index.find(scope, id)?.1?.1;
+        Told::now(self.usable().map(|()| body()))
     }
 
     async fn page(
@@ -193,6 +196,7 @@ impl Store for MemoryStore {
     }
 
     async fn close(&self) -> Result<(), StoreError> {
+        self.closed.store(true, Ordering::Release);
         self.health.send_replace(Health::Closed);
         Ok(())
     }

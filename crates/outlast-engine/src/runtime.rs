@@ -4,9 +4,6 @@
 //! Whatever two tasks may do at once in this crate goes through here, so that the tests in
 //! `tests/races` see every order of it. A product build knows nothing of the other scheduler.
 
-use std::pin::Pin;
-use std::task::Poll;
-
 #[cfg(not(shuttle))]
 mod machine {
     pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
@@ -100,15 +97,4 @@ pub(crate) async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
     joined(spawn(work)).await
-}
-
-/// The result of `work` if it is there at the first look. If not, the work goes on where it is polled next.
-pub(crate) async fn at_once<W: Future + Unpin>(work: &mut W) -> Option<W::Output> {
-    std::future::poll_fn(|cx| {
-        Poll::Ready(match Pin::new(&mut *work).poll(cx) {
-            Poll::Ready(done) => Some(done),
-            Poll::Pending => None,
-        })
-    })
-    .await
 }

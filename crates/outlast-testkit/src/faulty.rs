@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_engine::store::{
     Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, Usage,
+    Replace, Snapshot, Told, Usage,
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -163,12 +163,18 @@ impl Faults {
 
 #[async_trait]
 impl Store for FaultyStore {
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        self.write(self.inner.insert(insert)).await
+    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+        let this = self.clone();
+        // Nothing is written before its turn.
+        Told::later(async move { this.write(async { this.inner.insert(insert).await }).await })
     }
 
-    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
-        self.write(self.inner.replace(replace)).await
+    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+        let this = self.clone();
+        Told::later(async move {
+            this.write(async { this.inner.replace(replace).await })
+                .await
+        })
     }
 
     async fn remove(
@@ -179,9 +185,11 @@ impl Store for FaultyStore {
         self.write(self.inner.remove(node, tasks)).await
     }
 
-    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
-        self.wait().await;
-        self.inner.get(scope, id).await
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
+        Told::later(async move {
+            self.wait().await;
+            self.inner.get(scope, id).await
+        })
     }
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
@@ -189,9 +197,11 @@ impl Store for FaultyStore {
         self.inner.load(scope, id).await
     }
 
-    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
-        self.wait().await;
-        self.inner.body(scope, id).await
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+        Told::later(async move {
+            self.wait().await;
+            self.inner.body(scope, id).await
+        })
     }
 
     async fn page(

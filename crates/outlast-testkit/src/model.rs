@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use outlast_engine::store::{
     Brief, Due, Feed, Health, Insert, Inserted, News, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, Usage,
+    RecordWrite, Replace, Snapshot, Told, Usage,
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -112,9 +112,8 @@ impl Entry {
     }
 }
 
-#[async_trait]
-impl Store for ModelStore {
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
+impl ModelStore {
+    fn add(&self, insert: Insert) -> Result<Inserted, StoreError> {
         let mut world = self.world()?;
         let Insert {
             task,
@@ -156,7 +155,7 @@ impl Store for ModelStore {
         Ok(Inserted::New(committed(&task)))
     }
 
-    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
+    fn change(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
         let mut world = self.world()?;
         let (id, expected) = (replace.next.id, replace.expected);
         let entry = world.tasks.get_mut(&id);
@@ -174,6 +173,17 @@ impl Store for ModelStore {
         world.write(replace.records);
         world.tell_others(replace.node, News::Changed(id));
         Ok(told)
+    }
+}
+
+#[async_trait]
+impl Store for ModelStore {
+    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+        Told::now(self.add(insert))
+    }
+
+    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+        Told::now(self.change(replace))
     }
 
     async fn remove(
@@ -194,8 +204,9 @@ impl Store for ModelStore {
         Ok(gone)
     }
 
-    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
-        Ok(self.world()?.reachable(scope, id).map(Entry::snapshot))
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
+        let world = self.world();
+        Told::now(world.map(|world| world.reachable(scope, id).map(Entry::snapshot)))
     }
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
@@ -205,11 +216,11 @@ impl Store for ModelStore {
             .map(|entry| committed(&entry.task)))
     }
 
-    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
-        let world = self.world()?;
-        Ok(world
-            .reachable(scope, id)
-            .and_then(|entry| entry.body.clone()))
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+        Told::now(self.world().map(|world| {
+            let entry = world.reachable(scope, id)?;
+            entry.body.clone()
+        }))
     }
 
     async fn page(

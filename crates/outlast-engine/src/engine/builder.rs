@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use super::expiry::Alarm;
 use super::recovery::Patience;
 use super::topics::Topics;
-use super::{Engine, EngineError, Inner, Phase, Recovered, Runner};
+use super::{Engine, EngineError, Inner, Phase, Recovered, Runner, phase};
 use crate::policy::Policy;
 use crate::runtime::{Mutex, spawn};
 use crate::store::Store;
@@ -66,7 +66,7 @@ impl EngineBuilder {
     pub async fn open(self) -> Result<(Engine, Recovered), EngineError> {
         let node = self.ids.node();
         let feed = self.store.join(node).await?;
-        let (phase, phase_seen) = watch::channel(Phase::Open);
+        let (last, phases) = phase::open();
         let (statuses, statuses_seen) = mpsc::unbounded_channel();
         let (doubts, doubts_seen) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
@@ -81,14 +81,14 @@ impl EngineBuilder {
             alarm: Alarm::default(),
             statuses,
             doubts,
-            phase: phase_seen,
+            phases,
             counts: super::counts::Counts::default(),
         });
         let recovered = match inner.recover(Patience::Short).await {
             Ok(recovered) => recovered,
             Err(error) => {
                 // What was offered to this engine, or begun, must be offered to the next.
-                phase.send_replace(Phase::Closed);
+                last.enter(Phase::Closed);
                 inner.call_all_off();
                 inner.store.leave(node).await?;
                 return Err(error.into());
@@ -101,7 +101,7 @@ impl EngineBuilder {
         Ok((
             Engine {
                 inner,
-                phase: Arc::new(phase),
+                last: Arc::new(last),
             },
             recovered,
         ))

@@ -92,11 +92,11 @@ impl Cell {
     }
 
     /// Takes note that the store has the task. False if it was stopped before it could begin.
-    pub(crate) fn is_stored(&self, task: &Committed<Task>) -> bool {
+    pub(crate) fn is_stored(&self, task: Committed<Task>) -> bool {
         let mut local = self.local();
         let waits = matches!(local.stage, Stage::Storing);
         if waits {
-            local.stage = Stage::Stored(task.clone());
+            local.stage = Stage::Stored(task);
         }
         waits
     }

@@ -7,14 +7,21 @@ use outlast_wire::Raw;
 use super::cell::{Cell, Stage};
 use super::{EngineError, Event, Inner, Settled, audit};
 use crate::id::{Scope, TaskId};
-use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError};
+use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError, Told};
 use crate::task::Task;
-use crate::transition::{Command, Effect, Next, Refused};
+use crate::transition::{Command, Effect, Effects, Next, Refused};
 
 /// Why a change did not happen.
 pub(crate) enum Failed {
     Refused(Refused),
     Store(StoreError),
+}
+
+/// A change that the store has been given.
+pub(crate) struct Change {
+    id: TaskId,
+    body: Option<Raw>,
+    effects: Effects,
 }
 
 impl Inner {
@@ -79,16 +86,26 @@ impl Inner {
         task: &Committed<Task>,
         commands: impl IntoIterator<Item = Command>,
     ) -> Result<Committed<Task>, Failed> {
+        let (told, change) = self.hand_over(task, commands).map_err(Failed::Refused)?;
+        self.conclude(told.await, change).map_err(Failed::Store)
+    }
+
+    /// Applies `commands` to `task` and gives the sum to the store.
+    pub(crate) fn hand_over(
+        &self,
+        task: &Committed<Task>,
+        commands: impl IntoIterator<Item = Command>,
+    ) -> Result<(Told<'static, Committed<Task>>, Change), Refused> {
         let now = self.now();
         let mut next = task.shared();
-        let (mut effects, mut body) = (Vec::new(), None);
+        let (mut effects, mut body) = (Effects::new(), None);
         for command in commands {
             let skippable = matches!(command, Command::Status { .. } | Command::Confirm { .. });
             let before = skippable.then(|| next.clone());
             match Arc::unwrap_or_clone(next).apply(command, now) {
                 Ok(step) => {
                     let Next::Stored(stored, its_body) = step.next else {
-                        return Err(Failed::Refused(Refused::Expired));
+                        return Err(Refused::Expired);
                     };
                     next = stored;
                     body = its_body;
@@ -100,33 +117,42 @@ impl Inner {
                 Err(refused) => match before {
                     // A remark that changes nothing does not keep the rest from happening.
                     Some(before) => next = before,
-                    None => return Err(Failed::Refused(refused)),
+                    None => return Err(refused),
                 },
             }
         }
         if next.revision == task.revision {
-            return Err(Failed::Refused(Refused::Unchanged));
+            return Err(Refused::Unchanged);
         }
         effects.dedup();
-        let replace = Replace {
+        let told = self.store.replace(Replace {
             node: self.node,
             expected: task.revision,
             next,
             body: body.clone(),
             records: Vec::new(),
-        };
-        let stored = self.store.replace(replace).await.map_err(|error| {
+        });
+        let id = task.id;
+        Ok((told, Change { id, body, effects }))
+    }
+
+    /// Carries out the effects of a change of which the store has told.
+    pub(crate) fn conclude(
+        &self,
+        told: Result<Committed<Task>, StoreError>,
+        change: Change,
+    ) -> Result<Committed<Task>, StoreError> {
+        let stored = told.inspect_err(|error| {
             if error.is_passing() {
-                self.doubt(task.id);
+                self.doubt(change.id);
             }
-            Failed::Store(error)
         })?;
         if let Some(ending) = stored.state.ending() {
             let took = stored.updated.since(stored.created);
             self.counts.ended(ending, took);
             audit::ended(&stored, ending, took);
         }
-        self.perform(&stored, body, &effects);
+        self.perform(&stored, change.body, &change.effects);
         Ok(stored)
     }
 

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
@@ -12,8 +13,8 @@ use super::topics::Place;
 use super::{Engine, EngineError, Inner, NewCall, Parts, Phase, Runner, Watch, audit};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
-use crate::runtime::{Mutex, at_once, spawn};
-use crate::store::{Committed, Insert, Inserted, RecordWrite, StoreError};
+use crate::runtime::{Mutex, spawn};
+use crate::store::{Committed, Insert, Inserted, RecordWrite, StoreError, Told};
 use crate::task::Task;
 
 /// A task that exists.
@@ -102,24 +103,46 @@ impl Engine {
         parts: Option<Parts>,
     ) -> Result<Result<Inserted, StoreError>, EngineError> {
         let (inner, keyed) = (self.inner.clone(), task.request_key.is_some());
-        let mut keeping = Box::pin(inner.clone().keep(task, records, parts));
-        // A store that answers at once needs nobody to wait for it.
-        if let Some((cell, inserted)) = at_once(&mut keeping).await {
+        let cell = Arc::new(Cell::new(&task, Stage::Storing, parts));
+        // Before it is stored: whoever finds the task can stop its work from then on.
+        inner.calls.add(cell.clone());
+        let told = inner.store.insert(Insert {
+            task,
+            quota: inner.policy.quota,
+            records,
+        });
+        let told = match told.at_once() {
+            // A store that answers at once needs nobody to wait for it.
+            Ok(Ok(Inserted::New(task))) => {
+                inner.note_new(&task);
+                let along = beside.of(&task);
+                if cell.is_stored(task.clone()) {
+                    let work = inner.drive(cell, runner, Begin::Run);
+                    spawn(Both::new(work, along));
+                } else if inner.phase() == Phase::Closed {
+                    inner.leave_behind().await;
+                }
+                return Ok(Ok(Inserted::New(task)));
+            }
+            Ok(other) => Told::now(other),
+            Err(told) => told,
+        };
+        let (tell, told_caller) = oneshot::channel();
+        spawn(async move {
+            let inserted = inner.inserted(cell.id, told).await;
             let fate = Fate::of(&inserted, keyed);
-            let followed = beside.of(&fate);
-            spawn(Box::pin(both(inner.follow(cell, runner, fate), followed)));
-            return Ok(inserted);
-        }
-        let (tell, told) = oneshot::channel();
-        spawn(Box::pin(async move {
-            let (cell, inserted) = keeping.await;
-            let fate = Fate::of(&inserted, keyed);
-            let followed = beside.of(&fate);
+            let along = match &inserted {
+                Ok(Inserted::New(task)) => {
+                    inner.note_new(task);
+                    beside.of(task)
+                }
+                _ => None,
+            };
             // A caller that is gone finds the task in its list.
             let _ = tell.send(inserted);
-            both(inner.follow(cell, runner, fate), followed).await;
-        }));
-        told.await.map_err(|_| EngineError::Closing)
+            Both::new(inner.follow(cell, runner, fate), along).await;
+        });
+        told_caller.await.map_err(|_| EngineError::Closing)
     }
 }
 
@@ -139,11 +162,9 @@ struct Beside {
 }
 
 impl Beside {
-    /// What goes along, if there is a new task and somebody wants to.
-    fn of(self, fate: &Fate) -> Option<Following> {
-        let (Some((place, events, follower)), Fate::Stored(task)) = (self.heard, fate) else {
-            return None;
-        };
+    /// What goes along with a new task, if somebody wants to.
+    fn of(self, task: &Committed<Task>) -> Option<Following> {
+        let (place, events, follower) = self.heard?;
         let watch = self.inner.watch_from(task.clone(), (place, events));
         // The critical section only takes it.
         let follower = follower
@@ -154,12 +175,35 @@ impl Beside {
     }
 }
 
-/// Does the work and whatever goes along with it.
-async fn both(work: impl Future<Output = ()>, along: Option<Following>) {
-    match along {
-        // In this order: what the work says is told before anybody else has a turn.
-        Some(along) => drop(tokio::join!(biased; work, along)),
-        None => work.await,
+/// The work and what goes along with it, in this order: what the work says is told before anybody else has a turn.
+struct Both {
+    work: Option<Following>,
+    along: Option<Following>,
+}
+
+impl Both {
+    fn new(work: impl Future<Output = ()> + Send + 'static, along: Option<Following>) -> Self {
+        Self {
+            work: Some(Box::pin(work)),
+            along,
+        }
+    }
+}
+
+impl Future for Both {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let Self { work, along } = &mut *self;
+        let mut all = Poll::Ready(());
+        for part in [work, along] {
+            match part.as_mut().map(|part| part.as_mut().poll(cx)) {
+                Some(Poll::Pending) => all = Poll::Pending,
+                Some(Poll::Ready(())) => *part = None,
+                None => {}
+            }
+        }
+        all
     }
 }
 
@@ -184,28 +228,11 @@ impl Fate {
 }
 
 impl Inner {
-    /// Stores `task`.
-    async fn keep(
-        self: Arc<Self>,
-        task: Arc<Task>,
-        records: Vec<RecordWrite>,
-        parts: Option<Parts>,
-    ) -> (Arc<Cell>, Result<Inserted, StoreError>) {
-        let cell = Arc::new(Cell::new(&task, Stage::Storing, parts));
-        // Before it is stored: whoever finds the task can stop its work from then on.
-        self.calls.add(cell.clone());
-        let insert = Insert {
-            task,
-            quota: self.policy.quota,
-            records,
-        };
-        let inserted = self.insert(insert).await;
-        if let Ok(Inserted::New(task)) = &inserted {
-            self.counts.created();
-            audit::created(task);
-            self.alarm.at(task.due());
-        }
-        (cell, inserted)
+    /// Does what follows when a task has been stored.
+    fn note_new(&self, task: &Committed<Task>) {
+        self.counts.created();
+        audit::created(task);
+        self.alarm.at(task.due());
     }
 
     /// Runs a new task to its end, or forgets it if the store does not have it.
@@ -218,9 +245,11 @@ impl Inner {
             Fate::Unsure { keyed: false } | Fate::Refused => None,
         };
         match stored {
-            Some(task) if cell.is_stored(&task) => self.drive(cell, runner, Begin::Run).await,
-            Some(_) if self.phase() == Phase::Closed => self.leave_behind().await,
-            Some(_) => {}
+            Some(task) => match cell.is_stored(task) {
+                true => self.drive(cell, runner, Begin::Run).await,
+                false if self.phase() == Phase::Closed => self.leave_behind().await,
+                false => {}
+            },
             None => {
                 self.calls.take(cell.id, cell.attempt);
                 if unsure {

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::drive::Pause;
 use super::{Inner, Phase};
 use crate::id::{Scope, TaskId};
-use crate::store::{Insert, Inserted, Snapshot, StoreError};
+use crate::store::{Inserted, Snapshot, StoreError, Told};
 
 impl Inner {
     /// Sees to it that whatever became of the task has its effects here.
@@ -56,10 +56,13 @@ impl Inner {
         }
     }
 
-    /// Adds a task. Where the store does not say whether it did, looks.
-    pub(crate) async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let id = insert.task.id;
-        match self.store.insert(insert).await {
+    /// What became of a task that the store was asked to add. Where it does not say, looks.
+    pub(crate) async fn inserted(
+        &self,
+        id: TaskId,
+        told: Told<'static, Inserted>,
+    ) -> Result<Inserted, StoreError> {
+        match told.await {
             Err(error) if error.is_passing() => match self.store.load(&Scope::Anyone, id).await {
                 Ok(Some(task)) => Ok(Inserted::New(task)),
                 Ok(None) | Err(_) => Err(error),

@@ -7,14 +7,11 @@ use std::time::Duration;
 
 use tracing::Instrument;
 
-use super::cell::{Cell, Stage};
+use super::cell::Cell;
 use super::{CallContext, Inner, Phase, Runner, call_span};
-use crate::id::Scope;
 use crate::outcome::{ErrorCode, Outcome};
 use crate::runtime::sleep;
-use crate::store::{Committed, Snapshot, StoreError};
-use crate::task::{Handle, Task};
-use crate::transition::Command;
+use crate::task::Handle;
 
 /// How the work begins.
 pub(crate) enum Begin {
@@ -65,91 +62,15 @@ impl Inner {
             // The future is dropped: its outcome is not wanted any more.
             () = stopped => return,
         };
-        self.finish(&cell, outcome).await;
-    }
-
-    /// Ends the call with `outcome`, however long the store takes to keep it.
-    async fn finish(&self, cell: &Arc<Cell>, outcome: Outcome) {
-        let outcome = self.policy.sizes.admit(outcome);
-        let mut known = {
-            let mut local = cell.local();
-            match std::mem::replace(&mut local.stage, Stage::Over) {
-                Stage::Plain(_, tell) => {
-                    drop(local);
-                    self.calls.take(cell.id, cell.attempt);
-                    if let Some(tell) = tell {
-                        let _ = tell.send(outcome);
-                    }
-                    self.topics.settle(cell.id, None);
-                    return;
-                }
-                Stage::Promoting(task, tell, _) => {
-                    // Whoever promotes it decides how the outcome travels.
-                    local.stage = Stage::Promoting(task, tell, Some(outcome));
-                    return;
-                }
-                Stage::Stored(known) => known,
-                // Nothing runs before it is stored.
-                Stage::Storing | Stage::Over => return,
-            }
-        };
-        let status = cell.local().status.take();
-        let mut pause = Pause::default();
-        loop {
-            match self
-                .end(cell, &known, status.clone(), outcome.clone())
-                .await
-            {
-                Ok(()) => break,
-                Err(StoreError::Conflict { .. }) => {}
-                Err(passing) if passing.is_passing() && self.phase() != Phase::Closed => {
-                    tracing::warn!(task = %cell.id, %passing, "an outcome waits for the store");
-                    pause.rest().await;
-                }
-                Err(error) => {
-                    tracing::error!(task = %cell.id, %error, "an outcome could not be stored");
-                    break;
-                }
-            }
-            match self.store.get(&Scope::Anyone, cell.id).await {
-                Ok(Some(Snapshot::Open(task))) => known = task,
-                Ok(Some(Snapshot::Ended(_)) | None) => {
-                    tracing::info!(task = %cell.id, "a late outcome was dropped");
-                    break;
-                }
-                Err(_) => pause.rest().await,
-            }
+        if let Some(rest) = self.finish(cell, outcome) {
+            rest.await;
         }
-        self.calls.take(cell.id, cell.attempt);
     }
 
     /// Tells the other nodes, who may have looked before, that a task was left that nobody runs here.
     pub(crate) async fn leave_behind(&self) {
         // A store that is closed has been left already.
         let _ = self.store.leave(self.node).await;
-    }
-
-    /// Stores the end of a call; a status text that waits for company goes with it.
-    async fn end(
-        &self,
-        cell: &Cell,
-        known: &Committed<Task>,
-        status: Option<Arc<str>>,
-        outcome: Outcome,
-    ) -> Result<(), StoreError> {
-        let attempt = cell.attempt;
-        let status = status.map(|message| Command::Status { attempt, message });
-        let commands = status
-            .into_iter()
-            .chain([Command::End { attempt, outcome }]);
-        match self.commit(known, commands).await {
-            Ok(_) => Ok(()),
-            Err(super::change::Failed::Store(error)) => Err(error),
-            Err(super::change::Failed::Refused(why)) => {
-                tracing::info!(task = %cell.id, %why, "a late outcome was dropped");
-                Ok(())
-            }
-        }
     }
 }
 

@@ -20,9 +20,11 @@ mod drive;
 mod error;
 mod event;
 mod expiry;
+mod finish;
 mod list;
 mod mailbox;
 mod news;
+mod phase;
 mod promote;
 mod recovery;
 mod runner;
@@ -37,7 +39,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use outlast_wire::Timestamp;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
@@ -54,6 +56,7 @@ pub use create::{Created, Follower, Following};
 pub use error::{AskError, EngineError};
 pub use event::{Event, Progress, Settled};
 pub use list::TaskPage;
+pub(crate) use phase::Phase;
 pub use promote::{Promotion, RunningCall};
 pub use recovery::Recovered;
 pub use runner::{FnRunner, Runner};
@@ -66,7 +69,7 @@ pub use wait::Watch;
 pub struct Engine {
     inner: Arc<Inner>,
     /// Ends the background loops when the last clone is gone.
-    phase: Arc<watch::Sender<Phase>>,
+    last: Arc<phase::Last>,
 }
 
 pub(crate) struct Inner {
@@ -81,17 +84,8 @@ pub(crate) struct Inner {
     alarm: expiry::Alarm,
     statuses: mpsc::UnboundedSender<Arc<cell::Cell>>,
     doubts: mpsc::UnboundedSender<TaskId>,
-    phase: watch::Receiver<Phase>,
+    phases: phase::Phases,
     counts: counts::Counts,
-}
-
-/// How an engine stands towards new work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub(crate) enum Phase {
-    Open,
-    /// No new work; what runs may finish.
-    Draining,
-    Closed,
 }
 
 impl Engine {
@@ -143,13 +137,11 @@ impl Inner {
     }
 
     pub(crate) fn phase(&self) -> Phase {
-        *self.phase.borrow()
+        self.phases.now()
     }
 
     /// Resolves when the engine has reached `phase`, or is gone.
     pub(crate) async fn reached(&self, phase: Phase) {
-        let mut watched = self.phase.clone();
-        // An error means that the last handle is gone, which closes the engine as well.
-        let _ = watched.wait_for(|now| *now >= phase).await;
+        self.phases.reached(phase).await;
     }
 }

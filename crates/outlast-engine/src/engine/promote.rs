@@ -162,12 +162,12 @@ impl RunningCall {
         };
         let quota = self.inner.policy.quota;
         let records = std::mem::take(&mut self.records);
-        let insert = Insert {
+        let told = self.inner.store.insert(Insert {
             task,
             quota,
             records: records.clone(),
-        };
-        let inserted = self.inner.insert(insert).await;
+        });
+        let inserted = self.inner.inserted(self.cell.id, told).await;
         let kept = match inserted {
             Ok(Inserted::New(task)) => Ok(task),
             Ok(Inserted::Known(_)) => Err(EngineError::KeyConflict(Arc::from(""))),

@@ -16,10 +16,10 @@ impl Engine {
     /// Refuses new work, lets running calls finish for at most `drain`, stops the rest without ending
     /// their tasks, and leaves the store. The store itself stays open.
     pub async fn shutdown(self, drain: Duration) -> Result<Shutdown, EngineError> {
-        self.phase.send_replace(Phase::Draining);
+        self.last.enter(Phase::Draining);
         // Calls that finish in time store their outcomes as ever.
         let _ = timeout(drain, self.inner.calls.all_done()).await;
-        self.phase.send_replace(Phase::Closed);
+        self.last.enter(Phase::Closed);
         self.inner.topics.close();
         let left = self.inner.call_all_off();
         self.inner.store.leave(self.inner.node).await?;

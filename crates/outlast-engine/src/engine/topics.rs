@@ -5,6 +5,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, PoisonError};
 
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
 use super::mailbox::{Mailbox, Slot, mailbox};
@@ -15,7 +16,7 @@ use crate::runtime::{Mutex, MutexGuard, SHARDS};
 
 #[derive(Debug)]
 pub(crate) struct Topics {
-    shards: Box<[Mutex<IdMap<Vec<Subscriber>>>]>,
+    shards: Box<[Mutex<IdMap<Subscribers>>]>,
     next: AtomicU64,
 }
 
@@ -25,6 +26,9 @@ pub(crate) struct Place {
     id: TaskId,
     number: u64,
 }
+
+/// Those who want to hear of one task: mostly one.
+type Subscribers = SmallVec<[Subscriber; 1]>;
 
 #[derive(Debug)]
 struct Subscriber {
@@ -113,7 +117,7 @@ impl Topics {
         let shards = self.shards.iter();
         let listeners = shards.map(|shard| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.values().map(Vec::len).sum::<usize>()
+            shard.values().map(SmallVec::len).sum::<usize>()
         });
         listeners.sum()
     }
@@ -131,7 +135,7 @@ impl Topics {
         }
     }
 
-    fn shard(&self, id: TaskId) -> MutexGuard<'_, IdMap<Vec<Subscriber>>> {
+    fn shard(&self, id: TaskId) -> MutexGuard<'_, IdMap<Subscribers>> {
         let [_, low] = id.halves();
         let shard = &self.shards[low as usize % SHARDS];
         // Every critical section is a few map operations that do not panic.

@@ -16,11 +16,13 @@ use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
 use crate::policy::Quota;
 use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::{Mutex, MutexGuard, SHARDS};
-use crate::store::{Brief, Committed, Due, Feed, Page, Position, Snapshot, StoreError, Usage};
+use crate::store::{
+    Brief, Committed, Due, Feed, Inserted, Page, Position, Snapshot, StoreError, Usage,
+};
 use crate::task::Task;
 
 use nodes::Nodes;
-use owners::{Listed, Owners};
+use owners::{Held, Listed, Owners};
 use shard::{Shard, Slot};
 
 /// Indexes over committed tasks. What is not admitted is not visible.
@@ -67,36 +69,72 @@ impl<C: Clone> Index<C> {
 
     /// Holds room for `task` within `quota`.
     pub fn reserve(&self, task: &Task, quota: &Quota) -> Result<Room, StoreError> {
-        if self.shard(task.id).contains(task.id) {
+        self.refuse_known(task.id)?;
+        Ok(match self.hold(task, quota, false)? {
+            Held::Room { position, .. } => Room::Held(position),
+            Held::Known(known) => Room::Known(known),
+        })
+    }
+
+    /// Adds a task that is as durable as it will ever be.
+    pub fn insert(
+        &self,
+        mut task: Arc<Task>,
+        quota: &Quota,
+        cold: C,
+    ) -> Result<Inserted, StoreError> {
+        let held = self.hold(&task, quota, true);
+        if !matches!(held, Ok(Held::Room { .. })) {
+            // Of a task that is there already it does not matter whether there is room, or who has its key.
+            self.refuse_known(task.id)?;
+        }
+        let (position, owner) = match held? {
+            Held::Room { position, owner } => (position, owner),
+            Held::Known(known) => return Ok(Inserted::Known(known)),
+        };
+        // Nobody else has seen it yet.
+        if let Some(task) = Arc::get_mut(&mut task) {
+            task.share_owner(owner);
+        }
+        let slot = Slot::of(task.clone(), position, cold);
+        if !self.shard(task.id).put_new(slot) {
+            self.owners.unlist(&task.owner, position);
+            self.release(&task);
             return Err(StoreError::Exists(task.id));
         }
+        Ok(Inserted::New(Committed::confirmed_by_backend(task)))
+    }
+
+    fn refuse_known(&self, id: TaskId) -> Result<(), StoreError> {
+        match self.shard(id).contains(id) {
+            true => Err(StoreError::Exists(id)),
+            false => Ok(()),
+        }
+    }
+
+    /// Holds room for `task`, and lists it at once if it is there to be seen.
+    fn hold(&self, task: &Task, quota: &Quota, listed: bool) -> Result<Held, StoreError> {
         // Counted first and taken back if there is no room, so that two callers never share the last place.
-        if self.retained.fetch_add(1, Ordering::Relaxed) >= quota.retained {
-            self.retained.fetch_sub(1, Ordering::Relaxed);
+        let full = self.retained.fetch_add(1, Ordering::Relaxed) >= quota.retained;
+        let held = match full {
             // A repeated request needs no room.
-            return match self.owners.known(task) {
-                Some(known) => Ok(Room::Known(known)),
-                None => Err(StoreError::Full {
+            true => self
+                .owners
+                .known(task)
+                .map(Held::Known)
+                .ok_or(StoreError::Full {
                     limit: quota.retained,
                 }),
-            };
-        }
-        match self.owners.reserve(task, quota) {
-            Ok(None) => {
-                self.open.fetch_add(1, Ordering::Relaxed);
-                Ok(Room::Held(Position(
-                    self.next_position.fetch_add(1, Ordering::Relaxed),
-                )))
+            false => {
+                let next = || Position(self.next_position.fetch_add(1, Ordering::Relaxed));
+                self.owners.hold(task, quota, listed, next)
             }
-            Ok(Some(known)) => {
-                self.retained.fetch_sub(1, Ordering::Relaxed);
-                Ok(Room::Known(known))
-            }
-            Err(refused) => {
-                self.retained.fetch_sub(1, Ordering::Relaxed);
-                Err(refused)
-            }
-        }
+        };
+        match held {
+            Ok(Held::Room { .. }) => self.open.fetch_add(1, Ordering::Relaxed),
+            Ok(Held::Known(_)) | Err(_) => self.retained.fetch_sub(1, Ordering::Relaxed),
+        };
+        held
     }
 
     /// Gives up the room held for `task`.

@@ -1,6 +1,5 @@
 //! What each owner has: its list, its counts, its request keys. An owner without tasks costs nothing.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -16,14 +15,24 @@ pub(super) struct Owners {
     shards: Box<[Mutex<OwnerMap<Holdings>>]>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Holdings {
+    /// Shared with all its tasks, so that the name is kept once.
+    owner: Owner,
     open: u32,
     /// Tasks that are visible or for which room is held.
     retained: u32,
     /// Visible tasks in the order they were created.
     list: BTreeMap<Position, Listed>,
     keys: HashMap<Box<str>, TaskId>,
+}
+
+/// What an owner has, or had before.
+pub(super) enum Held {
+    /// Room for a task, and the owner as it is known here.
+    Room { position: Position, owner: Owner },
+    /// The task that has the request key.
+    Known(TaskId),
 }
 
 /// A task in a list. What has ended is at hand, so that a page of it is read in one place.
@@ -42,17 +51,21 @@ impl Default for Owners {
 }
 
 impl Owners {
-    /// Holds room, or names the task that has the request key already.
-    pub(super) fn reserve(&self, task: &Task, quota: &Quota) -> Result<Option<TaskId>, StoreError> {
+    /// Holds room at the position that `next` gives out, or names the task that has the request key already.
+    pub(super) fn hold(
+        &self,
+        task: &Task,
+        quota: &Quota,
+        listed: bool,
+        next: impl FnOnce() -> Position,
+    ) -> Result<Held, StoreError> {
         let owner = &task.owner;
         let mut shard = lock(self.shard(owner));
-        let entry = shard.entry(owner.clone());
-        let (open, retained) = match &entry {
-            Entry::Vacant(_) => (0, 0),
-            Entry::Occupied(entry) => {
-                let held = entry.get();
+        let (open, retained) = match shard.get(owner) {
+            None => (0, 0),
+            Some(held) => {
                 if let Some(known) = held.known(task) {
-                    return Ok(Some(known));
+                    return Ok(Held::Known(known));
                 }
                 (held.open, held.retained)
             }
@@ -69,9 +82,14 @@ impl Owners {
                 limit: quota.owner_retained,
             });
         }
-        let held = entry.or_default();
+        let held = Holdings::of(&mut shard, owner);
         held.hold(task.request_key.as_deref(), task.id, true);
-        Ok(None)
+        let position = next();
+        if listed {
+            held.list.insert(position, Listed::Open(task.id));
+        }
+        let owner = held.owner.clone();
+        Ok(Held::Room { position, owner })
     }
 
     /// The task that has the request key of `task` already.
@@ -99,11 +117,9 @@ impl Owners {
     /// known here, so that its name is kept once.
     pub(super) fn list(&self, owner: &Owner, position: Position, listed: Listed) -> Option<Owner> {
         let mut shard = lock(self.shard(owner));
-        let Entry::Occupied(mut entry) = shard.entry(owner.clone()) else {
-            return None;
-        };
-        entry.get_mut().list.insert(position, listed);
-        Some(entry.key().clone())
+        let held = shard.get_mut(owner)?;
+        held.list.insert(position, listed);
+        Some(held.owner.clone())
     }
 
     pub(super) fn unlist(&self, owner: &Owner, position: Position) {
@@ -142,12 +158,9 @@ impl Owners {
         ended: bool,
     ) -> Owner {
         let mut shard = lock(self.shard(owner));
-        let mut entry = match shard.entry(owner.clone()) {
-            Entry::Occupied(entry) => entry,
-            Entry::Vacant(entry) => entry.insert_entry(Holdings::default()),
-        };
-        entry.get_mut().hold(key, id, !ended);
-        entry.key().clone()
+        let held = Holdings::of(&mut shard, owner);
+        held.hold(key, id, !ended);
+        held.owner.clone()
     }
 
     /// Up to `limit` tasks before `after`, newest first, and where to go on.
@@ -186,6 +199,21 @@ impl Owners {
 }
 
 impl Holdings {
+    /// What `owner` has in `shard`.
+    fn of<'s>(shard: &'s mut OwnerMap<Self>, owner: &Owner) -> &'s mut Self {
+        if !shard.contains_key(owner) {
+            let nothing = Self {
+                owner: owner.clone(),
+                open: 0,
+                retained: 0,
+                list: BTreeMap::new(),
+                keys: HashMap::new(),
+            };
+            shard.insert(owner.clone(), nothing);
+        }
+        shard.get_mut(owner).expect("it was put there")
+    }
+
     /// Both counts: a task may be removed before its end is counted.
     fn is_nothing(&self) -> bool {
         self.retained == 0 && self.open == 0

@@ -72,6 +72,15 @@ impl<C> Shard<C> {
         };
     }
 
+    /// Adds a task, unless there is one of that name.
+    pub(super) fn put_new(&mut self, slot: Slot<C>) -> bool {
+        let new = !self.contains(slot.id());
+        if new {
+            self.put(slot);
+        }
+        new
+    }
+
     pub(super) fn replace(
         &mut self,
         expected: Revision,

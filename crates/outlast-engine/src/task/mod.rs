@@ -20,7 +20,7 @@ use crate::origin::Origin;
 pub use asked::{Asked, Questions};
 pub use lifetime::{Keep, Lifetime};
 pub use state::State;
-pub use timeline::{Happening, Moment, Timeline};
+pub use timeline::{Happening, Moment, Moments, Timeline};
 
 /// A task at one revision. Read its [`Fields`]; change it with [`Task::apply`].
 #[derive(Clone, Debug, PartialEq)]

@@ -4,17 +4,21 @@ use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
 
 use crate::id::{AskKey, Attempt};
 
 /// A bounded history. The first entry is kept; of the rest, the newest.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// The entries, oldest first.
-    pub moments: Vec<Moment>,
+    pub moments: Moments,
     /// How many entries between the first and the second were dropped.
     pub dropped: u32,
 }
+
+/// The entries of a timeline. Most tasks begin and end, and nothing else happens to them.
+pub type Moments = SmallVec<[Moment; 2]>;
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,13 +63,11 @@ impl Timeline {
     pub const TEXT_LIMIT: usize = 200;
 
     pub(crate) fn starting(at: Timestamp) -> Self {
-        let mut moments = Vec::with_capacity(2);
-        moments.push(Moment {
-            at,
-            what: Happening::Created,
-        });
         Self {
-            moments,
+            moments: smallvec![Moment {
+                at,
+                what: Happening::Created,
+            }],
             dropped: 0,
         }
     }
@@ -87,18 +89,6 @@ impl Timeline {
         // Most histories have few entries and are kept for long.
         self.moments.reserve_exact(1);
         self.moments.push(Moment { at, what });
-    }
-}
-
-impl Clone for Timeline {
-    /// A copy with room for one entry more: tasks are copied in order to be changed.
-    fn clone(&self) -> Self {
-        let mut moments = Vec::with_capacity(self.moments.len() + 1);
-        moments.extend_from_slice(&self.moments);
-        Self {
-            moments,
-            dropped: self.dropped,
-        }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use outlast_wire::Timestamp;
+use smallvec::smallvec;
 
-use super::{Effect, Refused, Step, questions, stored, wait_for};
+use super::{Effect, Effects, Refused, Step, questions, stored, wait_for};
 use crate::ask::{Answer, Question};
 use crate::id::AskKey;
 use crate::task::{Fields, Happening};
@@ -26,7 +27,7 @@ pub(super) fn ask(
     open.push((key.clone(), question));
     wait_for(&mut fields, open, now);
     fields.timeline.note(now, Happening::Asked(key));
-    Ok(stored(fields, None, vec![Effect::Publish], now))
+    Ok(stored(fields, None, smallvec![Effect::Publish], now))
 }
 
 pub(super) fn withdraw(mut fields: Fields, key: AskKey, now: Timestamp) -> Result<Step, Refused> {
@@ -38,7 +39,7 @@ pub(super) fn withdraw(mut fields: Fields, key: AskKey, now: Timestamp) -> Resul
     }
     wait_for(&mut fields, open, now);
     fields.timeline.note(now, Happening::Withdrawn(key));
-    Ok(stored(fields, None, vec![Effect::Publish], now))
+    Ok(stored(fields, None, smallvec![Effect::Publish], now))
 }
 
 pub(super) fn answer(
@@ -46,7 +47,7 @@ pub(super) fn answer(
     mut given: BTreeMap<AskKey, Answer>,
     now: Timestamp,
 ) -> Result<Step, Refused> {
-    let mut effects = vec![Effect::Publish];
+    let mut effects = smallvec![Effect::Publish];
     let mut open = questions(&fields);
     open.retain(|(key, _)| match given.remove(key) {
         None => true,
@@ -69,5 +70,5 @@ pub(super) fn confirm(mut fields: Fields, key: &AskKey, now: Timestamp) -> Resul
         return Err(Refused::NotOutstanding);
     }
     fields.asked.change().answers.remove(key);
-    Ok(stored(fields, None, Vec::new(), now))
+    Ok(stored(fields, None, Effects::new(), now))
 }

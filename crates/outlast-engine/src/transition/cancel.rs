@@ -1,6 +1,7 @@
 //! Two ways to cancel: at once, and by asking the work to stop.
 
 use outlast_wire::Timestamp;
+use smallvec::smallvec;
 
 use super::{Effect, Refused, Step, end, stored};
 use crate::outcome::Outcome;
@@ -28,7 +29,7 @@ pub(super) fn request(
     Ok(stored(
         fields,
         None,
-        vec![Effect::Publish, Effect::TellCancel],
+        smallvec![Effect::Publish, Effect::TellCancel],
         now,
     ))
 }

@@ -1,6 +1,7 @@
 //! A takeover after the executor died: a new attempt, so that whatever the old one still says is refused.
 
 use outlast_wire::Timestamp;
+use smallvec::smallvec;
 
 use super::{Effect, Refused, Step, Takeover, questions, stored, wait_for};
 use crate::id::NodeId;
@@ -26,5 +27,5 @@ pub(super) fn claim(
         fields.handle = None;
         fields.message = None;
     }
-    Ok(stored(fields, None, vec![Effect::Publish], now))
+    Ok(stored(fields, None, smallvec![Effect::Publish], now))
 }

@@ -1,6 +1,7 @@
 //! The end of a task: the outcome is summed up once, and everything that was open is closed.
 
 use outlast_wire::Timestamp;
+use smallvec::smallvec;
 
 use super::{Effect, Step, stored, wait_for};
 use crate::outcome::Outcome;
@@ -24,7 +25,7 @@ pub(super) fn end(mut fields: Fields, outcome: Outcome, now: Timestamp) -> Step 
     stored(
         fields,
         body,
-        vec![Effect::Publish, Effect::Wake, Effect::Stop],
+        smallvec![Effect::Publish, Effect::Wake, Effect::Stop],
         now,
     )
 }

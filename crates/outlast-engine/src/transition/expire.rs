@@ -1,6 +1,7 @@
 //! Time: expiry, extension, the run limit, and the end of patience with a silent runner.
 
 use outlast_wire::Timestamp;
+use smallvec::smallvec;
 
 use super::{Effect, Next, Refused, Step, end, stored};
 use crate::outcome::{ErrorCode, Outcome};
@@ -19,7 +20,7 @@ pub(super) fn due(task: Task, now: Timestamp) -> Result<Step, Refused> {
         // A1-23: those who wait are answered, the work is stopped, then the task is gone.
         return Ok(Step {
             next: Next::Removed,
-            effects: vec![Effect::Wake, Effect::Stop],
+            effects: smallvec![Effect::Wake, Effect::Stop],
         });
     }
     if past_patience {
@@ -50,7 +51,7 @@ pub(super) fn extend(mut fields: Fields, ttl: u64, now: Timestamp) -> Result<Ste
     }
     fields.lifetime.ttl = ttl;
     fields.timeline.note(now, Happening::Extended(ttl));
-    Ok(stored(fields, None, vec![Effect::Publish], now))
+    Ok(stored(fields, None, smallvec![Effect::Publish], now))
 }
 
 const INTERNAL: ErrorCode = ErrorCode(-32603);

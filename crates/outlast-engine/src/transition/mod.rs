@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outlast_wire::{Raw, Timestamp};
+use smallvec::{SmallVec, smallvec};
 
 use crate::ask::{Answer, Outstanding, Question};
 use crate::id::{AskKey, Attempt, NodeId};
@@ -112,7 +113,7 @@ pub struct Step {
     /// What becomes of the task.
     pub next: Next,
     /// To be carried out after `next` is stored, never before.
-    pub effects: Vec<Effect>,
+    pub effects: Effects,
 }
 
 /// What becomes of a task.
@@ -138,6 +139,9 @@ pub enum Effect {
     /// Stop the running work: nobody wants its outcome any more.
     Stop,
 }
+
+/// Effects in their order: few, and most steps have no more than there is room for here.
+pub type Effects = SmallVec<[Effect; 4]>;
 
 /// Why a command was not applied. The task is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -248,11 +252,11 @@ impl Command {
 impl Effect {
     /// Every effect that a task in this state calls for: what an engine does that hears of a change
     /// made elsewhere. Each effect may be carried out twice without harm.
-    pub fn implied_by(task: &Task) -> Vec<Self> {
+    pub fn implied_by(task: &Task) -> Effects {
         if task.state.ending().is_some() {
-            return vec![Self::Publish, Self::Wake, Self::Stop];
+            return smallvec![Self::Publish, Self::Wake, Self::Stop];
         }
-        let mut effects = vec![Self::Publish];
+        let mut effects = smallvec![Self::Publish];
         effects.extend(task.asked.answers.keys().cloned().map(Self::Deliver));
         effects.extend(task.cancel.map(|_| Self::TellCancel));
         effects
@@ -260,7 +264,7 @@ impl Effect {
 }
 
 /// The next revision of a task: its clock moves on, never back.
-fn stored(mut fields: Fields, body: Option<Raw>, effects: Vec<Effect>, now: Timestamp) -> Step {
+fn stored(mut fields: Fields, body: Option<Raw>, effects: Effects, now: Timestamp) -> Step {
     fields.updated = fields.updated.max(now);
     fields.revision = fields.revision.next();
     Step {

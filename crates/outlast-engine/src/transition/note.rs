@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use outlast_wire::Timestamp;
+use smallvec::smallvec;
 
-use super::{Effect, Refused, Step, stored};
+use super::{Effect, Effects, Refused, Step, stored};
 use crate::task::{Fields, Handle, Happening};
 
 pub(super) fn status(
@@ -19,11 +20,11 @@ pub(super) fn status(
         .timeline
         .note(now, Happening::Status(message.clone()));
     fields.message = Some(message);
-    Ok(stored(fields, None, vec![Effect::Publish], now))
+    Ok(stored(fields, None, smallvec![Effect::Publish], now))
 }
 
 pub(super) fn attach(mut fields: Fields, handle: Handle, now: Timestamp) -> Result<Step, Refused> {
     fields.handle = Some(handle);
     fields.timeline.note(now, Happening::Attached);
-    Ok(stored(fields, None, Vec::new(), now))
+    Ok(stored(fields, None, Effects::new(), now))
 }

@@ -2,12 +2,12 @@
 //! failures where a scenario wants them.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use outlast_engine::store::{
     Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, Usage,
+    Replace, Snapshot, Told, Usage,
 };
 use outlast_engine::{
     Committed, MemoryStore, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -18,13 +18,13 @@ use shuttle::rand::Rng;
 use tokio::sync::watch;
 
 /// The store of a scenario.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Interleaved {
-    inner: MemoryStore,
+    inner: Arc<MemoryStore>,
     /// How often each task was stored as ended.
-    pub(crate) endings: Mutex<HashMap<TaskId, usize>>,
+    pub(crate) endings: Arc<Mutex<HashMap<TaskId, usize>>>,
     /// How many writes may still fail, before or after their commit.
-    pub(crate) faults: Mutex<usize>,
+    pub(crate) faults: Arc<Mutex<usize>>,
 }
 
 impl Interleaved {
@@ -70,19 +70,24 @@ impl Interleaved {
 
 #[async_trait]
 impl Store for Interleaved {
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        self.write(self.inner.insert(insert)).await
+    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+        let this = self.clone();
+        // Nothing is written before its turn.
+        Told::later(async move { this.write(async { this.inner.insert(insert).await }).await })
     }
 
-    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
-        let stored = async {
-            let stored = self.inner.replace(replace).await?;
-            if stored.state.ending().is_some() {
-                *self.endings.lock().unwrap().entry(stored.id).or_default() += 1;
-            }
-            Ok(stored)
-        };
-        self.write(stored).await
+    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+        let this = self.clone();
+        Told::later(async move {
+            let stored = async {
+                let stored = this.inner.replace(replace).await?;
+                if stored.state.ending().is_some() {
+                    *this.endings.lock().unwrap().entry(stored.id).or_default() += 1;
+                }
+                Ok(stored)
+            };
+            this.write(stored).await
+        })
     }
 
     async fn remove(
@@ -93,16 +98,16 @@ impl Store for Interleaved {
         self.write(self.inner.remove(node, tasks)).await
     }
 
-    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
-        self.read(self.inner.get(scope, id)).await
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
+        Told::later(self.read(async move { self.inner.get(scope, id).await }))
     }
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
         self.read(self.inner.load(scope, id)).await
     }
 
-    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
-        self.read(self.inner.body(scope, id)).await
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+        Told::later(self.read(async move { self.inner.body(scope, id).await }))
     }
 
     async fn page(

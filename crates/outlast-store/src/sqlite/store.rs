@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use outlast_engine::index::Index;
 use outlast_engine::store::{
     Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, Usage,
+    Replace, Snapshot, Told, Usage,
 };
 use outlast_engine::{
     Committed, Ending, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -83,60 +83,20 @@ impl Sqlite {
         }
     }
 
-    /// Lets the writer do something, and waits until it has.
-    async fn write<T>(&self, op: impl FnOnce(Reply<T>) -> Op) -> Result<T, StoreError> {
-        self.usable()?;
+    /// Lets the writer do something, and tells when it has.
+    fn write<T>(&self, op: impl FnOnce(Reply<T>) -> Op) -> Told<'static, T> {
         let (reply, answer) = oneshot::channel();
-        self.queue.send(op(reply)).map_err(|_| closed())?;
-        answer.await.unwrap_or_else(|_| Err(closed()))
-    }
-}
-
-#[async_trait]
-impl Store for Sqlite {
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        let insert = Box::new(insert);
-        self.write(|reply| Op::Insert(insert, reply)).await
-    }
-
-    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
-        let replace = Box::new(replace);
-        self.write(|reply| Op::Replace(replace, reply)).await
-    }
-
-    async fn remove(
-        &self,
-        node: NodeId,
-        tasks: Vec<(TaskId, Revision)>,
-    ) -> Result<Vec<TaskId>, StoreError> {
-        self.write(|reply| Op::Remove(Removal::new(node, tasks, reply)))
-            .await
-    }
-
-    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
-        self.usable()?;
-        Ok(self.shared.index.get(scope, id))
-    }
-
-    async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
-        self.usable()?;
-        let mut missing = Missing::default();
-        loop {
-            let row = match self.shared.index.find(scope, id) {
-                None => return Ok(None),
-                Some((Snapshot::Open(task), _)) => return Ok(Some(task)),
-                Some((Snapshot::Ended(_), row)) => row,
-            };
-            let found = self.readers.read(move |file| body::task(file, row, id));
-            if let Some(task) = found.await? {
-                return Ok(Some(Committed::confirmed_by_backend(task)));
-            }
-            missing.again(id, row, &self.shared.health).await?;
+        let given = self
+            .usable()
+            .and_then(|()| self.queue.send(op(reply)).map_err(|_| closed()));
+        match given {
+            Ok(()) => Told::sent(answer),
+            Err(error) => Told::now(Err(error)),
         }
     }
 
-    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
-        self.usable()?;
+    /// The body of a task, from memory if it is at hand.
+    async fn find_body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
         let mut missing = Missing::default();
         loop {
             let row = match self.shared.index.find(scope, id) {
@@ -156,6 +116,61 @@ impl Store for Sqlite {
                 return Ok(body);
             }
             missing.again(id, row, &self.shared.health).await?;
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Sqlite {
+    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+        let insert = Box::new(insert);
+        self.write(|reply| Op::Insert(insert, reply))
+    }
+
+    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+        let replace = Box::new(replace);
+        self.write(|reply| Op::Replace(replace, reply))
+    }
+
+    async fn remove(
+        &self,
+        node: NodeId,
+        tasks: Vec<(TaskId, Revision)>,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        self.write(|reply| Op::Remove(Removal::new(node, tasks, reply)))
+            .await
+    }
+
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
+        Told::now(self.usable().map(|()| self.shared.index.get(scope, id)))
+    }
+
+    async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
+        self.usable()?;
+        let mut missing = Missing::default();
+        loop {
+            let row = match self.shared.index.find(scope, id) {
+                None => return Ok(None),
+                Some((Snapshot::Open(task), _)) => return Ok(Some(task)),
+                Some((Snapshot::Ended(_), row)) => row,
+            };
+            let found = self.readers.read(move |file| body::task(file, row, id));
+            if let Some(task) = found.await? {
+                return Ok(Some(Committed::confirmed_by_backend(task)));
+            }
+            missing.again(id, row, &self.shared.health).await?;
+        }
+    }
+
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+        if let Err(error) = self.usable() {
+            return Told::now(Err(error));
+        }
+        // Most are asked for soon after the end.
+        let row = self.shared.index.find(scope, id).map(|(_, row)| row);
+        match row.and_then(|row| self.shared.recent.get(row)) {
+            Some(body) => Told::now(Ok(Some(body))),
+            None => Told::later(self.find_body(scope, id)),
         }
     }
 

@@ -1,13 +1,13 @@
 //! Stores that break their word, to see that it is noticed.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_engine::store::{
     Due, Feed, Health, Insert, Inserted, Page, Position, Record, RecordKey, RecordWrite, Replace,
-    Snapshot, Usage,
+    Snapshot, Told, Usage,
 };
 use outlast_engine::{
     Committed, MemoryStore, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -25,7 +25,7 @@ pub(crate) enum Lie {
 }
 
 pub(crate) struct Lying {
-    inner: MemoryStore,
+    inner: Arc<MemoryStore>,
     lie: Lie,
     shown: Mutex<HashMap<TaskId, Snapshot>>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Lying {
 impl Lying {
     pub(crate) fn new(lie: Lie) -> Self {
         Self {
-            inner: MemoryStore::new(),
+            inner: Arc::new(MemoryStore::new()),
             lie,
             shown: Mutex::default(),
         }
@@ -42,35 +42,39 @@ impl Lying {
 
 #[async_trait]
 impl Store for Lying {
-    async fn replace(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
+    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
         if self.lie != Lie::TwoEnds || replace.next.state.ending().is_none() {
-            return self.inner.replace(replace).await;
+            return self.inner.replace(replace);
         }
-        // Whoever wants to end it as well has looked by now.
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        let id = replace.next.id;
-        let now = self.inner.get(&Scope::Anyone, id).await?;
-        let expected = now.map_or(replace.expected, |now| now.revision());
-        self.inner
-            .replace(Replace {
+        let inner = self.inner.clone();
+        Told::later(async move {
+            // Whoever wants to end it as well has looked by now.
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            let id = replace.next.id;
+            let now = inner.get(&Scope::Anyone, id).await?;
+            let expected = now.map_or(replace.expected, |now| now.revision());
+            let again = Replace {
                 expected,
                 ..replace
-            })
-            .await
+            };
+            inner.replace(again).await
+        })
     }
 
-    async fn get(&self, scope: &Scope, id: TaskId) -> Result<Option<Snapshot>, StoreError> {
-        let now = self.inner.get(scope, id).await?;
-        if self.lie != Lie::OldNews {
-            return Ok(now);
-        }
-        let mut shown = self.shown.lock().expect("nobody panics here");
-        let before = now.clone().and_then(|now| shown.insert(id, now));
-        Ok(before.or(now))
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
+        Told::later(async move {
+            let now = self.inner.get(scope, id).await?;
+            if self.lie != Lie::OldNews {
+                return Ok(now);
+            }
+            let mut shown = self.shown.lock().expect("nobody panics here");
+            let before = now.clone().and_then(|now| shown.insert(id, now));
+            Ok(before.or(now))
+        })
     }
 
-    async fn insert(&self, insert: Insert) -> Result<Inserted, StoreError> {
-        self.inner.insert(insert).await
+    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+        self.inner.insert(insert)
     }
 
     async fn remove(
@@ -85,8 +89,8 @@ impl Store for Lying {
         self.inner.load(scope, id).await
     }
 
-    async fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
-        self.inner.body(scope, id).await
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+        self.inner.body(scope, id)
     }
 
     async fn page(

@@ -1,0 +1,73 @@
+//! How an engine stands towards new work: read at every step of a call, changed twice in its life.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::runtime::atomic::{AtomicU8, Ordering};
+
+/// How an engine stands towards new work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Phase {
+    Open,
+    /// No new work; what runs may finish.
+    Draining,
+    Closed,
+}
+
+/// The phase, for those inside.
+#[derive(Debug)]
+pub(crate) struct Phases {
+    now: Arc<AtomicU8>,
+    news: watch::Receiver<()>,
+}
+
+/// Changes the phase; dropped, it closes the engine for those who wait for that.
+#[derive(Debug)]
+pub(crate) struct Last {
+    now: Arc<AtomicU8>,
+    news: watch::Sender<()>,
+}
+
+/// An engine that is open.
+pub(crate) fn open() -> (Last, Phases) {
+    let now = Arc::new(AtomicU8::new(Phase::Open as u8));
+    let (tell, news) = watch::channel(());
+    let last = Last {
+        now: now.clone(),
+        news: tell,
+    };
+    (last, Phases { now, news })
+}
+
+impl Last {
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.now.store(phase as u8, Ordering::SeqCst);
+        self.news.send_replace(());
+    }
+}
+
+impl Phases {
+    pub(crate) fn now(&self) -> Phase {
+        match self.now.load(Ordering::SeqCst) {
+            OPEN => Phase::Open,
+            DRAINING => Phase::Draining,
+            _ => Phase::Closed,
+        }
+    }
+
+    /// Resolves when `phase` is reached, or when the last handle is gone, which closes the engine as well.
+    pub(crate) async fn reached(&self, phase: Phase) {
+        let mut news = self.news.clone();
+        loop {
+            // In this order, so that no change falls between the look and the wait.
+            news.mark_unchanged();
+            if self.now() >= phase || news.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+const OPEN: u8 = Phase::Open as u8;
+const DRAINING: u8 = Phase::Draining as u8;
