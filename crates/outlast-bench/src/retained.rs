@@ -102,7 +102,7 @@ pub(crate) fn bytes(stage: &Stage<'_>) -> Done<Bytes> {
     Ok(bytes)
 }
 
-/// The bytes of a row in this state, but for some columns.
+/// The bytes of a task in this state, but for some columns.
 fn size(file: &Connection, state: &str, without: &[&str]) -> Done<usize> {
     let mut statement = file.prepare("SELECT * FROM tasks WHERE state = ?1")?;
     let names: Vec<_> = statement.column_names().map(String::from).collect();
@@ -110,7 +110,8 @@ fn size(file: &Connection, state: &str, without: &[&str]) -> Done<usize> {
     let row = rows.next()?.ok_or("the task is not in the file")?;
     let mut size = 0;
     for (at, name) in names.iter().enumerate() {
-        if without.contains(&name.as_str()) {
+        // Computed, not stored.
+        if name == "expires" || without.contains(&name.as_str()) {
             continue;
         }
         size += match row.get_ref(at)? {
@@ -131,12 +132,10 @@ const REQUEST: &[&str] = &[
     "method",
     "tool",
     "runner",
-    "retry",
     "accepts",
+    "retry",
     "progress_token",
     "params",
-    // Computed, not stored.
-    "expires",
 ];
 
 /// How many tasks the peer is asked to retain.

@@ -56,7 +56,7 @@ impl Look {
 
     /// Walks over the whole file: nobody keeps a list of everybody's tasks.
     fn newest_of_all(&self, limit: usize) -> Result<Vec<Task>, Fault> {
-        let newest = "SELECT row FROM tasks ORDER BY row & ?1 DESC LIMIT ?2";
+        let newest = "SELECT row FROM opened ORDER BY row & ?1 DESC LIMIT ?2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut statement = self.connection.prepare(newest)?;
         let rows = statement.query_map([LAST_POSITION.cast_signed(), limit], |row| row.get(0))?;

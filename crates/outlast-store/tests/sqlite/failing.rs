@@ -165,7 +165,7 @@ async fn a_task_whose_row_somebody_deleted_fails_alone() {
     let fine = given::stored(&store, given::task(2)).await;
     let file = rusqlite::Connection::open(place.path()).unwrap();
     let id = lost.id.to_string();
-    file.execute("DELETE FROM tasks WHERE id = ?1", [&id])
+    file.execute("DELETE FROM opened WHERE id = ?1", [&id])
         .unwrap();
 
     let change = |task| given::change(task, given::status(task, "on"), given::CREATED);

@@ -112,7 +112,7 @@ async fn a_row_that_is_no_task_is_named() {
     let task = given::stored(&store, given::task(1)).await;
     store.close().await.unwrap();
     let file = rusqlite::Connection::open(place.path()).unwrap();
-    file.execute("UPDATE tasks SET state = 'dreaming'", ())
+    file.execute("UPDATE opened SET state = 'dreaming'", ())
         .unwrap();
     drop(file);
     let refused = place.refusal().await;
@@ -135,7 +135,7 @@ async fn an_ended_task_that_is_damaged_is_named_when_it_is_read() {
     let task = given::stored(&store, given::task(1)).await;
     given::ended(&store, &task, given::result("{}")).await;
     let file = rusqlite::Connection::open(place.path()).unwrap();
-    file.execute("UPDATE tasks SET body = '{', timeline = '?'", ())
+    file.execute("UPDATE ended SET body = '{', timeline = '?'", ())
         .unwrap();
     let scope = outlast_engine::Scope::Anyone;
     for refused in [

@@ -102,7 +102,7 @@ async fn a_person_can_read_the_tables() {
             [
                 &id(&failed),
                 "ada",
-                "error",
+                "error -32603",
                 "render",
                 "out of paper",
                 created,
@@ -110,7 +110,8 @@ async fn a_person_can_read_the_tables() {
             ],
         ]
     );
-    let asks: String = place.look("SELECT asks FROM tasks WHERE state = 'awaiting_input'");
+    let asks: String = place
+        .look("SELECT json_extract(details, '$.asks') FROM tasks WHERE state = 'awaiting_input'");
     assert_eq!(
         asks,
         r#"[{"key":"name","kind":"elicit_form","timing":"during_work","params":{"message":"who?"}}]"#
@@ -118,8 +119,28 @@ async fn a_person_can_read_the_tables() {
     let timeline: String = place.look("SELECT timeline FROM tasks WHERE state = 'working'");
     assert_eq!(
         timeline,
-        r#"[{"at":1785000000000,"what":"created"},{"at":1785000001000,"what":{"status":"page 1 of 3"}}]"#
+        r#"[{"at":1785000001000,"what":{"status":"page 1 of 3"}}]"#
     );
+}
+
+#[tokio::test]
+async fn what_happened_is_read_as_it_was_written() {
+    let place = Place::new();
+    let store = place.open().await;
+    let lifetime = Lifetime::new(given::TTL, Keep::WhileLive, Some(given::TTL));
+    let mut task = given::stored(&store, given::task_living(1, lifetime)).await;
+    for page in 0..2 {
+        task = given::changed(&store, &task, given::status(&task, &page.to_string())).await;
+    }
+    let mut task = given::ended(&store, &task, given::result("1")).await;
+    assert_eq!(given::loaded(&store, task.id).await, Some(task.clone()));
+    // An end that is not the last thing, and one that is dropped from the history.
+    for more in 2..100 {
+        let ttl = more * given::TTL;
+        task = given::changed(&store, &task, Command::Extend { ttl }).await;
+        assert_eq!(given::loaded(&store, task.id).await, Some(task.clone()));
+    }
+    assert!(task.timeline.dropped > 0);
 }
 
 fn bucket(place: &Place) -> u64 {

@@ -1,4 +1,4 @@
-//! The columns of `tasks` in their order, and the statements made from them.
+//! The columns of the view `tasks` in their order, and the statements made from them.
 //!
 //! A column's number is also the number of its parameter, in every statement.
 
@@ -8,6 +8,7 @@ macro_rules! columns {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Column { $($column,)* }
 
+        const ALL: &[Column] = &[$(Column::$column,)*];
         const NAMES: &[&str] = &[$($name,)*];
     };
 }
@@ -16,36 +17,25 @@ columns! {
     Row "row",
     Id "id",
     Owner "owner",
-    State "state",
-    ErrorCode "error_code",
-    Message "message",
+    RequestKey "request_key",
     Created "created",
+    State "state",
+    Message "message",
     Updated "updated",
     Ttl "ttl",
     PollInterval "poll_interval",
     Revision "revision",
     Attempt "attempt",
-    RequestKey "request_key",
+    Executor "executor",
+    Timeline "timeline",
+    Handle "handle",
+    Details "details",
     Method "method",
     Tool "tool",
     Runner "runner",
-    Retry "retry",
     Accepts "accepts",
-    Executor "executor",
-    TtlGranted "ttl_granted",
-    Keep "keep",
-    RunLimit "run_limit",
-    Waited "waited",
-    WaitingSince "waiting_since",
-    CancelRequested "cancel_requested",
-    CancelDeadline "cancel_deadline",
+    Retry "retry",
     ProgressToken "progress_token",
-    Timeline "timeline",
-    TimelineDropped "timeline_dropped",
-    Asked "asked",
-    Asks "asks",
-    Answers "answers",
-    Handle "handle",
     Params "params",
     Body "body",
 }
@@ -62,31 +52,40 @@ impl Column {
     }
 }
 
-/// The parameter that names the row to be changed.
+/// The parameter that names the row from which a task moves.
 pub(super) const OLD_ROW: usize = NAMES.len() + 1;
 
 /// Adds a task.
-pub(in crate::sqlite) fn insert_sql() -> String {
-    let parameters: Vec<_> = (1..=NAMES.len()).map(|n| format!("?{n}")).collect();
-    let (names, parameters) = (NAMES.join(", "), parameters.join(", "));
-    format!("INSERT INTO tasks ({names}) VALUES ({parameters})")
+pub(super) fn insert_opened_sql() -> String {
+    insert_sql(
+        "opened",
+        ALL.iter().filter(|column| **column != Column::Body),
+    )
 }
 
-/// Changes a task; with a body if it has just got one, with another row if it moves.
-pub(in crate::sqlite) fn update_sql(body: bool, moves: bool) -> String {
-    let changes = CHANGING
-        .iter()
-        .chain(body.then_some(&Column::Body))
-        .chain(moves.then_some(&Column::Row))
-        .map(|column| format!("{} = ?{}", column.name(), column.parameter()));
-    let changes: Vec<_> = changes.collect();
-    let changes = changes.join(", ");
-    format!("UPDATE tasks SET {changes} WHERE row = ?{OLD_ROW}")
+/// Adds what became of a task.
+pub(super) fn insert_ended_sql() -> String {
+    let (row, body) = ([Column::Row], [Column::Body]);
+    insert_sql("ended", row.iter().chain(COURSE).chain(&body))
 }
 
-/// Removes a task.
-pub(in crate::sqlite) fn delete_sql() -> &'static str {
-    "DELETE FROM tasks WHERE row = ?1"
+/// Changes a task that has not ended.
+pub(super) fn update_opened_sql() -> String {
+    let (changes, row) = (course_changes(), Column::Row.parameter());
+    format!("UPDATE opened SET {changes} WHERE row = ?{row}")
+}
+
+/// Changes a task that has ended.
+pub(super) fn update_ended_sql() -> String {
+    let (changes, row) = (course_changes(), Column::Row.parameter());
+    let body = Column::Body.parameter();
+    format!("UPDATE ended SET {changes}, body = coalesce(?{body}, body) WHERE row = ?{row}")
+}
+
+/// Moves a task that has not ended to another row.
+pub(super) fn move_sql() -> String {
+    let row = Column::Row.parameter();
+    format!("UPDATE opened SET row = ?{row} WHERE row = ?{OLD_ROW}")
 }
 
 /// Everything about one task but its body.
@@ -97,14 +96,27 @@ pub(in crate::sqlite) fn select_sql() -> String {
 
 /// What is kept at hand of every task, in the order of rows.
 pub(in crate::sqlite) fn select_brief_sql() -> String {
-    let names = NAMES[..=Column::RequestKey as usize].join(", ");
+    let names = NAMES[..=Column::Attempt as usize].join(", ");
     format!("SELECT {names} FROM tasks ORDER BY row")
 }
 
+fn insert_sql<'c>(table: &str, columns: impl Iterator<Item = &'c Column>) -> String {
+    let columns = columns.map(|column| (column.name(), format!("?{}", column.parameter())));
+    let (names, parameters): (Vec<_>, Vec<_>) = columns.unzip();
+    let (names, parameters) = (names.join(", "), parameters.join(", "));
+    format!("INSERT INTO {table} ({names}) VALUES ({parameters})")
+}
+
+fn course_changes() -> String {
+    let changes = COURSE
+        .iter()
+        .map(|column| format!("{} = ?{}", column.name(), column.parameter()));
+    changes.collect::<Vec<_>>().join(", ")
+}
+
 /// What a change may change. The request and the beginning of a task stay as they are.
-const CHANGING: &[Column] = &[
+const COURSE: &[Column] = &[
     Column::State,
-    Column::ErrorCode,
     Column::Message,
     Column::Updated,
     Column::Ttl,
@@ -112,17 +124,7 @@ const CHANGING: &[Column] = &[
     Column::Revision,
     Column::Attempt,
     Column::Executor,
-    Column::TtlGranted,
-    Column::Keep,
-    Column::RunLimit,
-    Column::Waited,
-    Column::WaitingSince,
-    Column::CancelRequested,
-    Column::CancelDeadline,
     Column::Timeline,
-    Column::TimelineDropped,
-    Column::Asked,
-    Column::Asks,
-    Column::Answers,
     Column::Handle,
+    Column::Details,
 ];

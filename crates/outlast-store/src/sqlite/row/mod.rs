@@ -1,12 +1,14 @@
-//! A task as a row of the table `tasks`, and back.
+//! A task as a row of the view `tasks`, and back.
 
 mod column;
+mod details;
 mod id;
 mod read;
+mod statements;
 mod text;
 mod write;
 
-pub(super) use column::{delete_sql, insert_sql, select_brief_sql, select_sql, update_sql};
+pub(super) use column::{select_brief_sql, select_sql};
 pub(super) use id::{LAST_POSITION, RowId};
 pub(super) use read::{BadRow, brief_or_open, task};
-pub(super) use write::{Change, Scratch};
+pub(super) use statements::{TaskStatements, delete};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_engine::index::Found;
 use outlast_engine::store::Brief;
-use outlast_engine::task::{Asked, CancelIntent, Fields, Handle, Lifetime, State};
+use outlast_engine::task::{Asked, Fields, Handle, State, Timeline};
 use outlast_engine::{Accepts, Attempt, NodeId, Origin, Owner, Revision, Task, TaskId};
 use outlast_wire::{Raw, RawRef, Timestamp};
 use rusqlite::Row;
@@ -12,6 +12,7 @@ use rusqlite::types::ValueRef;
 
 use super::RowId;
 use super::column::Column;
+use super::details::Details;
 use super::text::{self, StateWord};
 
 /// A row that cannot be read as a task.
@@ -56,28 +57,23 @@ pub(in crate::sqlite) fn brief_or_open(row: &Row<'_>) -> Result<(RowId, Option<F
 /// The whole task. Reads the columns of [`select_sql`](super::select_sql).
 pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
     let cells = Cells(row);
+    let mut details = cells
+        .json(Column::Details, Details::read)?
+        .unwrap_or_default();
     let state = match cells.state()? {
         StateWord::Working => State::Working,
         StateWord::Ended(ending) => State::Ended(ending),
         StateWord::AwaitingInput => {
-            let asks = cells.json(Column::Asks, text::read_asks)?.flatten();
+            let asks = details.take_asks();
             let asks =
                 asks.ok_or_else(|| cells.nonsense("it awaits input and has no questions"))?;
             State::AwaitingInput(asks)
         }
     };
-    let cancel = match (
-        cells.maybe_moment(Column::CancelRequested)?,
-        cells.maybe_moment(Column::CancelDeadline)?,
-    ) {
-        (Some(requested), Some(deadline)) => Some(CancelIntent {
-            requested,
-            deadline,
-        }),
-        _ => None,
-    };
-    let dropped = cells.small(Column::TimelineDropped)?;
-    let timeline = cells.json(Column::Timeline, |text| text::read_timeline(text, dropped))?;
+    let (created, updated) = (
+        cells.moment(Column::Created)?,
+        cells.moment(Column::Updated)?,
+    );
     let fields = Fields {
         id: cells.id()?,
         owner: Owner::new(cells.text(Column::Owner)?),
@@ -85,24 +81,21 @@ pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
         request_key: cells.shared(Column::RequestKey)?,
         executor: NodeId(cells.integer(Column::Executor)?.cast_unsigned()),
         attempt: Attempt(cells.small(Column::Attempt)?),
-        state,
         revision: Revision(cells.small(Column::Revision)?),
-        created: cells.moment(Column::Created)?,
-        updated: cells.moment(Column::Updated)?,
-        lifetime: cells.lifetime()?,
+        created,
+        updated,
+        lifetime: details.lifetime(cells.integer(Column::Ttl)?.cast_unsigned()),
         poll_interval: cells.small(Column::PollInterval)?,
         message: cells.shared(Column::Message)?,
-        cancel,
+        cancel: details.cancel(),
         handle: cells.maybe_bytes(Column::Handle)?.map(Handle),
-        asked: Asked::new(
-            cells
-                .json(Column::Asked, text::read_asked)?
-                .unwrap_or_default(),
-            cells
-                .json(Column::Answers, text::read_answers)?
-                .unwrap_or_default(),
-        ),
-        timeline: timeline.unwrap_or_default(),
+        timeline: cells.timeline(
+            details.timeline_dropped,
+            created,
+            state.ending().map(|_| updated),
+        )?,
+        asked: Asked::new(details.asked, details.answers),
+        state,
     };
     Task::restore(fields).map_err(|error| cells.nonsense(error.what))
 }
@@ -117,13 +110,11 @@ impl<'r> Cells<'r> {
     }
 
     fn state(&self) -> Result<StateWord, BadRow> {
-        let code = self.maybe_integer(Column::ErrorCode)?;
-        text::read_state(self.text(Column::State)?, code)
-            .ok_or_else(|| self.unexpected(Column::State))
+        text::read_state(self.text(Column::State)?).ok_or_else(|| self.unexpected(Column::State))
     }
 
     fn origin(&self) -> Result<Origin, BadRow> {
-        let retry = text::read_retry(self.text(Column::Retry)?);
+        let retry = text::read_retry(self.maybe_text(Column::Retry)?);
         let accepts = u8::try_from(self.integer(Column::Accepts)?);
         Ok(Origin {
             method: self.text(Column::Method)?.into(),
@@ -136,18 +127,15 @@ impl<'r> Cells<'r> {
         })
     }
 
-    fn lifetime(&self) -> Result<Lifetime, BadRow> {
-        let keep = text::read_keep(self.text(Column::Keep)?);
-        Ok(Lifetime {
-            ttl: self.integer(Column::Ttl)?.cast_unsigned(),
-            granted: self.integer(Column::TtlGranted)?.cast_unsigned(),
-            keep: keep.ok_or_else(|| self.unexpected(Column::Keep))?,
-            run_limit: self
-                .maybe_integer(Column::RunLimit)?
-                .map(i64::cast_unsigned),
-            waited: self.integer(Column::Waited)?.cast_unsigned(),
-            waiting_since: self.maybe_moment(Column::WaitingSince)?,
-        })
+    fn timeline(
+        &self,
+        dropped: u32,
+        created: Timestamp,
+        ended: Option<Timestamp>,
+    ) -> Result<Timeline, BadRow> {
+        let text = self.maybe_text(Column::Timeline)?;
+        text::read_timeline(text, dropped, created, ended)
+            .map_err(|error| self.bad_json(Column::Timeline, &error))
     }
 
     fn text(&self, column: Column) -> Result<&'r str, BadRow> {
@@ -171,14 +159,8 @@ impl<'r> Cells<'r> {
     }
 
     fn integer(&self, column: Column) -> Result<i64, BadRow> {
-        self.maybe_integer(column)?
-            .ok_or_else(|| self.unexpected(column))
-    }
-
-    fn maybe_integer(&self, column: Column) -> Result<Option<i64>, BadRow> {
         match self.0.get_ref(column as usize)? {
-            ValueRef::Null => Ok(None),
-            ValueRef::Integer(number) => Ok(Some(number)),
+            ValueRef::Integer(number) => Ok(number),
             _ => Err(self.unexpected(column)),
         }
     }
@@ -189,11 +171,6 @@ impl<'r> Cells<'r> {
 
     fn moment(&self, column: Column) -> Result<Timestamp, BadRow> {
         Ok(Timestamp(self.integer(column)?.cast_unsigned()))
-    }
-
-    fn maybe_moment(&self, column: Column) -> Result<Option<Timestamp>, BadRow> {
-        let number = self.maybe_integer(column)?;
-        Ok(number.map(|number| Timestamp(number.cast_unsigned())))
     }
 
     fn maybe_bytes(&self, column: Column) -> Result<Option<Arc<[u8]>>, BadRow> {
@@ -216,7 +193,11 @@ impl<'r> Cells<'r> {
         let text = self.maybe_text(column)?;
         text.map(read)
             .transpose()
-            .map_err(|error| self.nonsense(format!("column `{}`: {error}", column.name())))
+            .map_err(|error| self.bad_json(column, &error))
+    }
+
+    fn bad_json(&self, column: Column, error: &serde_json::Error) -> BadRow {
+        self.nonsense(format!("column `{}`: {error}", column.name()))
     }
 
     fn unexpected(&self, column: Column) -> BadRow {

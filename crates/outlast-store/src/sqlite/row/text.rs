@@ -1,23 +1,21 @@
 //! The words and the JSON in which parts of a task are written, for people and for us.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
 
-use outlast_engine::task::{Happening, Keep, Moment, State, Timeline};
-use outlast_engine::{
-    Answer, AskKey, AskKind, Ending, ErrorCode, Outstanding, Question, Retry, Timing,
-};
-use outlast_wire::{Raw, Timestamp};
-use serde::{Deserialize, Deserializer, Serialize};
+use outlast_engine::task::{Happening, Moment, State, Timeline};
+use outlast_engine::{Ending, ErrorCode, Retry, Task};
+use outlast_wire::Timestamp;
+use serde::{Deserialize, Serialize};
 
-/// The word for a state.
-pub(super) fn state(state: &State) -> &'static str {
+/// The word for a state; an error has its code behind it.
+pub(super) fn state(state: &State) -> Cow<'static, str> {
     match state {
-        State::Working => "working",
-        State::AwaitingInput(_) => "awaiting_input",
-        State::Ended(Ending::Result) => "result",
-        State::Ended(Ending::ToolError) => "tool_error",
-        State::Ended(Ending::Error(_)) => "error",
-        State::Ended(Ending::Cancelled) => "cancelled",
+        State::Working => "working".into(),
+        State::AwaitingInput(_) => "awaiting_input".into(),
+        State::Ended(Ending::Result) => "result".into(),
+        State::Ended(Ending::ToolError) => "tool_error".into(),
+        State::Ended(Ending::Error(code)) => format!("{ERROR}{}", code.0).into(),
+        State::Ended(Ending::Cancelled) => "cancelled".into(),
     }
 }
 
@@ -28,123 +26,98 @@ pub(super) enum StateWord {
     Ended(Ending),
 }
 
-pub(super) fn read_state(word: &str, code: Option<i64>) -> Option<StateWord> {
+pub(super) fn read_state(word: &str) -> Option<StateWord> {
     Some(match word {
         "working" => StateWord::Working,
         "awaiting_input" => StateWord::AwaitingInput,
         "result" => StateWord::Ended(Ending::Result),
         "tool_error" => StateWord::Ended(Ending::ToolError),
-        "error" => StateWord::Ended(Ending::Error(ErrorCode(code?))),
         "cancelled" => StateWord::Ended(Ending::Cancelled),
-        _ => return None,
+        error => {
+            let code = error.strip_prefix(ERROR)?.parse().ok()?;
+            StateWord::Ended(Ending::Error(ErrorCode(code)))
+        }
     })
 }
 
-pub(super) fn keep(keep: Keep) -> &'static str {
-    match keep {
-        Keep::Strict => "strict",
-        Keep::WhileLive => "while_live",
-    }
-}
-
-pub(super) fn read_keep(word: &str) -> Option<Keep> {
-    [Keep::Strict, Keep::WhileLive]
-        .into_iter()
-        .find(|value| keep(*value) == word)
-}
-
-pub(super) fn retry(retry: Retry) -> &'static str {
+pub(super) fn retry(retry: Retry) -> Option<&'static str> {
     match retry {
-        Retry::Never => "never",
-        Retry::Rerun => "rerun",
+        Retry::Never => None,
+        Retry::Rerun => Some("rerun"),
     }
 }
 
-pub(super) fn read_retry(word: &str) -> Option<Retry> {
+pub(super) fn read_retry(word: Option<&str>) -> Option<Retry> {
     [Retry::Never, Retry::Rerun]
         .into_iter()
         .find(|value| retry(*value) == word)
 }
 
-pub(super) fn timeline(out: &mut Vec<u8>, timeline: &Timeline) {
-    let entries = timeline.moments.iter().map(|moment| EntryRef {
-        at: moment.at.0,
-        what: &moment.what,
-    });
-    sequence(out, entries);
+/// Writes what happened to a task, but for what other columns say: when it was created and, if that was last, when it
+/// ended. Nothing if there is nothing else.
+pub(super) fn timeline(out: &mut Vec<u8>, task: &Task) {
+    let mut moments = &task.timeline.moments[..];
+    if task.timeline.dropped == 0 {
+        if let [first, rest @ ..] = moments
+            && *first == creation(task.created)
+        {
+            moments = rest;
+        }
+        if let [rest @ .., last] = moments
+            && task.state.ending().is_some()
+            && *last == end(task.updated)
+        {
+            moments = rest;
+        }
+    }
+    for (at, moment) in moments.iter().enumerate() {
+        out.extend_from_slice(if at == 0 { b"[{\"at\":" } else { b",{\"at\":" });
+        write(out, &moment.at.0);
+        out.extend_from_slice(b",\"what\":");
+        write(out, &moment.what);
+        out.push(b'}');
+    }
+    if !moments.is_empty() {
+        out.push(b']');
+    }
 }
 
-pub(super) fn read_timeline(text: &str, dropped: u32) -> Result<Timeline, serde_json::Error> {
-    let entries: Vec<Entry> = serde_json::from_str(text)?;
-    let moments = entries.into_iter().map(|entry| Moment {
+/// The timeline of a task that was created then and, if it has ended, last changed at `ended`.
+pub(super) fn read_timeline(
+    text: Option<&str>,
+    dropped: u32,
+    created: Timestamp,
+    ended: Option<Timestamp>,
+) -> Result<Timeline, serde_json::Error> {
+    let entries: Vec<Entry> = text.map_or(Ok(Vec::new()), serde_json::from_str)?;
+    let entries = entries.into_iter().map(|entry| Moment {
         at: Timestamp(entry.at),
         what: entry.what,
     });
-    Ok(Timeline {
-        moments: moments.collect(),
-        dropped,
-    })
-}
-
-pub(super) fn asks(out: &mut Vec<u8>, outstanding: &Outstanding) {
-    let asks = outstanding.iter().map(|(key, question)| AskRef {
-        key,
-        kind: question.kind,
-        timing: question.timing,
-        params: question.params.as_ref(),
-    });
-    sequence(out, asks);
-}
-
-pub(super) fn read_asks(text: &str) -> Result<Option<Outstanding>, serde_json::Error> {
-    let asks: Vec<Ask> = serde_json::from_str(text)?;
-    let questions = asks.into_iter().map(|ask| {
-        let question = Question {
-            kind: ask.kind,
-            params: ask.params,
-            timing: ask.timing,
-        };
-        (ask.key, question)
-    });
-    Ok(Outstanding::new(questions.collect()))
-}
-
-pub(super) fn asked(out: &mut Vec<u8>, keys: &BTreeSet<AskKey>) {
-    sequence(out, keys);
-}
-
-pub(super) fn read_asked(text: &str) -> Result<BTreeSet<AskKey>, serde_json::Error> {
-    serde_json::from_str(text)
-}
-
-pub(super) fn answers(out: &mut Vec<u8>, answers: &BTreeMap<AskKey, Answer>) {
-    write(out, answers);
-}
-
-pub(super) fn read_answers(text: &str) -> Result<BTreeMap<AskKey, Answer>, serde_json::Error> {
-    serde_json::from_str(text)
-}
-
-fn sequence<T: Serialize>(out: &mut Vec<u8>, items: impl IntoIterator<Item = T>) {
-    out.push(b'[');
-    for (at, item) in items.into_iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        write(out, &item);
+    let mut moments = Vec::with_capacity(entries.len() + 2);
+    moments.extend(entries);
+    let tells = |what| moments.iter().any(|moment: &Moment| moment.what == what);
+    let begins = dropped == 0 && !tells(Happening::Created);
+    let ends = dropped == 0 && !tells(Happening::Ended);
+    if begins {
+        moments.insert(0, creation(created));
     }
-    out.push(b']');
+    moments.extend(ended.filter(|_| ends).map(end));
+    Ok(Timeline { moments, dropped })
+}
+
+fn creation(at: Timestamp) -> Moment {
+    let what = Happening::Created;
+    Moment { at, what }
+}
+
+fn end(at: Timestamp) -> Moment {
+    let what = Happening::Ended;
+    Moment { at, what }
 }
 
 fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    serde_json::to_writer(out, value)
-        .expect("strings, numbers and valid JSON are JSON, and memory takes it");
-}
-
-#[derive(Serialize)]
-struct EntryRef<'a> {
-    at: u64,
-    what: &'a Happening,
+    serde_json::to_writer(out, value).expect("strings and numbers are JSON, and memory takes it");
 }
 
 #[derive(Deserialize)]
@@ -153,25 +126,4 @@ struct Entry {
     what: Happening,
 }
 
-#[derive(Serialize)]
-struct AskRef<'a> {
-    key: &'a AskKey,
-    kind: AskKind,
-    timing: Timing,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    params: Option<&'a Raw>,
-}
-
-#[derive(Deserialize)]
-struct Ask {
-    key: AskKey,
-    kind: AskKind,
-    timing: Timing,
-    #[serde(default, deserialize_with = "present")]
-    params: Option<Raw>,
-}
-
-/// A member that is there is kept, also if it is `null`.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw>, D::Error> {
-    Raw::deserialize(deserializer).map(Some)
-}
+const ERROR: &str = "error ";

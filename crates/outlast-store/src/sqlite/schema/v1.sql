@@ -1,4 +1,7 @@
 -- Version 1. Times are milliseconds since 1970 in UTC; the view `overview` shows them as dates.
+--
+-- Look at the view `tasks`. It is made of two tables, so that neither is written twice for a task that begins and
+-- ends: what a request was and how it goes on is in `opened`, and what became of it, once it has ended, in `ended`.
 
 CREATE TABLE meta (
     name TEXT PRIMARY KEY,
@@ -8,47 +11,85 @@ CREATE TABLE meta (
 -- No task has had this place in the order of creation, nor a later one.
 INSERT INTO meta VALUES ('next_position', 1);
 
-CREATE TABLE tasks (
+-- Every task. From `state` to `details`: how it goes, until it ends.
+CREATE TABLE opened (
     -- The minute of expiry in the high bits, the place in the order of creation in the low 36.
     row INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
     owner TEXT NOT NULL,
-    -- working, awaiting_input, result, tool_error, error or cancelled.
-    state TEXT NOT NULL,
-    error_code INTEGER,
-    message TEXT,
+    request_key TEXT,
     created INTEGER NOT NULL,
+    -- working or awaiting_input.
+    state TEXT NOT NULL,
+    message TEXT,
     updated INTEGER NOT NULL,
     ttl INTEGER NOT NULL,
     poll_interval INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
-    request_key TEXT,
+    executor INTEGER NOT NULL,
+    -- What happened besides its creation and its end.
+    timeline TEXT,
+    handle BLOB,
+    -- What most tasks do not have: questions, a wish that it stop, limits.
+    details TEXT,
     method TEXT NOT NULL,
     tool TEXT,
     runner TEXT NOT NULL,
-    retry TEXT NOT NULL,
     accepts INTEGER NOT NULL,
-    executor INTEGER NOT NULL,
-    ttl_granted INTEGER NOT NULL,
-    keep TEXT NOT NULL,
-    run_limit INTEGER,
-    waited INTEGER NOT NULL,
-    waiting_since INTEGER,
-    cancel_requested INTEGER,
-    cancel_deadline INTEGER,
+    -- rerun, or nothing.
+    retry TEXT,
     progress_token TEXT,
-    timeline TEXT NOT NULL,
-    timeline_dropped INTEGER NOT NULL,
-    asked TEXT,
-    asks TEXT,
-    answers TEXT,
-    handle BLOB,
-    params TEXT,
-    -- The result or the error. Last, so that looking at tasks does not read it.
-    body TEXT,
-    expires INTEGER AS (created + ttl) VIRTUAL
+    params TEXT
 );
+
+-- Tasks that have ended, in the rows that they have in `opened`. What is here is right.
+CREATE TABLE ended (
+    row INTEGER PRIMARY KEY,
+    -- result, tool_error, error with its code, or cancelled.
+    state TEXT NOT NULL,
+    message TEXT,
+    updated INTEGER NOT NULL,
+    ttl INTEGER NOT NULL,
+    poll_interval INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    executor INTEGER NOT NULL,
+    timeline TEXT,
+    handle BLOB,
+    details TEXT,
+    -- The result or the error. Last, so that looking at tasks does not read it.
+    body TEXT
+);
+
+CREATE VIEW tasks AS
+SELECT
+    opened.row AS row,
+    id,
+    owner,
+    request_key,
+    created,
+    coalesce(ended.state, opened.state) AS state,
+    iif(ended.row IS NULL, opened.message, ended.message) AS message,
+    coalesce(ended.updated, opened.updated) AS updated,
+    coalesce(ended.ttl, opened.ttl) AS ttl,
+    coalesce(ended.poll_interval, opened.poll_interval) AS poll_interval,
+    coalesce(ended.revision, opened.revision) AS revision,
+    coalesce(ended.attempt, opened.attempt) AS attempt,
+    coalesce(ended.executor, opened.executor) AS executor,
+    iif(ended.row IS NULL, opened.timeline, ended.timeline) AS timeline,
+    iif(ended.row IS NULL, opened.handle, ended.handle) AS handle,
+    iif(ended.row IS NULL, opened.details, ended.details) AS details,
+    method,
+    tool,
+    runner,
+    accepts,
+    retry,
+    progress_token,
+    params,
+    body,
+    created + coalesce(ended.ttl, opened.ttl) AS expires
+FROM opened LEFT JOIN ended ON ended.row = opened.row;
 
 CREATE TABLE records (
     kind TEXT NOT NULL,

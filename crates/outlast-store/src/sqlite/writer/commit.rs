@@ -9,7 +9,7 @@ use super::plan::{Plan, Planned};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::probe::{FailAs, Moment, Verdict};
 use crate::sqlite::records::RecordStatements;
-use crate::sqlite::row::{self, Change, Scratch};
+use crate::sqlite::row::TaskStatements;
 
 /// The statements of the writer, prepared once for each connection.
 pub(super) struct Statements<'c> {
@@ -17,12 +17,8 @@ pub(super) struct Statements<'c> {
     pub(super) records: RecordStatements<'c>,
     begin: Statement<'c>,
     commit: Statement<'c>,
-    insert: Statement<'c>,
-    /// By whether there is a body, then by whether the row moves.
-    update: [[Statement<'c>; 2]; 2],
-    delete: Statement<'c>,
+    tasks: TaskStatements<'c>,
     positions: Statement<'c>,
-    scratch: Scratch,
 }
 
 /// Why a transaction did not take place, and whose fault it was.
@@ -38,21 +34,14 @@ pub(super) enum Broken {
 
 impl<'c> Statements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
-        let update = |body, moves| connection.prepare(&row::update_sql(body, moves));
         Ok(Self {
             connection,
             records: RecordStatements::prepare(connection)?,
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
-            insert: connection.prepare(&row::insert_sql())?,
-            update: [
-                [update(false, false)?, update(false, true)?],
-                [update(true, false)?, update(true, true)?],
-            ],
-            delete: connection.prepare(row::delete_sql())?,
+            tasks: TaskStatements::prepare(connection)?,
             positions: connection
                 .prepare("UPDATE meta SET value = ?1 WHERE name = 'next_position'")?,
-            scratch: Scratch::default(),
         })
     }
 
@@ -106,29 +95,26 @@ impl<'c> Statements<'c> {
     }
 
     fn change(&mut self, ops: &[Op], plan: &Plan, change: &Planned) -> Result<(), Fault> {
+        let (tasks, row) = (&mut self.tasks, change.row);
         let there = match (change.from, plan.version(change, ops)) {
             // Added and removed within the batch.
             (None, None) => true,
             (Some(from), None) => {
-                self.delete.execute([from.0])?;
+                tasks.delete(from, change.had_ended)?;
                 // A row that somebody else deleted is as gone as it should be.
                 true
             }
-            (from, Some((task, body))) => {
-                let row = change.row;
-                let change = Change { row, task, body };
-                match from {
-                    None => {
-                        change.insert(&mut self.insert, &mut self.scratch)?;
-                        true
-                    }
-                    Some(from) => {
-                        let [staying, moving] = &mut self.update[usize::from(body.is_some())];
-                        let statement = if row == from { staying } else { moving };
-                        change.update(statement, from, &mut self.scratch)?
-                    }
-                }
+            (None, Some((task, body))) => {
+                tasks.insert(row, task, body)?;
+                true
             }
+            (Some(_), Some((task, body))) if change.had_ended => {
+                tasks.update_ended(row, task, body)?
+            }
+            (Some(from), Some((task, body))) if task.state.ending().is_some() => {
+                tasks.end(from, row, task, body)?
+            }
+            (Some(_), Some((task, _))) => tasks.update(row, task)?,
         };
         if there {
             return Ok(());

@@ -15,7 +15,7 @@ use super::op::{Op, Reply};
 use super::plan::Plan;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::probe::{Moment, Verdict};
-use crate::sqlite::row::RowId;
+use crate::sqlite::row::{self, RowId};
 use crate::sqlite::{body, connect, records, scan};
 
 /// What a failed batch leaves behind.
@@ -142,7 +142,7 @@ fn undo_additions(connection: &mut Connection, wreck: &Wreck) -> Result<(), Faul
         if let Some(found) = scan::load(&transaction, task.row).map_err(body::fault)?
             && found.id == task.id
         {
-            transaction.execute("DELETE FROM tasks WHERE row = ?1", [task.row.0])?;
+            row::delete(&transaction, task.row)?;
         }
     }
     Ok(transaction.commit()?)

@@ -57,7 +57,7 @@ pub(super) struct Planned {
     /// The revision it will have, unless it will be gone.
     pub(super) revision: Option<Revision>,
     /// Whether it had ended before the batch.
-    had_ended: bool,
+    pub(super) had_ended: bool,
     /// The operation with its last version.
     latest: usize,
     /// The operation with its body, if one brings a body.

@@ -1,0 +1,175 @@
+//! The column `details`: what most tasks do not have, as one JSON object. A member that is missing has its usual value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use outlast_engine::task::{CancelIntent, Keep, Lifetime};
+use outlast_engine::{Answer, AskKey, AskKind, Outstanding, Question, Task, Timing};
+use outlast_wire::{Raw, Timestamp};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// Writes the details of a task; nothing if it has none.
+pub(super) fn write(out: &mut Vec<u8>, task: &Task) {
+    let lifetime = &task.lifetime;
+    let usual = Lifetime::new(lifetime.ttl, Keep::Strict, None);
+    let plain = *lifetime == usual
+        && task.cancel.is_none()
+        && task.timeline.dropped == 0
+        && task.asked.keys.is_empty()
+        && task.asked.answers.is_empty()
+        && task.outstanding().is_none();
+    if plain {
+        return;
+    }
+    let unusual = |number: u64, usual: u64| (number != usual).then_some(number);
+    let details = DetailsRef {
+        granted: unusual(lifetime.granted, usual.granted),
+        keep: (lifetime.keep != usual.keep).then_some(WHILE_LIVE),
+        run_limit: lifetime.run_limit,
+        waited: unusual(lifetime.waited, usual.waited),
+        waiting_since: lifetime.waiting_since.map(|since| since.0),
+        cancel: task.cancel.map(Cancel::from),
+        timeline_dropped: (task.timeline.dropped != 0).then_some(task.timeline.dropped),
+        asked: (!task.asked.keys.is_empty()).then_some(&task.asked.keys),
+        asks: task.outstanding().map(asks),
+        answers: (!task.asked.answers.is_empty()).then_some(&task.asked.answers),
+    };
+    serde_json::to_writer(out, &details)
+        .expect("strings, numbers and valid JSON are JSON, and memory takes it");
+}
+
+/// The details of a task, as they were written.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Details {
+    granted: Option<u64>,
+    keep: Option<KeepWord>,
+    run_limit: Option<u64>,
+    waited: u64,
+    waiting_since: Option<u64>,
+    cancel: Option<Cancel>,
+    pub(super) timeline_dropped: u32,
+    pub(super) asked: BTreeSet<AskKey>,
+    asks: Vec<Ask>,
+    pub(super) answers: BTreeMap<AskKey, Answer>,
+}
+
+impl Details {
+    pub(super) fn read(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    pub(super) fn lifetime(&self, ttl: u64) -> Lifetime {
+        Lifetime {
+            ttl,
+            granted: self.granted.unwrap_or(ttl),
+            keep: match self.keep {
+                None => Keep::Strict,
+                Some(KeepWord::WhileLive) => Keep::WhileLive,
+            },
+            run_limit: self.run_limit,
+            waited: self.waited,
+            waiting_since: self.waiting_since.map(Timestamp),
+        }
+    }
+
+    pub(super) fn cancel(&self) -> Option<CancelIntent> {
+        self.cancel.as_ref().map(|cancel| CancelIntent {
+            requested: Timestamp(cancel.requested),
+            deadline: Timestamp(cancel.deadline),
+        })
+    }
+
+    /// The questions that are open, if there are any.
+    pub(super) fn take_asks(&mut self) -> Option<Outstanding> {
+        let asks = std::mem::take(&mut self.asks).into_iter().map(|ask| {
+            let question = Question {
+                kind: ask.kind,
+                params: ask.params,
+                timing: ask.timing,
+            };
+            (ask.key, question)
+        });
+        Outstanding::new(asks.collect())
+    }
+}
+
+fn asks(outstanding: &Outstanding) -> Vec<AskRef<'_>> {
+    let asks = outstanding.iter().map(|(key, question)| AskRef {
+        key,
+        kind: question.kind,
+        timing: question.timing,
+        params: question.params.as_ref(),
+    });
+    asks.collect()
+}
+
+#[derive(Serialize)]
+struct DetailsRef<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    granted: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    keep: Option<KeepWord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_limit: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waited: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting_since: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cancel: Option<Cancel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeline_dropped: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asked: Option<&'a BTreeSet<AskKey>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asks: Option<Vec<AskRef<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answers: Option<&'a BTreeMap<AskKey, Answer>>,
+}
+
+/// What a task is kept for, unless it is strict.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KeepWord {
+    WhileLive,
+}
+
+const WHILE_LIVE: KeepWord = KeepWord::WhileLive;
+
+#[derive(Serialize, Deserialize)]
+struct Cancel {
+    requested: u64,
+    deadline: u64,
+}
+
+impl From<CancelIntent> for Cancel {
+    fn from(intent: CancelIntent) -> Self {
+        Self {
+            requested: intent.requested.0,
+            deadline: intent.deadline.0,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct AskRef<'a> {
+    key: &'a AskKey,
+    kind: AskKind,
+    timing: Timing,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a Raw>,
+}
+
+#[derive(Deserialize)]
+struct Ask {
+    key: AskKey,
+    kind: AskKind,
+    timing: Timing,
+    #[serde(default, deserialize_with = "present")]
+    params: Option<Raw>,
+}
+
+/// A member that is there is kept, also if it is `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
+}

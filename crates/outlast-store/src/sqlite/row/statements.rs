@@ -1,0 +1,127 @@
+//! The statements that change tasks, and which of them a change takes.
+
+use outlast_engine::Task;
+use outlast_wire::Raw;
+use rusqlite::{Connection, Result, Statement};
+
+use super::RowId;
+use super::column::{self, Column, OLD_ROW};
+use super::write::{Prepared, Scratch, bind_course, bind_request};
+
+/// The statements that change tasks, prepared once for each connection.
+pub(in crate::sqlite) struct TaskStatements<'c> {
+    insert: Prepared<'c>,
+    update: Prepared<'c>,
+    step_aside: Statement<'c>,
+    end: Prepared<'c>,
+    update_ended: Prepared<'c>,
+    delete: Statement<'c>,
+    delete_ended: Statement<'c>,
+    scratch: Scratch,
+}
+
+impl<'c> TaskStatements<'c> {
+    pub(in crate::sqlite) fn prepare(connection: &'c Connection) -> Result<Self> {
+        let prepared = |sql: String| connection.prepare(&sql).map(Prepared::new);
+        Ok(Self {
+            insert: prepared(column::insert_opened_sql())?,
+            update: prepared(column::update_opened_sql())?,
+            step_aside: connection.prepare(&column::move_sql())?,
+            end: prepared(column::insert_ended_sql())?,
+            update_ended: prepared(column::update_ended_sql())?,
+            delete: connection.prepare(DELETE_OPENED)?,
+            delete_ended: connection.prepare(DELETE_ENDED)?,
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// Adds a task, with its body if it has ended already.
+    pub(in crate::sqlite) fn insert(
+        &mut self,
+        row: RowId,
+        task: &Task,
+        body: Option<&Raw>,
+    ) -> Result<()> {
+        let to = &mut self.insert;
+        to.bind(Column::Row, row.0)?;
+        bind_request(to, task)?;
+        bind_course(to, task, &mut self.scratch)?;
+        to.execute()?;
+        match task.state.ending() {
+            Some(_) => self.add_end(row, task, body),
+            None => Ok(()),
+        }
+    }
+
+    /// Changes a task that goes on; says whether it was there.
+    pub(in crate::sqlite) fn update(&mut self, row: RowId, task: &Task) -> Result<bool> {
+        let to = &mut self.update;
+        to.bind(Column::Row, row.0)?;
+        bind_course(to, task, &mut self.scratch)?;
+        to.execute()
+    }
+
+    /// Adds what became of the task at `from`, which moves to `row`; says whether a task that had to move was there.
+    pub(in crate::sqlite) fn end(
+        &mut self,
+        from: RowId,
+        row: RowId,
+        task: &Task,
+        body: Option<&Raw>,
+    ) -> Result<bool> {
+        if row != from {
+            let to = &mut self.step_aside;
+            to.raw_bind_parameter(Column::Row.parameter(), row.0)?;
+            to.raw_bind_parameter(OLD_ROW, from.0)?;
+            if to.raw_execute()? == 0 {
+                return Ok(false);
+            }
+        }
+        self.add_end(row, task, body)?;
+        Ok(true)
+    }
+
+    /// Changes a task that has ended; says whether it was there.
+    pub(in crate::sqlite) fn update_ended(
+        &mut self,
+        row: RowId,
+        task: &Task,
+        body: Option<&Raw>,
+    ) -> Result<bool> {
+        let to = &mut self.update_ended;
+        to.bind(Column::Row, row.0)?;
+        to.bind_or_null(Column::Body, body.map(Raw::as_str))?;
+        bind_course(to, task, &mut self.scratch)?;
+        to.execute()
+    }
+
+    /// Removes a task.
+    pub(in crate::sqlite) fn delete(&mut self, row: RowId, had_ended: bool) -> Result<()> {
+        self.delete.execute([row.0])?;
+        if had_ended {
+            self.delete_ended.execute([row.0])?;
+        }
+        Ok(())
+    }
+
+    fn add_end(&mut self, row: RowId, task: &Task, body: Option<&Raw>) -> Result<()> {
+        let to = &mut self.end;
+        to.bind(Column::Row, row.0)?;
+        to.bind_or_null(Column::Body, body.map(Raw::as_str))?;
+        bind_course(to, task, &mut self.scratch)?;
+        to.execute()?;
+        Ok(())
+    }
+}
+
+/// Removes whatever task is in a row, without statements at hand.
+pub(in crate::sqlite) fn delete(connection: &Connection, row: RowId) -> Result<()> {
+    for sql in [DELETE_OPENED, DELETE_ENDED] {
+        connection.execute(sql, [row.0])?;
+    }
+    Ok(())
+}
+
+const DELETE_OPENED: &str = "DELETE FROM opened WHERE row = ?1";
+
+const DELETE_ENDED: &str = "DELETE FROM ended WHERE row = ?1";
