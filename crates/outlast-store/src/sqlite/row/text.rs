@@ -103,6 +103,7 @@ pub(super) fn read_timeline(
         moments.insert(0, creation(created));
     }
     moments.extend(ended.filter(|_| ends).map(end));
+    let moments = moments.into();
     Ok(Timeline { moments, dropped })
 }
 
