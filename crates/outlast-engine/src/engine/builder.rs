@@ -11,7 +11,7 @@ use super::recovery::Patience;
 use super::topics::Topics;
 use super::{Engine, EngineError, Inner, Phase, Recovered, Runner, phase};
 use crate::policy::Policy;
-use crate::runtime::{Mutex, spawn};
+use crate::runtime::{Apart, Mutex, spawn};
 use crate::store::Store;
 use crate::world::{Clock, Ids, RandomIds, SystemClock};
 
@@ -82,7 +82,7 @@ impl EngineBuilder {
             statuses,
             doubts,
             phases,
-            counts: super::counts::Counts::default(),
+            counts: Apart::default(),
         });
         let recovered = match inner.recover(Patience::Short).await {
             Ok(recovered) => recovered,

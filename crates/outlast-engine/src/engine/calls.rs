@@ -7,12 +7,12 @@ use tokio::sync::Notify;
 use super::cell::Cell;
 use crate::id::{Attempt, IdMap, TaskId};
 use crate::runtime::atomic::{AtomicUsize, Ordering};
-use crate::runtime::{Mutex, MutexGuard, SHARDS};
+use crate::runtime::{Apart, Mutex, MutexGuard, SHARDS};
 
 #[derive(Debug)]
 pub(crate) struct Calls {
     shards: Box<[Mutex<IdMap<Arc<Cell>>>]>,
-    running: AtomicUsize,
+    running: Apart<AtomicUsize>,
     idle: Notify,
 }
 
@@ -20,7 +20,7 @@ impl Default for Calls {
     fn default() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            running: AtomicUsize::new(0),
+            running: Apart(AtomicUsize::new(0)),
             idle: Notify::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! A call that runs in this process: what the engine knows of it beyond the store.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
@@ -45,7 +45,7 @@ pub(crate) struct Local {
     pub(crate) asked: u32,
     /// Whether the work is for the next life of the engine.
     pub(crate) left: bool,
-    waiting: HashMap<AskKey, oneshot::Sender<Answer>>,
+    waiting: BTreeMap<AskKey, oneshot::Sender<Answer>>,
 }
 
 /// How far a call has come on its way to being a task.
@@ -81,7 +81,7 @@ impl Cell {
                 progress: None,
                 asked: 0,
                 left: false,
-                waiting: HashMap::new(),
+                waiting: BTreeMap::new(),
             }),
         }
     }

@@ -164,19 +164,18 @@ impl Inner {
         if let Some(cell) = &cell {
             cell.saw(task);
         }
+        let over = effects.contains(&Effect::Wake);
         for effect in effects {
             match effect {
-                Effect::Publish => self.topics.publish(id, Event::Stored(task.clone())),
+                // Whoever watches hears of the end together with those who wait for it.
+                Effect::Publish if over => {}
+                Effect::Publish => self.topics.publish(id, &Event::Stored(task.clone())),
                 // Whoever begins to wait from here on looks at the store and finds the end there.
-                Effect::Wake if !self.topics.contains(id) => {}
-                Effect::Wake => {
-                    let brief = task.derive(Brief::of);
-                    let settled = brief.map(|brief| Settled {
-                        brief,
-                        body: body.clone(),
-                    });
-                    self.topics.settle(id, settled.as_ref());
-                }
+                Effect::Wake => self.topics.end(id, &Event::Stored(task.clone()), || {
+                    let brief = task.derive(Brief::of)?;
+                    let body = body.clone();
+                    Some(Settled { brief, body })
+                }),
                 Effect::Deliver(key) => {
                     if let (Some(cell), Some(answer)) = (&cell, task.asked.answers.get(key)) {
                         cell.deliver(key, answer);
@@ -187,7 +186,13 @@ impl Inner {
                         cell.stop.ask();
                     }
                 }
-                Effect::Stop => self.stop(id),
+                Effect::Stop => {
+                    let cell = cell.as_ref();
+                    let running = cell.and_then(|cell| self.calls.take(id, cell.attempt));
+                    if let Some(cell) = running {
+                        cell.call_off();
+                    }
+                }
             }
         }
     }
@@ -228,7 +233,7 @@ impl Inner {
             }
         }
         if self.topics.contains(cell.id) {
-            self.topics.publish(cell.id, Event::Plain(task));
+            self.topics.publish(cell.id, &Event::Plain(task));
         }
     }
 }

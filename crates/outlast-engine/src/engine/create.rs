@@ -69,14 +69,12 @@ impl Engine {
             let parts = call.parts.take();
             let (task, runner) = self.inner.admit(call)?;
             let origin = task.origin.clone();
-            let beside = Beside {
-                // Before the work can say anything.
-                heard: follower.clone().map(|follower| {
-                    let (place, events) = self.inner.topics.everything_of(task.id);
-                    (place, events, follower)
-                }),
+            // Before the work can say anything.
+            let beside = follower.clone().map(|follower| Beside {
+                heard: self.inner.topics.everything_of(task.id),
+                follower,
                 inner: self.inner.clone(),
-            };
+            });
             let begun = self.begin(task, (runner, beside), records.clone(), parts);
             match begun.await? {
                 Ok(Inserted::New(task)) => return Ok(Created::New(task)),
@@ -98,7 +96,7 @@ impl Engine {
     async fn begin(
         &self,
         task: Arc<Task>,
-        (runner, beside): (Arc<dyn Runner>, Beside),
+        (runner, beside): (Arc<dyn Runner>, Option<Beside>),
         records: Vec<RecordWrite>,
         parts: Option<Parts>,
     ) -> Result<Result<Inserted, StoreError>, EngineError> {
@@ -115,7 +113,7 @@ impl Engine {
             // A store that answers at once needs nobody to wait for it.
             Ok(Ok(Inserted::New(task))) => {
                 inner.note_new(&task);
-                let along = beside.of(&task);
+                let along = beside.and_then(|beside| beside.of(&task));
                 if cell.is_stored(task.clone()) {
                     let work = inner.drive(cell, runner, Begin::Run);
                     spawn(Both::new(work, along));
@@ -134,7 +132,7 @@ impl Engine {
             let along = match &inserted {
                 Ok(Inserted::New(task)) => {
                     inner.note_new(task);
-                    beside.of(task)
+                    beside.and_then(|beside| beside.of(task))
                 }
                 _ => None,
             };
@@ -157,17 +155,18 @@ type Waiting = Arc<Mutex<Option<Follower>>>;
 
 /// Whoever goes along with a task that may come to be.
 struct Beside {
-    heard: Option<(Place, Mailbox, Waiting)>,
+    heard: (Place, Mailbox),
+    follower: Waiting,
     inner: Arc<Inner>,
 }
 
 impl Beside {
     /// What goes along with a new task, if somebody wants to.
     fn of(self, task: &Committed<Task>) -> Option<Following> {
-        let (place, events, follower) = self.heard?;
-        let watch = self.inner.watch_from(task.clone(), (place, events));
+        let watch = self.inner.watch_from(task.clone(), self.heard);
         // The critical section only takes it.
-        let follower = follower
+        let follower = self
+            .follower
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();

@@ -62,7 +62,6 @@ impl Inner {
             Ok(Ok(stored)) => {
                 // It is stored, so the effects follow, and nothing is left to do.
                 let _ = self.conclude(Ok(stored), change);
-                self.calls.take(end.cell.id, end.cell.attempt);
                 None
             }
             Ok(failed) => Some(Box::pin(

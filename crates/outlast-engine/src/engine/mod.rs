@@ -43,7 +43,7 @@ use tokio::sync::mpsc;
 
 use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
-use crate::runtime::Mutex;
+use crate::runtime::{Apart, Mutex};
 use crate::store::Store;
 use crate::world::{Clock, Ids};
 
@@ -85,7 +85,7 @@ pub(crate) struct Inner {
     statuses: mpsc::UnboundedSender<Arc<cell::Cell>>,
     doubts: mpsc::UnboundedSender<TaskId>,
     phases: phase::Phases,
-    counts: counts::Counts,
+    counts: Apart<counts::Counts>,
 }
 
 impl Engine {

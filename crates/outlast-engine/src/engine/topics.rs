@@ -11,13 +11,18 @@ use tokio::sync::oneshot;
 use super::mailbox::{Mailbox, Slot, mailbox};
 use super::{Event, Settled};
 use crate::id::{IdMap, TaskId};
-use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::{Mutex, MutexGuard, SHARDS};
 
 #[derive(Debug)]
 pub(crate) struct Topics {
-    shards: Box<[Mutex<IdMap<Subscribers>>]>,
-    next: AtomicU64,
+    shards: Box<[Mutex<Shard>]>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    of: IdMap<Subscribers>,
+    /// The last number given out here: no two who want to hear of a task have the same.
+    last: u64,
 }
 
 /// A place among those who want to hear. Given up when dropped.
@@ -46,7 +51,6 @@ impl Default for Topics {
     fn default() -> Self {
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            next: AtomicU64::new(0),
         }
     }
 }
@@ -67,32 +71,36 @@ impl Topics {
         (self.enter(id, Wants::Everything(slot)), mailbox)
     }
 
-    pub(crate) fn publish(&self, id: TaskId, event: Event) {
-        let mut shard = self.shard(id);
-        let Some(subscribers) = shard.get_mut(&id) else {
-            return;
-        };
-        for subscriber in subscribers {
+    pub(crate) fn publish(&self, id: TaskId, event: &Event) {
+        let shard = self.shard(id);
+        for subscriber in shard.of.get(&id).into_iter().flatten() {
             if let Wants::Everything(slot) = &subscriber.wants {
                 slot.put(event.clone());
             }
         }
     }
 
-    /// Answers those who wait for the end, and closes the streams of those who watch.
-    pub(crate) fn settle(&self, id: TaskId, settled: Option<&Settled>) {
-        let Some(subscribers) = self.shard(id).remove(&id) else {
+    /// Tells those who watch of the last `event`, closes their streams, and answers those who wait for the end.
+    pub(crate) fn end(&self, id: TaskId, event: &Event, settled: impl FnOnce() -> Option<Settled>) {
+        let Some(subscribers) = self.shard(id).of.remove(&id) else {
             return;
         };
-        for subscriber in subscribers {
-            if let Wants::End(Some(tell)) = subscriber.wants {
-                let _ = tell.send(settled.cloned());
+        for subscriber in &subscribers {
+            if let Wants::Everything(slot) = &subscriber.wants {
+                slot.put(event.clone());
             }
         }
+        answer(subscribers, settled().as_ref());
+    }
+
+    /// Answers those who wait for the end, and closes the streams of those who watch.
+    pub(crate) fn settle(&self, id: TaskId, settled: Option<&Settled>) {
+        let subscribers = self.shard(id).of.remove(&id);
+        answer(subscribers.unwrap_or_default(), settled);
     }
 
     pub(crate) fn contains(&self, id: TaskId) -> bool {
-        self.shard(id).contains_key(&id)
+        self.shard(id).of.contains_key(&id)
     }
 
     /// Nobody hears anything any more.
@@ -108,7 +116,7 @@ impl Topics {
         let mut ids = Vec::new();
         for shard in &self.shards {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            ids.extend(shard.keys());
+            ids.extend(shard.of.keys());
         }
         ids
     }
@@ -117,17 +125,17 @@ impl Topics {
         let shards = self.shards.iter();
         let listeners = shards.map(|shard| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.values().map(SmallVec::len).sum::<usize>()
+            shard.of.values().map(SmallVec::len).sum::<usize>()
         });
         listeners.sum()
     }
 
     fn enter(self: &Arc<Self>, id: TaskId, wants: Wants) -> Place {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.shard(id)
-            .entry(id)
-            .or_default()
-            .push(Subscriber { number, wants });
+        let mut shard = self.shard(id);
+        shard.last += 1;
+        let number = shard.last;
+        let subscribers = shard.of.entry(id).or_default();
+        subscribers.push(Subscriber { number, wants });
         Place {
             topics: self.clone(),
             id,
@@ -135,7 +143,7 @@ impl Topics {
         }
     }
 
-    fn shard(&self, id: TaskId) -> MutexGuard<'_, IdMap<Subscribers>> {
+    fn shard(&self, id: TaskId) -> MutexGuard<'_, Shard> {
         let [_, low] = id.halves();
         let shard = &self.shards[low as usize % SHARDS];
         // Every critical section is a few map operations that do not panic.
@@ -143,9 +151,18 @@ impl Topics {
     }
 }
 
+/// Answers those who wait for the end. With the others their streams end.
+fn answer(subscribers: Subscribers, settled: Option<&Settled>) {
+    for subscriber in subscribers {
+        if let Wants::End(Some(tell)) = subscriber.wants {
+            let _ = tell.send(settled.cloned());
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut entry) = self.topics.shard(self.id).entry(self.id) {
+        if let Entry::Occupied(mut entry) = self.topics.shard(self.id).of.entry(self.id) {
             entry
                 .get_mut()
                 .retain(|subscriber| subscriber.number != self.number);

@@ -4,6 +4,7 @@
 //! lock guards a few synchronous lines of one shard; no two are held at once. No operation walks
 //! over retained tasks.
 
+mod hot;
 mod nodes;
 mod owners;
 mod shard;
@@ -15,7 +16,7 @@ use outlast_wire::Timestamp;
 use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
 use crate::policy::Quota;
 use crate::runtime::atomic::{AtomicU64, Ordering};
-use crate::runtime::{Mutex, MutexGuard, SHARDS};
+use crate::runtime::{Apart, Mutex, MutexGuard, SHARDS};
 use crate::store::{
     Brief, Committed, Due, Feed, Inserted, Page, Position, Snapshot, StoreError, Usage,
 };
@@ -31,6 +32,12 @@ pub struct Index<C> {
     shards: Box<[Mutex<Shard<C>>]>,
     owners: Owners,
     nodes: Nodes,
+    counts: Apart<Counts>,
+}
+
+/// Changed together by every new task.
+#[derive(Debug, Default)]
+struct Counts {
     open: AtomicU64,
     retained: AtomicU64,
     next_position: AtomicU64,
@@ -61,9 +68,10 @@ impl<C: Clone> Index<C> {
             shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
             owners: Owners::default(),
             nodes: Nodes::default(),
-            open: AtomicU64::new(0),
-            retained: AtomicU64::new(0),
-            next_position: AtomicU64::new(first.0),
+            counts: Apart(Counts {
+                next_position: AtomicU64::new(first.0),
+                ..Counts::default()
+            }),
         }
     }
 
@@ -115,7 +123,7 @@ impl<C: Clone> Index<C> {
     /// Holds room for `task`, and lists it at once if it is there to be seen.
     fn hold(&self, task: &Task, quota: &Quota, listed: bool) -> Result<Held, StoreError> {
         // Counted first and taken back if there is no room, so that two callers never share the last place.
-        let full = self.retained.fetch_add(1, Ordering::Relaxed) >= quota.retained;
+        let full = self.counts.retained.fetch_add(1, Ordering::Relaxed) >= quota.retained;
         let held = match full {
             // A repeated request needs no room.
             true => self
@@ -126,13 +134,13 @@ impl<C: Clone> Index<C> {
                     limit: quota.retained,
                 }),
             false => {
-                let next = || Position(self.next_position.fetch_add(1, Ordering::Relaxed));
+                let next = || Position(self.counts.next_position.fetch_add(1, Ordering::Relaxed));
                 self.owners.hold(task, quota, listed, next)
             }
         };
         match held {
-            Ok(Held::Room { .. }) => self.open.fetch_add(1, Ordering::Relaxed),
-            Ok(Held::Known(_)) | Err(_) => self.retained.fetch_sub(1, Ordering::Relaxed),
+            Ok(Held::Room { .. }) => self.counts.open.fetch_add(1, Ordering::Relaxed),
+            Ok(Held::Known(_)) | Err(_) => self.counts.retained.fetch_sub(1, Ordering::Relaxed),
         };
         held
     }
@@ -141,8 +149,8 @@ impl<C: Clone> Index<C> {
     pub fn release(&self, task: &Task) {
         self.owners
             .release(&task.owner, task.request_key.as_deref(), true);
-        self.open.fetch_sub(1, Ordering::Relaxed);
-        self.retained.fetch_sub(1, Ordering::Relaxed);
+        self.counts.open.fetch_sub(1, Ordering::Relaxed);
+        self.counts.retained.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Makes a task visible for which room is held.
@@ -166,9 +174,12 @@ impl<C: Clone> Index<C> {
             Found::Ended(brief) => (brief.id, &brief.owner, &brief.request_key, true),
         };
         let owner = self.owners.restore(owner, key.as_deref(), id, ended);
-        self.retained.fetch_add(1, Ordering::Relaxed);
-        self.open.fetch_add(u64::from(!ended), Ordering::Relaxed);
-        self.next_position
+        self.counts.retained.fetch_add(1, Ordering::Relaxed);
+        self.counts
+            .open
+            .fetch_add(u64::from(!ended), Ordering::Relaxed);
+        self.counts
+            .next_position
             .fetch_max(position.0 + 1, Ordering::Relaxed);
         let slot = match found {
             Found::Open(mut task) => {
@@ -208,7 +219,8 @@ impl<C: Clone> Index<C> {
                     expected,
                 })?;
         if let Some(brief) = before.brief {
-            self.open
+            self.counts
+                .open
                 .fetch_sub(u64::from(before.was_open), Ordering::Relaxed);
             self.owners.ended(before.position, brief, before.was_open);
         }
@@ -228,8 +240,10 @@ impl<C: Clone> Index<C> {
         };
         self.owners.unlist(owner, slot.position());
         self.owners.release(owner, key.as_deref(), open);
-        self.open.fetch_sub(u64::from(open), Ordering::Relaxed);
-        self.retained.fetch_sub(1, Ordering::Relaxed);
+        self.counts
+            .open
+            .fetch_sub(u64::from(open), Ordering::Relaxed);
+        self.counts.retained.fetch_sub(1, Ordering::Relaxed);
         self.nodes.tell_others(node, id);
         Some(slot.into_cold())
     }
@@ -243,11 +257,7 @@ impl<C: Clone> Index<C> {
 
     /// What is known of a task.
     pub fn get(&self, scope: &Scope, id: TaskId) -> Option<Snapshot> {
-        let shard = self.shard(id);
-        shard
-            .find(id)
-            .filter(|slot| scope.reaches(slot.owner()))
-            .map(Slot::snapshot)
+        self.shard(id).look(scope, id)
     }
 
     /// What is known of a task, and what hangs on it.
@@ -300,8 +310,8 @@ impl<C: Clone> Index<C> {
         Usage {
             owner_open,
             owner_retained,
-            open: self.open.load(Ordering::Relaxed),
-            retained: self.retained.load(Ordering::Relaxed),
+            open: self.counts.open.load(Ordering::Relaxed),
+            retained: self.counts.retained.load(Ordering::Relaxed),
         }
     }
 

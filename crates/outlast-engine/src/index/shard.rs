@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
-use crate::id::{IdMap, NodeId, Owner, Revision, TaskId};
+use super::hot::Hot;
+use crate::id::{IdMap, NodeId, Owner, Revision, Scope, TaskId};
 use crate::store::{Brief, Committed, Position, Snapshot};
 use crate::task::Task;
 
@@ -15,6 +16,7 @@ pub(super) struct Shard<C> {
     open: IdMap<Slot<C>>,
     ended: IdMap<Slot<C>>,
     due: BTreeSet<(Timestamp, TaskId)>,
+    hot: Hot,
 }
 
 /// One task in the index.
@@ -50,6 +52,7 @@ impl<C> Default for Shard<C> {
             open: IdMap::default(),
             ended: IdMap::default(),
             due: BTreeSet::new(),
+            hot: Hot::default(),
         }
     }
 }
@@ -61,6 +64,20 @@ impl<C> Shard<C> {
 
     pub(super) fn find(&self, id: TaskId) -> Option<&Slot<C>> {
         self.open.get(&id).or_else(|| self.ended.get(&id))
+    }
+
+    /// What is known of a task that `seen_by` reaches.
+    pub(super) fn look(&mut self, seen_by: &Scope, id: TaskId) -> Option<Snapshot> {
+        if let Some(brief) = self.hot.find(id) {
+            let ended = || Snapshot::Ended(Committed::confirmed_by_backend(brief.clone()));
+            return seen_by.reaches(&brief.owner).then(ended);
+        }
+        let slot = self.find(id).filter(|slot| seen_by.reaches(slot.owner()))?;
+        let snapshot = slot.snapshot();
+        if let Snapshot::Ended(brief) = &snapshot {
+            self.hot.note(id, brief, self.ended.len());
+        }
+        Some(snapshot)
     }
 
     pub(super) fn put(&mut self, slot: Slot<C>) {
@@ -101,6 +118,9 @@ impl<C> Shard<C> {
             Slot::Open { .. } => None,
             Slot::Ended { brief, .. } => Some(brief.clone()),
         };
+        if !was_open {
+            self.hot.forget(id);
+        }
         // Most changes move no deadline.
         if slot.due() != due {
             self.due.remove(&(due, id));
@@ -128,6 +148,7 @@ impl<C> Shard<C> {
     pub(super) fn remove(&mut self, id: TaskId, expected: Revision) -> Option<Slot<C>> {
         let slot = self.find(id).filter(|slot| slot.revision() == expected)?;
         self.due.remove(&(slot.due(), id));
+        self.hot.forget(id);
         self.open.remove(&id).or_else(|| self.ended.remove(&id))
     }
 
