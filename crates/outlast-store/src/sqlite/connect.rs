@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, PrepFlags, Statement};
 
 use super::options::{Durability, SqliteOptions};
 
@@ -29,6 +29,15 @@ pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "mmap_size", 0)?;
     Ok(connection)
+}
+
+/// A statement for the life of the connection. SQLite's own memory for small and short-lived things stays free for
+/// what is bound.
+pub(super) fn prepare<'c>(
+    connection: &'c Connection,
+    sql: &str,
+) -> rusqlite::Result<Statement<'c>> {
+    connection.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
 }
 
 /// How many pages the file may have.

@@ -29,6 +29,7 @@ mod records;
 mod row;
 mod scan;
 mod schema;
+mod spread;
 mod store;
 mod writer;
 

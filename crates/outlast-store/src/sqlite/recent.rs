@@ -1,11 +1,12 @@
 //! Bodies that were written or read of late: most results are fetched right after they are made.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_wire::Raw;
 
 use super::row::RowId;
+use super::spread::SpreadMap;
 
 /// A bounded memory of bodies; the oldest are forgotten. A row holds one body for ever, so an entry is
 /// never out of date: whoever asks knows from the index that the row is the task's.
@@ -17,7 +18,7 @@ pub(super) struct Recent {
 
 #[derive(Debug, Default)]
 struct Kept {
-    bodies: HashMap<RowId, Raw>,
+    bodies: SpreadMap<RowId, Raw>,
     order: VecDeque<RowId>,
     bytes: usize,
 }

@@ -7,6 +7,8 @@ use outlast_engine::store::{Record, RecordKey, RecordWrite};
 use outlast_wire::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
+use super::connect;
+
 /// The statements that change records.
 pub(super) struct RecordStatements<'c> {
     put: Statement<'c>,
@@ -17,17 +19,18 @@ pub(super) struct RecordStatements<'c> {
 
 impl<'c> RecordStatements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let prepare = |sql| connect::prepare(connection, sql);
         Ok(Self {
-            put: connection.prepare(
+            put: prepare(
                 "INSERT OR REPLACE INTO records (kind, key, owner, expires, bytes)
                  VALUES (?1, ?2, ?3, ?4, ?5)",
             )?,
-            delete: connection.prepare("DELETE FROM records WHERE kind = ?1 AND key = ?2")?,
-            forget: connection.prepare(
+            delete: prepare("DELETE FROM records WHERE kind = ?1 AND key = ?2")?,
+            forget: prepare(
                 "DELETE FROM records WHERE (kind, key) IN (
                      SELECT kind, key FROM records WHERE expires <= ?1 ORDER BY expires LIMIT ?2)",
             )?,
-            next_expiry: connection.prepare(NEXT_EXPIRY)?,
+            next_expiry: prepare(NEXT_EXPIRY)?,
         })
     }
 

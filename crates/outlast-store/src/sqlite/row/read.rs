@@ -31,16 +31,25 @@ pub(in crate::sqlite) enum BadRow {
 }
 
 /// What is kept at hand of a task: `None` if it is open and must be read in full. Reads the columns
-/// of [`select_brief_sql`](super::select_brief_sql).
-pub(in crate::sqlite) fn brief_or_open(row: &Row<'_>) -> Result<(RowId, Option<Found>), BadRow> {
+/// of [`select_brief_sql`](super::select_brief_sql). Most rows in a row are those of one owner, of whom the caller keeps
+/// the last.
+pub(in crate::sqlite) fn brief_or_open(
+    row: &Row<'_>,
+    last: &mut Option<Owner>,
+) -> Result<(RowId, Option<Found>), BadRow> {
     let cells = Cells(row);
     let at = RowId(cells.integer(Column::Row)?);
     let StateWord::Ended(ending) = cells.state()? else {
         return Ok((at, None));
     };
+    let owner = cells.text(Column::Owner)?;
+    let owner = match last {
+        Some(last) if last.as_str() == owner => last.clone(),
+        last => last.insert(Owner::new(owner)).clone(),
+    };
     let brief = Brief {
         id: cells.id()?,
-        owner: Owner::new(cells.text(Column::Owner)?),
+        owner,
         request_key: cells.shared(Column::RequestKey)?,
         ending,
         message: cells.shared(Column::Message)?,

@@ -7,6 +7,7 @@ use rusqlite::{Connection, Result, Statement};
 use super::RowId;
 use super::column::{self, Column, OLD_ROW};
 use super::write::{Prepared, Scratch, bind_course, bind_request};
+use crate::sqlite::connect;
 
 /// The statements that change tasks, prepared once for each connection.
 pub(in crate::sqlite) struct TaskStatements<'c> {
@@ -22,15 +23,15 @@ pub(in crate::sqlite) struct TaskStatements<'c> {
 
 impl<'c> TaskStatements<'c> {
     pub(in crate::sqlite) fn prepare(connection: &'c Connection) -> Result<Self> {
-        let prepared = |sql: String| connection.prepare(&sql).map(Prepared::new);
+        let prepared = |sql: String| connect::prepare(connection, &sql).map(Prepared::new);
         Ok(Self {
             insert: prepared(column::insert_opened_sql())?,
             update: prepared(column::update_opened_sql())?,
-            step_aside: connection.prepare(&column::move_sql())?,
+            step_aside: connect::prepare(connection, &column::move_sql())?,
             end: prepared(column::insert_ended_sql())?,
             update_ended: prepared(column::update_ended_sql())?,
-            delete: connection.prepare(DELETE_OPENED)?,
-            delete_ended: connection.prepare(DELETE_ENDED)?,
+            delete: connect::prepare(connection, DELETE_OPENED)?,
+            delete_ended: connect::prepare(connection, DELETE_ENDED)?,
             scratch: Scratch::default(),
         })
     }

@@ -6,6 +6,7 @@ use rusqlite::{Connection, Statement};
 
 use super::op::Op;
 use super::plan::{Plan, Planned};
+use crate::sqlite::connect;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::probe::{FailAs, Moment, Verdict};
 use crate::sqlite::records::RecordStatements;
@@ -37,11 +38,13 @@ impl<'c> Statements<'c> {
         Ok(Self {
             connection,
             records: RecordStatements::prepare(connection)?,
-            begin: connection.prepare("BEGIN IMMEDIATE")?,
-            commit: connection.prepare("COMMIT")?,
+            begin: connect::prepare(connection, "BEGIN IMMEDIATE")?,
+            commit: connect::prepare(connection, "COMMIT")?,
             tasks: TaskStatements::prepare(connection)?,
-            positions: connection
-                .prepare("UPDATE meta SET value = ?1 WHERE name = 'next_position'")?,
+            positions: connect::prepare(
+                connection,
+                "UPDATE meta SET value = ?1 WHERE name = 'next_position'",
+            )?,
         })
     }
 
@@ -74,7 +77,10 @@ impl<'c> Statements<'c> {
     }
 
     fn write(&mut self, ops: &[Op], plan: &Plan, positions: Option<u64>) -> Result<(), Broken> {
-        for change in &plan.changes {
+        // Neighbours after each other: they share pages, and what is new goes to the end of its table.
+        let mut changes: Vec<&Planned> = plan.changes.iter().collect();
+        changes.sort_unstable_by_key(|change| change.row);
+        for change in changes {
             self.change(ops, plan, change)
                 .map_err(|fault| Broken::of(fault, |fault| Broken::Task(change.id, fault)))?;
         }

@@ -3,8 +3,6 @@
 //! An operation is judged against the index and against what the operations before it in the same
 //! batch will have done. Of several versions of a task only the last reaches the file.
 
-use std::collections::HashMap;
-
 use outlast_engine::index::{Index, Room};
 use outlast_engine::store::{Insert, Position, Reason, Replace};
 use outlast_engine::{Revision, Scope, StoreError, Task, TaskId};
@@ -12,6 +10,7 @@ use outlast_wire::Raw;
 
 use super::op::{Op, Removal};
 use crate::sqlite::row::{LAST_POSITION, RowId};
+use crate::sqlite::spread::SpreadMap;
 
 /// What a batch will do.
 #[derive(Debug)]
@@ -20,7 +19,7 @@ pub(super) struct Plan {
     pub(super) verdicts: Vec<Verdict>,
     /// One for each task that is touched.
     pub(super) changes: Vec<Planned>,
-    by_task: HashMap<TaskId, usize>,
+    by_task: SpreadMap<TaskId, usize>,
     /// How many more rows may be deleted.
     deletions: usize,
     writes_records: bool,
@@ -70,7 +69,7 @@ impl Plan {
         let mut plan = Self {
             verdicts: Vec::with_capacity(ops.len()),
             changes: Vec::with_capacity(ops.len()),
-            by_task: HashMap::with_capacity(ops.len()),
+            by_task: SpreadMap::with_capacity_and_hasher(ops.len(), Default::default()),
             deletions: DELETIONS,
             writes_records: false,
         };
