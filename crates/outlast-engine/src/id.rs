@@ -151,8 +151,8 @@ impl Owner {
     pub fn shown(&self) -> Cow<'_, str> {
         match self.name.split_once(':') {
             Some(("session", name)) => {
-                let begin: String = name.chars().take(6).collect();
-                format!("session:{begin}…").into()
+                let end = name.char_indices().nth(6).map_or(name.len(), |(at, _)| at);
+                ["session:", &name[..end], "…"].concat().into()
             }
             _ => (&*self.name).into(),
         }

@@ -82,10 +82,15 @@ pub fn related_task(object: RawRef<'_>) -> Option<String> {
 /// `object` marked as belonging to `task`; a mark it had is replaced (V1-META-1, BR-RES-2).
 pub fn relate(object: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject> {
     let mut mark = String::new();
-    let mut fields = Fields::begin(&mut mark);
+    write_relation(&mut mark, task);
+    set(object, RELATED_TASK, RawRef::scanned(&mark))
+}
+
+/// Appends the mark of what belongs to `task`.
+pub(crate) fn write_relation(out: &mut String, task: &str) {
+    let mut fields = Fields::begin(out);
     fields.text("taskId", task);
     fields.end();
-    set(object, RELATED_TASK, RawRef::scanned(&mark))
 }
 
 /// `object` without the mark (BR-RES-2, V2-GET-7).

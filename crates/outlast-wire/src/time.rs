@@ -37,13 +37,19 @@ impl Timestamp {
         let (year, month, day) = civil_from_days(days);
         // Every task carries two moments, so they are worth more than seven formatted integers.
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        put(&mut text[..4], year % 10_000);
-        put(&mut text[5..7], month);
-        put(&mut text[8..10], day);
-        put(&mut text[11..13], millis / 3_600_000);
-        put(&mut text[14..16], millis / 60_000 % 60);
-        put(&mut text[17..19], millis / 1_000 % 60);
-        put(&mut text[20..23], millis % 1_000);
+        let mut two = |at: usize, number: u64| {
+            text[at] += (number / 10 % 10) as u8;
+            text[at + 1] += (number % 10) as u8;
+        };
+        two(0, year / 100);
+        two(2, year);
+        two(5, month);
+        two(8, day);
+        two(11, millis / 3_600_000);
+        two(14, millis / 60_000 % 60);
+        two(17, millis / 1_000 % 60);
+        two(20, millis / 10);
+        text[22] += (millis % 10) as u8;
         if year > 9_999 {
             write!(out, "{}", year / 10_000)?;
         }
@@ -92,14 +98,6 @@ impl FromStr for Timestamp {
 }
 
 const DAY: u64 = 86_400_000;
-
-/// Writes the last digits of `number` that fit.
-fn put(place: &mut [u8], mut number: u64) {
-    for digit in place.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
-}
 
 /// Year, month and day of the day that is `days` after 1970-01-01 (proleptic Gregorian).
 fn civil_from_days(days: u64) -> (u64, u64, u64) {

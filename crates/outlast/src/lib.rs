@@ -10,6 +10,8 @@ pub mod front;
 mod fronts;
 pub mod gateway;
 mod hints;
+#[cfg(feature = "logs")]
+pub mod logs;
 mod outlast;
 mod own;
 pub mod prompts;

@@ -7,6 +7,7 @@ mod bounded;
 
 use std::sync::Mutex;
 
+use outlast::logs::Line;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -52,7 +53,10 @@ where
     };
     let text = tracing_subscriber::fmt::layer().with_ansi(false);
     match logs.format {
-        Format::Text => install(registry().with(targets).with(text.with_writer(writer))),
+        Format::Text => {
+            let lines = text.event_format(Line).with_writer(writer);
+            install(registry().with(targets).with(lines))
+        }
         Format::Json => {
             let json = text.json().flatten_event(true).with_writer(writer);
             install(registry().with(targets).with(json))

@@ -6,7 +6,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use memchr::memchr2;
+
 use crate::envelope::Id;
+use crate::json::scan;
 use crate::json::write::quote;
 use crate::raw::RawRef;
 
@@ -29,6 +32,18 @@ pub fn result(id: &Id, result: RawRef<'_>) -> String {
     end(out, result)
 }
 
+/// A response that carries what `write` appends, which must be one JSON value without a line break: what is written here
+/// and now need not be looked through.
+pub fn result_with(id: &Id, write: impl FnOnce(&mut String)) -> String {
+    let mut out = String::with_capacity(ROOM);
+    out.push_str(BEGIN);
+    let _ = write!(out, ",\"id\":{id},\"result\":");
+    write(&mut out);
+    out.push('}');
+    debug_assert!(scan::is_value(&out), "a writer made invalid JSON: {out}");
+    out
+}
+
 /// A response that carries an error. Without a readable id the member is left out: both schemas
 /// make it optional there and allow no null (V1-BASE-3).
 pub fn error(id: Option<&Id>, error: RawRef<'_>) -> String {
@@ -44,19 +59,15 @@ pub fn error(id: Option<&Id>, error: RawRef<'_>) -> String {
 /// its place means the same.
 pub fn to_line(json: RawRef<'_>) -> Cow<'_, str> {
     let text = json.as_str();
-    let breaks = |byte: &u8| u8::from(*byte == b'\n') | u8::from(*byte == b'\r');
-    let (blocks, rest) = text.as_bytes().as_chunks::<64>();
-    // A block as a whole, which processors look at faster than byte by byte.
-    let broken = |block: &[u8; 64]| block.iter().fold(0, |found, byte| found | breaks(byte)) != 0;
-    match blocks.iter().any(broken) || rest.iter().any(|byte| breaks(byte) != 0) {
-        true => Cow::Owned(text.replace(['\n', '\r'], " ")),
-        false => Cow::Borrowed(text),
+    match memchr2(b'\n', b'\r', text.as_bytes()) {
+        Some(_) => Cow::Owned(text.replace(['\n', '\r'], " ")),
+        None => Cow::Borrowed(text),
     }
 }
 
 fn begin(payload: Option<RawRef<'_>>) -> String {
     let mut out = String::with_capacity(payload.map_or(0, |payload| payload.as_str().len()) + 96);
-    out.push_str("{\"jsonrpc\":\"2.0\"");
+    out.push_str(BEGIN);
     out
 }
 
@@ -76,3 +87,8 @@ fn end(mut out: String, payload: RawRef<'_>) -> String {
     out.push('}');
     out
 }
+
+const BEGIN: &str = "{\"jsonrpc\":\"2.0\"";
+
+/// For a task in its envelope, with a message of a few words.
+const ROOM: usize = 384;

@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use memchr::memchr2;
+
 /// A position in one JSON text.
 pub(crate) struct Skimmer<'a> {
     text: &'a str,
@@ -96,7 +98,7 @@ impl<'a> Skimmer<'a> {
         let mut escaped = false;
         self.at += 1;
         loop {
-            self.at += unmarked(bytes.get(self.at..)?);
+            self.at += memchr2(b'"', b'\\', bytes.get(self.at..)?)?;
             match *bytes.get(self.at)? {
                 b'"' => {
                     self.at += 1;
@@ -111,23 +113,6 @@ impl<'a> Skimmer<'a> {
             }
         }
     }
-}
-
-/// How many bytes at the start of `bytes` surely are no quote and no backslash, in steps of eight.
-fn unmarked(bytes: &[u8]) -> usize {
-    const ONES: u64 = u64::from_ne_bytes([1; 8]);
-    const HIGH: u64 = ONES << 7;
-    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
-    let (eights, _) = bytes.as_chunks::<8>();
-    for (number, eight) in eights.iter().enumerate() {
-        let word = u64::from_le_bytes(*eight);
-        let found = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
-        // The lowest byte that is flagged is a true find; those above it may be flagged for its sake.
-        if found != 0 {
-            return number * 8 + found.trailing_zeros() as usize / 8;
-        }
-    }
-    eights.len() * 8
 }
 
 fn is_space(byte: u8) -> bool {

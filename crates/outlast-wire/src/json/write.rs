@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fmt::Write as _;
 
 use crate::json::scan::ordinary;
+use crate::raw::RawRef;
 use crate::time::Timestamp;
 
 /// An object being written. [`Fields::end`] closes it.
@@ -20,23 +21,39 @@ impl<'o> Fields<'o> {
     }
 
     /// A member whose value is the string `value`.
-    pub(crate) fn text(&mut self, name: &str, value: &str) {
+    pub(crate) fn text(&mut self, name: &'static str, value: &str) {
         quote(self.name(name), value);
     }
 
     /// A member whose value is valid JSON already.
-    pub(crate) fn json(&mut self, name: &str, value: &str) {
+    pub(crate) fn json(&mut self, name: &'static str, value: &str) {
         self.name(name).push_str(value);
     }
 
-    /// A member whose value prints as JSON: a number, a truth value, an id.
-    pub(crate) fn plain(&mut self, name: &str, value: impl Display) {
+    /// A member whose value prints as JSON: a fraction, a truth value, an id.
+    pub(crate) fn plain(&mut self, name: &'static str, value: impl Display) {
         let out = self.name(name);
         let _ = write!(out, "{value}");
     }
 
+    /// A member whose value is a number. Every task carries two of them, and formatting takes its time.
+    pub(crate) fn number(&mut self, name: &'static str, mut value: u64) {
+        let mut digits = [b'0'; 20];
+        let mut first = digits.len();
+        loop {
+            first -= 1;
+            digits[first] += (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                break;
+            }
+        }
+        let digits = str::from_utf8(&digits[first..]);
+        self.name(name).push_str(digits.unwrap_or_default());
+    }
+
     /// A member whose value is a moment.
-    pub(crate) fn moment(&mut self, name: &str, value: Timestamp) {
+    pub(crate) fn moment(&mut self, name: &'static str, value: Timestamp) {
         let out = self.name(name);
         out.push('"');
         let _ = value.write_to(out);
@@ -44,12 +61,20 @@ impl<'o> Fields<'o> {
     }
 
     /// A member whose value is whatever `write` appends, which must be one JSON value.
-    pub(crate) fn nested(&mut self, name: &str, write: impl FnOnce(&mut String)) {
+    pub(crate) fn nested(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
         write(self.name(name));
     }
 
+    /// The same under a name that somebody else chose.
+    pub(crate) fn keyed(&mut self, key: &str, write: impl FnOnce(&mut String)) {
+        self.next();
+        quote(self.out, key);
+        self.out.push(':');
+        write(self.out);
+    }
+
     /// A member whose value is an array of strings.
-    pub(crate) fn texts<T: AsRef<str>>(&mut self, name: &str, values: &[T]) {
+    pub(crate) fn texts<T: AsRef<str>>(&mut self, name: &'static str, values: &[T]) {
         let out = self.name(name);
         out.push('[');
         for (at, value) in values.iter().enumerate() {
@@ -66,14 +91,30 @@ impl<'o> Fields<'o> {
         self.out.push('}');
     }
 
-    fn name(&mut self, name: &str) -> &mut String {
+    /// Closes the object with all that another one has, none of which was written: its members stay as they are.
+    pub(crate) fn end_with(self, other: RawRef<'_>) {
+        let rest = &other.as_str()[1..];
+        if !self.empty && !rest.trim_start().starts_with('}') {
+            self.out.push(',');
+        }
+        self.out.push_str(rest);
+    }
+
+    /// Names of our own need no escapes.
+    fn name(&mut self, name: &'static str) -> &mut String {
+        debug_assert_eq!(quoted(name).len(), name.len() + 2, "{name}");
+        self.next();
+        self.out.push('"');
+        self.out.push_str(name);
+        self.out.push_str("\":");
+        self.out
+    }
+
+    fn next(&mut self) {
         if !self.empty {
             self.out.push(',');
         }
         self.empty = false;
-        quote(self.out, name);
-        self.out.push(':');
-        self.out
     }
 }
 
@@ -120,6 +161,16 @@ mod tests {
         #[test]
         fn any_text_is_quoted_so_that_it_reads_back(text: String) {
             prop_assert_eq!(serde_json::from_str::<String>(&quoted(&text)).unwrap(), text);
+        }
+
+        #[test]
+        fn any_number_is_written_as_it_is_displayed(number: u64, shift in 0..64) {
+            let number = number >> shift;
+            let mut out = String::new();
+            let mut fields = Fields::begin(&mut out);
+            fields.number("n", number);
+            fields.end();
+            prop_assert_eq!(out, format!("{{\"n\":{number}}}"));
         }
     }
 }

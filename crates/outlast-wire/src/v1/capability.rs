@@ -104,9 +104,9 @@ fn declare(
         fields.nested("requests", |out| {
             let mut fields = Fields::begin(out);
             for (area, request) in requests {
-                fields.nested(area, |out| {
+                fields.keyed(area, |out| {
                     let mut fields = Fields::begin(out);
-                    fields.json(request, "{}");
+                    fields.keyed(request, |out| out.push_str("{}"));
                     fields.end();
                 });
             }

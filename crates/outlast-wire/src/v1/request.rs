@@ -44,7 +44,7 @@ pub fn augment(params: RawRef<'_>, wish: TaskRequest) -> Result<Raw, NotAnObject
     let mut task = String::new();
     let mut fields = Fields::begin(&mut task);
     if let Some(ttl) = wish.ttl_ms {
-        fields.plain("ttl", ttl.min(MAX_SAFE_INTEGER));
+        fields.number("ttl", ttl.min(MAX_SAFE_INTEGER));
     }
     fields.end();
     object::set(params, &["task"], RawRef::scanned(&task))

@@ -1,5 +1,6 @@
 //! Results on their way to a V1 peer.
 
+use crate::json::write::Fields;
 use crate::meta;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
@@ -7,7 +8,21 @@ use crate::raw::{Raw, RawRef};
 /// What `tasks/result` answers with: the result as it is, marked with its task (V1-RES-6), without
 /// the V2 discriminator (BR-RES-2).
 pub fn payload_result(result: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject> {
-    meta::relate(plain_result(result)?.borrow(), task)
+    match object::pick(result, ["resultType", meta::META])? {
+        // Most results have neither: the mark goes in front, and the rest is copied once.
+        [None, None] => Ok(Raw::written(|out| {
+            out.reserve(result.as_str().len());
+            let mut fields = Fields::begin(out);
+            fields.nested(meta::META, |out| {
+                let mut fields = Fields::begin(out);
+                fields.nested(meta::RELATED_TASK, |out| meta::write_relation(out, task));
+                fields.end();
+            });
+            fields.end_with(result);
+        })),
+        [None, Some(_)] => meta::relate(result, task),
+        [Some(_), _] => meta::relate(plain_result(result)?.borrow(), task),
+    }
 }
 
 /// A result without the V2 discriminator, as a plain V1 answer carries it.
@@ -28,5 +43,31 @@ mod tests {
                 .as_str(),
             r#"{"content":[ ],"isError":false,"_meta":{"x":1.0,"io.modelcontextprotocol/related-task":{"taskId":"t"}},"new":{"a":[]}}"#
         );
+    }
+
+    #[test]
+    fn every_payload_is_marked_and_says_nothing_of_v2() {
+        // V1-RES-6, BR-RES-2.
+        for result in [
+            "{}",
+            "{ }",
+            r#"{ "content":[ 1.50 ]}"#,
+            r#"{"resultType":"complete"}"#,
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"old"}},"x":1}"#,
+            r#"{"_m\u0065ta":{"k":2}}"#,
+        ] {
+            let marked = payload_result(RawRef::parse(result).unwrap(), "t").unwrap();
+            let text = marked.as_str();
+            assert_eq!(
+                meta::related_task(marked.borrow()).as_deref(),
+                Some("t"),
+                "{text}"
+            );
+            let bare = meta::unrelate(marked.borrow()).unwrap();
+            let before = plain_result(RawRef::parse(result).unwrap()).unwrap();
+            let before = meta::unrelate(before.borrow()).unwrap();
+            let open = |raw: &Raw| raw.open::<serde_json::Value>().unwrap();
+            assert_eq!(open(&bare), open(&before), "{text}");
+        }
     }
 }

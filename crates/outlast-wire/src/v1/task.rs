@@ -32,12 +32,12 @@ pub fn write_task(out: &mut String, view: &TaskView<'_>) {
     // V1-LIFE-9: never before the creation.
     fields.moment("lastUpdatedAt", view.updated.max(view.created));
     match view.ttl_ms {
-        Some(ttl) => fields.plain("ttl", ttl.min(MAX_SAFE_INTEGER)),
+        Some(ttl) => fields.number("ttl", ttl.min(MAX_SAFE_INTEGER)),
         // V1-TTL-4: unlimited is said, not left out.
         None => fields.json("ttl", "null"),
     }
     if let Some(interval) = view.poll_interval_ms {
-        fields.plain("pollInterval", interval.min(MAX_SAFE_INTEGER));
+        fields.number("pollInterval", interval.min(MAX_SAFE_INTEGER));
     }
     fields.end();
 }

@@ -57,7 +57,7 @@ pub fn read_answers(responses: RawRef<'_>) -> Option<Vec<Answer>> {
 pub(super) fn write_asks(out: &mut String, asks: &[AskView<'_>]) {
     let mut fields = Fields::begin(out);
     for ask in asks {
-        fields.nested(ask.key, |out| {
+        fields.keyed(ask.key, |out| {
             let mut fields = Fields::begin(out);
             fields.text("method", ask.method);
             if let Some(params) = ask.params {
@@ -73,7 +73,7 @@ pub(super) fn write_asks(out: &mut String, asks: &[AskView<'_>]) {
 pub(super) fn write_answers(out: &mut String, answers: &[Answer]) {
     let mut fields = Fields::begin(out);
     for answer in answers {
-        fields.json(&answer.key, answer.result.as_str());
+        fields.keyed(&answer.key, |out| out.push_str(answer.result.as_str()));
     }
     fields.end();
 }

@@ -63,7 +63,7 @@ pub fn discover_result(
         if let Some(instructions) = instructions {
             fields.text("instructions", instructions);
         }
-        fields.plain("ttlMs", cache.ttl_ms.min(MAX_SAFE_INTEGER));
+        fields.number("ttlMs", cache.ttl_ms.min(MAX_SAFE_INTEGER));
         fields.text("cacheScope", cache.scope.as_str());
         fields.nested(meta::META, |out| {
             let mut fields = Fields::begin(out);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::codes;
 use crate::envelope::ErrorView;
-use crate::json::write::quote;
+use crate::json::write::Fields;
 use crate::meta;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
@@ -58,21 +58,18 @@ pub fn signed(result: RawRef<'_>, info: RawRef<'_>) -> Result<Raw, NotAnObject> 
         };
     }
     // Most results have none: what is added goes in front, and the rest is copied once.
-    let rest = &result.as_str()[1..];
     Ok(Raw::written(|out| {
-        out.push('{');
+        out.reserve(result.as_str().len());
+        let mut fields = Fields::begin(out);
         if kind.is_none() {
-            out.push_str("\"resultType\":\"complete\",");
+            fields.text("resultType", "complete");
         }
-        out.push_str("\"_meta\":{");
-        quote(out, meta::SERVER_INFO);
-        out.push(':');
-        out.push_str(info.as_str());
-        out.push('}');
-        if !rest.trim_start().starts_with('}') {
-            out.push(',');
-        }
-        out.push_str(rest);
+        fields.nested(meta::META, |out| {
+            let mut fields = Fields::begin(out);
+            fields.json(meta::SERVER_INFO, info.as_str());
+            fields.end();
+        });
+        fields.end_with(result);
     }))
 }
 

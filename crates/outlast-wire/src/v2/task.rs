@@ -38,11 +38,11 @@ pub(super) fn write_fields(fields: &mut Fields<'_>, view: &TaskView<'_>) {
     fields.moment("createdAt", view.created);
     fields.moment("lastUpdatedAt", view.updated.max(view.created));
     match view.ttl_ms {
-        Some(ttl) => fields.plain("ttlMs", ttl.min(MAX_SAFE_INTEGER)),
+        Some(ttl) => fields.number("ttlMs", ttl.min(MAX_SAFE_INTEGER)),
         None => fields.json("ttlMs", "null"),
     }
     if let Some(interval) = view.poll_interval_ms {
-        fields.plain("pollIntervalMs", interval.min(MAX_SAFE_INTEGER));
+        fields.number("pollIntervalMs", interval.min(MAX_SAFE_INTEGER));
     }
 }
 

@@ -115,11 +115,10 @@ impl Session {
         let view = task.view(&text);
         let now = (v1::status(view.phase), view.message.map(Arc::from));
         if self.is_news(task.id(), now) {
-            let params = v1::task(&view);
-            self.tell(
-                task.id(),
-                write::notification(v1::method::STATUS, Some(params.borrow())),
-            );
+            self.tell(task.id(), || {
+                let params = v1::task(&view);
+                write::notification(v1::method::STATUS, Some(params.borrow()))
+            });
         }
     }
 
@@ -137,26 +136,26 @@ impl Session {
         }
     }
 
-    fn tell(&self, task: TaskId, line: String) {
+    /// Tells something of a task, which is only written if there is a stream that a client reads or may come back to.
+    fn tell(&self, task: TaskId, line: impl FnOnce() -> String) {
         if let Some(stream) = self.stream_for_news(task) {
-            self.board.send(stream, line);
+            self.board.send(stream, line());
         }
     }
 
     /// Tells how far a task has come, under the token of the request that made it (V1-PROG-1, V1-PROG-4).
     pub(crate) fn tell_progress(&self, task: TaskId, token: &Id, progress: &Progress) {
         if let Some(params) = progress_params(token, progress, Some(task)) {
-            self.tell(
-                task,
-                write::notification(notice::PROGRESS, Some(params.borrow())),
-            );
+            self.tell(task, || {
+                write::notification(notice::PROGRESS, Some(params.borrow()))
+            });
         }
     }
 
     /// Tells what a task has to say, if the client wants to hear it (A1-22).
     fn tell_log(&self, task: TaskId, log: &Log) {
         if let Some(line) = self.log_line(log, Some(task)) {
-            self.tell(task, line);
+            self.tell(task, || line);
         }
     }
 

@@ -89,6 +89,7 @@ fn log() -> Done<()> {
     let logger = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::INFO)
         .with_ansi(false)
+        .event_format(outlast::logs::Line)
         .with_writer(std::sync::Mutex::new(nobody))
         .finish();
     Ok(tracing::subscriber::set_global_default(logger)?)

@@ -17,7 +17,12 @@ impl Session {
             return None;
         }
         let reply = match &*request.method {
-            v1::method::GET => Reply::Result(self.look_at(named(request.params).ok()?).await.ok()?),
+            v1::method::GET => {
+                let id = named(request.params).ok()?;
+                let task = self.front.engine.get(&self.scope(), id).await.ok()?;
+                let view = |out: &mut String| v1::write_task(out, &task.view(&id.text()));
+                return Some(write::result_with(&request.id, view));
+            }
             v1::method::RESULT => self.ended(named(request.params).ok()?).await.ok()??,
             _ => return None,
         };

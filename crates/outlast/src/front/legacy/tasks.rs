@@ -3,7 +3,7 @@
 use outlast_engine::TaskId;
 use outlast_engine::engine::EngineError;
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, RawRef, codes, params, v1};
+use outlast_wire::{RawRef, codes, params, v1};
 
 use crate::front::errors::to_wire;
 use crate::front::{Reply, Session, audit};
@@ -15,16 +15,10 @@ impl Session {
             Ok(id) => id,
             Err(error) => return Reply::from(error),
         };
-        match self.look_at(id).await {
-            Ok(task) => Reply::Result(task),
+        match self.front.engine.get(&self.scope(), id).await {
+            Ok(task) => Reply::Result(v1::task(&task.view(&id.text()))),
             Err(error) => self.refused(v1::method::GET, &error),
         }
-    }
-
-    /// A task as it stands.
-    pub(super) async fn look_at(&self, id: TaskId) -> Result<Raw, EngineError> {
-        let task = self.front.engine.get(&self.scope(), id).await?;
-        Ok(v1::task(&task.view(&id.text())))
     }
 
     /// V1-LIST-1 to V1-LIST-7.
