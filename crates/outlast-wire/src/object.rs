@@ -255,11 +255,7 @@ fn walked<'a>(
         let key = skimmer.string()?;
         skimmer.expect(b':')?;
         let value = skimmer.value()?;
-        let name = match key.escaped {
-            true => RawRef::scanned(&object[key.place.clone()]).spelling(),
-            false => Cow::Borrowed(&object[key.place.start + 1..key.place.end - 1]),
-        };
-        visit(name, key.place, value);
+        visit(key.meaning(object), key.place, value);
         if skimmer.peek()? == b'}' {
             return Some(());
         }

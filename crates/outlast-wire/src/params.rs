@@ -1,5 +1,7 @@
 //! Parameters that read the same in both generations: a task id, a cursor.
 
+use std::borrow::Cow;
+
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
 use crate::json::write::Fields;
@@ -7,11 +9,10 @@ use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
 /// The `taskId` of a task method; everything else in the params is tolerated (A1-29, V1-META-5).
-pub fn task_id(params: Option<RawRef<'_>>) -> Result<String, ErrorObject> {
+pub fn task_id(params: Option<RawRef<'_>>) -> Result<Cow<'_, str>, ErrorObject> {
     member(params, "taskId")?
         .and_then(RawRef::text)
         .filter(|id| !id.is_empty())
-        .map(std::borrow::Cow::into_owned)
         .ok_or_else(|| invalid_params("`taskId` must be a non-empty string"))
 }
 

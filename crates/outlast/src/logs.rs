@@ -1,7 +1,7 @@
 //! How a line of a log is written: when, how grave, in which call, from where, what.
 //!
 //! A server logs every step in the life of a task, so a line must cost little beside the step itself: it is put together
-//! from pieces of text, and only what is not text goes through the machinery of formatting. Which events are lines, and
+//! from pieces of text, and only what is none goes through the machinery of formatting. Which events are lines, and
 //! where they go, is the business of whoever installs a subscriber.
 
 use std::fmt::{self, Debug, Write};
@@ -32,74 +32,75 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         let about = event.metadata();
-        write!(out, "{}", now())?;
-        out.write_str(level(*about.level()))?;
+        let mut line = String::with_capacity(ROOM);
+        write!(line, "{}", now())?;
+        line.push_str(level(*about.level()));
         if let Some(spans) = cx.event_scope() {
             for span in spans.from_root() {
-                out.write_str(span.name())?;
+                line.push_str(span.name());
                 let parts = span.extensions();
                 if let Some(fields) = parts.get::<FormattedFields<N>>()
                     && !fields.is_empty()
                 {
-                    out.write_str("{")?;
-                    out.write_str(fields)?;
-                    out.write_str("}")?;
+                    line.push('{');
+                    line.push_str(fields);
+                    line.push('}');
                 }
-                out.write_str(": ")?;
+                line.push_str(": ");
             }
         }
-        out.write_str(about.target())?;
-        out.write_str(":")?;
+        line.push_str(about.target());
+        line.push(':');
         let mut fields = Fields {
-            out: OneLine(out),
+            line,
             written: Ok(()),
         };
         event.record(&mut fields);
         fields.written?;
-        fields.out.0.write_str("\n")
+        fields.line.push('\n');
+        out.write_str(&fields.line)
     }
 }
 
 /// The fields of an event, each after a blank: the message as it is, others with their names.
-struct Fields<'a> {
-    out: OneLine<'a>,
+struct Fields {
+    line: String,
     written: fmt::Result,
 }
 
-impl Fields<'_> {
-    fn name(&mut self, field: &Field) -> fmt::Result {
-        let out = &mut self.out.0;
-        out.write_str(" ")?;
-        match field.name() {
-            "message" => Ok(()),
-            name => {
-                out.write_str(name.strip_prefix("r#").unwrap_or(name))?;
-                out.write_str("=")
-            }
+impl Fields {
+    /// Begins a field, and says whether it is the message.
+    fn begin(&mut self, field: &Field) -> bool {
+        let name = field.name();
+        self.line.push(' ');
+        if name == "message" {
+            return true;
         }
+        self.line.push_str(name.strip_prefix("r#").unwrap_or(name));
+        self.line.push('=');
+        false
     }
 
     fn text(&mut self, field: &Field, text: &str) -> fmt::Result {
-        self.name(field)?;
-        match field.name() {
-            "message" => self.out.write_str(text),
-            _ if is_plain(text) => {
-                let out = &mut self.out.0;
-                out.write_str("\"")?;
-                out.write_str(text)?;
-                out.write_str("\"")
-            }
-            _ => write!(self.out.0, "{text:?}"),
+        if self.begin(field) {
+            return OneLine(&mut self.line).write_str(text);
         }
+        if !is_plain(text) {
+            return write!(self.line, "{text:?}");
+        }
+        self.line.push('"');
+        self.line.push_str(text);
+        self.line.push('"');
+        Ok(())
     }
 
     fn value(&mut self, field: &Field, value: &dyn Debug) -> fmt::Result {
-        self.name(field)?;
-        write!(self.out, "{value:?}")
+        self.begin(field);
+        write!(OneLine(&mut self.line), "{value:?}")
     }
 }
 
-impl Visit for Fields<'_> {
+impl Visit for Fields {
     fn record_str(&mut self, field: &Field, text: &str) {
         self.written = self.written.and_then(|()| self.text(field, text));
     }
@@ -110,18 +111,19 @@ impl Visit for Fields<'_> {
 }
 
 /// Escapes what would break the line or command a terminal.
-struct OneLine<'a>(Writer<'a>);
+struct OneLine<'a>(&'a mut String);
 
 impl Write for OneLine<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // Beyond ASCII there are controls, too.
         if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-            return self.0.write_str(text);
+            self.0.push_str(text);
+            return Ok(());
         }
         for character in text.chars() {
             match character.is_control() {
-                true => write!(self.0, "{}", character.escape_debug())?,
-                false => self.0.write_char(character)?,
+                true => self.0.extend(character.escape_debug()),
+                false => self.0.push(character),
             }
         }
         Ok(())
@@ -131,9 +133,9 @@ impl Write for OneLine<'_> {
 /// Whether a text surely stands in quotes as it is: nothing but ASCII and our own mark of what was cut off. To find out
 /// what else can be shown takes longer than to write the line.
 fn is_plain(text: &str) -> bool {
-    let plain =
-        |character| matches!(character, ' '..='~' | '…') && character != '"' && character != '\\';
-    text.chars().all(plain)
+    let plain = |byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    let text = text.strip_suffix('…').unwrap_or(text);
+    text.bytes().all(plain)
 }
 
 /// The level between blanks, in one column.
@@ -151,6 +153,9 @@ fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     Timestamp(since.map_or(0, |since| since.as_millis() as u64))
 }
+
+/// For a step in the life of a task.
+const ROOM: usize = 256;
 
 #[cfg(test)]
 mod tests {

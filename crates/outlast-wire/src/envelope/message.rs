@@ -152,10 +152,10 @@ impl<'a> Draft<'a> {
             return scanner.end();
         }
         loop {
-            let key = RawRef::scanned(&text[scanner.string()?]);
+            let key = scanner.string()?;
             scanner.expect(b':')?;
             let value = RawRef::scanned(&text[scanner.value()?]);
-            self.take(key.spelling(), value);
+            self.take(key.meaning(text), value);
             if scanner.peek()? == b'}' {
                 scanner.expect(b'}')?;
                 return scanner.end();

@@ -3,13 +3,34 @@
 //! The scanner accepts exactly what RFC 8259 calls a JSON text and remembers how deep it went. It
 //! never refuses depth itself: a caller who wants a limit compares [`Scanner::deepest`].
 
+use std::borrow::Cow;
 use std::ops::Range;
+
+use crate::raw::RawRef;
 
 /// A position in one JSON text.
 pub(crate) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     deepest: usize,
+}
+
+/// Where a string stands, quotes included.
+pub(crate) struct Found {
+    pub(crate) place: Range<usize>,
+    /// Whether something in it is escaped.
+    pub(crate) escaped: bool,
+}
+
+impl Found {
+    /// What the string in `text` means, or its JSON text if that is not Unicode.
+    pub(crate) fn meaning<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Range { start, end } = self.place;
+        match self.escaped {
+            true => RawRef::scanned(&text[start..end]).spelling(),
+            false => Cow::Borrowed(&text[start + 1..end - 1]),
+        }
+    }
 }
 
 /// The text stops being JSON at this byte.
@@ -86,14 +107,15 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Consumes one string and returns where it stands, quotes included.
-    pub(crate) fn string(&mut self) -> Result<Range<usize>, Broken> {
+    /// Consumes one string.
+    pub(crate) fn string(&mut self) -> Result<Found, Broken> {
         if self.peek()? != b'"' {
             return Err(self.broken());
         }
         let start = self.at;
-        self.skip_string()?;
-        Ok(start..self.at)
+        let escaped = self.skip_string()?;
+        let place = start..self.at;
+        Ok(Found { place, escaped })
     }
 
     /// Consumes one value of any kind and returns where it stands.
@@ -122,7 +144,9 @@ impl<'a> Scanner<'a> {
                     }
                     self.at += 1;
                 }
-                b'"' => self.skip_string()?,
+                b'"' => {
+                    self.skip_string()?;
+                }
                 b'-' | b'0'..=b'9' => self.skip_number()?,
                 b't' => self.skip_word("true")?,
                 b'f' => self.skip_word("false")?,
@@ -161,18 +185,22 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    /// Skips a string whose opening quote is the next byte.
-    fn skip_string(&mut self) -> Result<(), Broken> {
+    /// Skips a string whose opening quote is the next byte, and says whether something in it is escaped.
+    fn skip_string(&mut self) -> Result<bool, Broken> {
         let bytes = self.text.as_bytes();
+        let mut escaped = false;
         self.at += 1;
         loop {
             self.at += ordinary(&bytes[self.at..]);
             match bytes.get(self.at) {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(escaped);
                 }
-                Some(b'\\') => self.skip_escape()?,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.skip_escape()?;
+                }
                 Some(byte) if *byte >= 0x20 => self.at += 1,
                 _ => return Err(self.broken()),
             }

@@ -7,17 +7,12 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
+use crate::json::scan::Found;
+
 /// A position in one JSON text.
 pub(crate) struct Skimmer<'a> {
     text: &'a str,
     at: usize,
-}
-
-/// Where a string stands, quotes included.
-pub(crate) struct Found {
-    pub(crate) place: Range<usize>,
-    /// Whether something in it is escaped.
-    pub(crate) escaped: bool,
 }
 
 impl<'a> Skimmer<'a> {
@@ -98,7 +93,7 @@ impl<'a> Skimmer<'a> {
         let mut escaped = false;
         self.at += 1;
         loop {
-            self.at += memchr2(b'"', b'\\', bytes.get(self.at..)?)?;
+            self.at += unmarked(bytes.get(self.at..)?);
             match *bytes.get(self.at)? {
                 b'"' => {
                     self.at += 1;
@@ -114,6 +109,30 @@ impl<'a> Skimmer<'a> {
         }
     }
 }
+
+/// How many bytes at the start of `bytes` surely are no quote and no backslash. Most texts are names: only beyond a few
+/// bytes is it worth to call for a search.
+fn unmarked(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let (eights, _) = bytes.as_chunks::<8>();
+    for (number, eight) in eights.iter().take(NEAR / 8).enumerate() {
+        let word = u64::from_le_bytes(*eight);
+        let found = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
+        // The lowest byte that is flagged is a true find; those above it may be flagged for its sake.
+        if found != 0 {
+            return number * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    match bytes.get(NEAR..) {
+        Some(far) => NEAR + memchr2(b'"', b'\\', far).unwrap_or(far.len()),
+        None => eights.len() * 8,
+    }
+}
+
+/// How many bytes are looked at here, in steps of eight.
+const NEAR: usize = 16;
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\r' | b'\t')

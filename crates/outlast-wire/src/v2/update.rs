@@ -20,7 +20,7 @@ pub struct Update {
 impl Update {
     /// Reads the params; both members must be there (V2-UPD-7, V2-UPD-18).
     pub fn read(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
-        let task = task_id(params)?;
+        let task = task_id(params)?.into_owned();
         let answers = params
             .and_then(|params| pick(params, ["inputResponses"]).ok()?[0])
             .and_then(read_answers)

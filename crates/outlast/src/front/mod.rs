@@ -40,6 +40,7 @@ pub(crate) use errors::to_wire;
 pub use filter::{Filter, Incoming, Next, Reply};
 use holding::Held;
 pub use holding::{Holding, Patience};
+pub(crate) use legacy::Work;
 pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };

@@ -9,6 +9,7 @@ mod tasks;
 mod tools_list;
 mod wait;
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use outlast_engine::Answer;
@@ -32,7 +33,7 @@ impl Session {
         message: Message<'a>,
         stream: StreamId,
         http: Option<Arc<HttpParts>>,
-    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+    ) -> Option<Work> {
         match message {
             Message::Request(request) => return Some(self.take(request, stream, http)),
             Message::Notification(notification) => {
@@ -55,7 +56,7 @@ impl Session {
         request: envelope::Request<'_>,
         stream: StreamId,
         http: Option<Arc<HttpParts>>,
-    ) -> impl Future<Output = ()> + Send + use<> {
+    ) -> Work {
         let cancelled = self.begin(&request.id);
         let id = request.id;
         let incoming = Incoming {
@@ -69,7 +70,7 @@ impl Session {
             session: self.clone(),
             id: id.clone(),
         };
-        async move {
+        Box::pin(async move {
             let stopped = Stopped::default();
             let next = Next {
                 filters: &session.front.filters,
@@ -89,7 +90,7 @@ impl Session {
             };
             drop(known);
             session.reply(&id, stream, reply);
-        }
+        })
     }
 
     pub(in crate::front) fn reply(&self, id: &Id, stream: StreamId, reply: Reply) {
@@ -228,6 +229,9 @@ impl Session {
         }
     }
 }
+
+/// What is left to do for a request. In a place of its own from the beginning: it is large and goes from hand to hand.
+pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// That a request is in flight, until it is answered or given up.
 pub(in crate::front) struct Known {

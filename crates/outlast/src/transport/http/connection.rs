@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -62,10 +64,12 @@ pub(super) async fn serve(
     let _ = stream.set_nodelay(true);
     let address = stream.peer_addr().map(|address| address.ip());
     let activity = Arc::new(Activity::new(address.unwrap_or(NOWHERE)));
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
         let (mounts, busy) = (mounts.clone(), activity.begin());
-        // In a place of its own: hyper moves what it is given about.
-        Box::pin(async move { Ok::<_, Infallible>(mounts.answer(request, busy).await) })
+        let (head, body) = request.into_parts();
+        // Both in places of their own: the head goes from hand to hand, and hyper moves what it is given about.
+        let head = Arc::new(head);
+        Box::pin(async move { Ok::<_, Infallible>(mounts.answer(&head, body, busy).await) })
     });
     let mut connection = pin!(
         http1::Builder::new()

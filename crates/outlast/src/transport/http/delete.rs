@@ -9,7 +9,7 @@ use hyper::StatusCode;
 use hyper::header::HeaderMap;
 
 use super::answer::{self, Answer};
-use super::guard::Caller;
+use super::guard::{Caller, Stated};
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::stored::is_session;
@@ -21,7 +21,7 @@ impl Endpoint {
         caller: Caller,
         headers: &HeaderMap,
     ) -> Result<Answer, Refused> {
-        let entry = self.session(&caller, headers).await?;
+        let entry = self.session(&caller, Stated::read(headers)).await?;
         self.sessions
             .remove(&entry)
             .await

@@ -8,7 +8,7 @@ use outlast_wire::{headers, v1};
 
 use super::answer::{self, Answer};
 use super::connection::Busy;
-use super::guard::{Caller, Forms};
+use super::guard::{Caller, Forms, Stated};
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sse::Seen;
@@ -24,7 +24,7 @@ impl Endpoint {
         if !Forms::read(headers).events {
             return Err(Refused::NotAcceptable);
         }
-        let entry = self.session(&caller, headers).await?;
+        let entry = self.session(&caller, Stated::read(headers)).await?;
         let session = &entry.session;
         let open = (self.sessions.permit(&entry).ok_or(Refused::Streams)?, busy);
         let last = headers.get(headers::LAST_EVENT_ID);

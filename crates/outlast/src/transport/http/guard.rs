@@ -30,6 +30,13 @@ pub(super) struct Forms {
     pub(super) events: bool,
 }
 
+/// What the headers of a request say of the conversation that it belongs to.
+#[derive(Clone, Copy)]
+pub(super) struct Stated<'a> {
+    session: Option<&'a HeaderValue>,
+    version: Option<&'a HeaderValue>,
+}
+
 impl Guard {
     pub(super) fn new(options: &HttpOptions, bound: SocketAddr) -> Self {
         let tokens = options.tokens.iter().map(|token| {
@@ -123,13 +130,12 @@ impl Forms {
         };
         for value in headers.get_all(ACCEPT) {
             said = true;
-            let Ok(value) = value.to_str() else { continue };
-            for range in value.split(',') {
-                let name = range.split(';').next().unwrap_or_default().trim();
-                let is = |of: &str| name.eq_ignore_ascii_case(of);
-                let any = is("*/*");
-                forms.json |= any || is("application/json") || is("application/*");
-                forms.events |= any || is("text/event-stream") || is("text/*");
+            for range in value.as_bytes().split(|byte| *byte == b',') {
+                let name = media_type(range);
+                let is = |of: &[u8]| name.eq_ignore_ascii_case(of);
+                let any = is(b"*/*");
+                forms.json |= any || is(b"application/json") || is(b"application/*");
+                forms.events |= any || is(b"text/event-stream") || is(b"text/*");
             }
         }
         match said {
@@ -142,27 +148,55 @@ impl Forms {
     }
 }
 
+impl<'a> Stated<'a> {
+    pub(super) fn read(headers: &'a HeaderMap) -> Self {
+        Self {
+            session: headers.get(SESSION_ID),
+            version: headers.get(PROTOCOL_VERSION),
+        }
+    }
+
+    /// Whether the message is a modern one.
+    pub(super) fn is_modern(self) -> bool {
+        self.version.is_some_and(|stated| stated == version::MODERN)
+    }
+
+    pub(super) fn names_session(self) -> bool {
+        self.session.is_some()
+    }
+
+    /// The name of the session.
+    pub(super) fn session(self) -> Result<&'a str, Refused> {
+        let name = self.session.ok_or(Refused::NoSession)?;
+        name.to_str().map_err(|_| Refused::UnknownSession)
+    }
+
+    /// Checks the version that a request names; without one, that of its session holds (V1-HTTP-9, V1-HTTP-11).
+    pub(super) fn check_version(self) -> Result<(), Refused> {
+        match self.version {
+            None => Ok(()),
+            Some(stated) => match version::LEGACY_VERSIONS.iter().any(|known| stated == known) {
+                true => Ok(()),
+                false => Err(Refused::Version),
+            },
+        }
+    }
+}
+
 /// Checks that the body is JSON. That also keeps out forms of web pages, which are sent unasked.
 pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
-    let stated = headers
-        .get(CONTENT_TYPE)
-        .and_then(|stated| stated.to_str().ok());
-    let name = stated.and_then(|stated| stated.split(';').next());
-    match name.is_some_and(|name| name.trim().eq_ignore_ascii_case("application/json")) {
+    let stated = headers.get(CONTENT_TYPE);
+    let name = stated.map(|stated| media_type(stated.as_bytes()));
+    match name.is_some_and(|name| name.eq_ignore_ascii_case(b"application/json")) {
         true => Ok(()),
         false => Err(Refused::NotJson),
     }
 }
 
-/// Checks the version that a request names; without one, that of its session holds (V1-HTTP-9, V1-HTTP-11).
-pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refused> {
-    match headers.get(PROTOCOL_VERSION) {
-        None => Ok(()),
-        Some(stated) => match version::LEGACY_VERSIONS.iter().any(|known| stated == known) {
-            true => Ok(()),
-            false => Err(Refused::Version),
-        },
-    }
+/// The name of a media type, without its parameters.
+fn media_type(stated: &[u8]) -> &[u8] {
+    let name = stated.split(|byte| *byte == b';').next();
+    name.unwrap_or_default().trim_ascii()
 }
 
 fn bearer(value: &HeaderValue) -> Option<&[u8]> {

@@ -21,6 +21,7 @@ mod server;
 mod sessions;
 mod sse;
 mod stored;
+mod within;
 
 pub use mounts::{Page, Pages};
 pub use options::{HttpOptions, Token};

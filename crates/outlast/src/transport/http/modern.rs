@@ -9,31 +9,24 @@ use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName};
 use outlast_wire::envelope::{self, ErrorObject, ErrorView, Message, write};
 use outlast_wire::headers::{self, OnMissingName};
-use outlast_wire::{Raw, RawRef, codes, v1, version};
+use outlast_wire::{Raw, RawRef, codes, v1};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 use super::answer::{self, Answer};
 use super::answering::{Answering, Step};
 use super::connection::Busy;
-use super::guard::{Caller, Forms, PROTOCOL_VERSION};
+use super::guard::{Caller, Forms, PROTOCOL_VERSION, Stated};
 use super::refused::Refused;
 use super::server::Endpoint;
+use super::within::within;
 use crate::front::{
     HttpParts, Incoming, Outlet, Reply, Request, Said, Visitor, is_modern_only, nothing_said,
 };
 
-/// Whether the header says that a message is a modern one.
-pub(super) fn is_modern(headers: &HeaderMap) -> bool {
-    headers
-        .get(PROTOCOL_VERSION)
-        .is_some_and(|stated| stated == version::MODERN)
-}
-
 /// What a message says about itself, or `None` if it is a legacy one (V2-ERA-8, V2-ERA-13, A3-8).
 pub(super) fn said(
     message: &Message<'_>,
-    headers: &HeaderMap,
+    stated: Stated<'_>,
     in_session: bool,
 ) -> Result<Option<Said>, Refused> {
     let Message::Request(request) = message else {
@@ -43,7 +36,7 @@ pub(super) fn said(
     match Said::read(request.params).map_err(refused)? {
         Some(said) => Ok(Some(said)),
         None if request.method == v1::method::INITIALIZE => Ok(None),
-        None if is_modern(headers) => Err(refused(nothing_said())),
+        None if stated.is_modern() => Err(refused(nothing_said())),
         None if !in_session && is_modern_only(&request.method) => Err(refused(nothing_said())),
         None => Ok(None),
     }
@@ -56,7 +49,7 @@ impl Endpoint {
         caller: Caller,
         request: envelope::Request<'_>,
         said: Said,
-        head: HttpParts,
+        head: &Arc<HttpParts>,
         forms: Forms,
         busy: Busy,
     ) -> Result<Answer, Refused> {
@@ -78,7 +71,7 @@ impl Endpoint {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
             owner: visitor.owner().clone(),
-            http: Some(Arc::new(head)),
+            http: Some(head.clone()),
         };
         let phase = self.phase.clone();
         let request = Request {
@@ -100,10 +93,10 @@ impl Endpoint {
         let work = Box::pin(async move { request.answer(incoming).await });
         let mut answering = Answering::new(id, work, told, self.options.keep_alive, busy);
         // A quick answer is plain JSON; a slow one shows that the connection lives.
-        match timeout(self.options.hold, answering.step()).await {
-            Ok(Step::Done(reply)) if forms.json => Ok(alone(answering.id(), reply)),
-            Ok(step) => Ok(answer::answering(answering.beginning_with(step))),
-            Err(_) => Ok(answer::answering(answering)),
+        match within(self.options.hold, answering.step()).await {
+            Some(Step::Done(reply)) if forms.json => Ok(alone(answering.id(), reply)),
+            Some(step) => Ok(answer::answering(answering.beginning_with(step))),
+            None => Ok(answer::answering(answering)),
         }
     }
 }

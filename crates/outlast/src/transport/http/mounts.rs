@@ -5,13 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, StatusCode};
 
 use super::answer::{self, Answer};
 use super::connection::{Busy, Connections};
 use super::options::HttpOptions;
 use super::refused::Refused;
 use super::server::Endpoint;
+use crate::front::HttpParts;
 
 /// Answers plain GETs beside the endpoints, such as whether the server is well. They need no token.
 #[async_trait]
@@ -42,30 +43,30 @@ pub(super) struct Mounts {
 
 impl Mounts {
     /// Answers one request, in whatever way.
-    pub(super) async fn answer(&self, request: Request<Incoming>, busy: Busy) -> Answer {
-        let path = request.uri().path();
+    pub(super) async fn answer(&self, head: &Arc<HttpParts>, body: Incoming, busy: Busy) -> Answer {
+        let path = head.uri.path();
         let there = |endpoint: &&Arc<Endpoint>| endpoint.options.path == path;
         let found = self.endpoints.iter().find(there);
         if found.is_none()
-            && let Some(page) = self.page(&request).await
+            && let Some(page) = Box::pin(self.page(head)).await
         {
             return page;
         }
         match found.or_else(|| self.endpoints.first()) {
             // One at another path says so, to those who may come in.
-            Some(endpoint) => endpoint.clone().answer(request, busy).await,
+            Some(endpoint) => endpoint.answer(head, body, busy).await,
             None => Refused::Path.answer(),
         }
     }
 
-    async fn page(&self, request: &Request<Incoming>) -> Option<Answer> {
+    async fn page(&self, head: &HttpParts) -> Option<Answer> {
         let (pages, endpoint) = (self.pages.as_ref()?, self.endpoints.first()?);
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if !matches!(head.method, Method::GET | Method::HEAD) {
             return None;
         }
-        let page = pages.page(request.uri().path()).await?;
+        let page = pages.page(head.uri.path()).await?;
         // A page whose name was bent to this address learns nothing.
-        if let Err(refused) = endpoint.guard.admit_place(request.uri(), request.headers()) {
+        if let Err(refused) = endpoint.guard.admit_place(&head.uri, &head.headers) {
             return Some(refused.answer());
         }
         let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);

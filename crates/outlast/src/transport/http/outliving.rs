@@ -4,16 +4,18 @@
 //! than many of them do.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 
 use tokio::runtime::Handle;
 
+use crate::front::Work;
+
 /// Work that must come to its end. Dropping this lets go of it, and the runtime does the rest.
-pub(super) struct Outliving(Option<Pin<Box<dyn Future<Output = ()> + Send>>>);
+pub(super) struct Outliving(Option<Work>);
 
 impl Outliving {
-    pub(super) fn new(work: Option<impl Future<Output = ()> + Send + 'static>) -> Self {
-        Self(work.map(|work| Box::pin(work) as _))
+    pub(super) fn new(work: Option<Work>) -> Self {
+        Self(work)
     }
 
     /// Does the work until `first` is there.
@@ -51,10 +53,10 @@ mod tests {
         // V1-SSE-6: a connection that breaks off cancels nothing.
         let (go, wait) = oneshot::channel();
         let (tell, told) = oneshot::channel();
-        let mut work = Outliving::new(Some(async {
+        let mut work = Outliving::new(Some(Box::pin(async {
             let _ = wait.await;
             let _ = tell.send("done");
-        }));
+        })));
         assert_eq!(work.beside(std::future::ready(1)).await, 1);
         drop(work);
         go.send(()).unwrap();
@@ -64,9 +66,9 @@ mod tests {
     #[tokio::test]
     async fn work_is_done_where_somebody_waits_for_it() {
         let (tell, told) = oneshot::channel();
-        let mut work = Outliving::new(Some(async {
+        let mut work = Outliving::new(Some(Box::pin(async {
             let _ = tell.send("done");
-        }));
+        })));
         assert_eq!(work.beside(told).await, Ok("done"));
         assert!(work.0.is_none());
     }

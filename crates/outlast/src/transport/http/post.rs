@@ -5,54 +5,52 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use hyper::StatusCode;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
-use hyper::{Request, StatusCode};
 use outlast_wire::envelope::{self, Limits, Message};
 use outlast_wire::v1;
-use tokio::time::timeout;
 
 use super::answer::{self, Answer};
 use super::connection::Busy;
-use super::guard::{self, Caller, Forms};
+use super::guard::{self, Caller, Forms, Stated};
 use super::modern;
 use super::outliving::Outliving;
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sessions::{Entry, Permit};
 use super::sse::Events;
+use super::within::within;
 use crate::front::{Attached, HttpParts, Kind, Out, Session, StreamId};
 
 impl Endpoint {
     pub(super) async fn post(
         &self,
         caller: Caller,
-        request: Request<Incoming>,
+        head: &Arc<HttpParts>,
+        body: Incoming,
         busy: Busy,
     ) -> Result<Answer, Refused> {
-        let (head, body) = request.into_parts();
         let forms = Forms::read(&head.headers);
         if !forms.json && !forms.events {
             return Err(Refused::NotAcceptable);
         }
         guard::check_json(&head.headers)?;
         let limits = Limits::default();
-        // A stranger's body is not even read.
-        let named = head.headers.contains_key(guard::SESSION_ID);
-        // A3-7: a modern request belongs to no session.
-        let is_modern = modern::is_modern(&head.headers);
-        let entry = match named && !is_modern {
-            true => Some(self.session(&caller, &head.headers).await?),
+        let stated = Stated::read(&head.headers);
+        // A stranger's body is not even read. A3-7: a modern request belongs to no session.
+        let entry = match stated.names_session() && !stated.is_modern() {
+            true => Some(self.session(&caller, stated).await?),
             false => None,
         };
         let bytes = self.read(body, &head.headers, limits.bytes).await?;
         let message = Message::parse(&bytes, &limits).map_err(Refused::Malformed)?;
-        let said = modern::said(&message, &head.headers, entry.is_some())?;
+        let said = modern::said(&message, stated, entry.is_some())?;
         match (entry, message) {
             (_, Message::Request(request)) if let Some(said) = said => {
                 Box::pin(self.modern(caller, request, said, head, forms, busy)).await
             }
-            (None, Message::Notification(_)) if is_modern => Ok(answer::accepted()),
+            (None, Message::Notification(_)) if stated.is_modern() => Ok(answer::accepted()),
             (Some(entry), Message::Request(request)) => {
                 self.request(&entry, request, head, forms, busy).await
             }
@@ -65,7 +63,7 @@ impl Endpoint {
                 Box::pin(self.initialize(&caller, request, head)).await
             }
             (None, _) => {
-                guard::check_version(&head.headers)?;
+                stated.check_version()?;
                 Err(Refused::NoSession)
             }
         }
@@ -75,14 +73,10 @@ impl Endpoint {
     pub(super) async fn session(
         &self,
         caller: &Caller,
-        headers: &HeaderMap,
+        stated: Stated<'_>,
     ) -> Result<Arc<Entry>, Refused> {
-        let name = headers
-            .get(guard::SESSION_ID)
-            .ok_or(Refused::NoSession)?
-            .to_str()
-            .map_err(|_| Refused::UnknownSession)?;
-        guard::check_version(headers)?;
+        let name = stated.session()?;
+        stated.check_version()?;
         self.sessions
             .find(name, caller)
             .await
@@ -95,7 +89,7 @@ impl Endpoint {
         &self,
         caller: &Caller,
         request: envelope::Request<'_>,
-        head: HttpParts,
+        head: &Arc<HttpParts>,
     ) -> Result<Answer, Refused> {
         let id = request.id.clone();
         if !self.sessions.have_room().await {
@@ -107,7 +101,7 @@ impl Endpoint {
             .receive(
                 Message::Request(request),
                 attached.stream,
-                Some(Arc::new(head)),
+                Some(head.clone()),
             )
             .await;
         if let Some(work) = work {
@@ -136,7 +130,7 @@ impl Endpoint {
         &self,
         entry: &Entry,
         request: envelope::Request<'_>,
-        head: HttpParts,
+        head: &Arc<HttpParts>,
         forms: Forms,
         busy: Busy,
     ) -> Result<Answer, Refused> {
@@ -156,7 +150,7 @@ impl Endpoint {
         &self,
         entry: &Entry,
         request: envelope::Request<'_>,
-        head: HttpParts,
+        head: &Arc<HttpParts>,
         forms: Forms,
         (permit, busy): (Permit, Busy),
     ) -> Result<Answer, Refused> {
@@ -166,13 +160,13 @@ impl Endpoint {
         let mut open = Unnamed::new(session);
         let stream = open.attached().stream;
         let work = session
-            .receive(Message::Request(request), stream, Some(Arc::new(head)))
+            .receive(Message::Request(request), stream, Some(head.clone()))
             .await;
         // What goes on without its caller must not end with the connection (V1-SSE-6).
         let mut work = Outliving::new(work);
         let first = work.beside(open.attached().receiver.recv());
         let first = match may_hold && forms.events {
-            true => timeout(self.options.hold, first).await.ok(),
+            true => within(self.options.hold, first).await,
             false => Some(first.await),
         };
         drop(work);
@@ -224,9 +218,9 @@ impl Endpoint {
         if stated.is_some_and(|length| length > limit as u64) {
             return Err(Refused::TooLarge(limit));
         }
-        match timeout(self.options.patience, collect(body, limit)).await {
-            Ok(read) => read,
-            Err(_) => Err(Refused::Broken),
+        match within(self.options.patience, collect(body, limit)).await {
+            Some(read) => read,
+            None => Err(Refused::Broken),
         }
     }
 }

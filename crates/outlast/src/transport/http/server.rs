@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::Method;
 use hyper::body::Incoming;
 use hyper::header::ORIGIN;
-use hyper::{Method, Request};
 use outlast_engine::task::Keep;
 use outlast_engine::{Ids, Policy, RandomIds};
 use tokio::net::TcpListener;
@@ -18,14 +18,13 @@ use tokio::time::{sleep, timeout};
 use super::answer::Answer;
 use super::connection::{self, Busy, Connections};
 use super::cors;
-use super::guard::Guard;
-use super::modern::is_modern;
+use super::guard::{Guard, Stated};
 use super::mounts::{Mounts, Pages};
 use super::options::HttpOptions;
 use super::refused::Refused;
 use super::sessions::{Bounds, Sessions};
 use super::sse::Life;
-use crate::front::Front;
+use crate::front::{Front, HttpParts};
 
 /// A server that listens. It ends when it is shut down or dropped.
 pub struct HttpServer {
@@ -131,40 +130,48 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Answers one request, in whatever way.
-    pub(super) async fn answer(self: Arc<Self>, request: Request<Incoming>, busy: Busy) -> Answer {
-        let page = request.headers().get(ORIGIN).cloned();
+    pub(super) async fn answer(&self, head: &Arc<HttpParts>, body: Incoming, busy: Busy) -> Answer {
         let mut answer = self
-            .route(request, busy)
+            .route(head, body, busy)
             .await
             .unwrap_or_else(Refused::answer);
+        let page = head.headers.get(ORIGIN);
         if let Some(origin) = page.filter(|origin| self.guard.may_read(origin)) {
-            cors::let_read(&mut answer, origin);
+            cors::let_read(&mut answer, origin.clone());
         }
         answer
     }
 
-    async fn route(&self, request: Request<Incoming>, busy: Busy) -> Result<Answer, Refused> {
-        let preflight = request.method() == Method::OPTIONS;
+    async fn route(
+        &self,
+        head: &Arc<HttpParts>,
+        body: Incoming,
+        busy: Busy,
+    ) -> Result<Answer, Refused> {
+        let preflight = head.method == Method::OPTIONS;
         // A browser asks before it has shown the page's token.
         let caller = match preflight {
             true => {
-                self.guard.admit_place(request.uri(), request.headers())?;
+                self.guard.admit_place(&head.uri, &head.headers)?;
                 None
             }
-            false => Some(self.guard.admit(request.uri(), request.headers())?),
+            false => Some(self.guard.admit(&head.uri, &head.headers)?),
         };
-        if request.uri().path() != self.options.path {
+        if head.uri.path() != self.options.path {
             return Err(Refused::Path);
         }
         let Some(caller) = caller else {
-            return Ok(cors::preflight(request.headers()));
+            return Ok(cors::preflight(&head.headers));
         };
-        match *request.method() {
-            Method::POST => self.post(caller, request, busy).await,
+        match head.method {
+            Method::POST => self.post(caller, head, body, busy).await,
             // V2-HTTP-7.
-            Method::GET | Method::DELETE if is_modern(request.headers()) => Err(Refused::Method),
-            Method::GET => self.get(caller, request.headers(), busy).await,
-            Method::DELETE => self.delete(caller, request.headers()).await,
+            Method::GET | Method::DELETE if Stated::read(&head.headers).is_modern() => {
+                Err(Refused::Method)
+            }
+            // In places of their own: most requests are POSTs.
+            Method::GET => Box::pin(self.get(caller, &head.headers, busy)).await,
+            Method::DELETE => Box::pin(self.delete(caller, &head.headers)).await,
             _ => Err(Refused::Method),
         }
     }
