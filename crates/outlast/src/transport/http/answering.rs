@@ -24,6 +24,8 @@ pub(super) struct Answering {
     done: Option<Reply>,
     /// What goes out before anything else.
     opening: Option<Bytes>,
+    /// How often there is a sign of life, and when the next is due once somebody reads a stream.
+    keep_alive: Option<Duration>,
     tick: Option<Interval>,
     ended: bool,
     _busy: Busy,
@@ -48,15 +50,14 @@ impl Answering {
         keep_alive: Duration,
         busy: Busy,
     ) -> Self {
-        let mut tick = interval_at(Instant::now() + keep_alive, keep_alive);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             id,
             work: Some(work),
             told: Some(told),
             done: None,
             opening: Some(Bytes::from_static(COMMENT)),
-            tick: Some(tick),
+            keep_alive: Some(keep_alive),
+            tick: None,
             ended: false,
             _busy: busy,
         }
@@ -70,6 +71,7 @@ impl Answering {
             told: None,
             done: Some(reply),
             opening: None,
+            keep_alive: None,
             tick: None,
             ended: false,
             _busy: busy,
@@ -101,12 +103,16 @@ impl Answering {
         if let Poll::Ready(step) = self.poll_step(cx) {
             return Poll::Ready(self.bytes(step));
         }
-        match &mut self.tick {
-            Some(tick) => tick
-                .poll_tick(cx)
-                .map(|_| Some(Bytes::from_static(COMMENT))),
-            None => Poll::Pending,
-        }
+        let Some(keep_alive) = self.keep_alive else {
+            return Poll::Pending;
+        };
+        let tick = self.tick.get_or_insert_with(|| {
+            let mut tick = interval_at(Instant::now() + keep_alive, keep_alive);
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            tick
+        });
+        let sign = Bytes::from_static(COMMENT);
+        tick.poll_tick(cx).map(|_| Some(sign))
     }
 
     fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<Step> {

@@ -3,6 +3,7 @@
 //! The work of a request lives in its answer: when the caller closes the connection both are dropped, and that is
 //! the cancellation (V2-HTTP-6).
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use hyper::StatusCode;
@@ -93,7 +94,11 @@ impl Endpoint {
         let work = Box::pin(async move { request.answer(incoming).await });
         let mut answering = Answering::new(id, work, told, self.options.keep_alive, busy);
         // A quick answer is plain JSON; a slow one shows that the connection lives.
-        match within(self.options.hold, answering.step()).await {
+        let first = {
+            let step = pin!(answering.step());
+            within(self.options.hold, step).await
+        };
+        match first {
             Some(Step::Done(reply)) if forms.json => Ok(alone(answering.id(), reply)),
             Some(step) => Ok(answer::answering(answering.beginning_with(step))),
             None => Ok(answer::answering(answering)),

@@ -1,7 +1,7 @@
 //! POST: one message from the client, answered by 202, by JSON or by a stream.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -52,11 +52,18 @@ impl Endpoint {
             }
             (None, Message::Notification(_)) if stated.is_modern() => Ok(answer::accepted()),
             (Some(entry), Message::Request(request)) => {
-                self.request(&entry, request, head, forms, busy).await
+                let permit = self.sessions.permit(&entry).ok_or(Refused::Streams)?;
+                if forms.json
+                    && let Some(line) = entry.session.at_once(&request).await
+                {
+                    return Ok(answer::text(StatusCode::OK, line));
+                }
+                // In a place of its own: most requests are looks, and were answered above.
+                Box::pin(self.work_on(&entry, request, head, forms, (permit, busy))).await
             }
             (Some(entry), message) => {
                 // No request, and so no work.
-                let _ = entry.session.receive(message, NOWHERE, None).await;
+                let _ = Box::pin(entry.session.receive(message, NOWHERE, None)).await;
                 Ok(answer::accepted())
             }
             (None, Message::Request(request)) if request.method == v1::method::INITIALIZE => {
@@ -125,27 +132,7 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// A request of a session: JSON if the first thing to say is the last, else a stream (V1-HTTP-7).
-    async fn request(
-        &self,
-        entry: &Entry,
-        request: envelope::Request<'_>,
-        head: &Arc<HttpParts>,
-        forms: Forms,
-        busy: Busy,
-    ) -> Result<Answer, Refused> {
-        let session = &entry.session;
-        let permit = self.sessions.permit(entry).ok_or(Refused::Streams)?;
-        if forms.json
-            && let Some(line) = session.at_once(&request).await
-        {
-            return Ok(answer::text(StatusCode::OK, line));
-        }
-        // In a place of its own: most requests are looks, and were answered above.
-        Box::pin(self.work_on(entry, request, head, forms, (permit, busy))).await
-    }
-
-    /// Does what takes more than a look.
+    /// Does what takes more than a look: JSON if the first thing to say is the last, else a stream (V1-HTTP-7).
     async fn work_on(
         &self,
         entry: &Entry,
@@ -166,7 +153,7 @@ impl Endpoint {
         let mut work = Outliving::new(work);
         let first = work.beside(open.attached().receiver.recv());
         let first = match may_hold && forms.events {
-            true => within(self.options.hold, first).await,
+            true => within(self.options.hold, pin!(first)).await,
             false => Some(first.await),
         };
         drop(work);
@@ -218,7 +205,7 @@ impl Endpoint {
         if stated.is_some_and(|length| length > limit as u64) {
             return Err(Refused::TooLarge(limit));
         }
-        match within(self.options.patience, collect(body, limit)).await {
+        match within(self.options.patience, pin!(collect(body, limit))).await {
             Some(read) => read,
             None => Err(Refused::Broken),
         }
