@@ -7,7 +7,7 @@ use crate::retained;
 use crate::rmcp::Peer;
 use crate::rounds::Rounds;
 use crate::scale::count;
-use crate::subject::Subject;
+use crate::subject::{Rung, Subject};
 use crate::table::{Bar, Row, Table, Unit, whole};
 use crate::{Done, Stage};
 
@@ -23,23 +23,33 @@ pub(crate) fn on_disk(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-/// Both sides are new for every small batch: the peer has next to nothing to sweep, and what either retains stays in
-/// the caches of the processor.
+/// The peer is new for every small batch, so that it has next to nothing to sweep. We are new less often: nothing here
+/// walks over what is retained.
 fn beside_nothing(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     for callers in CALLERS {
-        let fresh = || stage.runtime_for(callers).block_on(Subject::memory());
-        let batch = (callers * 2).max(128);
+        let runtime = stage.runtime_for(callers);
+        let fresh = || {
+            let subject = runtime.block_on(Subject::memory());
+            subject.expect("an empty store opens")
+        };
+        let (ours, peers) = ((callers * 4).max(1_024), (callers * 2).max(128));
         let turn = stage.scale.turn;
-        let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| match side {
-            0 => pace(stage.runtime_for(callers), callers, batch, turn, || {
-                fresh().expect("an empty store opens")
-            }),
-            _ => pace(stage.runtime_for(callers), callers, batch, turn, Peer::new),
+        let rounds = Rounds::<3, Pace>::run(stage.scale.rounds, |side| match side {
+            0 => pace(runtime, callers, ours, turn, || Rung(fresh())),
+            1 => pace(runtime, callers, peers, turn, Peer::new),
+            _ => pace(runtime, callers, ours, turn, fresh),
         });
         table.row(row(
             format!("lives in memory, {callers} callers; beside an empty rmcp `TaskManager`"),
+            [0, 1],
             &rounds,
             Bar::AtLeast(2.0),
+        ));
+        table.row(row(
+            format!("the same, waited for by `wait`, {callers} callers; beside the same"),
+            [2, 1],
+            &rounds,
+            Bar::None,
         ));
     }
     Ok(())
@@ -71,7 +81,7 @@ fn beside_many(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
                 callers,
                 (callers * 8).max(1_024),
                 turn,
-                || ours.clone(),
+                || Rung(ours.clone()),
             ),
             _ => pace(stage.runtime_for(callers), callers, callers, turn, || {
                 peer.clone()
@@ -82,6 +92,7 @@ fn beside_many(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
             format!(
                 "lives in memory, {callers} callers, {retained} retained; beside rmcp with as many"
             ),
+            [0, 1],
             &rounds,
             bar,
         ));
@@ -112,6 +123,7 @@ fn durable(stage: &Stage<'_>, retained: usize, table: &mut Table) -> Done<()> {
                 "lives on SQLite, {callers} callers, {} retained; beside a raw log",
                 count(retained)
             ),
+            [0, 1],
             &rounds,
             Bar::AtLeast(bar),
         ));
@@ -119,7 +131,13 @@ fn durable(stage: &Stage<'_>, retained: usize, table: &mut Table) -> Done<()> {
     Ok(())
 }
 
-fn row(figure: String, rounds: &Rounds<2, Pace>, bar: Bar) -> Row {
+/// Of two sides, the one beside the other.
+fn row<const N: usize>(
+    figure: String,
+    [one, other]: [usize; 2],
+    rounds: &Rounds<N, Pace>,
+    bar: Bar,
+) -> Row {
     let (paces, costs) = (
         rounds.seen(|pace| pace.per_second),
         rounds.seen(|pace| pace.processor),
@@ -127,9 +145,9 @@ fn row(figure: String, rounds: &Rounds<2, Pace>, bar: Bar) -> Row {
     let show = |side| format!("{} /s, {:.1} µs CPU", whole(paces.of(side)), costs.of(side));
     Row {
         figure,
-        ours: show(0),
-        other: show(1),
-        value: paces.ratio(0, 1),
+        ours: show(one),
+        other: show(other),
+        value: paces.ratio(one, other),
         unit: Unit::Ratio,
         bar,
     }

@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use outlast_engine::engine::{FnRunner, NewCall};
+use outlast_engine::engine::{CallContext, FnRunner, NewCall};
 use outlast_engine::{
     Accepts, Clock, Engine, MemoryStore, Origin, Outcome, Owner, Policy, Quota, Retry, Scope,
     Store, SystemClock, TaskId,
 };
 use outlast_store::{Sqlite, SqliteOptions};
 use outlast_wire::Raw;
+use tokio::sync::Notify;
 
 use crate::Done;
 use crate::load::Life;
@@ -37,9 +38,15 @@ impl Subject {
     pub(crate) async fn on(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Done<Self> {
         let texts = Texts::new()?;
         let result = texts.result.clone();
-        let quiet = FnRunner::new(move |_, _| std::future::ready(copy(&result)));
+        let quiet = FnRunner::new(move |_, cx: CallContext| {
+            let outcome = copy(&result);
+            if let Some(bell) = cx.parts::<Notify>() {
+                bell.notify_one();
+            }
+            std::future::ready(outcome)
+        });
         let result = texts.result.clone();
-        let telling = FnRunner::new(move |_, cx: outlast_engine::engine::CallContext| {
+        let telling = FnRunner::new(move |_, cx: CallContext| {
             cx.status(STATUS);
             std::future::ready(copy(&result))
         });
@@ -109,6 +116,34 @@ impl Life for Subject {
         assert!(settled.body.is_some_and(|body| body.size() >= 200));
         let found = self.engine.get(&scope, id).await.expect("it is kept");
         assert!(found.ending().is_some());
+    }
+}
+
+/// Ourselves, waited for as the peer has to be: the work rings a bell as its last act, and its caller looks once it
+/// has heard that.
+#[derive(Clone)]
+pub(crate) struct Rung(pub(crate) Subject);
+
+impl Life for Rung {
+    async fn live(&self) {
+        let Self(subject) = self;
+        let bell = Arc::new(Notify::new());
+        let call = NewCall {
+            parts: Some(bell.clone()),
+            ..subject.call()
+        };
+        let created = subject.engine.create(call).await;
+        let id = created.expect("there is room").task().id;
+        bell.notified().await;
+        let scope = Scope::Of(subject.texts.owner.clone());
+        loop {
+            let outcome = subject.engine.outcome(&scope, id).await;
+            if let Some(settled) = outcome.expect("it is kept") {
+                assert!(settled.body.is_some_and(|body| body.size() >= 200));
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! How an engine comes to life: it joins its store and settles what an earlier life left behind before
 //! anybody can reach it (P4).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ pub struct EngineBuilder {
     policy: Policy,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
-    runners: HashMap<Arc<str>, Arc<dyn Runner>>,
+    runners: BTreeMap<Arc<str>, Arc<dyn Runner>>,
 }
 
 impl Engine {
@@ -32,7 +32,7 @@ impl Engine {
             policy: Policy::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
-            runners: HashMap::new(),
+            runners: BTreeMap::new(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The calls that run in this process, by id.
 
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, PoisonError};
 
 use tokio::sync::Notify;
@@ -57,11 +58,13 @@ impl Calls {
     /// Takes a call out, if it is still the given attempt.
     pub(crate) fn take(&self, id: TaskId, attempt: Attempt) -> Option<Arc<Cell>> {
         let mut shard = self.shard(id);
-        shard.get(&id).filter(|cell| cell.attempt == attempt)?;
-        let cell = shard.remove(&id);
+        let cell = match shard.entry(id) {
+            Entry::Occupied(entry) if entry.get().attempt == attempt => entry.remove(),
+            Entry::Occupied(_) | Entry::Vacant(_) => return None,
+        };
         drop(shard);
         self.left();
-        cell
+        Some(cell)
     }
 
     pub(crate) fn running(&self) -> usize {

@@ -62,7 +62,7 @@ impl Inner {
                     Stage::Over => return Err(Refused::AlreadyEnded.into()),
                     Stage::Promoting(..) | Stage::Storing => {}
                     Stage::Plain(task, _) => {
-                        let step = Task::clone(task).apply(command, self.now())?;
+                        let step = task.clone().apply(command, self.now())?;
                         let Next::Stored(next, _) = step.next else {
                             return Ok(());
                         };
@@ -102,7 +102,7 @@ impl Inner {
         for command in commands {
             let skippable = matches!(command, Command::Status { .. } | Command::Confirm { .. });
             let before = skippable.then(|| next.clone());
-            match Arc::unwrap_or_clone(next).apply(command, now) {
+            match next.apply(command, now) {
                 Ok(step) => {
                     let Next::Stored(stored, its_body) = step.next else {
                         return Err(Refused::Expired);

@@ -12,7 +12,6 @@ use crate::id::{Revision, Scope, TaskId};
 use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::sleep;
 use crate::store::{Snapshot, StoreError};
-use crate::task::Task;
 use crate::transition::{Command, Next};
 
 /// Wakes the loop when something is due earlier than it thinks.
@@ -82,7 +81,7 @@ impl Inner {
                     over.push((id, brief.revision));
                 }
                 Some(Snapshot::Ended(_)) => {}
-                Some(Snapshot::Open(task)) => match Task::clone(&task).apply(Command::Due, now) {
+                Some(Snapshot::Open(task)) => match task.shared().apply(Command::Due, now) {
                     Ok(step) if step.next == Next::Removed => {
                         // A1-23: waiters are answered that it has expired. Its work is stopped when
                         // it is removed: an extension that was asked for in time may be faster.

@@ -129,7 +129,8 @@ mod tests {
     #[tokio::test]
     async fn a_crowd_of_small_news_does_not_hide_a_question() {
         let first = task(1);
-        let step = first.clone().apply(ask(&first, "who"), CREATED).unwrap();
+        let told = Arc::new(first.clone()).apply(ask(&first, "who"), CREATED);
+        let step = told.unwrap();
         let Next::Stored(asking, _) = step.next else {
             panic!("it lives");
         };

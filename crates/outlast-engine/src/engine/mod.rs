@@ -35,7 +35,7 @@ mod topics;
 mod trace;
 mod wait;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use outlast_wire::Timestamp;
@@ -78,7 +78,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     node: NodeId,
-    runners: Mutex<HashMap<Arc<str>, Arc<dyn Runner>>>,
+    runners: Mutex<BTreeMap<Arc<str>, Arc<dyn Runner>>>,
     calls: calls::Calls,
     topics: Arc<topics::Topics>,
     alarm: expiry::Alarm,

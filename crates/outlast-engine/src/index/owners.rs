@@ -61,28 +61,19 @@ impl Owners {
     ) -> Result<Held, StoreError> {
         let owner = &task.owner;
         let mut shard = lock(self.shard(owner));
-        let (open, retained) = match shard.get(owner) {
-            None => (0, 0),
+        let held = match shard.get_mut(owner) {
             Some(held) => {
                 if let Some(known) = held.known(task) {
                     return Ok(Held::Known(known));
                 }
-                (held.open, held.retained)
+                quota.allows(owner, held.open, held.retained)?;
+                held
+            }
+            None => {
+                quota.allows(owner, 0, 0)?;
+                Holdings::of(&mut shard, owner)
             }
         };
-        if open >= quota.owner_open {
-            return Err(StoreError::OwnerBusy {
-                owner: owner.clone(),
-                limit: quota.owner_open,
-            });
-        }
-        if retained >= quota.owner_retained {
-            return Err(StoreError::OwnerFull {
-                owner: owner.clone(),
-                limit: quota.owner_retained,
-            });
-        }
-        let held = Holdings::of(&mut shard, owner);
         held.hold(task.request_key.as_deref(), task.id, true);
         let position = next();
         if listed {
@@ -195,6 +186,25 @@ impl Owners {
     fn shard(&self, owner: &Owner) -> &Mutex<OwnerMap<Holdings>> {
         // The map inside a shard uses the other bits.
         &self.shards[(owner.hash() >> 32) as usize % SHARDS]
+    }
+}
+
+impl Quota {
+    /// Whether an owner that has so many tasks may have one more.
+    fn allows(&self, owner: &Owner, open: u32, retained: u32) -> Result<(), StoreError> {
+        if open >= self.owner_open {
+            return Err(StoreError::OwnerBusy {
+                owner: owner.clone(),
+                limit: self.owner_open,
+            });
+        }
+        if retained >= self.owner_retained {
+            return Err(StoreError::OwnerFull {
+                owner: owner.clone(),
+                limit: self.owner_retained,
+            });
+        }
+        Ok(())
     }
 }
 

@@ -181,8 +181,7 @@ pub fn insertion(task: Task) -> Insert {
 
 /// The change that `command` makes to `task` at `now`, to be stored.
 pub fn change(task: &Task, command: Command, now: Timestamp) -> Replace {
-    let step = task
-        .clone()
+    let step = Arc::new(task.clone())
         .apply(command, now)
         .expect("laws use commands that apply");
     let Next::Stored(next, body) = step.next else {

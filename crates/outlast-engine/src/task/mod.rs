@@ -132,11 +132,6 @@ impl Task {
         Ok(Self(fields))
     }
 
-    /// When the task stops being visible.
-    pub fn expires(&self) -> Timestamp {
-        self.created.plus(self.lifetime.ttl)
-    }
-
     /// Whether the task's time is over at `now`. Work that is kept while it lives has no such time.
     pub fn is_gone(&self, now: Timestamp) -> bool {
         let kept = self.lifetime.keep == Keep::WhileLive && self.state.ending().is_none();
@@ -172,12 +167,15 @@ impl Task {
         self.0.owner = owner;
     }
 
-    pub(crate) fn into_fields(self) -> Fields {
-        self.0
+    pub(crate) fn fields(&mut self) -> &mut Fields {
+        &mut self.0
     }
+}
 
-    pub(crate) fn from_fields(fields: Fields) -> Self {
-        Self(fields)
+impl Fields {
+    /// When the task stops being visible.
+    pub fn expires(&self) -> Timestamp {
+        self.created.plus(self.lifetime.ttl)
     }
 }
 

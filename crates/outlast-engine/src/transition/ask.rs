@@ -5,50 +5,54 @@ use std::collections::BTreeMap;
 use outlast_wire::Timestamp;
 use smallvec::smallvec;
 
-use super::{Effect, Effects, Refused, Step, questions, stored, wait_for};
+use super::{Effect, Effects, Refused, questions, wait_for};
 use crate::ask::{Answer, Question};
 use crate::id::AskKey;
 use crate::task::{Fields, Happening};
 
 pub(super) fn ask(
-    mut fields: Fields,
+    fields: &mut Fields,
     key: AskKey,
     question: Question,
     limit: usize,
     now: Timestamp,
-) -> Result<Step, Refused> {
+) -> Result<Effects, Refused> {
     if fields.asked.keys.len() >= limit {
         return Err(Refused::TooManyQuestions { limit });
     }
     if !fields.asked.change().keys.insert(key.clone()) {
         return Err(Refused::KeyReused(key));
     }
-    let mut open = questions(&fields);
+    let mut open = questions(fields);
     open.push((key.clone(), question));
-    wait_for(&mut fields, open, now);
+    wait_for(fields, open, now);
     fields.timeline.note(now, Happening::Asked(key));
-    Ok(stored(fields, None, smallvec![Effect::Publish], now))
+    Ok(smallvec![Effect::Publish])
 }
 
-pub(super) fn withdraw(mut fields: Fields, key: AskKey, now: Timestamp) -> Result<Step, Refused> {
-    let mut open = questions(&fields);
+pub(super) fn withdraw(
+    fields: &mut Fields,
+    key: AskKey,
+    now: Timestamp,
+) -> Result<Effects, Refused> {
+    let mut open = questions(fields);
     let before = open.len();
     open.retain(|(found, _)| *found != key);
     if open.len() == before {
         return Err(Refused::NotOutstanding);
     }
-    wait_for(&mut fields, open, now);
+    wait_for(fields, open, now);
     fields.timeline.note(now, Happening::Withdrawn(key));
-    Ok(stored(fields, None, smallvec![Effect::Publish], now))
+    Ok(smallvec![Effect::Publish])
 }
 
 pub(super) fn answer(
-    mut fields: Fields,
+    fields: &mut Fields,
     mut given: BTreeMap<AskKey, Answer>,
     now: Timestamp,
-) -> Result<Step, Refused> {
+) -> Result<Effects, Refused> {
     let mut effects = smallvec![Effect::Publish];
-    let mut open = questions(&fields);
+    let mut open = questions(fields);
     open.retain(|(key, _)| match given.remove(key) {
         None => true,
         Some(answer) => {
@@ -61,14 +65,14 @@ pub(super) fn answer(
     if effects.len() == 1 {
         return Err(Refused::NotOutstanding);
     }
-    wait_for(&mut fields, open, now);
-    Ok(stored(fields, None, effects, now))
+    wait_for(fields, open, now);
+    Ok(effects)
 }
 
-pub(super) fn confirm(mut fields: Fields, key: &AskKey, now: Timestamp) -> Result<Step, Refused> {
+pub(super) fn confirm(fields: &mut Fields, key: &AskKey) -> Result<Effects, Refused> {
     if !fields.asked.answers.contains_key(key) {
         return Err(Refused::NotOutstanding);
     }
     fields.asked.change().answers.remove(key);
-    Ok(stored(fields, None, Effects::new(), now))
+    Ok(Effects::new())
 }

@@ -3,21 +3,21 @@
 use outlast_wire::Timestamp;
 use smallvec::smallvec;
 
-use super::{Effect, Refused, Step, end, stored};
+use super::{Change, Effect, Effects, Refused, end};
 use crate::outcome::Outcome;
 use crate::task::{CancelIntent, Fields, Happening};
 
 /// V1-CANCEL-3, V1-CANCEL-4: the task is cancelled before the answer, whatever the work does later.
-pub(super) fn now(fields: Fields, now: Timestamp) -> Result<Step, Refused> {
-    Ok(end::end(fields, Outcome::Cancelled, now))
+pub(super) fn now(fields: &mut Fields, now: Timestamp) -> Change {
+    end::end(fields, Outcome::Cancelled, now)
 }
 
 /// V2-CANCEL-4, V2-CANCEL-5: the work is told, and decides how the task ends until `deadline`.
 pub(super) fn request(
-    mut fields: Fields,
+    fields: &mut Fields,
     deadline: Timestamp,
     now: Timestamp,
-) -> Result<Step, Refused> {
+) -> Result<Effects, Refused> {
     if fields.cancel.is_some() {
         return Err(Refused::Unchanged);
     }
@@ -26,10 +26,5 @@ pub(super) fn request(
         deadline,
     });
     fields.timeline.note(now, Happening::CancelRequested);
-    Ok(stored(
-        fields,
-        None,
-        smallvec![Effect::Publish, Effect::TellCancel],
-        now,
-    ))
+    Ok(smallvec![Effect::Publish, Effect::TellCancel])
 }

@@ -3,29 +3,29 @@
 use outlast_wire::Timestamp;
 use smallvec::smallvec;
 
-use super::{Effect, Refused, Step, Takeover, questions, stored, wait_for};
+use super::{Effect, Effects, Takeover, questions, wait_for};
 use crate::id::NodeId;
 use crate::task::{Fields, Happening};
 
 pub(super) fn claim(
-    mut fields: Fields,
+    fields: &mut Fields,
     executor: NodeId,
     how: Takeover,
     now: Timestamp,
-) -> Result<Step, Refused> {
+) -> Effects {
     fields.executor = executor;
     fields.attempt = fields.attempt.next();
     fields
         .timeline
         .note(now, Happening::Claimed(fields.attempt));
     if how == Takeover::Rerun {
-        for (key, _) in questions(&fields) {
+        for (key, _) in questions(fields) {
             fields.timeline.note(now, Happening::Withdrawn(key));
         }
         fields.asked.forget_answers();
-        wait_for(&mut fields, Vec::new(), now);
+        wait_for(fields, Vec::new(), now);
         fields.handle = None;
         fields.message = None;
     }
-    Ok(stored(fields, None, smallvec![Effect::Publish], now))
+    smallvec![Effect::Publish]
 }

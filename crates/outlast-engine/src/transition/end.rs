@@ -3,12 +3,12 @@
 use outlast_wire::Timestamp;
 use smallvec::smallvec;
 
-use super::{Effect, Step, stored, wait_for};
+use super::{Change, Effect, wait_for};
 use crate::outcome::Outcome;
 use crate::task::{Fields, Happening, Keep, State};
 
-pub(super) fn end(mut fields: Fields, outcome: Outcome, now: Timestamp) -> Step {
-    wait_for(&mut fields, Vec::new(), now);
+pub(super) fn end(fields: &mut Fields, outcome: Outcome, now: Timestamp) -> Change {
+    wait_for(fields, Vec::new(), now);
     fields.state = State::Ended(outcome.ending());
     fields.asked.forget_answers();
     fields.handle = None;
@@ -21,11 +21,8 @@ pub(super) fn end(mut fields: Fields, outcome: Outcome, now: Timestamp) -> Step 
         fields.lifetime.ttl = fields.lifetime.ttl.max(kept_after_the_end);
     }
     fields.timeline.note(now, Happening::Ended);
-    let body = outcome.body().cloned();
-    stored(
-        fields,
-        body,
-        smallvec![Effect::Publish, Effect::Wake, Effect::Stop],
-        now,
-    )
+    Change {
+        body: outcome.body().cloned(),
+        effects: smallvec![Effect::Publish, Effect::Wake, Effect::Stop],
+    }
 }

@@ -3,55 +3,46 @@
 use outlast_wire::Timestamp;
 use smallvec::smallvec;
 
-use super::{Effect, Next, Refused, Step, end, stored};
+use super::{Change, Effect, Effects, Next, Refused, Step, end};
 use crate::outcome::{ErrorCode, Outcome};
-use crate::task::{Fields, Happening, State, Task};
+use crate::task::{Fields, Happening};
 
-/// Does what [`Task::due`] announced, if the moment has come.
-pub(super) fn due(task: Task, now: Timestamp) -> Result<Step, Refused> {
-    let ended = matches!(task.state, State::Ended(_));
-    let past_limit = task
-        .lifetime
-        .run_limit_at(task.created, &task.state)
-        .is_some_and(|at| now >= at);
-    let past_patience = !ended && task.cancel.is_some_and(|intent| now >= intent.deadline);
+/// A1-23: those who wait are answered, the work is stopped, then the task is gone.
+pub(super) fn removal() -> Step {
+    Step {
+        next: Next::Removed,
+        effects: smallvec![Effect::Wake, Effect::Stop],
+    }
+}
 
-    if task.is_gone(now) {
-        // A1-23: those who wait are answered, the work is stopped, then the task is gone.
-        return Ok(Step {
-            next: Next::Removed,
-            effects: smallvec![Effect::Wake, Effect::Stop],
-        });
+/// Does what [`Task::due`](crate::Task::due) announced, if the moment has come, to a task that stays.
+pub(super) fn due(fields: &mut Fields, now: Timestamp) -> Result<Change, Refused> {
+    let ended = fields.state.ending().is_some();
+    if !ended && fields.cancel.is_some_and(|intent| now >= intent.deadline) {
+        return Ok(end::end(fields, Outcome::Cancelled, now));
     }
-    if past_patience {
-        return Ok(end::end(task.into_fields(), Outcome::Cancelled, now));
-    }
-    if past_limit {
-        let limit = task.lifetime.run_limit.unwrap_or_default();
+    let limit = fields.lifetime.run_limit_at(fields.created, &fields.state);
+    if limit.is_some_and(|at| now >= at) {
+        let limit = fields.lifetime.run_limit.unwrap_or_default();
         let message =
             format!("the call ran longer than its run limit of {limit} ms and was stopped");
-        return Ok(end::end(
-            task.into_fields(),
-            Outcome::error(INTERNAL, message),
-            now,
-        ));
+        return Ok(end::end(fields, Outcome::error(INTERNAL, message), now));
     }
-    if now >= task.expires() {
-        let fields = task.into_fields();
+    if now >= fields.expires() {
         let lived = now.since(fields.created);
         let ttl = lived.saturating_add(fields.lifetime.granted.max(1));
-        return extend(fields, ttl, now);
+        return extend(fields, ttl, now).map(Change::from);
     }
     Err(Refused::NotDue)
 }
 
-pub(super) fn extend(mut fields: Fields, ttl: u64, now: Timestamp) -> Result<Step, Refused> {
+pub(super) fn extend(fields: &mut Fields, ttl: u64, now: Timestamp) -> Result<Effects, Refused> {
     if ttl == fields.lifetime.ttl {
         return Err(Refused::Unchanged);
     }
     fields.lifetime.ttl = ttl;
     fields.timeline.note(now, Happening::Extended(ttl));
-    Ok(stored(fields, None, smallvec![Effect::Publish], now))
+    Ok(smallvec![Effect::Publish])
 }
 
 const INTERNAL: ErrorCode = ErrorCode(-32603);

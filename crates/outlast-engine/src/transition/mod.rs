@@ -181,19 +181,36 @@ pub enum Refused {
 }
 
 impl Task {
-    /// Computes what `command` would do at `now`.
-    pub fn apply(self, command: Command, now: Timestamp) -> Result<Step, Refused> {
-        if let State::Ended(_) = self.state {
-            return match command {
-                Command::Due => expire::due(self, now),
-                _ if self.is_gone(now) => Err(Refused::Expired),
-                Command::Extend { ttl } => expire::extend(self.into_fields(), ttl, now),
-                _ => Err(Refused::AlreadyEnded),
-            };
+    /// Computes what `command` would do at `now`. A task that others share stays as it is; one that nobody shares is
+    /// changed where it stands, and is spoilt if the command is refused.
+    pub fn apply(self: Arc<Self>, command: Command, now: Timestamp) -> Result<Step, Refused> {
+        if let Command::Due = command {
+            if self.is_gone(now) {
+                return Ok(expire::removal());
+            }
+        } else {
+            self.check(&command, now)?;
         }
+        let mut next = self;
+        let fields = Arc::make_mut(&mut next).fields();
+        let Change { body, effects } = change(fields, command, now)?;
+        // The clock of a task moves on, never back.
+        fields.updated = fields.updated.max(now);
+        fields.revision = fields.revision.next();
+        Ok(Step {
+            next: Next::Stored(next, body),
+            effects,
+        })
+    }
+
+    /// Whether anybody may still do that to the task.
+    fn check(&self, command: &Command, now: Timestamp) -> Result<(), Refused> {
         // Nothing but its removal happens to a task whose time is over.
-        if self.is_gone(now) && !matches!(command, Command::Due) {
+        if self.is_gone(now) {
             return Err(Refused::Expired);
+        }
+        if self.state.ending().is_some() && !matches!(command, Command::Extend { .. }) {
+            return Err(Refused::AlreadyEnded);
         }
         if let Some(given) = command.attempt()
             && given != self.attempt
@@ -203,30 +220,46 @@ impl Task {
                 current: self.attempt,
             });
         }
-        match command {
-            Command::Due => expire::due(self, now),
-            Command::Ask {
-                key,
-                question,
-                limit,
-                ..
-            } => ask::ask(self.into_fields(), key, question, limit, now),
-            Command::Withdraw { key, .. } => ask::withdraw(self.into_fields(), key, now),
-            Command::Answer(answers) => ask::answer(self.into_fields(), answers, now),
-            Command::Confirm { key, .. } => ask::confirm(self.into_fields(), &key, now),
-            Command::Status { message, .. } => note::status(self.into_fields(), message, now),
-            Command::Attach { handle, .. } => note::attach(self.into_fields(), handle, now),
-            Command::CancelNow => cancel::now(self.into_fields(), now),
-            Command::RequestCancel { deadline } => {
-                cancel::request(self.into_fields(), deadline, now)
-            }
-            Command::End { outcome, .. } => Ok(end::end(self.into_fields(), outcome, now)),
-            Command::Extend { ttl } => expire::extend(self.into_fields(), ttl, now),
-            Command::Claim { executor, how } => {
-                claim::claim(self.into_fields(), executor, how, now)
-            }
+        Ok(())
+    }
+}
+
+/// What a command does beyond the fields it changes.
+struct Change {
+    body: Option<Raw>,
+    effects: Effects,
+}
+
+impl From<Effects> for Change {
+    fn from(effects: Effects) -> Self {
+        Self {
+            body: None,
+            effects,
         }
     }
+}
+
+fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<Change, Refused> {
+    let effects = match command {
+        Command::Due => return expire::due(fields, now),
+        Command::CancelNow => return Ok(cancel::now(fields, now)),
+        Command::End { outcome, .. } => return Ok(end::end(fields, outcome, now)),
+        Command::Ask {
+            key,
+            question,
+            limit,
+            ..
+        } => ask::ask(fields, key, question, limit, now)?,
+        Command::Withdraw { key, .. } => ask::withdraw(fields, key, now)?,
+        Command::Answer(answers) => ask::answer(fields, answers, now)?,
+        Command::Confirm { key, .. } => ask::confirm(fields, &key)?,
+        Command::Status { message, .. } => note::status(fields, message, now)?,
+        Command::Attach { handle, .. } => note::attach(fields, handle, now),
+        Command::RequestCancel { deadline } => cancel::request(fields, deadline, now)?,
+        Command::Extend { ttl } => expire::extend(fields, ttl, now)?,
+        Command::Claim { executor, how } => claim::claim(fields, executor, how, now),
+    };
+    Ok(effects.into())
 }
 
 impl Command {
@@ -260,16 +293,6 @@ impl Effect {
         effects.extend(task.asked.answers.keys().cloned().map(Self::Deliver));
         effects.extend(task.cancel.map(|_| Self::TellCancel));
         effects
-    }
-}
-
-/// The next revision of a task: its clock moves on, never back.
-fn stored(mut fields: Fields, body: Option<Raw>, effects: Effects, now: Timestamp) -> Step {
-    fields.updated = fields.updated.max(now);
-    fields.revision = fields.revision.next();
-    Step {
-        next: Next::Stored(Arc::new(Task::from_fields(fields)), body),
-        effects,
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use outlast_wire::Timestamp;
 use smallvec::smallvec;
 
-use super::{Effect, Effects, Refused, Step, stored};
+use super::{Effect, Effects, Refused};
 use crate::task::{Fields, Handle, Happening};
 
 pub(super) fn status(
-    mut fields: Fields,
+    fields: &mut Fields,
     message: Arc<str>,
     now: Timestamp,
-) -> Result<Step, Refused> {
+) -> Result<Effects, Refused> {
     if fields.message.as_ref() == Some(&message) {
         return Err(Refused::Unchanged);
     }
@@ -20,11 +20,11 @@ pub(super) fn status(
         .timeline
         .note(now, Happening::Status(message.clone()));
     fields.message = Some(message);
-    Ok(stored(fields, None, smallvec![Effect::Publish], now))
+    Ok(smallvec![Effect::Publish])
 }
 
-pub(super) fn attach(mut fields: Fields, handle: Handle, now: Timestamp) -> Result<Step, Refused> {
+pub(super) fn attach(fields: &mut Fields, handle: Handle, now: Timestamp) -> Effects {
     fields.handle = Some(handle);
     fields.timeline.note(now, Happening::Attached);
-    Ok(stored(fields, None, Effects::new(), now))
+    Effects::new()
 }

@@ -212,7 +212,7 @@ impl<S: Subject> Stage<S> {
             return Says::Nothing;
         };
         let (store, expected) = (self.subject.store(), task.revision);
-        match task.clone().apply(self.command(deed, &task, now), now) {
+        match Arc::new(task.clone()).apply(self.command(deed, &task, now), now) {
             Err(_) => Says::Nothing,
             Ok(step) => match step.next {
                 Next::Removed => Says::Removed(given::removal(store, [(task.id, expected)]).await),

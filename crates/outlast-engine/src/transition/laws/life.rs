@@ -184,7 +184,7 @@ proptest! {
     ) {
         let deadline = given::CREATED.plus(5);
         let mut task = given::task(1);
-        let intent = task.clone().apply(Command::RequestCancel { deadline }, given::CREATED);
+        let intent = Arc::new(task.clone()).apply(Command::RequestCancel { deadline }, given::CREATED);
         let Next::Stored(asked, _) = intent.expect("an open task can be cancelled").next else {
             unreachable!()
         };
@@ -197,7 +197,7 @@ proptest! {
         let mut won = None;
         for racer in order {
             let (command, ending) = racers(racer);
-            match task.clone().apply(command, deadline) {
+            match Arc::new(task.clone()).apply(command, deadline) {
                 Ok(step) => {
                     prop_assert_eq!(won, None, "a second outcome won");
                     let Next::Stored(next, _) = step.next else { unreachable!() };
@@ -218,9 +218,7 @@ proptest! {
 #[test]
 fn the_message_at_the_end_is_that_of_the_outcome() {
     let task = given::task(1);
-    let said = task
-        .clone()
-        .apply(given::status(&task, "drawing"), given::CREATED);
+    let said = Arc::new(task.clone()).apply(given::status(&task, "drawing"), given::CREATED);
     let Next::Stored(task, _) = said.expect("it works").next else {
         unreachable!()
     };
@@ -230,7 +228,7 @@ fn the_message_at_the_end_is_that_of_the_outcome() {
         Outcome::Cancelled,
     ] {
         let message = outcome.message();
-        let over = Task::clone(&task).apply(given::end(&task, outcome), given::CREATED);
+        let over = Arc::new(Task::clone(&task)).apply(given::end(&task, outcome), given::CREATED);
         let Next::Stored(over, _) = over.expect("it works").next else {
             unreachable!()
         };

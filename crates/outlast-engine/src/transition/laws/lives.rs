@@ -49,7 +49,7 @@ pub(super) fn life() -> impl Strategy<Value = Vec<Event>> {
         for (deed, tick) in script {
             now = tick.after(now, &task);
             let command = deed.by(&task, now);
-            let told = task.clone().apply(command.clone(), now);
+            let told = Arc::new(task.clone()).apply(command.clone(), now);
             let next = told.as_ref().ok().map(|step| step.next.clone());
             let before = task.clone();
             events.push(Event {

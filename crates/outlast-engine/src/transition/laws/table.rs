@@ -157,12 +157,12 @@ fn a_task_whose_time_is_over() {
     let kept = Lifetime::new(TTL, Keep::WhileLive, None);
     let at = CREATED.plus(TTL);
     for task in [given::task(1), after(&given::task(1), Command::CancelNow)] {
-        let told = task.clone().apply(Command::Extend { ttl: 2 * TTL }, at);
+        let told = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL }, at);
         assert_eq!(told, Err(Refused::Expired), "too late to extend it");
-        let told = task.apply(Command::Due, at).expect("it is due");
+        let told = Arc::new(task).apply(Command::Due, at).expect("it is due");
         assert_eq!(told.next, Next::Removed);
     }
-    let told = given::task_living(1, kept).apply(Command::Due, at);
+    let told = Arc::new(given::task_living(1, kept)).apply(Command::Due, at);
     let Next::Stored(next, _) = told.expect("it is due").next else {
         panic!("work that lives is kept")
     };
@@ -171,7 +171,7 @@ fn a_task_whose_time_is_over() {
 
 fn check<const N: usize>(task: &Task, rows: [(Command, Then); N]) {
     for (command, then) in rows {
-        let told = task.clone().apply(command.clone(), CREATED.plus(1));
+        let told = Arc::new(task.clone()).apply(command.clone(), CREATED.plus(1));
         let state = told.map(|step| match step.next {
             Next::Stored(next, _) => next.state.clone(),
             Next::Removed => panic!("{command:?} removed a task before its time"),

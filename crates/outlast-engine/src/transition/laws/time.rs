@@ -110,11 +110,11 @@ proptest! {
         let lifetime = Lifetime { run_limit: None, ..lifetime };
         let deadline = CREATED.plus(patience);
         let task = after(&given::task_living(1, lifetime), Command::RequestCancel { deadline }, 0);
-        let just_before = task.clone().apply(Command::Due, CREATED.plus(patience - 1));
+        let just_before = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(patience - 1));
         if let Ok(step) = just_before && let Next::Stored(next, _) = step.next {
             prop_assert_eq!(next.state.ending(), None);
         }
-        match task.clone().apply(Command::Due, deadline).expect("it is due").next {
+        match Arc::new(task.clone()).apply(Command::Due, deadline).expect("it is due").next {
             Next::Removed => prop_assert!(task.is_gone(deadline)),
             Next::Stored(next, body) => {
                 prop_assert_eq!(next.state.ending(), Some(Ending::Cancelled));
@@ -150,7 +150,7 @@ proptest! {
             let key = n.to_string();
             task = after(&task, given::ask(&task, &key), now);
             now += waits;
-            let told = task.clone().apply(Command::Due, CREATED.plus(now));
+            let told = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(now));
             prop_assert_eq!(told, Err(Refused::NotDue), "no limit while it waits");
             task = after(&task, given::reply(&key), now);
         }
