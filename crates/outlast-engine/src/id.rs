@@ -14,8 +14,21 @@ use serde::{Deserialize, Serialize};
 use crate::world::secret_hash;
 
 /// Names one task for ever.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TaskId([u8; 16]);
+
+impl Ord for TaskId {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        // As numbers, which a processor compares at once.
+        self.bits().cmp(&other.bits())
+    }
+}
+
+impl PartialOrd for TaskId {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl TaskId {
     /// The id with these bits. They must come from a secure source.

@@ -5,6 +5,7 @@
 //! if nobody was faster, then carry out the effects.
 
 mod audit;
+mod birth;
 mod builder;
 mod call;
 mod calls;
