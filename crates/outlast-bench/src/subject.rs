@@ -136,14 +136,13 @@ impl Life for Rung {
         let id = created.expect("there is room").task().id;
         bell.notified().await;
         let scope = Scope::Of(subject.texts.owner.clone());
-        loop {
-            let outcome = subject.engine.outcome(&scope, id).await;
-            if let Some(settled) = outcome.expect("it is kept") {
-                assert!(settled.body.is_some_and(|body| body.size() >= 200));
-                return;
-            }
-            tokio::task::yield_now().await;
-        }
+        let outcome = subject.engine.outcome(&scope, id).await;
+        let settled = match outcome.expect("it is kept") {
+            Some(settled) => settled,
+            // It is about to end.
+            None => subject.engine.wait(&scope, id).await.expect("it ends"),
+        };
+        assert!(settled.body.is_some_and(|body| body.size() >= 200));
     }
 }
 

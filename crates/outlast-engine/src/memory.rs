@@ -130,8 +130,8 @@ impl Store for MemoryStore {
     }
 
     fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
-        let body = || self.index.find(scope, id)?.1?.1;
-        Told::now(self.usable().map(|()| body()))
+        let body = |cold: &Cold| cold.as_ref()?.1.clone();
+        Told::now(self.usable().map(|()| self.index.cold(scope, id, body)))
     }
 
     async fn page(

@@ -260,6 +260,18 @@ impl<C: Clone> Index<C> {
         self.shard(id).look(scope, id)
     }
 
+    /// Something of what hangs on a task.
+    pub fn cold<T>(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+        take: impl FnOnce(&C) -> Option<T>,
+    ) -> Option<T> {
+        let shard = self.shard(id);
+        let slot = shard.find(id).filter(|slot| scope.reaches(slot.owner()))?;
+        take(slot.cold())
+    }
+
     /// What is known of a task, and what hangs on it.
     pub fn find(&self, scope: &Scope, id: TaskId) -> Option<(Snapshot, C)> {
         let shard = self.shard(id);

@@ -167,7 +167,7 @@ impl Store for Sqlite {
             return Told::now(Err(error));
         }
         // Most are asked for soon after the end.
-        let row = self.shared.index.find(scope, id).map(|(_, row)| row);
+        let row = self.shared.index.cold(scope, id, |row| Some(*row));
         match row.and_then(|row| self.shared.recent.get(row)) {
             Some(body) => Told::now(Ok(Some(body))),
             None => Told::later(self.find_body(scope, id)),
