@@ -3,6 +3,11 @@
 //! Edits splice text: every other key of `_meta` and every other member keeps its bytes
 //! (V1-RES-6). `_meta` that is absent, null or not an object counts as empty.
 
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 use crate::envelope::Id;
 use crate::json::write::{Fields, quoted};
 use crate::object::{self, Edit, NotAnObject};
@@ -103,6 +108,14 @@ pub fn progress_token(params: RawRef<'_>) -> Option<Id> {
     value(params, PROGRESS_TOKEN).and_then(|token| Id::read(token).ok())
 }
 
+/// The trace that the sender of `params` belongs to, as W3C writes it (V2-META-9).
+pub fn trace(params: RawRef<'_>) -> Option<Cow<'_, str>> {
+    static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(TRACEPARENT));
+    // Nearly no request has one, and then nothing has to be read.
+    KEY.find(params.as_str().as_bytes())?;
+    value(params, TRACEPARENT)?.text()
+}
+
 /// The text a host may hand to the model while the task runs (V1-CREATE-11).
 pub fn model_immediate_response(result: RawRef<'_>) -> Option<String> {
     Some(
@@ -149,6 +162,20 @@ mod tests {
     use serde_json::{Value, json};
 
     const MARK: &str = r#""io.modelcontextprotocol/related-task":{"taskId":"t"}"#;
+
+    #[test]
+    fn a_trace_is_found_where_it_belongs_and_nowhere_else() {
+        // V2-META-9.
+        for (params, expected) in [
+            (r#"{"_meta":{"traceparent":"00-1"}}"#, Some("00-1")),
+            (r#"{"traceparent":"00-1"}"#, None),
+            (r#"{"_meta":{"traceparent":1}}"#, None),
+            ("{}", None),
+        ] {
+            let params = RawRef::parse(params).unwrap();
+            assert_eq!(trace(params).as_deref(), expected, "{params:?}");
+        }
+    }
 
     /// V1-RES-6.
     #[test]

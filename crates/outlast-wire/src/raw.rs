@@ -52,7 +52,12 @@ impl Raw {
 
     /// What `write` appends to an empty text, which this crate's writers keep to one valid value.
     pub(crate) fn written(write: impl FnOnce(&mut String)) -> Self {
-        let mut text = String::with_capacity(256);
+        Self::written_around(0, write)
+    }
+
+    /// The same with room for so many bytes that are spliced in.
+    pub(crate) fn written_around(payload: usize, write: impl FnOnce(&mut String)) -> Self {
+        let mut text = String::with_capacity(256 + payload);
         write(&mut text);
         debug_assert!(scan::is_value(&text), "a writer made invalid JSON: {text}");
         Self(text.into())

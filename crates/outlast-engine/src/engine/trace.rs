@@ -1,18 +1,13 @@
 //! The trace that a call belongs to, as its caller named it (V2-META-9).
 
-use outlast_wire::{Raw, RawRef, meta};
+use outlast_wire::{Raw, meta};
 use tracing::Span;
 
 /// The span of a call with these params, so that whatever is logged of it names its trace. None for a call that names
 /// none: such calls pay nothing.
 pub fn call_span(params: Option<&Raw>) -> Span {
     let span = || {
-        let params = params?;
-        // Nearly no call has one, and then nothing has to be read.
-        if !params.as_str().contains(meta::TRACEPARENT) {
-            return None;
-        }
-        let parent = meta::value(params.borrow(), meta::TRACEPARENT).and_then(RawRef::text)?;
+        let parent = meta::trace(params?.borrow())?;
         let (trace, caller) = parts(&parent)?;
         Some(tracing::info_span!("call", trace, caller))
     };

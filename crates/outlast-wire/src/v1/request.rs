@@ -1,8 +1,11 @@
 //! The `task` member that asks for a task (V1-CREATE-1).
 
+use std::borrow::Cow;
+
 use crate::codes::invalid_params;
-use crate::envelope::ErrorObject;
+use crate::envelope::{ErrorObject, Id};
 use crate::json::write::Fields;
+use crate::meta;
 use crate::neutral::MAX_SAFE_INTEGER;
 use crate::object::{self, NotAnObject, pick};
 use crate::peer::millis;
@@ -15,6 +18,35 @@ pub struct TaskRequest {
     pub ttl_ms: Option<u64>,
 }
 
+/// What the params of a `tools/call` say beside the arguments, found in one pass over them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCall<'a> {
+    /// The name of the tool.
+    pub name: Cow<'a, str>,
+    task: Option<RawRef<'a>>,
+    meta: Option<RawRef<'a>>,
+}
+
+impl<'a> ToolCall<'a> {
+    /// Reads the params; `None` if they name no tool.
+    pub fn read(params: RawRef<'a>) -> Option<Self> {
+        let [name, task, meta] = pick(params, ["name", "task", meta::META]).ok()?;
+        let name = name?.text()?;
+        Some(Self { name, task, meta })
+    }
+
+    /// The wish for a task, as [`TaskRequest::read`] has it.
+    pub fn wish(&self) -> Result<Option<TaskRequest>, ErrorObject> {
+        TaskRequest::of(self.task)
+    }
+
+    /// The token under which the caller wants progress (V1-PRG-1).
+    pub fn progress_token(&self) -> Option<Id> {
+        let token = object::find(self.meta?, &[meta::PROGRESS_TOKEN])?;
+        Id::read(token).ok()
+    }
+}
+
 impl TaskRequest {
     /// Reads `params.task`: absent and null are no wish, an object is one, anything else is invalid.
     ///
@@ -25,6 +57,10 @@ impl TaskRequest {
             return Ok(None);
         };
         let [task] = pick(params, ["task"]).map_err(|error| invalid_params(error.to_string()))?;
+        Self::of(task)
+    }
+
+    fn of(task: Option<RawRef<'_>>) -> Result<Option<Self>, ErrorObject> {
         let Some(task) = task.filter(|task| !task.is_null()) else {
             return Ok(None);
         };
@@ -74,6 +110,26 @@ mod tests {
                 Ok(expected.map(|ttl_ms| TaskRequest { ttl_ms })),
                 "{params}"
             );
+        }
+    }
+
+    #[test]
+    fn a_call_says_in_one_pass_what_it_says_one_by_one() {
+        for params in [
+            r#"{"name":"x","arguments":{"name":"y","task":{}}}"#,
+            r#"{"task":{"ttl":7},"n\u0061me":"x","_meta":{"progressToken":"t"}}"#,
+            r#"{"name":"x","task":true,"_meta":null}"#,
+            r#"{"name":7}"#,
+            "{}",
+        ] {
+            let params = RawRef::parse(params).unwrap();
+            let call = ToolCall::read(params);
+            let name = call.as_ref().map(|call| call.name.clone());
+            assert_eq!(name, crate::tool::called(params), "{params:?}");
+            let Some(call) = call else { continue };
+            assert_eq!(call.wish(), TaskRequest::read(Some(params)), "{params:?}");
+            let token = meta::progress_token(params);
+            assert_eq!(call.progress_token(), token, "{params:?}");
         }
     }
 

@@ -10,8 +10,7 @@ use crate::raw::{Raw, RawRef};
 pub fn payload_result(result: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject> {
     match object::pick(result, ["resultType", meta::META])? {
         // Most results have neither: the mark goes in front, and the rest is copied once.
-        [None, None] => Ok(Raw::written(|out| {
-            out.reserve(result.as_str().len());
+        [None, None] => Ok(Raw::written_around(result.as_str().len(), |out| {
             let mut fields = Fields::begin(out);
             fields.nested(meta::META, |out| {
                 let mut fields = Fields::begin(out);

@@ -72,8 +72,8 @@ fn write_detailed(
         }
         Phase::Working | Phase::AwaitingInput | Phase::Ended(Ending::Cancelled) => None,
     };
-    Ok(Raw::written(|out| {
-        out.reserve(payload.map_or(0, |(_, body)| body.as_str().len()));
+    let room = payload.map_or(0, |(_, body)| body.as_str().len());
+    Ok(Raw::written_around(room, |out| {
         let mut fields = Fields::begin(out);
         head(&mut fields);
         write_fields(&mut fields, view);

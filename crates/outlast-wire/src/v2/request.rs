@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use memchr::memchr2;
+
 use crate::codes::invalid_params;
 use crate::envelope::{ErrorObject, Id};
 use crate::meta;
@@ -38,6 +40,7 @@ impl<'a> RequestMeta<'a> {
             meta::PROGRESS_TOKEN,
         ];
         let Some([version, capabilities, client, level, token]) = params
+            .filter(|params| may_have_keys(*params))
             .and_then(|params| find(params, &[meta::META]))
             .and_then(|meta| pick(meta, keys).ok())
         else {
@@ -62,6 +65,12 @@ impl<'a> RequestMeta<'a> {
             token: token.and_then(|token| Id::read(token).ok()),
         }))
     }
+}
+
+/// Whether some key of ours may be there. Each has a slash, be it escaped: small requests of the legacy era have neither,
+/// and need not be read for what they do not say.
+fn may_have_keys(params: RawRef<'_>) -> bool {
+    memchr2(b'/', b'\\', params.as_str().as_bytes()).is_some()
 }
 
 /// `params` with the metadata every request of a client needs (V2-META-1, V2-META-2).
@@ -134,6 +143,10 @@ mod tests {
             read(&format!(r#"{{"{prefix}/clientCapabilities":{{}}}}"#)),
             Err(INVALID_PARAMS)
         );
+        for slash in [r"\/", r"\u002f", r"\u002F"] {
+            let escaped = format!(r#"{{"{prefix}{slash}protocolVersion":"v"}}"#);
+            assert_eq!(read(&escaped), Err(INVALID_PARAMS), "{escaped}");
+        }
         let both = format!(r#""{prefix}/protocolVersion":"v","{prefix}/clientCapabilities":{{}}"#);
         assert_eq!(read(&format!("{{{both}}}")), Ok(true));
         assert_eq!(

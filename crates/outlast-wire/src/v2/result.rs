@@ -58,8 +58,7 @@ pub fn signed(result: RawRef<'_>, info: RawRef<'_>) -> Result<Raw, NotAnObject> 
         };
     }
     // Most results have none: what is added goes in front, and the rest is copied once.
-    Ok(Raw::written(|out| {
-        out.reserve(result.as_str().len());
+    Ok(Raw::written_around(result.as_str().len(), |out| {
         let mut fields = Fields::begin(out);
         if kind.is_none() {
             fields.text("resultType", "complete");

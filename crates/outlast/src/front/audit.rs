@@ -6,8 +6,7 @@
 
 use outlast_engine::engine::{AUDIT, call_span};
 use outlast_engine::{Owner, TaskId};
-use outlast_wire::{RawRef, object};
-use tracing::Span;
+use outlast_wire::{Raw, RawRef, object};
 
 use super::{Incoming, Reply};
 
@@ -32,23 +31,23 @@ pub(crate) fn request_cancelled(owner: &Owner, params: RawRef<'_>) {
 }
 
 /// What is remembered of a request for the case that it is refused; nothing if nobody would hear of it.
-pub(super) struct Noted(Option<(String, Owner, Span)>);
+pub(super) struct Noted(Option<(String, Owner, Option<Raw>)>);
 
 impl Noted {
     pub(super) fn of(request: &Incoming) -> Self {
         let wanted = tracing::enabled!(target: AUDIT, tracing::Level::INFO);
         Self(wanted.then(|| {
-            let span = call_span(request.params.as_ref());
-            (request.method.clone(), request.owner.clone(), span)
+            let (method, owner) = (request.method.clone(), request.owner.clone());
+            (method, owner, request.params.clone())
         }))
     }
 
     /// Tells of a request that is answered with an error, and at a lower level in which words: they may be a server's.
     pub(super) fn answered(self, reply: &Reply) {
-        let (Some((method, owner, span)), Reply::Error(error)) = (self.0, reply) else {
+        let (Some((method, owner, params)), Reply::Error(error)) = (self.0, reply) else {
             return;
         };
-        let _in = span.entered();
+        let _in = call_span(params.as_ref()).entered();
         let code = object::find(error.borrow(), &["code"]).and_then(RawRef::integer);
         tracing::info!(target: AUDIT, owner = &*owner.shown(), method, code, "answered with an error");
         tracing::debug!(target: AUDIT, error = error.as_str(), "the error");

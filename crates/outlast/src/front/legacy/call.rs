@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_engine::engine::{Event, NewCall, RunningCall};
 use outlast_engine::{Committed, Origin, Outcome, Retry, Task};
 use outlast_wire::envelope::{Id, write};
-use outlast_wire::v1::{TaskRequest, TaskSupport};
+use outlast_wire::v1::{TaskSupport, ToolCall};
 use outlast_wire::{Raw, codes, meta, v1};
 use tokio::time::Instant;
 
@@ -28,19 +28,18 @@ impl Session {
         let Some(params) = &request.params else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
-        let Some(name) = outlast_wire::tool::called(params.borrow()) else {
+        let Some(said) = ToolCall::read(params.borrow()) else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
+        let name = &*said.name;
         let holding = self.holding(client);
         if let Some(holding) = holding.filter(|holding| holding.tickets)
-            && let Some(helper) = Helper::named(&name)
+            && let Some(helper) = Helper::named(name)
         {
-            let token = meta::progress_token(params.borrow());
-            return self
-                .help(helper, params.borrow(), holding, (stream, token))
-                .await;
+            let answers = (stream, said.progress_token());
+            return self.help(helper, params.borrow(), holding, answers).await;
         }
-        let offer = match self.front.service.offer(client, &name).await {
+        let offer = match self.front.service.offer(client, name).await {
             Ok(Some(offer)) => offer,
             Ok(None) => {
                 return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));
@@ -48,10 +47,7 @@ impl Session {
             Err(error) => return Reply::from(error),
         };
         // V1-CAP-11: without the capability, `task` is not even looked at.
-        let wish = match tasks
-            .then(|| TaskRequest::read(Some(params.borrow())))
-            .transpose()
-        {
+        let wish = match tasks.then(|| said.wish()).transpose() {
             Ok(wish) => wish.flatten(),
             Err(error) => return Reply::from(error),
         };
@@ -68,8 +64,8 @@ impl Session {
             }
             _ => {}
         }
-        let tool = Some(Arc::from(&*name));
-        let (mut call, token) = self.new_call(client, request, offer.runner);
+        let (tool, token) = (Some(Arc::from(name)), said.progress_token());
+        let mut call = self.new_call(client, request, offer.runner, token.as_ref());
         call.origin.tool = tool;
         call.origin.retry = offer.retry;
         match wish {
@@ -113,32 +109,32 @@ impl Session {
         request: Incoming,
         stream: StreamId,
     ) -> Reply {
-        let (call, token) = self.new_call(client, request, runner);
+        let params = request.params.as_ref().map(Raw::borrow);
+        let token = params.and_then(meta::progress_token);
+        let call = self.new_call(client, request, runner, token.as_ref());
         self.start(call, token, stream).await
     }
 
-    /// The call of a request, and the token for its progress.
+    /// The call of a request that wants its progress under `token`.
     fn new_call(
         &self,
         client: &Arc<Client>,
         request: Incoming,
         runner: Arc<str>,
-    ) -> (NewCall, Option<Id>) {
+        token: Option<&Id>,
+    ) -> NewCall {
         let Incoming {
             method,
             params,
             http,
             ..
         } = request;
-        let token = params
-            .as_ref()
-            .and_then(|params| meta::progress_token(params.borrow()));
         let origin = Origin {
             method: method.into(),
             tool: None,
             params,
             runner,
-            progress_token: token.as_ref().map(Id::to_raw),
+            progress_token: token.map(Id::to_raw),
             retry: Retry::Never,
             accepts: client.accepts(),
         };
@@ -150,7 +146,7 @@ impl Session {
             http,
             begun,
         }));
-        (call, token)
+        call
     }
 
     async fn start(&self, call: NewCall, token: Option<Id>, stream: StreamId) -> Reply {

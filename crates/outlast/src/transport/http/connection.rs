@@ -66,10 +66,10 @@ pub(super) async fn serve(
     let activity = Arc::new(Activity::new(address.unwrap_or(NOWHERE)));
     let service = service_fn(|request: Request<Incoming>| {
         let (mounts, busy) = (mounts.clone(), activity.begin());
-        let (head, body) = request.into_parts();
+        let (head, mut body) = request.into_parts();
         // Both in places of their own: the head goes from hand to hand, and hyper moves what it is given about.
         let head = Arc::new(head);
-        Box::pin(async move { Ok::<_, Infallible>(mounts.answer(&head, body, busy).await) })
+        Box::pin(async move { Ok::<_, Infallible>(mounts.answer(&head, &mut body, busy).await) })
     });
     let mut connection = pin!(
         http1::Builder::new()

@@ -130,6 +130,11 @@ impl Forms {
         };
         for value in headers.get_all(ACCEPT) {
             said = true;
+            // What clients are told to say needs no reading.
+            if value == BOTH {
+                (forms.json, forms.events) = (true, true);
+                continue;
+            }
             for range in value.as_bytes().split(|byte| *byte == b',') {
                 let name = media_type(range);
                 let is = |of: &[u8]| name.eq_ignore_ascii_case(of);
@@ -229,6 +234,9 @@ fn is_loopback(host: &str) -> bool {
         Err(_) => false,
     }
 }
+
+/// Both forms of answers, as nearly everybody writes it.
+const BOTH: &str = "application/json, text/event-stream";
 
 // The names of the wire crate as hyper looks them up: without a pass over their letters.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

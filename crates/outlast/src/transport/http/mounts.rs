@@ -43,7 +43,12 @@ pub(super) struct Mounts {
 
 impl Mounts {
     /// Answers one request, in whatever way.
-    pub(super) async fn answer(&self, head: &Arc<HttpParts>, body: Incoming, busy: Busy) -> Answer {
+    pub(super) async fn answer(
+        &self,
+        head: &Arc<HttpParts>,
+        body: &mut Incoming,
+        busy: Busy,
+    ) -> Answer {
         let path = head.uri.path();
         let there = |endpoint: &&Arc<Endpoint>| endpoint.options.path == path;
         let found = self.endpoints.iter().find(there);

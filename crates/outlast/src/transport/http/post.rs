@@ -28,7 +28,7 @@ impl Endpoint {
         &self,
         caller: Caller,
         head: &Arc<HttpParts>,
-        body: Incoming,
+        body: &mut Incoming,
         busy: Busy,
     ) -> Result<Answer, Refused> {
         let forms = Forms::read(&head.headers);
@@ -195,7 +195,7 @@ impl Endpoint {
     /// The body, if it is not too large and arrives in time.
     async fn read(
         &self,
-        body: Incoming,
+        body: &mut Incoming,
         headers: &HeaderMap,
         limit: usize,
     ) -> Result<Bytes, Refused> {
@@ -258,11 +258,11 @@ async fn last_of(attached: &mut Attached, mut out: Out) -> Answer {
     }
 }
 
-async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, Refused> {
+async fn collect(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     loop {
-        let frame = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await;
+        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
         let data = match frame {
             None => break,
             Some(Ok(frame)) => match frame.into_data() {

@@ -130,7 +130,12 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Answers one request, in whatever way.
-    pub(super) async fn answer(&self, head: &Arc<HttpParts>, body: Incoming, busy: Busy) -> Answer {
+    pub(super) async fn answer(
+        &self,
+        head: &Arc<HttpParts>,
+        body: &mut Incoming,
+        busy: Busy,
+    ) -> Answer {
         let mut answer = self
             .route(head, body, busy)
             .await
@@ -145,7 +150,7 @@ impl Endpoint {
     async fn route(
         &self,
         head: &Arc<HttpParts>,
-        body: Incoming,
+        body: &mut Incoming,
         busy: Busy,
     ) -> Result<Answer, Refused> {
         let preflight = head.method == Method::OPTIONS;
