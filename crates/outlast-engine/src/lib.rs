@@ -10,6 +10,7 @@ mod origin;
 mod outcome;
 mod policy;
 mod runtime;
+mod shards;
 mod view;
 mod world;
 

@@ -6,7 +6,10 @@
 
 #[cfg(not(shuttle))]
 mod machine {
+    use std::sync::LazyLock;
     pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
+    use std::thread::available_parallelism;
+
     pub(crate) use tokio::task::JoinHandle;
     pub(crate) use tokio::time::{sleep, timeout};
 
@@ -34,8 +37,15 @@ mod machine {
         }
     }
 
-    /// Into how many parts a large map is divided, a lock each.
-    pub(crate) const SHARDS: usize = 64;
+    /// Into how many parts a large map is divided, a lock each: enough that threads seldom meet, few enough that they
+    /// stay in the caches. A power of two.
+    pub(crate) fn shards() -> usize {
+        static SHARDS: LazyLock<usize> = LazyLock::new(|| {
+            let threads = available_parallelism().map_or(4, usize::from);
+            (threads * 8).next_power_of_two().clamp(8, 64)
+        });
+        *SHARDS
+    }
 }
 
 #[cfg(shuttle)]
@@ -83,7 +93,9 @@ mod scheduled {
     }
 
     /// A look into every part is a step each: few parts, more orders tried.
-    pub(crate) const SHARDS: usize = 2;
+    pub(crate) fn shards() -> usize {
+        2
+    }
 }
 
 #[cfg(not(shuttle))]

@@ -1,55 +1,45 @@
 //! The calls that run in this process, by id.
 
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::Notify;
 
 use super::cell::Cell;
 use crate::id::{Attempt, IdMap, TaskId};
+use crate::runtime::Apart;
 use crate::runtime::atomic::{AtomicUsize, Ordering};
-use crate::runtime::{Apart, Mutex, MutexGuard, SHARDS};
+use crate::shards::Shards;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Calls {
-    shards: Box<[Mutex<IdMap<Arc<Cell>>>]>,
+    shards: Shards<IdMap<Arc<Cell>>>,
     running: Apart<AtomicUsize>,
     idle: Notify,
-}
-
-impl Default for Calls {
-    fn default() -> Self {
-        Self {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            running: Apart(AtomicUsize::new(0)),
-            idle: Notify::new(),
-        }
-    }
 }
 
 impl Calls {
     /// Registers a call. An earlier attempt of the same task is superseded and told to stop.
     pub(crate) fn add(&self, cell: Arc<Cell>) {
         self.running.fetch_add(1, Ordering::AcqRel);
-        if let Some(earlier) = self.shard(cell.id).insert(cell.id, cell) {
+        if let Some(earlier) = self.shards.of(cell.id).insert(cell.id, cell) {
             earlier.call_off();
             self.left();
         }
     }
 
     pub(crate) fn find(&self, id: TaskId) -> Option<Arc<Cell>> {
-        self.shard(id).get(&id).cloned()
+        self.shards.of(id).get(&id).cloned()
     }
 
     pub(crate) fn contains(&self, id: TaskId) -> bool {
-        self.shard(id).contains_key(&id)
+        self.shards.of(id).contains_key(&id)
     }
 
     /// The calls that run here.
     pub(crate) fn ids(&self) -> Vec<TaskId> {
         let mut ids = Vec::new();
-        for shard in &self.shards {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        for shard in self.shards.each() {
             ids.extend(shard.keys());
         }
         ids
@@ -57,12 +47,19 @@ impl Calls {
 
     /// Takes a call out, if it is still the given attempt.
     pub(crate) fn take(&self, id: TaskId, attempt: Attempt) -> Option<Arc<Cell>> {
-        let mut shard = self.shard(id);
+        let mut shard = self.shards.of(id);
         let cell = match shard.entry(id) {
             Entry::Occupied(entry) if entry.get().attempt == attempt => entry.remove(),
             Entry::Occupied(_) | Entry::Vacant(_) => return None,
         };
         drop(shard);
+        self.left();
+        Some(cell)
+    }
+
+    /// Takes a call out, whichever attempt it is.
+    pub(crate) fn remove(&self, id: TaskId) -> Option<Arc<Cell>> {
+        let cell = self.shards.of(id).remove(&id)?;
         self.left();
         Some(cell)
     }
@@ -86,8 +83,7 @@ impl Calls {
     /// Takes every call out.
     pub(crate) fn take_all(&self) -> Vec<Arc<Cell>> {
         let mut all = Vec::new();
-        for shard in &self.shards {
-            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        for mut shard in self.shards.each() {
             all.extend(shard.drain().map(|(_, cell)| cell));
         }
         for _ in &all {
@@ -100,12 +96,5 @@ impl Calls {
         if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.idle.notify_waiters();
         }
-    }
-
-    fn shard(&self, id: TaskId) -> MutexGuard<'_, IdMap<Arc<Cell>>> {
-        let [_, low] = id.halves();
-        let shard = &self.shards[low as usize % SHARDS];
-        // Every critical section is a map operation that does not panic.
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

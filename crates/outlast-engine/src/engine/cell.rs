@@ -108,15 +108,16 @@ impl Cell {
 
     /// Ends the call here: its work is stopped, and whatever it waits for does not come.
     pub(crate) fn call_off(&self) {
-        let before = {
+        let (before, waiting) = {
             let mut local = self.local();
             let before = std::mem::replace(&mut local.stage, Stage::Over);
             local.left = !matches!(before, Stage::Plain(..) | Stage::Over);
-            before
+            (before, std::mem::take(&mut local.waiting))
         };
         drop(before);
         self.stop.order();
-        self.withdraw_all();
+        // Every question goes unanswered.
+        drop(waiting);
     }
 
     /// Takes note of a newer revision.
@@ -166,11 +167,5 @@ impl Cell {
         if let Some(tell) = waiting {
             let _ = tell.send(answer.clone());
         }
-    }
-
-    /// Lets every question go unanswered.
-    pub(crate) fn withdraw_all(&self) {
-        let waiting = std::mem::take(&mut self.local().waiting);
-        drop(waiting);
     }
 }

@@ -160,11 +160,12 @@ impl Inner {
     pub(crate) fn perform(&self, task: &Committed<Task>, body: Option<Raw>, effects: &[Effect]) {
         let id = task.id;
         self.alarm.at(task.due());
-        let cell = self.calls.find(id);
+        let over = effects.contains(&Effect::Wake);
+        // A call that is over needs to see nothing more.
+        let cell = (!over).then(|| self.calls.find(id)).flatten();
         if let Some(cell) = &cell {
             cell.saw(task);
         }
-        let over = effects.contains(&Effect::Wake);
         for effect in effects {
             match effect {
                 // Whoever watches hears of the end together with those who wait for it.
@@ -186,22 +187,14 @@ impl Inner {
                         cell.stop.ask();
                     }
                 }
-                Effect::Stop => {
-                    let cell = cell.as_ref();
-                    let running = cell.and_then(|cell| self.calls.take(id, cell.attempt));
-                    if let Some(cell) = running {
-                        cell.call_off();
-                    }
-                }
+                Effect::Stop => self.stop(id),
             }
         }
     }
 
     /// Stops the work of a task that is over, if it runs here.
     pub(crate) fn stop(&self, id: TaskId) {
-        if let Some(cell) = self.calls.find(id)
-            && let Some(cell) = self.calls.take(id, cell.attempt)
-        {
+        if let Some(cell) = self.calls.remove(id) {
             cell.call_off();
         }
     }

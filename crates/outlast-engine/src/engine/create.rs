@@ -36,8 +36,11 @@ impl Engine {
     /// Stores a new task and starts its work.
     ///
     /// Resolves when the task is durable: a lookup would find it after a crash (V2-CREATE-5).
-    pub async fn create(&self, call: NewCall) -> Result<Created, EngineError> {
-        self.create_beside(call, None).await
+    pub fn create(
+        &self,
+        call: NewCall,
+    ) -> impl Future<Output = Result<Created, EngineError>> + Send + '_ {
+        self.create_beside(call, None)
     }
 
     /// The same, with somebody who follows the task from its beginning, if it is a new one: what the work says before

@@ -3,7 +3,7 @@
 //! Registration comes before the look at the store, so that no change falls between the two (P6).
 
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
@@ -11,11 +11,11 @@ use tokio::sync::oneshot;
 use super::mailbox::{Mailbox, Slot, mailbox};
 use super::{Event, Settled};
 use crate::id::{IdMap, TaskId};
-use crate::runtime::{Mutex, MutexGuard, SHARDS};
+use crate::shards::Shards;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Topics {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Shards<Shard>,
 }
 
 #[derive(Debug, Default)]
@@ -47,14 +47,6 @@ enum Wants {
     Everything(Slot),
 }
 
-impl Default for Topics {
-    fn default() -> Self {
-        Self {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-        }
-    }
-}
-
 impl Topics {
     /// Tells the receiver when the task has ended or is gone, with its outcome where that is at hand.
     pub(crate) fn end_of(
@@ -72,7 +64,7 @@ impl Topics {
     }
 
     pub(crate) fn publish(&self, id: TaskId, event: &Event) {
-        let shard = self.shard(id);
+        let shard = self.shards.of(id);
         for subscriber in shard.of.get(&id).into_iter().flatten() {
             if let Wants::Everything(slot) = &subscriber.wants {
                 slot.put(event.clone());
@@ -82,7 +74,7 @@ impl Topics {
 
     /// Tells those who watch of the last `event`, closes their streams, and answers those who wait for the end.
     pub(crate) fn end(&self, id: TaskId, event: &Event, settled: impl FnOnce() -> Option<Settled>) {
-        let Some(subscribers) = self.shard(id).of.remove(&id) else {
+        let Some(subscribers) = self.shards.of(id).of.remove(&id) else {
             return;
         };
         for subscriber in &subscribers {
@@ -95,18 +87,19 @@ impl Topics {
 
     /// Answers those who wait for the end, and closes the streams of those who watch.
     pub(crate) fn settle(&self, id: TaskId, settled: Option<&Settled>) {
-        let subscribers = self.shard(id).of.remove(&id);
+        let subscribers = self.shards.of(id).of.remove(&id);
         answer(subscribers.unwrap_or_default(), settled);
     }
 
     pub(crate) fn contains(&self, id: TaskId) -> bool {
-        self.shard(id).of.contains_key(&id)
+        self.shards.of(id).of.contains_key(&id)
     }
 
     /// Nobody hears anything any more.
     pub(crate) fn close(&self) {
-        for shard in &self.shards {
-            let all = std::mem::take(&mut *shard.lock().unwrap_or_else(PoisonError::into_inner));
+        for mut shard in self.shards.each() {
+            let all = std::mem::take(&mut shard.of);
+            drop(shard);
             drop(all);
         }
     }
@@ -114,24 +107,20 @@ impl Topics {
     /// The tasks that somebody here wants to hear of.
     pub(crate) fn ids(&self) -> Vec<TaskId> {
         let mut ids = Vec::new();
-        for shard in &self.shards {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        for shard in self.shards.each() {
             ids.extend(shard.of.keys());
         }
         ids
     }
 
     pub(crate) fn listeners(&self) -> usize {
-        let shards = self.shards.iter();
-        let listeners = shards.map(|shard| {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.of.values().map(SmallVec::len).sum::<usize>()
-        });
+        let shards = self.shards.each();
+        let listeners = shards.map(|shard| shard.of.values().map(SmallVec::len).sum::<usize>());
         listeners.sum()
     }
 
     fn enter(self: &Arc<Self>, id: TaskId, wants: Wants) -> Place {
-        let mut shard = self.shard(id);
+        let mut shard = self.shards.of(id);
         shard.last += 1;
         let number = shard.last;
         let subscribers = shard.of.entry(id).or_default();
@@ -141,13 +130,6 @@ impl Topics {
             id,
             number,
         }
-    }
-
-    fn shard(&self, id: TaskId) -> MutexGuard<'_, Shard> {
-        let [_, low] = id.halves();
-        let shard = &self.shards[low as usize % SHARDS];
-        // Every critical section is a few map operations that do not panic.
-        shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -162,7 +144,7 @@ fn answer(subscribers: Subscribers, settled: Option<&Settled>) {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut entry) = self.topics.shard(self.id).of.entry(self.id) {
+        if let Entry::Occupied(mut entry) = self.topics.shards.of(self.id).of.entry(self.id) {
             entry
                 .get_mut()
                 .retain(|subscriber| subscriber.number != self.number);

@@ -68,10 +68,10 @@ fn place(id: TaskId) -> usize {
     (low >> 32) as usize % SETS
 }
 
-const SETS: usize = 64;
+const SETS: usize = 256;
 
 /// From how many tasks in one part on it pays to keep copies.
-const CROWD: usize = 512;
+const CROWD: usize = 2_048;
 
 #[cfg(test)]
 mod tests {

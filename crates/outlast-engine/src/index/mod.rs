@@ -16,7 +16,8 @@ use outlast_wire::Timestamp;
 use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
 use crate::policy::Quota;
 use crate::runtime::atomic::{AtomicU64, Ordering};
-use crate::runtime::{Apart, Mutex, MutexGuard, SHARDS};
+use crate::runtime::{Apart, Mutex, MutexGuard};
+use crate::shards::Shards;
 use crate::store::{
     Brief, Committed, Due, Feed, Inserted, Page, Position, Snapshot, StoreError, Usage,
 };
@@ -29,7 +30,7 @@ use shard::{Shard, Slot};
 /// Indexes over committed tasks. What is not admitted is not visible.
 #[derive(Debug)]
 pub struct Index<C> {
-    shards: Box<[Mutex<Shard<C>>]>,
+    shards: Shards<Shard<C>>,
     owners: Owners,
     nodes: Nodes,
     counts: Apart<Counts>,
@@ -65,7 +66,7 @@ impl<C: Clone> Index<C> {
     /// An empty index whose first position is `first`.
     pub fn new(first: Position) -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| Mutex::new(Shard::default())).collect(),
+            shards: Shards::default(),
             owners: Owners::default(),
             nodes: Nodes::default(),
             counts: Apart(Counts {
@@ -105,7 +106,7 @@ impl<C: Clone> Index<C> {
             task.share_owner(owner);
         }
         let slot = Slot::of(task.clone(), position, cold);
-        if !self.shard(task.id).put_new(slot) {
+        if !self.shards.of(task.id).put_new(slot) {
             self.owners.unlist(&task.owner, position);
             self.release(&task);
             return Err(StoreError::Exists(task.id));
@@ -114,7 +115,7 @@ impl<C: Clone> Index<C> {
     }
 
     fn refuse_known(&self, id: TaskId) -> Result<(), StoreError> {
-        match self.shard(id).contains(id) {
+        match self.shards.of(id).contains(id) {
             true => Err(StoreError::Exists(id)),
             false => Ok(()),
         }
@@ -162,7 +163,8 @@ impl<C: Clone> Index<C> {
                 task.share_owner(owner);
             }
         }
-        self.shard(task.id)
+        self.shards
+            .of(task.id)
             .put(Slot::of(task.clone(), position, cold));
         Committed::confirmed_by_backend(task)
     }
@@ -199,7 +201,7 @@ impl<C: Clone> Index<C> {
                 }
             }
         };
-        self.shard(id).put(slot);
+        self.shards.of(id).put(slot);
     }
 
     /// Puts `next` in the place of the task at revision `expected`, with the cold part that `cold`
@@ -211,13 +213,14 @@ impl<C: Clone> Index<C> {
         next: Arc<Task>,
         cold: impl FnOnce(&Arc<Task>, &C) -> C,
     ) -> Result<Replaced<C>, StoreError> {
-        let before =
-            self.shard(next.id)
-                .replace(expected, &next, cold)
-                .ok_or(StoreError::Conflict {
-                    id: next.id,
-                    expected,
-                })?;
+        let before = self
+            .shards
+            .of(next.id)
+            .replace(expected, &next, cold)
+            .ok_or(StoreError::Conflict {
+                id: next.id,
+                expected,
+            })?;
         if let Some(brief) = before.brief {
             self.counts
                 .open
@@ -233,7 +236,7 @@ impl<C: Clone> Index<C> {
 
     /// Removes a task that is still at `expected`, and returns what hung on it.
     pub fn remove(&self, node: NodeId, id: TaskId, expected: Revision) -> Option<C> {
-        let slot = self.shard(id).remove(id, expected)?;
+        let slot = self.shards.of(id).remove(id, expected)?;
         let (owner, key, open) = match &slot {
             Slot::Open { task, .. } => (&task.owner, &task.request_key, true),
             Slot::Ended { brief, .. } => (&brief.owner, &brief.request_key, false),
@@ -250,14 +253,14 @@ impl<C: Clone> Index<C> {
 
     /// The revision of a task and what hangs on it.
     pub fn current(&self, id: TaskId) -> Option<(Revision, Position, C)> {
-        let shard = self.shard(id);
+        let shard = self.shards.of(id);
         let slot = shard.find(id)?;
         Some((slot.revision(), slot.position(), slot.cold().clone()))
     }
 
     /// What is known of a task.
     pub fn get(&self, scope: &Scope, id: TaskId) -> Option<Snapshot> {
-        self.shard(id).look(scope, id)
+        self.shards.of(id).look(scope, id)
     }
 
     /// Something of what hangs on a task.
@@ -267,14 +270,14 @@ impl<C: Clone> Index<C> {
         id: TaskId,
         take: impl FnOnce(&C) -> Option<T>,
     ) -> Option<T> {
-        let shard = self.shard(id);
+        let shard = self.shards.of(id);
         let slot = shard.find(id).filter(|slot| scope.reaches(slot.owner()))?;
         take(slot.cold())
     }
 
     /// What is known of a task, and what hangs on it.
     pub fn find(&self, scope: &Scope, id: TaskId) -> Option<(Snapshot, C)> {
-        let shard = self.shard(id);
+        let shard = self.shards.of(id);
         let slot = shard.find(id).filter(|slot| scope.reaches(slot.owner()))?;
         Some((slot.snapshot(), slot.cold().clone()))
     }
@@ -293,8 +296,7 @@ impl<C: Clone> Index<C> {
     /// Tasks whose moment has come, and the moment after those.
     pub fn due(&self, now: Timestamp, limit: usize) -> Due {
         let mut due = Due::default();
-        for shard in &self.shards {
-            let shard = lock(shard);
+        for shard in self.shards.each() {
             let left = limit.saturating_sub(due.tasks.len());
             let next = shard.due(now, left, &mut due.tasks);
             due.next = [due.next, next].into_iter().flatten().min();
@@ -306,12 +308,12 @@ impl<C: Clone> Index<C> {
     pub fn claim(&self, node: NodeId, limit: usize) -> Vec<Committed<Task>> {
         let living = self.nodes.living();
         let mut claimed = Vec::new();
-        for shard in &self.shards {
+        for mut shard in self.shards.each() {
             let left = limit - claimed.len();
             if left == 0 {
                 break;
             }
-            lock(shard).claim(node, &living, left, &mut claimed);
+            shard.claim(node, &living, left, &mut claimed);
         }
         claimed
     }
@@ -335,12 +337,6 @@ impl<C: Clone> Index<C> {
     /// Says that `node` is gone.
     pub fn leave(&self, node: NodeId) {
         self.nodes.leave(node);
-    }
-
-    fn shard(&self, id: TaskId) -> MutexGuard<'_, Shard<C>> {
-        // The table inside a shard uses the other half of the bits.
-        let [_, low] = id.halves();
-        lock(&self.shards[low as usize % SHARDS])
     }
 }
 
