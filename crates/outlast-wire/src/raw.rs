@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::scan;
+use crate::json::{scan, write};
 
 /// One valid JSON value, shared and unopened.
 #[derive(Clone)]
@@ -148,6 +149,12 @@ impl<'a> RawRef<'a> {
     /// The first byte, which tells the kind: there is no space around a value.
     fn first(self) -> u8 {
         self.0.as_bytes().first().copied().unwrap_or_default()
+    }
+}
+
+impl From<&Value> for Raw {
+    fn from(value: &Value) -> Self {
+        Self::written(|out| write::tree(out, value))
     }
 }
 

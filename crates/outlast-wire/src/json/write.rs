@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use crate::json::scan::ordinary;
 use crate::raw::RawRef;
 use crate::time::Timestamp;
@@ -145,6 +147,36 @@ pub(crate) fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// Appends a tree of values.
+pub(crate) fn tree(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Number(number) => {
+            let _ = write!(out, "{number}");
+        }
+        Value::String(text) => quote(out, text),
+        Value::Array(values) => {
+            out.push('[');
+            for (at, value) in values.iter().enumerate() {
+                if at > 0 {
+                    out.push(',');
+                }
+                tree(out, value);
+            }
+            out.push(']');
+        }
+        Value::Object(members) => {
+            let mut fields = Fields::begin(out);
+            for (name, value) in members {
+                fields.keyed(name, |out| tree(out, value));
+            }
+            fields.end();
+        }
+    }
+}
+
 /// `text` as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -155,12 +187,21 @@ pub(crate) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::tests::any_json;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn any_text_is_quoted_so_that_it_reads_back(text: String) {
             prop_assert_eq!(serde_json::from_str::<String>(&quoted(&text)).unwrap(), text);
+        }
+
+        #[test]
+        fn any_tree_reads_as_if_serde_json_had_written_it(value in any_json()) {
+            let mut out = String::new();
+            tree(&mut out, &value);
+            let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+            prop_assert_eq!(read(&out), read(&value.to_string()));
         }
 
         #[test]

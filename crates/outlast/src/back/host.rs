@@ -96,7 +96,7 @@ pub fn roots<'a>(roots: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) ->
 }
 
 fn result(value: &Value) -> Answer {
-    Answer::Result(Raw::encode(value).expect("a JSON value is JSON"))
+    Answer::Result(Raw::from(value))
 }
 
 fn refused(error: &ErrorObject) -> Answer {
@@ -121,7 +121,7 @@ pub(crate) fn capabilities(accepts: Accepts) -> Raw {
     if accepts.contains(AskKind::Roots) {
         all["roots"] = json!({ "listChanged": true });
     }
-    Raw::encode(&all).expect("a JSON value is JSON")
+    Raw::from(&all)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl Tool {
 
 /// The arguments of a schema that are repeated in headers (V2-PARAM-1).
 pub(super) fn mirrored(tool: &str, schema: &Value) -> Arc<[HeaderParam]> {
-    let schema = Raw::encode(schema).expect("a JSON value is JSON");
+    let schema = Raw::from(schema);
     match headers::annotations(schema.borrow()) {
         Ok(params) => params.into(),
         Err(error) => {

@@ -135,7 +135,7 @@ impl Runner for Tools {
         match ended {
             // A tool may flag its own result.
             Ok(result) if result["isError"] == true => failed(&result),
-            Ok(result) => encoded(&result, Outcome::Result),
+            Ok(result) => Outcome::Result(Raw::from(&result)),
             Err(ToolFailure(Why::Error(code, message))) => Outcome::error(code, message),
             Err(ToolFailure(Why::Words(why))) => {
                 let mut result = text(why);
@@ -159,19 +159,10 @@ fn failed(result: &Value) -> Outcome {
         .into_iter()
         .flatten()
         .find_map(|block| block["text"].as_str());
-    let message = message.map(Arc::from);
-    encoded(result, |body| Outcome::ToolError(body, message))
-}
-
-fn encoded(result: &Value, outcome: impl FnOnce(Raw) -> Outcome) -> Outcome {
-    match Raw::encode(result) {
-        Ok(body) => outcome(body),
-        Err(error) => Outcome::error(INTERNAL, format!("the result is no JSON: {error}")),
-    }
+    Outcome::ToolError(Raw::from(result), message.map(Arc::from))
 }
 
 const INVALID_PARAMS: ErrorCode = ErrorCode(codes::INVALID_PARAMS);
-const INTERNAL: ErrorCode = ErrorCode(codes::INTERNAL_ERROR);
 
 #[cfg(test)]
 mod tests {
