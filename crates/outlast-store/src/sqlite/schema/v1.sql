@@ -19,7 +19,7 @@ CREATE TABLE opened (
     owner TEXT NOT NULL,
     request_key TEXT,
     created INTEGER NOT NULL,
-    -- working or awaiting_input.
+    -- working or awaiting_input, unless it has ended before it came here.
     state TEXT NOT NULL,
     message TEXT,
     updated INTEGER NOT NULL,
