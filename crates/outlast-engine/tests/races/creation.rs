@@ -4,6 +4,7 @@ use outlast_engine::engine::Created;
 use shuttle::future::spawn;
 
 use crate::stage::{ada, call, explore, waiter};
+use crate::tools::some_steps;
 
 #[test]
 fn one_request_key_makes_one_task_and_one_run() {
@@ -27,6 +28,26 @@ fn one_request_key_makes_one_task_and_one_run() {
         stage.curtain([engine]).await;
         assert_eq!(stage.tools.starts(), 1);
     });
+}
+
+#[test]
+fn a_creator_that_goes_away_leaves_a_task_that_ends_or_nothing() {
+    for faults in [0, 2] {
+        explore(move |stage| async move {
+            *stage.store.faults.lock().unwrap() = faults;
+            let engine = stage.engine().await;
+            let creator = engine.clone();
+            let leaving = spawn(async move {
+                tokio::select! {
+                    biased;
+                    created = creator.create(call("step")) => drop(created),
+                    () = some_steps() => {}
+                }
+            });
+            leaving.await.unwrap();
+            stage.curtain([engine]).await;
+        });
+    }
 }
 
 #[test]
