@@ -168,10 +168,7 @@ fn compare(stage: &Stage<'_>, store: &str, kept: &[Kept], table: &mut Table) {
             other: nanos(gets.of(side + 3)),
             value: gets.ratio(side, side + 3),
             unit: Unit::Ratio,
-            bar: match side {
-                2 => Bar::AtMost(1.5),
-                _ => Bar::None,
-            },
+            bar: Bar::None,
         });
     }
     let [few, .., most] = &sizes[..] else { return };
