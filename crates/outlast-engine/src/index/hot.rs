@@ -14,7 +14,7 @@ pub(super) struct Hot {
     sets: Box<[Set]>,
 }
 
-/// Ids that share a place: the last two that were looked at.
+/// Ids that share a place: two that were looked at, the later one first.
 type Set = [Seen; 2];
 
 #[derive(Debug, Default)]
@@ -44,7 +44,10 @@ impl Hot {
         match set.iter_mut().find(|seen| seen.id == Some(id)) {
             Some(seen) => seen.copy = Some(Arc::new(brief.clone())),
             None => {
-                set.swap(0, 1);
+                // Whoever was looked at once gives way before one that is looked at often.
+                if set[1].copy.is_none() || set[0].copy.is_some() {
+                    set.swap(0, 1);
+                }
                 set[0] = Seen {
                     id: Some(id),
                     copy: None,
@@ -102,15 +105,24 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_looked_at_once_does_not_drive_out_all_others() {
+    fn whoever_is_looked_at_once_does_not_drive_out_one_that_is_looked_at_often() {
         let mut hot = Hot::default();
+        // They share a place.
         let [often, once, more] = [1, 2, 3].map(ended);
-        for brief in [&often, &often, &once] {
+        for brief in [&often, &often, &once, &more, &once, &more] {
             hot.note(brief.id, brief, CROWD);
         }
         assert!(hot.find(often.id).is_some());
-        hot.note(more.id, &more, CROWD);
-        let kept = hot.sets.iter().flatten().filter(|seen| seen.id.is_some());
-        assert!(kept.count() <= 3);
+        assert!(hot.find(once.id).is_none() && hot.find(more.id).is_none());
+    }
+
+    #[test]
+    fn two_that_share_a_place_are_both_kept() {
+        let mut hot = Hot::default();
+        let [one, other] = [1, 2].map(ended);
+        for brief in [&one, &other, &one, &other] {
+            hot.note(brief.id, brief, CROWD);
+        }
+        assert!(hot.find(one.id).is_some() && hot.find(other.id).is_some());
     }
 }
