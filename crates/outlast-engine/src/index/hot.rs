@@ -82,11 +82,14 @@ mod tests {
     use crate::laws::given;
     use crate::outcome::Outcome;
 
+    /// An ended task; all of them share a place.
     fn ended(n: u64) -> Brief {
         let task = given::task(n);
         let over = given::end(&task, Outcome::Cancelled);
         let over = given::change(&task, over, given::CREATED);
-        Brief::of(&over.next).expect("it has ended")
+        let brief = Brief::of(&over.next).expect("it has ended");
+        let id = TaskId::from_bits(n.into());
+        Brief { id, ..brief }
     }
 
     #[test]
@@ -107,7 +110,6 @@ mod tests {
     #[test]
     fn whoever_is_looked_at_once_does_not_drive_out_one_that_is_looked_at_often() {
         let mut hot = Hot::default();
-        // They share a place.
         let [often, once, more] = [1, 2, 3].map(ended);
         for brief in [&often, &often, &once, &more, &once, &more] {
             hot.note(brief.id, brief, CROWD);
