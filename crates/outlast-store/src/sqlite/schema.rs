@@ -48,13 +48,29 @@ pub(super) fn create(path: &Path, options: &SqliteOptions) -> Result<(), OpenErr
 
 /// Brings the file to the present version.
 pub(super) fn update(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
+    refuse_drafts(connection, path)?;
     migrate(connection, path, STEPS)
+}
+
+/// Refuses a file from before the first release, whose tables had another shape under the same number.
+fn refuse_drafts(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'opened'";
+    let tables: u32 = connection
+        .query_row(tables, (), |row| row.get(0))
+        .map_err(OpenError::sqlite(path))?;
+    match tables {
+        0 => {
+            let what = "it was made before the first release; move it away, or name another file";
+            Err(OpenError::corrupt(path, what))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a file of another version: whoever only looks changes nothing.
 pub(super) fn require_present(connection: &Connection, path: &Path) -> Result<(), OpenError> {
     match version(connection, path)? {
-        VERSION => Ok(()),
+        VERSION => refuse_drafts(connection, path),
         found if found > VERSION => Err(newer(path, found, VERSION)),
         found => {
             let what = format!("it has schema {found}; open it once to bring it to {VERSION}");
@@ -144,6 +160,19 @@ mod tests {
             .to_string();
         assert!(refused.contains("schema version 3"), "{refused}");
         assert!(refused.contains("up to 1"), "{refused}");
+    }
+
+    #[test]
+    fn a_file_from_before_the_first_release_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tasks.db");
+        create(&path, &SqliteOptions::default()).unwrap();
+        let mut connection = connect::writing(&path, &SqliteOptions::default()).unwrap();
+        let older = "DROP VIEW overview; DROP VIEW tasks; DROP TABLE opened";
+        connection.execute_batch(older).unwrap();
+        let refused = update(&mut connection, &path).unwrap_err().to_string();
+        assert!(refused.contains("before the first release"), "{refused}");
+        assert!(require_present(&connection, &path).is_err());
     }
 
     #[test]
