@@ -9,6 +9,7 @@ mod failing;
 mod file;
 mod grouping;
 mod locking;
+mod log;
 mod opened;
 mod previous;
 mod reopening;

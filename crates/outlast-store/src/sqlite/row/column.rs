@@ -9,6 +9,10 @@ macro_rules! columns {
         pub(super) enum Column { $($column,)* }
 
         const ALL: &[Column] = &[$(Column::$column,)*];
+
+        /// How many there are.
+        pub(super) const COLUMNS: usize = ALL.len();
+
         const NAMES: &[&str] = &[$($name,)*];
     };
 }

@@ -5,38 +5,82 @@ use outlast_wire::Raw;
 use rusqlite::types::Null;
 use rusqlite::{Result, Statement, ToSql};
 
-use super::column::Column;
+use super::column::{COLUMNS, Column};
 use super::{details, text};
 
-/// A statement whose parameters are columns.
+/// A statement whose parameters are columns. They keep their values from one execution to the next: what is the same for
+/// many tasks in a row is bound once.
 pub(super) struct Prepared<'c> {
     statement: Statement<'c>,
-    /// The columns that hold something. Parameters keep their values from one execution to the next, and most columns
-    /// that may be null are null most of the time.
+    /// The columns that hold something. Most of those that may be null are null most of the time.
     held: u32,
+    numbers: [Option<i64>; COLUMNS],
+    texts: [Option<String>; COLUMNS],
 }
 
 impl<'c> Prepared<'c> {
     pub(super) fn new(statement: Statement<'c>) -> Self {
-        Self { statement, held: 0 }
+        Self {
+            statement,
+            held: 0,
+            numbers: [None; COLUMNS],
+            texts: [const { None }; COLUMNS],
+        }
     }
 
+    /// For columns that are different for every task.
     pub(super) fn bind(&mut self, column: Column, value: impl ToSql) -> Result<()> {
         self.statement.raw_bind_parameter(column.parameter(), value)
     }
 
+    /// For numbers that many tasks have in common; never bind such a column otherwise.
+    fn bind_number(&mut self, column: Column, number: i64) -> Result<()> {
+        let bound = column as usize;
+        if self.numbers[bound] != Some(number) {
+            self.numbers[bound] = None;
+            self.bind(column, number)?;
+            self.numbers[bound] = Some(number);
+        }
+        Ok(())
+    }
+
+    /// The same for texts, which are short.
+    fn bind_text(&mut self, column: Column, text: &str) -> Result<()> {
+        let bound = column as usize;
+        if self.texts[bound].as_deref() != Some(text) {
+            let mut memory = self.texts[bound].take().unwrap_or_default();
+            self.bind(column, text)?;
+            memory.clear();
+            memory.push_str(text);
+            self.texts[bound] = Some(memory);
+        }
+        Ok(())
+    }
+
+    fn bind_text_or_null(&mut self, column: Column, text: Option<&str>) -> Result<()> {
+        match text {
+            Some(text) => {
+                self.held |= bit(column);
+                self.bind_text(column, text)
+            }
+            None => {
+                self.texts[column as usize] = None;
+                self.bind_or_null(column, text)
+            }
+        }
+    }
+
     /// For columns that may be null; never bind such a column otherwise.
     pub(super) fn bind_or_null(&mut self, column: Column, value: Option<impl ToSql>) -> Result<()> {
-        let bit = 1 << column as u32;
         match value {
             Some(value) => {
-                self.held |= bit;
+                self.held |= bit(column);
                 self.bind(column, value)
             }
-            None if self.held & bit == 0 => Ok(()),
+            None if self.held & bit(column) == 0 => Ok(()),
             None => {
                 self.bind(column, Null)?;
-                self.held &= !bit;
+                self.held &= !bit(column);
                 Ok(())
             }
         }
@@ -46,6 +90,10 @@ impl<'c> Prepared<'c> {
     pub(super) fn execute(&mut self) -> Result<bool> {
         Ok(self.statement.raw_execute()? == 1)
     }
+}
+
+fn bit(column: Column) -> u32 {
+    1 << column as u32
 }
 
 /// Places to write texts before they are bound.
@@ -66,13 +114,13 @@ impl Scratch {
 pub(super) fn bind_request(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
     let origin = &task.origin;
     to.bind(Column::Id, task.id.text().as_str())?;
-    to.bind(Column::Owner, task.owner.as_str())?;
+    to.bind_text(Column::Owner, task.owner.as_str())?;
     to.bind_or_null(Column::RequestKey, task.request_key.as_deref())?;
     to.bind(Column::Created, task.created.0.cast_signed())?;
-    to.bind(Column::Method, &*origin.method)?;
-    to.bind_or_null(Column::Tool, origin.tool.as_deref())?;
-    to.bind(Column::Runner, &*origin.runner)?;
-    to.bind(Column::Accepts, origin.accepts.bits())?;
+    to.bind_text(Column::Method, &origin.method)?;
+    to.bind_text_or_null(Column::Tool, origin.tool.as_deref())?;
+    to.bind_text(Column::Runner, &origin.runner)?;
+    to.bind_number(Column::Accepts, origin.accepts.bits().into())?;
     to.bind_or_null(Column::Retry, text::retry(origin.retry))?;
     let token = origin.progress_token.as_ref().map(Raw::as_str);
     to.bind_or_null(Column::ProgressToken, token)?;
@@ -81,14 +129,14 @@ pub(super) fn bind_request(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
 
 /// What may change.
 pub(super) fn bind_course(to: &mut Prepared<'_>, task: &Task, scratch: &mut Scratch) -> Result<()> {
-    to.bind(Column::State, &*text::state(&task.state))?;
+    to.bind_text(Column::State, &text::state(&task.state))?;
     to.bind_or_null(Column::Message, task.message.as_deref())?;
     to.bind(Column::Updated, task.updated.0.cast_signed())?;
-    to.bind(Column::Ttl, task.lifetime.ttl.cast_signed())?;
-    to.bind(Column::PollInterval, task.poll_interval)?;
-    to.bind(Column::Revision, task.revision.0)?;
-    to.bind(Column::Attempt, task.attempt.0)?;
-    to.bind(Column::Executor, task.executor.0.cast_signed())?;
+    to.bind_number(Column::Ttl, task.lifetime.ttl.cast_signed())?;
+    to.bind_number(Column::PollInterval, task.poll_interval.into())?;
+    to.bind_number(Column::Revision, task.revision.0.into())?;
+    to.bind_number(Column::Attempt, task.attempt.0.into())?;
+    to.bind_number(Column::Executor, task.executor.0.cast_signed())?;
     let timeline = scratch.text(|out| text::timeline(out, task));
     to.bind_or_null(Column::Timeline, timeline)?;
     let handle = task.handle.as_ref().map(|handle| &*handle.0);
