@@ -1,9 +1,11 @@
 //! Where a task stands in the file, and what a person sees there.
 
+use std::sync::Arc;
+
 use outlast_engine::laws::given;
-use outlast_engine::task::{Keep, Lifetime};
+use outlast_engine::task::{Keep, Lifetime, NewTask};
 use outlast_engine::transition::Command;
-use outlast_engine::{ErrorCode, Outcome};
+use outlast_engine::{Accepts, ErrorCode, Outcome, Task};
 
 use crate::opened::Place;
 
@@ -52,6 +54,47 @@ async fn an_end_in_time_stays_in_its_row() {
     assert_eq!(place.look::<i64>("SELECT row FROM tasks"), row);
 }
 
+/// Values that tasks have in common are bound once: each task still gets its own, whatever the one before had.
+#[tokio::test]
+async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
+    let place = Place::new();
+    let store = place.open().await;
+    let mut tasks = Vec::new();
+    for n in 0..64 {
+        // Choices that change at different paces.
+        let differs = |bit: u64| (n ^ n >> 3) >> bit & 1 == 1;
+        let mut origin = given::origin();
+        if differs(0) {
+            origin.tool = None;
+        }
+        if differs(1) {
+            origin.method = "prompts/get".into();
+            origin.runner = "remote".into();
+            origin.accepts = Accepts::default();
+        }
+        let mut new = NewTask {
+            origin: Arc::new(origin),
+            ..given::new_task(n)
+        };
+        if differs(2) {
+            new.owner = given::bob();
+            new.poll_interval = 250;
+            new.executor = given::THERE;
+            new.lifetime = Lifetime::new(2 * given::TTL, Keep::Strict, None);
+        }
+        let task = given::stored(&store, Task::new(new, given::CREATED)).await;
+        tasks.push(match differs(3) {
+            true => given::ended(&store, &task, given::result("1")).await,
+            false => task,
+        });
+    }
+    drop(store);
+    let store = place.open().await;
+    for task in tasks {
+        assert_eq!(given::loaded(&store, task.id).await, Some(task));
+    }
+}
+
 #[tokio::test]
 async fn a_person_can_read_the_tables() {
     let place = Place::new();
@@ -77,7 +120,7 @@ async fn a_person_can_read_the_tables() {
     });
     let lines: Vec<Vec<String>> = lines.unwrap().map(Result::unwrap).collect();
     let (created, expires) = ("2026-07-25 17:20:00", "2026-07-25 18:20:00");
-    let id = |task: &outlast_engine::Task| task.id.to_string();
+    let id = |task: &Task| task.id.to_string();
     assert_eq!(
         lines,
         [
