@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::cell::Cell;
 use super::create::{Follower, Following};
 use super::drive::{Begin, Pause};
+use super::hands::Job;
 use super::mailbox::Mailbox;
 use super::topics::Place;
 use super::{Inner, Phase, Runner, audit};
@@ -37,6 +38,7 @@ impl Birth {
     /// Lets the work begin: the store has the task.
     pub(super) fn begin(self, task: &Committed<Task>) {
         let (inner, cell) = (self.inner, self.cell);
+        let hands = inner.hands.clone();
         inner.counts.created();
         audit::created(task);
         inner.alarm.at(task.due());
@@ -49,7 +51,7 @@ impl Birth {
             // It was stopped meanwhile.
             false => None,
         };
-        spawn(Both { work, along });
+        hands.give(Job { work, along });
     }
 
     /// Does what the word of the store calls for, and passes it on to whoever waits for it.
@@ -137,29 +139,6 @@ impl Beside {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         follower.map(|follower| follower(watch))
-    }
-}
-
-/// The work and what goes along with it, in this order: what the work says is told before anybody else has a turn.
-struct Both {
-    work: Option<Following>,
-    along: Option<Following>,
-}
-
-impl Future for Both {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { work, along } = &mut *self;
-        let mut all = Poll::Ready(());
-        for part in [work, along] {
-            match part.as_mut().map(|part| part.as_mut().poll(cx)) {
-                Some(Poll::Pending) => all = Poll::Pending,
-                Some(Poll::Ready(())) => *part = None,
-                None => {}
-            }
-        }
-        all
     }
 }
 

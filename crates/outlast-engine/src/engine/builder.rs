@@ -77,6 +77,7 @@ impl EngineBuilder {
             node,
             runners: Mutex::new(self.runners),
             calls: super::calls::Calls::default(),
+            hands: Arc::default(),
             topics: Arc::new(Topics::default()),
             alarm: Alarm::default(),
             statuses,

@@ -22,6 +22,7 @@ mod error;
 mod event;
 mod expiry;
 mod finish;
+mod hands;
 mod list;
 mod mailbox;
 mod news;
@@ -81,6 +82,7 @@ pub(crate) struct Inner {
     node: NodeId,
     runners: Mutex<BTreeMap<Arc<str>, Arc<dyn Runner>>>,
     calls: calls::Calls,
+    hands: Arc<hands::Hands>,
     topics: Arc<topics::Topics>,
     alarm: expiry::Alarm,
     statuses: mpsc::UnboundedSender<Arc<cell::Cell>>,

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
 use super::drive::Begin;
+use super::hands::Job;
 use super::mailbox::Mailbox;
 use super::topics::Place;
 use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress, audit};
@@ -50,7 +51,8 @@ impl Engine {
         let stage = Stage::Plain(task.clone(), Some(tell));
         let cell = Arc::new(Cell::new(&task, stage, parts));
         self.inner.calls.add(cell.clone());
-        spawn(self.inner.clone().drive(cell.clone(), runner, Begin::Run));
+        let work = self.inner.clone().drive(cell.clone(), runner, Begin::Run);
+        self.inner.hands.give(Job::of(work));
         let inner = self.inner.clone();
         Ok(RunningCall {
             inner,

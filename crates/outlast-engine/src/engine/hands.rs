@@ -1,0 +1,212 @@
+//! Hands: futures of the runtime that see to one call after the other.
+//!
+//! A future that is spawned takes memory with an alignment that allocators are slow to find, and takes it again for the
+//! next call. A hand that is done rests for a while and takes the next call without any of that. Who runs is unchanged:
+//! every call has a future of its own in the runtime while it goes on.
+
+use std::pin::Pin;
+use std::sync::{Arc, PoisonError, Weak};
+use std::task::{Context, Poll, Waker, ready};
+
+use super::create::Following;
+use crate::runtime::{Mutex, MutexGuard, Place, place, spawn};
+
+/// The hands of an engine that rest. Those that work are known to the runtime only.
+#[derive(Debug, Default)]
+pub(crate) struct Hands {
+    resting: Mutex<Vec<Arc<Hand>>>,
+}
+
+/// What a hand does: the work of a call and what goes along with it, in this order. What the work says is told before
+/// anybody else has a turn.
+pub(crate) struct Job {
+    pub(crate) work: Option<Following>,
+    pub(crate) along: Option<Following>,
+}
+
+/// Where the next job is put down for a hand.
+#[derive(Debug)]
+struct Hand {
+    /// The runtime that moves it.
+    place: Place,
+    desk: Mutex<Desk>,
+}
+
+#[derive(Debug)]
+enum Desk {
+    /// The hand is at work.
+    Unattended,
+    /// It rests, and is woken this way.
+    Free(Waker),
+    /// It is to do this.
+    Taken(Job),
+    /// It is not there any more, or shall go.
+    Gone,
+}
+
+impl Hands {
+    /// Lets somebody do `job`.
+    pub(crate) fn give(self: &Arc<Self>, job: Job) {
+        let (here, mut job) = (place(), job);
+        while let Some(hand) = self.rested(&here) {
+            match hand.take(job) {
+                Ok(()) => return,
+                // Its runtime has ended.
+                Err(refused) => job = refused,
+            }
+        }
+        let hand = Arc::new(Hand {
+            place: here,
+            desk: Mutex::new(Desk::Unattended),
+        });
+        spawn(Serving {
+            hand,
+            hands: Arc::downgrade(self),
+            job: Some(job),
+        });
+    }
+
+    /// The hand that began to rest last, unless another runtime moves it.
+    fn rested(&self, here: &Place) -> Option<Arc<Hand>> {
+        self.resting().pop_if(|hand| hand.place == *here)
+    }
+
+    /// Lets a hand rest, unless enough of them do.
+    fn rest(&self, hand: &Arc<Hand>) -> bool {
+        let mut resting = self.resting();
+        let room = resting.len() < RESTING;
+        if room {
+            resting.push(hand.clone());
+        }
+        room
+    }
+
+    fn resting(&self) -> MutexGuard<'_, Vec<Arc<Hand>>> {
+        // Nothing in a critical section panics.
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Hands {
+    /// Sends those home that rest.
+    fn drop(&mut self) {
+        for hand in self.resting().drain(..) {
+            if let Desk::Free(waker) = hand.leave(Desk::Gone) {
+                waker.wake();
+            }
+        }
+    }
+}
+
+impl Hand {
+    /// Takes a job if it rests, or gives it back.
+    fn take(&self, job: Job) -> Result<(), Job> {
+        let mut desk = self.desk();
+        let Desk::Free(_) = *desk else {
+            return Err(job);
+        };
+        let free = std::mem::replace(&mut *desk, Desk::Taken(job));
+        drop(desk);
+        if let Desk::Free(waker) = free {
+            waker.wake();
+        }
+        Ok(())
+    }
+
+    /// The job that was put down, if there is one; nothing if the hand shall go.
+    fn next(&self, waker: &Waker) -> Poll<Option<Job>> {
+        let mut desk = self.desk();
+        match &mut *desk {
+            // Woken for nothing.
+            Desk::Free(known) => {
+                known.clone_from(waker);
+                Poll::Pending
+            }
+            Desk::Gone => Poll::Ready(None),
+            Desk::Unattended | Desk::Taken(_) => {
+                match std::mem::replace(&mut *desk, Desk::Unattended) {
+                    Desk::Taken(job) => Poll::Ready(Some(job)),
+                    _ => Poll::Ready(None),
+                }
+            }
+        }
+    }
+
+    /// Leaves the desk like this; returns how it was.
+    fn leave(&self, like: Desk) -> Desk {
+        std::mem::replace(&mut *self.desk(), like)
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        // Nothing in a critical section panics.
+        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A hand as the runtime moves it.
+struct Serving {
+    hand: Arc<Hand>,
+    hands: Weak<Hands>,
+    job: Option<Job>,
+}
+
+impl Future for Serving {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if let Some(job) = &mut self.job {
+                ready!(job.poll(cx));
+                self.job = None;
+                self.hand.leave(Desk::Free(cx.waker().clone()));
+                let rests = self.hands.upgrade().is_some_and(|all| all.rest(&self.hand));
+                return match rests {
+                    true => Poll::Pending,
+                    false => Poll::Ready(()),
+                };
+            }
+            match ready!(self.hand.next(cx.waker())) {
+                Some(job) => self.job = Some(job),
+                None => return Poll::Ready(()),
+            }
+        }
+    }
+}
+
+impl Drop for Serving {
+    /// A runtime that ends takes its hands along.
+    fn drop(&mut self) {
+        self.hand.leave(Desk::Gone);
+    }
+}
+
+impl Job {
+    /// Work that nothing goes along with.
+    pub(crate) fn of(work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self {
+            work: Some(Box::pin(work)),
+            along: None,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut all = Poll::Ready(());
+        for part in [&mut self.work, &mut self.along] {
+            match part.as_mut().map(|part| part.as_mut().poll(cx)) {
+                Some(Poll::Pending) => all = Poll::Pending,
+                Some(Poll::Ready(())) => *part = None,
+                None => {}
+            }
+        }
+        all
+    }
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Job")
+    }
+}
+
+/// How many hands rest at most. More calls than these at once spawn and end futures as they come and go.
+const RESTING: usize = 256;
