@@ -67,7 +67,6 @@ impl EngineBuilder {
         let node = self.ids.node();
         let feed = self.store.join(node).await?;
         let (last, phases) = phase::open();
-        let (statuses, statuses_seen) = mpsc::unbounded_channel();
         let (doubts, doubts_seen) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             store: self.store,
@@ -80,7 +79,7 @@ impl EngineBuilder {
             hands: Arc::default(),
             topics: Arc::new(Topics::default()),
             alarm: Alarm::default(),
-            statuses,
+            remarks: Default::default(),
             doubts,
             phases,
             counts: Apart::default(),
@@ -96,7 +95,7 @@ impl EngineBuilder {
             }
         };
         spawn(inner.clone().watch_deadlines());
-        spawn(inner.clone().store_statuses(statuses_seen));
+        spawn(inner.clone().store_statuses());
         spawn(inner.clone().resolve_doubts(doubts_seen));
         spawn(inner.clone().hear_news(feed));
         Ok((

@@ -85,7 +85,7 @@ pub(crate) struct Inner {
     hands: Arc<hands::Hands>,
     topics: Arc<topics::Topics>,
     alarm: expiry::Alarm,
-    statuses: mpsc::UnboundedSender<Arc<cell::Cell>>,
+    remarks: status::Remarks,
     doubts: mpsc::UnboundedSender<TaskId>,
     phases: phase::Phases,
     counts: Apart<counts::Counts>,

@@ -1,34 +1,59 @@
 //! Remarks of running calls: stored together, a moment later, the last of each call only.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 
 use super::cell::Cell;
 use super::change::Failed;
 use super::{Inner, Phase};
-use crate::id::Scope;
-use crate::runtime::{sleep, spawn};
+use crate::id::{Scope, TaskId};
+use crate::runtime::{Mutex, MutexGuard, sleep, spawn};
 use crate::store::{Snapshot, StoreError};
 use crate::transition::Command;
 
+/// The calls that have something to remark. Only their names: a call that ends meanwhile leaves nothing behind.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks {
+    of: Mutex<Vec<TaskId>>,
+    some: Notify,
+}
+
+impl Remarks {
+    /// Says that a call has something to remark.
+    pub(crate) fn expect(&self, id: TaskId) {
+        let first = {
+            let mut of = self.of();
+            of.push(id);
+            of.len() == 1
+        };
+        if first {
+            self.some.notify_one();
+        }
+    }
+
+    fn of(&self) -> MutexGuard<'_, Vec<TaskId>> {
+        // Nothing in a critical section panics.
+        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Inner {
     /// Stores remarks until the engine closes.
-    pub(crate) async fn store_statuses(
-        self: Arc<Self>,
-        mut queue: mpsc::UnboundedReceiver<Arc<Cell>>,
-    ) {
+    pub(crate) async fn store_statuses(self: Arc<Self>) {
         let mut batch = Vec::new();
         loop {
             tokio::select! {
                 biased;
                 () = self.reached(Phase::Closed) => return,
-                _ = queue.recv_many(&mut batch, PORTION) => {}
+                () = self.remarks.some.notified() => {}
             }
             // Company arrives meanwhile, and a call that ends takes its last remark along.
             sleep(Duration::from_millis(self.policy.status_delay)).await;
-            for cell in batch.drain(..).filter(|cell| cell.has_remarks()) {
+            std::mem::swap(&mut batch, &mut self.remarks.of());
+            let cells = batch.drain(..).filter_map(|id| self.calls.find(id));
+            for cell in cells.filter(|cell| cell.has_remarks()) {
                 spawn(self.clone().store_remarks(cell));
             }
         }
@@ -109,6 +134,3 @@ impl Cell {
         }
     }
 }
-
-/// How many calls are handled at a time.
-const PORTION: usize = 1_024;
