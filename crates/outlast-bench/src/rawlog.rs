@@ -101,4 +101,4 @@ fn preallocated(path: &Path) -> Done<File> {
 const SIZE: u64 = 256 << 20;
 
 /// As many as our writer commits together at most.
-const BATCH: usize = 128;
+const BATCH: usize = 1_024;

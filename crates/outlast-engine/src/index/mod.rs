@@ -62,6 +62,17 @@ pub struct Replaced<C> {
     pub before: C,
 }
 
+/// How a task stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing<C> {
+    /// Its revision.
+    pub revision: Revision,
+    /// Whether it has ended.
+    pub has_ended: bool,
+    /// The cold part it has.
+    pub cold: C,
+}
+
 impl<C: Clone> Index<C> {
     /// An empty index whose first position is `first`.
     pub fn new(first: Position) -> Self {
@@ -251,11 +262,15 @@ impl<C: Clone> Index<C> {
         Some(slot.into_cold())
     }
 
-    /// The revision of a task and what hangs on it.
-    pub fn current(&self, id: TaskId) -> Option<(Revision, Position, C)> {
+    /// How a task stands and what hangs on it.
+    pub fn current(&self, id: TaskId) -> Option<Standing<C>> {
         let shard = self.shards.of(id);
         let slot = shard.find(id)?;
-        Some((slot.revision(), slot.position(), slot.cold().clone()))
+        Some(Standing {
+            revision: slot.revision(),
+            has_ended: matches!(slot, Slot::Ended { .. }),
+            cold: slot.cold().clone(),
+        })
     }
 
     /// What is known of a task.

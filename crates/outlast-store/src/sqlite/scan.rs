@@ -88,8 +88,8 @@ fn admit(index: &Index<RowId>, found: Found, at: RowId) -> Result<(), BadRow> {
         Found::Open(task) => task.id,
         Found::Ended(brief) => brief.id,
     };
-    if let Some((.., other)) = index.current(id) {
-        return Err(twice(id, at, other));
+    if let Some(other) = index.current(id) {
+        return Err(twice(id, at, other.cold));
     }
     index.restore(found, at.position(), at);
     Ok(())

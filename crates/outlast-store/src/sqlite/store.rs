@@ -123,12 +123,10 @@ impl Sqlite {
 #[async_trait]
 impl Store for Sqlite {
     fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
-        let insert = Box::new(insert);
         self.write(|reply| Op::Insert(insert, reply))
     }
 
     fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
-        let replace = Box::new(replace);
         self.write(|reply| Op::Replace(replace, reply))
     }
 

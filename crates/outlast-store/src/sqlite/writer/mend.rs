@@ -116,9 +116,10 @@ impl Writer {
     /// Brings the index to what the file says of a task.
     fn believe_file(&self, connection: &Connection, task: &Unsure) -> Result<(), Fault> {
         let index = &self.shared.index;
-        let Some((known, ..)) = index.current(task.id) else {
+        let Some(known) = index.current(task.id) else {
             return Ok(());
         };
+        let known = known.revision;
         for row in task.from.into_iter().chain([task.row]) {
             let Some(found) = body::task(connection, row, task.id)? else {
                 continue;

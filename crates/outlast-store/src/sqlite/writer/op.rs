@@ -12,9 +12,9 @@ pub(in crate::sqlite) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 #[derive(Debug)]
 pub(in crate::sqlite) enum Op {
     /// Adds a task.
-    Insert(Box<Insert>, Reply<Inserted>),
+    Insert(Insert, Reply<Inserted>),
     /// Changes one.
-    Replace(Box<Replace>, Reply<Committed<Task>>),
+    Replace(Replace, Reply<Committed<Task>>),
     /// Removes some.
     Remove(Removal),
     /// Writes records.

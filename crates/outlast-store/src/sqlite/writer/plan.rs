@@ -5,7 +5,7 @@
 
 use outlast_engine::index::{Index, Room};
 use outlast_engine::store::{Insert, Position, Reason, Replace};
-use outlast_engine::{Revision, Scope, StoreError, Task, TaskId};
+use outlast_engine::{Revision, StoreError, Task, TaskId};
 use outlast_wire::Raw;
 
 use super::op::{Op, Removal};
@@ -175,7 +175,7 @@ impl Plan {
 
     fn remove(&mut self, removal: &mut Removal, index: &Index<RowId>) -> Verdict {
         if !removal.sorted {
-            let row = |(id, _): &(TaskId, Revision)| index.current(*id).map(|(.., row)| row);
+            let row = |(id, _): &(TaskId, Revision)| index.current(*id).map(|known| known.cold);
             removal.left.sort_by_cached_key(row);
             removal.sorted = true;
         }
@@ -197,15 +197,16 @@ impl Plan {
             let matches = self.changes[*number].revision == Some(expected);
             return matches.then_some(*number);
         }
-        let (snapshot, row) = index.find(&Scope::Anyone, id)?;
-        let matches = snapshot.revision() == expected;
+        let known = index.current(id)?;
+        let row = known.cold;
+        let matches = known.revision == expected;
         matches.then(|| {
             self.add(Planned {
                 id,
                 from: Some(row),
                 row,
                 revision: Some(expected),
-                had_ended: snapshot.ending().is_some(),
+                had_ended: known.has_ended,
                 latest: usize::MAX,
                 body: None,
             })

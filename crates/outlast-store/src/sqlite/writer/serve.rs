@@ -173,9 +173,9 @@ fn shrink(connection: &Connection) -> Result<bool, Fault> {
     }
 }
 
-/// How many operations are committed together at most: enough that a sync costs each of them little, and few enough that
-/// many callers do not all wait for the same one. While some are written, those before them go on and bring the next.
-const BATCH: usize = 128;
+/// How many operations are committed together at most. Whoever asks while a batch is written is in the next one, so that a
+/// sync costs each of many callers little.
+const BATCH: usize = 1_024;
 
 /// How many free pages are left in the file for what comes.
 const FREE_PAGES: i64 = 1_024;
