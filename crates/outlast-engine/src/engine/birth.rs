@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 use super::cell::Cell;
 use super::create::{Follower, Following};
 use super::drive::{Begin, Pause};
-use super::hands::Job;
 use super::mailbox::Mailbox;
 use super::topics::Place;
 use super::{Inner, Phase, Runner, audit};
@@ -51,7 +50,7 @@ impl Birth {
             // It was stopped meanwhile.
             false => None,
         };
-        hands.give(Job { work, along });
+        hands.give(work, along);
     }
 
     /// Does what the word of the store calls for, and passes it on to whoever waits for it.

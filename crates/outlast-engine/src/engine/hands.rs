@@ -5,7 +5,7 @@
 //! every call has a future of its own in the runtime while it goes on.
 
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use super::create::Following;
@@ -19,9 +19,11 @@ pub(crate) struct Hands {
 
 /// What a hand does: the work of a call and what goes along with it, in this order. What the work says is told before
 /// anybody else has a turn.
-pub(crate) struct Job {
-    pub(crate) work: Option<Following>,
-    pub(crate) along: Option<Following>,
+struct Job {
+    work: Option<Following>,
+    along: Option<Following>,
+    /// Where the hand rests when it is done.
+    hands: Arc<Hands>,
 }
 
 /// Where the next job is put down for a hand.
@@ -45,10 +47,15 @@ enum Desk {
 }
 
 impl Hands {
-    /// Lets somebody do `job`.
-    pub(crate) fn give(self: &Arc<Self>, job: Job) {
-        let (here, mut job) = (place(), job);
-        while let Some(hand) = self.rested(&here) {
+    /// Lets somebody see to `work`, and to what goes `along` with it.
+    pub(crate) fn give(self: Arc<Self>, work: Option<Following>, along: Option<Following>) {
+        let here = place();
+        let mut job = Job {
+            work,
+            along,
+            hands: self,
+        };
+        while let Some(hand) = job.hands.rested(&here) {
             match hand.take(job) {
                 Ok(()) => return,
                 // Its runtime has ended.
@@ -61,7 +68,6 @@ impl Hands {
         });
         spawn(Serving {
             hand,
-            hands: Arc::downgrade(self),
             job: Some(job),
         });
     }
@@ -146,7 +152,6 @@ impl Hand {
 /// A hand as the runtime moves it.
 struct Serving {
     hand: Arc<Hand>,
-    hands: Weak<Hands>,
     job: Option<Job>,
 }
 
@@ -157,9 +162,11 @@ impl Future for Serving {
         loop {
             if let Some(job) = &mut self.job {
                 ready!(job.poll(cx));
-                self.job = None;
                 self.hand.leave(Desk::Free(cx.waker().clone()));
-                let rests = self.hands.upgrade().is_some_and(|all| all.rest(&self.hand));
+                let rests = self
+                    .job
+                    .take()
+                    .is_some_and(|job| job.hands.rest(&self.hand));
                 return match rests {
                     true => Poll::Pending,
                     false => Poll::Ready(()),
@@ -181,14 +188,6 @@ impl Drop for Serving {
 }
 
 impl Job {
-    /// Work that nothing goes along with.
-    pub(crate) fn of(work: impl Future<Output = ()> + Send + 'static) -> Self {
-        Self {
-            work: Some(Box::pin(work)),
-            along: None,
-        }
-    }
-
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut all = Poll::Ready(());
         for part in [&mut self.work, &mut self.along] {
@@ -210,3 +209,86 @@ impl std::fmt::Debug for Job {
 
 /// How many hands rest at most. More calls than these at once spawn and end futures as they come and go.
 const RESTING: usize = 256;
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::runtime::{Builder, Handle, Runtime};
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    /// Work that counts itself after a moment.
+    fn counting(done: &Arc<AtomicUsize>) -> Option<Following> {
+        let done = done.clone();
+        Some(Box::pin(async move {
+            yield_now().await;
+            done.fetch_add(1, Ordering::SeqCst);
+        }))
+    }
+
+    fn alive() -> usize {
+        Handle::current().metrics().num_alive_tasks()
+    }
+
+    async fn settled() {
+        for _ in 0..100 {
+            yield_now().await;
+        }
+    }
+
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().build().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_hand_that_is_done_takes_the_next_call() {
+        let (hands, done) = (Arc::new(Hands::default()), Arc::default());
+        for n in 1..=100 {
+            hands.clone().give(counting(&done), counting(&done));
+            settled().await;
+            assert_eq!((done.load(Ordering::SeqCst), alive()), (2 * n, 1));
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_at_the_same_time_have_a_hand_each_and_not_all_stay() {
+        let (hands, done) = (Arc::new(Hands::default()), Arc::default());
+        for _ in 0..2 * RESTING {
+            hands.clone().give(counting(&done), None);
+        }
+        assert_eq!(alive(), 2 * RESTING);
+        settled().await;
+        assert_eq!(done.load(Ordering::SeqCst), 2 * RESTING);
+        assert_eq!(alive(), RESTING);
+        drop(hands);
+        settled().await;
+        assert_eq!(alive(), 0, "they go with their engine");
+    }
+
+    #[test]
+    fn a_call_is_seen_to_where_it_is_made() {
+        let (hands, done) = (Arc::new(Hands::default()), Arc::default());
+        let (one, other) = (runtime(), runtime());
+        one.block_on(async {
+            hands.clone().give(counting(&done), None);
+            settled().await;
+        });
+        // A hand rests in a runtime that nobody moves.
+        other.block_on(async {
+            hands.clone().give(counting(&done), None);
+            settled().await;
+        });
+        assert_eq!(done.load(Ordering::SeqCst), 2);
+        // The hands of a runtime that has ended take nothing.
+        drop(other);
+        one.block_on(async {
+            for _ in 0..3 {
+                hands.clone().give(counting(&done), None);
+                settled().await;
+            }
+        });
+        assert_eq!(done.load(Ordering::SeqCst), 5);
+    }
+}

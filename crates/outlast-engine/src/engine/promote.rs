@@ -7,7 +7,6 @@ use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
 use super::drive::Begin;
-use super::hands::Job;
 use super::mailbox::Mailbox;
 use super::topics::Place;
 use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress, audit};
@@ -52,7 +51,7 @@ impl Engine {
         let cell = Arc::new(Cell::new(&task, stage, parts));
         self.inner.calls.add(cell.clone());
         let work = self.inner.clone().drive(cell.clone(), runner, Begin::Run);
-        self.inner.hands.give(Job::of(work));
+        self.inner.hands.clone().give(Some(Box::pin(work)), None);
         let inner = self.inner.clone();
         Ok(RunningCall {
             inner,
