@@ -24,6 +24,8 @@ pub(crate) enum Job {
     /// Opens a file; tells the seconds until the store and until the engine are there, the memory that
     /// took, and the tasks that were found.
     Open(PathBuf),
+    /// Touches so many bytes of memory; tells the seconds that took.
+    Touch(u64),
     /// Lives through so many batches in memory, each on an empty store, for whoever holds a profiler to
     /// it; tells the processor time of a life, in microseconds.
     Live(usize),
@@ -38,6 +40,7 @@ impl Job {
             ["peer", tasks] => Self::RetainPeer(tasks.parse()?),
             ["fill", path, tasks] => Self::Fill(path.into(), tasks.parse()?),
             ["open", path] => Self::Open(path.into()),
+            ["touch", bytes] => Self::Touch(bytes.parse()?),
             ["live", batches] => Self::Live(batches.parse()?),
             _ => return Err("no such job".into()),
         })
@@ -50,6 +53,7 @@ impl Job {
             Self::RetainPeer(tasks) => vec!["peer".into(), tasks.to_string()],
             Self::Fill(file, tasks) => vec!["fill".into(), path(file), tasks.to_string()],
             Self::Open(file) => vec!["open".into(), path(file)],
+            Self::Touch(bytes) => vec!["touch".into(), bytes.to_string()],
             Self::Live(batches) => vec!["live".into(), batches.to_string()],
         }
     }
@@ -95,6 +99,14 @@ pub(crate) fn run(job: Job) -> Done<()> {
             runtime.block_on(subject.engine.store().close())?;
         }
         Job::Open(path) => open(&runtime, &path)?,
+        Job::Touch(bytes) => {
+            let began = Instant::now();
+            let touched: Vec<Vec<u8>> = (0..bytes / CHUNK)
+                .map(|_| vec![1; CHUNK as usize])
+                .collect();
+            drop(std::hint::black_box(touched));
+            println!("{}", began.elapsed().as_secs_f64());
+        }
         Job::Live(batches) => {
             let before = processor();
             for _ in 0..batches {
@@ -127,3 +139,6 @@ fn growth(work: impl FnOnce()) -> Done<u64> {
     work();
     Ok(resident()?.saturating_sub(before))
 }
+
+/// How much memory is touched at a time.
+const CHUNK: u64 = 64 << 20;

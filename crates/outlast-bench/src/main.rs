@@ -56,6 +56,7 @@ type Done<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn run(args: &args::Bench) -> Done<()> {
     let scale = Scale::new(args.quick);
+    machine::warm_up(scale.memory)?;
     let folder = args.scratch()?;
     let (runtime, lone) = (runtime(WORKERS)?, runtime(1)?);
     let parts: [Part<Stage<'_>>; 7] = [

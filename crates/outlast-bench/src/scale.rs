@@ -13,6 +13,8 @@ pub(crate) struct Scale {
     /// How long each side runs in a round.
     pub(crate) turn: Duration,
     pub(crate) full: bool,
+    /// How much memory is touched before anything is measured, at most.
+    pub(crate) memory: u64,
 }
 
 impl Scale {
@@ -26,6 +28,7 @@ impl Scale {
                 rounds: 3,
                 turn: Duration::from_millis(400),
                 full: false,
+                memory: 4 << 30,
             };
         }
         Self {
@@ -36,6 +39,7 @@ impl Scale {
             rounds: 7,
             turn: Duration::from_millis(1_000),
             full: true,
+            memory: 16 << 30,
         }
     }
 }
