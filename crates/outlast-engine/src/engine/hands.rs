@@ -9,12 +9,30 @@ use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use super::create::Following;
+use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::runtime::{Mutex, MutexGuard, Place, place, spawn};
 
 /// The hands of an engine that rest. Those that work are known to the runtime only.
 #[derive(Debug, Default)]
 pub(crate) struct Hands {
-    resting: Mutex<Vec<Arc<Hand>>>,
+    resting: Mutex<Vec<Resting>>,
+}
+
+/// A hand that rests, and how it is woken.
+#[derive(Debug)]
+struct Resting {
+    hand: Arc<Hand>,
+    waker: Waker,
+}
+
+/// Where the next job is put down for a hand.
+#[derive(Debug)]
+struct Hand {
+    /// The runtime that moves it.
+    place: Place,
+    desk: Mutex<Option<Job>>,
+    /// It is not there any more, or shall go.
+    gone: AtomicBool,
 }
 
 /// What a hand does: the work of a call and what goes along with it, in this order. What the work says is told before
@@ -26,68 +44,57 @@ struct Job {
     hands: Arc<Hands>,
 }
 
-/// Where the next job is put down for a hand.
-#[derive(Debug)]
-struct Hand {
-    /// The runtime that moves it.
-    place: Place,
-    desk: Mutex<Desk>,
-}
-
-#[derive(Debug)]
-enum Desk {
-    /// The hand is at work.
-    Unattended,
-    /// It rests, and is woken this way.
-    Free(Waker),
-    /// It is to do this.
-    Taken(Job),
-    /// It is not there any more, or shall go.
-    Gone,
-}
-
 impl Hands {
     /// Lets somebody see to `work`, and to what goes `along` with it.
     pub(crate) fn give(self: Arc<Self>, work: Option<Following>, along: Option<Following>) {
         let here = place();
-        let mut job = Job {
+        let rested = self.rested(&here);
+        let job = Job {
             work,
             along,
             hands: self,
         };
-        while let Some(hand) = job.hands.rested(&here) {
-            match hand.take(job) {
-                Ok(()) => return,
-                // Its runtime has ended.
-                Err(refused) => job = refused,
+        match rested {
+            Some(Resting { hand, waker }) => {
+                *hand.desk() = Some(job);
+                waker.wake();
+            }
+            None => {
+                let hand = Arc::new(Hand {
+                    place: here,
+                    desk: Mutex::default(),
+                    gone: AtomicBool::new(false),
+                });
+                let job = Some(job);
+                spawn(Serving { hand, job });
             }
         }
-        let hand = Arc::new(Hand {
-            place: here,
-            desk: Mutex::new(Desk::Unattended),
-        });
-        spawn(Serving {
-            hand,
-            job: Some(job),
-        });
     }
 
     /// The hand that began to rest last, unless another runtime moves it.
-    fn rested(&self, here: &Place) -> Option<Arc<Hand>> {
-        self.resting().pop_if(|hand| hand.place == *here)
+    fn rested(&self, here: &Place) -> Option<Resting> {
+        let mut resting = self.resting();
+        loop {
+            let last = resting.pop_if(|last| last.hand.place == *here)?;
+            // Those of a runtime that ends take what they have along, as it does with all that is spawned.
+            if !last.hand.gone.load(Ordering::Acquire) {
+                return Some(last);
+            }
+        }
     }
 
     /// Lets a hand rest, unless enough of them do.
-    fn rest(&self, hand: &Arc<Hand>) -> bool {
+    fn rest(&self, hand: &Arc<Hand>, waker: &Waker) -> bool {
         let mut resting = self.resting();
         let room = resting.len() < RESTING;
         if room {
-            resting.push(hand.clone());
+            let (hand, waker) = (hand.clone(), waker.clone());
+            resting.push(Resting { hand, waker });
         }
         room
     }
 
-    fn resting(&self) -> MutexGuard<'_, Vec<Arc<Hand>>> {
+    fn resting(&self) -> MutexGuard<'_, Vec<Resting>> {
         // Nothing in a critical section panics.
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -96,54 +103,16 @@ impl Hands {
 impl Drop for Hands {
     /// Sends those home that rest.
     fn drop(&mut self) {
-        for hand in self.resting().drain(..) {
-            if let Desk::Free(waker) = hand.leave(Desk::Gone) {
-                waker.wake();
-            }
+        let resting = self.resting.get_mut();
+        for Resting { hand, waker } in resting.unwrap_or_else(PoisonError::into_inner).drain(..) {
+            hand.gone.store(true, Ordering::Release);
+            waker.wake();
         }
     }
 }
 
 impl Hand {
-    /// Takes a job if it rests, or gives it back.
-    fn take(&self, job: Job) -> Result<(), Job> {
-        let mut desk = self.desk();
-        let Desk::Free(_) = *desk else {
-            return Err(job);
-        };
-        let free = std::mem::replace(&mut *desk, Desk::Taken(job));
-        drop(desk);
-        if let Desk::Free(waker) = free {
-            waker.wake();
-        }
-        Ok(())
-    }
-
-    /// The job that was put down, if there is one; nothing if the hand shall go.
-    fn next(&self, waker: &Waker) -> Poll<Option<Job>> {
-        let mut desk = self.desk();
-        match &mut *desk {
-            // Woken for nothing.
-            Desk::Free(known) => {
-                known.clone_from(waker);
-                Poll::Pending
-            }
-            Desk::Gone => Poll::Ready(None),
-            Desk::Unattended | Desk::Taken(_) => {
-                match std::mem::replace(&mut *desk, Desk::Unattended) {
-                    Desk::Taken(job) => Poll::Ready(Some(job)),
-                    _ => Poll::Ready(None),
-                }
-            }
-        }
-    }
-
-    /// Leaves the desk like this; returns how it was.
-    fn leave(&self, like: Desk) -> Desk {
-        std::mem::replace(&mut *self.desk(), like)
-    }
-
-    fn desk(&self) -> MutexGuard<'_, Desk> {
+    fn desk(&self) -> MutexGuard<'_, Option<Job>> {
         // Nothing in a critical section panics.
         self.desk.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -159,23 +128,20 @@ impl Future for Serving {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            if let Some(job) = &mut self.job {
-                ready!(job.poll(cx));
-                self.hand.leave(Desk::Free(cx.waker().clone()));
-                let rests = self
-                    .job
-                    .take()
-                    .is_some_and(|job| job.hands.rest(&self.hand));
-                return match rests {
-                    true => Poll::Pending,
-                    false => Poll::Ready(()),
-                };
-            }
-            match ready!(self.hand.next(cx.waker())) {
-                Some(job) => self.job = Some(job),
-                None => return Poll::Ready(()),
-            }
+        let Self { hand, job } = &mut *self;
+        if job.is_none() {
+            *job = hand.desk().take();
+        }
+        match job {
+            Some(at_work) => ready!(at_work.poll(cx)),
+            None if hand.gone.load(Ordering::Acquire) => return Poll::Ready(()),
+            // Woken for nothing.
+            None => return Poll::Pending,
+        }
+        let done = job.take();
+        match done.is_some_and(|done| done.hands.rest(hand, cx.waker())) {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
         }
     }
 }
@@ -183,7 +149,7 @@ impl Future for Serving {
 impl Drop for Serving {
     /// A runtime that ends takes its hands along.
     fn drop(&mut self) {
-        self.hand.leave(Desk::Gone);
+        self.hand.gone.store(true, Ordering::Release);
     }
 }
 
@@ -239,7 +205,8 @@ mod tests {
     }
 
     fn runtime() -> Runtime {
-        Builder::new_current_thread().build().unwrap()
+        let runtime = Builder::new_current_thread().build();
+        runtime.expect("a runtime without threads starts")
     }
 
     #[tokio::test]
