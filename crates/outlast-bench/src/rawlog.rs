@@ -1,6 +1,7 @@
 //! The limit of a durable store: a preallocated log that checksums what it is given and syncs it, with
 //! the same group commit as ours and nothing else. It can find nothing again.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -65,10 +66,20 @@ impl Life for RawLog {
 
 fn write(file: &File, appends: &mpsc::Receiver<Append>) {
     let (mut buffer, mut at) = (Vec::new(), 0);
-    let mut told = Vec::new();
-    while let Ok(first) = appends.recv() {
+    let (mut waiting, mut told) = (VecDeque::new(), Vec::new());
+    loop {
+        if waiting.is_empty() {
+            match appends.recv() {
+                Ok(first) => waiting.push_back(first),
+                Err(_) => return,
+            }
+        }
+        let room = 2 * MOST - waiting.len();
+        waiting.extend(appends.try_iter().take(room));
+        // As our writer gathers its batches.
+        let share = (waiting.len() / 2).max(FEW).min(waiting.len());
         buffer.clear();
-        for append in std::iter::once(first).chain(appends.try_iter()).take(BATCH) {
+        for append in waiting.drain(..share) {
             let length = u32::try_from(append.bytes.len()).expect("a record is small");
             buffer.extend_from_slice(&length.to_le_bytes());
             buffer.extend_from_slice(&crc32fast::hash(&append.bytes).to_le_bytes());
@@ -101,4 +112,7 @@ fn preallocated(path: &Path) -> Done<File> {
 const SIZE: u64 = 256 << 20;
 
 /// As many as our writer commits together at most.
-const BATCH: usize = 1_024;
+const MOST: usize = 1_024;
+
+/// As many as it does not halve.
+const FEW: usize = 128;

@@ -88,10 +88,12 @@ impl Writer {
         }
     }
 
-    /// Takes what there is, and waits if there is nothing.
+    /// Takes half of what there is, or all if that is little, and waits if there is nothing.
+    ///
+    /// While one half of many callers is written, the other half goes on and brings what comes next: nobody waits for
+    /// nothing, and a sync still costs each of them little.
     fn gather(&mut self) -> Gathered {
-        let mut ops: Vec<Op> = self.backlog.drain(..).collect();
-        if ops.is_empty() {
+        if self.backlog.is_empty() {
             let first = match self.patience() {
                 None => self
                     .queue
@@ -100,21 +102,32 @@ impl Writer {
                 Some(patience) => self.queue.recv_timeout(patience),
             };
             match first {
-                Ok(Op::Close(reply)) => return Gathered::Last(ops, Some(reply)),
-                Ok(op) => ops.push(op),
+                Ok(Op::Close(reply)) => return Gathered::Last(Vec::new(), Some(reply)),
+                Ok(op) => self.backlog.push_back(op),
                 Err(RecvTimeoutError::Timeout) => return Gathered::Nothing,
-                Err(RecvTimeoutError::Disconnected) => return Gathered::Last(ops, None),
+                Err(RecvTimeoutError::Disconnected) => return Gathered::Last(Vec::new(), None),
             }
         }
-        while ops.len() < BATCH {
+        let mut end = None;
+        while self.backlog.len() < 2 * MOST {
             match self.queue.try_recv() {
-                Ok(Op::Close(reply)) => return Gathered::Last(ops, Some(reply)),
-                Ok(op) => ops.push(op),
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => return Gathered::Last(ops, None),
+                Ok(Op::Close(reply)) => end = Some(Some(reply)),
+                Ok(op) => {
+                    self.backlog.push_back(op);
+                    continue;
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => end = Some(None),
             }
+            break;
         }
-        Gathered::Ops(ops)
+        let waiting = self.backlog.len();
+        let share = (waiting / 2).max(FEW).min(waiting);
+        let ops = self.backlog.drain(..share).collect();
+        match end {
+            None => Gathered::Ops(ops),
+            Some(reply) => Gathered::Last(ops, reply),
+        }
     }
 
     /// How long to wait for work before looking after the file; for ever if there is nothing to do.
@@ -173,9 +186,11 @@ fn shrink(connection: &Connection) -> Result<bool, Fault> {
     }
 }
 
-/// How many operations are committed together at most. Whoever asks while a batch is written is in the next one, so that a
-/// sync costs each of many callers little.
-const BATCH: usize = 1_024;
+/// How many operations are committed together at most.
+const MOST: usize = 1_024;
+
+/// So few operations are committed together that halves of them would not be worth a sync each.
+const FEW: usize = 128;
 
 /// How many free pages are left in the file for what comes.
 const FREE_PAGES: i64 = 1_024;
