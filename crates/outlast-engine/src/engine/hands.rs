@@ -1,8 +1,8 @@
 //! Hands: futures of the runtime that see to one call after the other.
 //!
 //! A future that is spawned takes memory with an alignment that allocators are slow to find, and takes it again for the
-//! next call. A hand that is done rests for a while and takes the next call without any of that. Who runs is unchanged:
-//! every call has a future of its own in the runtime while it goes on.
+//! next call. A hand that is done rests until there is a next call, and needs none of that. Every call still has a future of
+//! its own in the runtime while it goes on.
 
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError};

@@ -1,8 +1,11 @@
 //! Many callers share a commit, and a version that nobody can see costs nothing.
 
-use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 
 use outlast_engine::laws::given;
+use outlast_store::SqliteOptions;
+use outlast_store::sqlite::{Moment, Probe, Verdict};
 
 use crate::opened::{Place, Saboteur};
 
@@ -19,6 +22,50 @@ async fn many_callers_share_few_commits() {
         caller.await.unwrap();
     }
     assert!(probe.commits() <= 128, "{} commits", probe.commits());
+}
+
+/// Half of them is written while the other half goes on; few are written at once.
+#[tokio::test]
+async fn of_many_that_wait_one_half_is_committed_after_the_other() {
+    let place = Place::new();
+    let ((reached, at_gate), (open, opened)) = (mpsc::channel(), mpsc::channel());
+    let gate = Gate(Mutex::new((reached, opened)));
+    let options = SqliteOptions {
+        probe: Some(Arc::new(gate)),
+        ..SqliteOptions::default()
+    };
+    let store = place.open_with(options).await;
+    let inserted = |n| store.insert(given::insertion(given::task(n)));
+    let first = inserted(0);
+    at_gate.recv().unwrap();
+    let others: Vec<_> = (1..=1_000).map(inserted).collect();
+    let mut seen = vec![place.look::<u32>("SELECT count(*) FROM tasks")];
+    for _ in 0..4 {
+        open.send(()).unwrap();
+        at_gate.recv().unwrap();
+        seen.push(place.look("SELECT count(*) FROM tasks"));
+    }
+    assert_eq!(seen, [1, 501, 751, 879, 1_001]);
+    drop(open);
+    first.await.unwrap();
+    for other in others {
+        other.await.unwrap();
+    }
+}
+
+/// Lets the writer go on after a commit when somebody says so, and says when there was one.
+struct Gate(Mutex<(Sender<()>, Receiver<()>)>);
+
+impl Probe for Gate {
+    fn at(&self, moment: Moment) -> Verdict {
+        if moment == Moment::AfterCommit {
+            let gate = self.0.lock().unwrap();
+            // Whoever looked on has gone in the end.
+            let _ = gate.0.send(());
+            let _ = gate.1.recv();
+        }
+        Verdict::Go
+    }
 }
 
 #[tokio::test]
