@@ -132,12 +132,7 @@ impl Owners {
             Listed::Open(_) => true,
             Listed::Ended(known) => known.revision < brief.revision,
         };
-        // Many tasks end before their owner makes another.
-        let listed = match held.list.last_entry() {
-            Some(last) if *last.key() == position => Some(last.into_mut()),
-            _ => held.list.get_mut(&position),
-        };
-        if let Some(listed) = listed.filter(|listed| newer(listed)) {
+        if let Some(listed) = held.list.get_mut(&position).filter(|listed| newer(listed)) {
             *listed = Listed::Ended(brief.clone());
         }
         if held.is_nothing() {
