@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, PrepFlags, Statement};
 
-use super::options::{Durability, SqliteOptions};
+#[cfg(target_vendor = "apple")]
+use super::options::Durability;
+use super::options::SqliteOptions;
 
 /// The connection that writes. There is one. Changes nothing in a file that is ours.
 pub(super) fn writing(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
@@ -55,11 +57,8 @@ fn open_to_write(path: &Path) -> rusqlite::Result<Connection> {
 
 fn set_up(connection: Connection, options: &SqliteOptions) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    let synchronous = match options.durability {
-        Durability::Power => "FULL",
-        Durability::Process => "NORMAL",
-    };
-    connection.pragma_update(None, "synchronous", synchronous)?;
+    // What is promised is in the ledger, which is given up only when the filler has synced the log of the tables.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
     #[cfg(target_vendor = "apple")]
     if options.durability == Durability::Power {
         // Elsewhere a sync reaches the disk; here it must be asked to.
@@ -85,4 +84,4 @@ const WRITER_CACHE: i64 = 16 << 10;
 /// How long to wait for another program that looks into the file.
 const BUSY: Duration = Duration::from_millis(5_000);
 
-const PAGE: u32 = 8_192;
+pub(super) const PAGE: u32 = 8_192;

@@ -1,5 +1,7 @@
 //! What SQLite's error codes mean for a store: who must act, and whether the connection can go on.
 
+use std::io;
+
 use outlast_engine::StoreError;
 use outlast_engine::store::Reason;
 use rusqlite::ErrorCode;
@@ -17,8 +19,6 @@ pub(super) enum Fault {
     Busy(Reason),
     /// The file holds what nobody wrote.
     Damaged(Reason),
-    /// A row is not where it was put: somebody else changed the file.
-    Missing(Reason),
     /// This one thing cannot be stored; others can.
     Refused(Reason),
 }
@@ -29,15 +29,19 @@ impl Fault {
         | Self::Full(reason)
         | Self::Busy(reason)
         | Self::Damaged(reason)
-        | Self::Missing(reason)
         | Self::Refused(reason)) = self;
         reason.clone()
+    }
+
+    /// Whether nothing more can be written until the file is opened again.
+    pub(super) fn is_down(&self) -> bool {
+        !matches!(self, Self::Full(_) | Self::Busy(_))
     }
 
     /// The fault as callers hear of it.
     pub(super) fn error(&self) -> StoreError {
         match self {
-            Self::Damaged(reason) | Self::Missing(reason) => StoreError::Corrupt(reason.clone()),
+            Self::Damaged(reason) => StoreError::Corrupt(reason.clone()),
             Self::Io(reason) | Self::Full(reason) | Self::Busy(reason) | Self::Refused(reason) => {
                 StoreError::Unavailable(reason.clone())
             }
@@ -57,6 +61,17 @@ impl From<rusqlite::Error> for Fault {
             }
             // Whatever is not understood is treated as a disk that did not confirm.
             _ => Self::Io(reason),
+        }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::from(FailAs::DiskFull)
+            }
+            _ => Self::Io(Reason::new(error.to_string())),
         }
     }
 }

@@ -114,6 +114,11 @@ pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// The file that is kept against the end of the disk, to be given up when it comes.
+pub(super) fn reserve(path: &Path) -> PathBuf {
+    beside(path, ".reserve")
+}
+
 /// Waits until the name of a new file is on the disk.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {

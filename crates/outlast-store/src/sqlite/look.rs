@@ -11,13 +11,17 @@ use rusqlite::Connection;
 use super::error::OpenError;
 use super::fault::Fault;
 use super::file::{self, Found};
-use super::row::{LAST_POSITION, RowId};
+use super::ledger::{self, Trouble};
+use super::row::{self, LAST_POSITION, RowId};
+use super::unwritten::Changes;
 use super::{body, connect, scan, schema};
 
 /// The tasks in a file as they were at one moment.
 pub struct Look {
     connection: Connection,
     index: Index<RowId>,
+    /// What the tables did not have at that moment.
+    unwritten: Changes,
 }
 
 impl Look {
@@ -31,14 +35,32 @@ impl Look {
         if file::inspect(&path)? == Found::Nothing {
             return Ok(None);
         }
-        let connection = connect::reading(&path).map_err(OpenError::sqlite(&path))?;
-        schema::require_present(&connection, &path)?;
+        for _ in 0..LOOKS {
+            match Self::at_once(&path) {
+                // What was missing in the ledger has come into the tables just now.
+                Err(Trouble::Gap { .. }) => {}
+                looked => return looked.map(Some).map_err(|trouble| trouble.at(&path)),
+            }
+        }
+        Self::at_once(&path)
+            .map(Some)
+            .map_err(|trouble| trouble.at(&path))
+    }
+
+    fn at_once(path: &Path) -> Result<Self, Trouble> {
+        let connection = connect::reading(path).map_err(OpenError::sqlite(path))?;
+        schema::require_present(&connection, path)?;
         // One transaction for all that is read: the file does not move under us.
         connection
             .execute_batch("BEGIN")
-            .map_err(OpenError::sqlite(&path))?;
-        let index = scan::index(&connection, &path)?;
-        Ok(Some(Self { connection, index }))
+            .map_err(OpenError::sqlite(path))?;
+        let unwritten = ledger::read(path, &connection)?.changes;
+        let index = scan::index(&connection, path, &unwritten)?;
+        Ok(Self {
+            connection,
+            index,
+            unwritten,
+        })
     }
 
     /// Up to `limit` tasks in `scope`, newest first.
@@ -57,15 +79,30 @@ impl Look {
     /// Walks over the whole file: nobody keeps a list of everybody's tasks.
     fn newest_of_all(&self, limit: usize) -> Result<Vec<Task>, Fault> {
         let newest = "SELECT row FROM opened ORDER BY row & ?1 DESC LIMIT ?2";
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let changed = &self.unwritten.tasks;
+        // Those that have changed since are taken from elsewhere.
+        let most = limit.saturating_add(changed.len());
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
         let mut statement = self.connection.prepare(newest)?;
-        let rows = statement.query_map([LAST_POSITION.cast_signed(), limit], |row| row.get(0))?;
-        let rows = rows.collect::<Result<Vec<i64>, _>>()?;
-        let tasks = rows
+        let rows = statement.query_map([LAST_POSITION.cast_signed(), most], |row| row.get(0))?;
+        let mut tasks = Vec::new();
+        for row in rows {
+            let row = RowId(row?);
+            let task = scan::load(&self.connection, row).map_err(body::fault)?;
+            let task = task.filter(|task| !changed.contains_key(&task.id));
+            tasks.extend(task.map(|task| (row.position(), task)));
+        }
+        for (id, change) in changed {
+            let (file, row) = (&self.connection, change.row);
+            let task = body::newest(file, row, *id, Some(change.clone()))?;
+            tasks.extend(task.map(|task| (row.position(), task)));
+        }
+        tasks.sort_by_key(|(position, _)| std::cmp::Reverse(*position));
+        Ok(tasks
             .into_iter()
-            .map(|row| scan::load(&self.connection, RowId(row)));
-        let tasks = tasks.collect::<Result<Vec<_>, _>>().map_err(body::fault)?;
-        Ok(tasks.into_iter().flatten().collect())
+            .take(limit)
+            .map(|(_, task)| task)
+            .collect())
     }
 
     /// A task in `scope`.
@@ -73,7 +110,8 @@ impl Look {
         let Some((_, row)) = self.index.find(scope, id) else {
             return Ok(None);
         };
-        body::task(&self.connection, row, id).map_err(|fault| fault.error())
+        let change = self.unwritten.tasks.get(&id).cloned();
+        body::newest(&self.connection, row, id, change).map_err(|fault| fault.error())
     }
 
     /// The body of a task in `scope`.
@@ -81,7 +119,17 @@ impl Look {
         let Some((_, row)) = self.index.find(scope, id) else {
             return Ok(None);
         };
+        let change = self.unwritten.tasks.get(&id);
+        if let Some(image) = change.and_then(|change| change.image.as_ref()) {
+            let body = row::body(&image.columns()).map_err(body::fault);
+            if let Some(body) = body.map_err(|fault| fault.error())? {
+                return Ok(Some(body));
+            }
+        }
         let found = body::body(&self.connection, row, id).map_err(|fault| fault.error())?;
         Ok(found.flatten())
     }
 }
+
+/// How often the ledger may be written anew while it is read.
+const LOOKS: usize = 20;

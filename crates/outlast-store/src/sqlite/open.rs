@@ -1,19 +1,22 @@
-//! From a path to a running store: lock, look, make or migrate, scan, start.
+//! From a path to a running store: lock, look, make or migrate, read ledger and tables, start.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-use outlast_engine::store::Health;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
+use super::condition::Condition;
 use super::error::OpenError;
 use super::file::{self, Found};
+use super::filler::Filler;
+use super::ledger::{self, Ledger};
 use super::lock::Lock;
 use super::options::SqliteOptions;
 use super::readers::Readers;
 use super::recent::Recent;
 use super::store::{Shared, Sqlite};
-use super::writer::Writer;
+use super::unwritten::Unwritten;
+use super::writer::{Tools, Writer};
 use super::{connect, records, scan, schema};
 
 impl Sqlite {
@@ -47,18 +50,34 @@ impl Sqlite {
         let refused = || OpenError::sqlite(&path);
         let mut connection = connect::writing(&path, &options).map_err(refused())?;
         schema::update(&mut connection, &path)?;
+        let found = ledger::read(&path, &connection).map_err(|trouble| trouble.at(&path))?;
         let shared = Arc::new(Shared {
-            index: scan::index(&connection, &path)?,
+            index: scan::index(&connection, &path, &found.changes)?,
             recent: Recent::new(options.recent_bytes),
-            health: watch::Sender::new(Health::Ready),
+            filled: found.filled.into(),
+            used: Default::default(),
+            unwritten: Unwritten::found(found.changes),
+            condition: Condition::new(),
             record_expiry: Default::default(),
         });
-        shared.expect_expiry(records::next_expiry(&connection).map_err(refused())?);
+        let expiry = records::next_expiry(&connection).map_err(refused())?;
+        let expiries = [expiry, shared.unwritten.next_expiry()];
+        shared.expect_expiry(expiries.into_iter().flatten().min());
         let (readers, threads) = Readers::start(&path, options.readers).map_err(refused())?;
+        let io = || OpenError::io(&path);
+        let ledger = Ledger::go_on(&path, found.name, found.end, options.durability);
+        let ledger = ledger.map_err(io())?;
+        let filler = Filler::start(shared.clone(), connection, path.clone(), options.clone());
+        let tools = Tools {
+            ledger,
+            filler: filler.map_err(io())?,
+            lock,
+            readers: threads,
+        };
         let (queue, operations) = mpsc::channel();
-        let writer = Writer::new(shared.clone(), operations, path, options, lock, threads);
+        let writer = Writer::new(shared.clone(), operations, &path, options, tools);
         let thread = std::thread::Builder::new().name("outlast-writer".to_owned());
-        let thread = thread.spawn(move || writer.run(connection));
+        let thread = thread.spawn(move || writer.run());
         Ok(Self::new(
             shared,
             queue,

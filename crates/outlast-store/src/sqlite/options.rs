@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::probe::Probe;
+use super::probe::{Moment, Probe, Verdict};
 
 /// How a store file is opened.
 #[derive(Clone)]
@@ -39,6 +39,16 @@ impl Default for SqliteOptions {
             recent_bytes: 8 << 20,
             readers: 2,
             probe: None,
+        }
+    }
+}
+
+impl SqliteOptions {
+    /// Asks whoever wants to be asked.
+    pub(super) fn ask(&self, moment: Moment) -> Verdict {
+        match &self.probe {
+            None => Verdict::Go,
+            Some(probe) => probe.at(moment),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A store without a probe asks nobody. With one, operators can count commits and tests can make
 //! the disk fail, or end the process, exactly where it hurts.
 
-/// Is asked at every [`Moment`]. Called on the writer's thread: whoever waits here holds up all writes.
+/// Is asked at every [`Moment`]. Called on the threads that write: whoever waits here holds them up.
 pub trait Probe: Send + Sync + 'static {
     /// Says how `moment` goes.
     fn at(&self, moment: Moment) -> Verdict;
@@ -12,12 +12,16 @@ pub trait Probe: Send + Sync + 'static {
 /// A point in the life of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Moment {
-    /// A batch has been written into a transaction that is not committed.
+    /// A batch is about to be written into the ledger.
     BeforeCommit,
     /// The batch is durable; nobody can see it.
     AfterCommit,
     /// The batch is durable and visible; nobody has been told. A failure here changes nothing.
     BeforeAck,
+    /// Tasks that are durable and visible have been written into a transaction of the tables that is not committed.
+    BeforeFill,
+    /// The tables have them.
+    AfterFill,
     /// A store that is down is about to be opened again.
     BeforeReopen,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_engine::Owner;
-use outlast_engine::store::{Record, RecordKey, RecordWrite};
+use outlast_engine::store::{Record, RecordKey};
 use outlast_wire::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
@@ -34,21 +34,21 @@ impl<'c> RecordStatements<'c> {
         })
     }
 
-    /// Carries out the changes.
-    pub(super) fn write(&mut self, writes: &[RecordWrite]) -> rusqlite::Result<()> {
-        for write in writes {
-            match write {
-                RecordWrite::Put(record) => self.put.execute(params![
-                    &*record.key.kind,
-                    &*record.key.key,
-                    record.owner.as_ref().map(Owner::as_str),
-                    record.expires.map(sortable),
-                    &*record.bytes,
-                ])?,
-                RecordWrite::Delete(key) => self.delete.execute([&*key.kind, &*key.key])?,
-            };
-        }
-        Ok(())
+    /// Puts a record in the place of one with the same key.
+    pub(super) fn put(&mut self, record: &Record) -> rusqlite::Result<()> {
+        let written = self.put.execute(params![
+            &*record.key.kind,
+            &*record.key.key,
+            record.owner.as_ref().map(Owner::as_str),
+            record.expires.map(sortable),
+            &*record.bytes,
+        ]);
+        written.map(drop)
+    }
+
+    /// Deletes the record under a key.
+    pub(super) fn delete(&mut self, key: &RecordKey) -> rusqlite::Result<()> {
+        self.delete.execute([&*key.kind, &*key.key]).map(drop)
     }
 
     /// Deletes up to `limit` records that have expired at `now`.

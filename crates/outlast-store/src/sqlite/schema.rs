@@ -119,7 +119,10 @@ fn take(connection: &mut Connection, sql: &str, version: u32) -> rusqlite::Resul
 /// What leads from one version to the next.
 struct Step(&'static str);
 
-const STEPS: &[Step] = &[Step(include_str!("schema/v1.sql"))];
+const STEPS: &[Step] = &[
+    Step(include_str!("schema/v1.sql")),
+    Step(include_str!("schema/v2.sql")),
+];
 
 #[cfg(test)]
 mod tests {
@@ -137,8 +140,10 @@ mod tests {
                 (),
             )
             .unwrap();
+        let taken = || Step("not SQL: a step that was taken is never taken again");
         let later = [
-            Step("not SQL: a step that was taken is never taken again"),
+            taken(),
+            taken(),
             Step("CREATE TABLE added (what TEXT); INSERT INTO added VALUES ('two')"),
             Step("INSERT INTO added VALUES ('three')"),
         ];
@@ -153,13 +158,13 @@ mod tests {
                     |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
                 )
                 .unwrap();
-            assert_eq!(facts, (3, 2, 77));
+            assert_eq!(facts, (4, 2, 77));
         }
         let refused = migrate(&mut connection, &path, STEPS)
             .unwrap_err()
             .to_string();
-        assert!(refused.contains("schema version 3"), "{refused}");
-        assert!(refused.contains("up to 1"), "{refused}");
+        assert!(refused.contains("schema version 4"), "{refused}");
+        assert!(refused.contains("up to 2"), "{refused}");
     }
 
     #[test]
@@ -181,7 +186,11 @@ mod tests {
         let path = folder.path().join("tasks.db");
         create(&path, &SqliteOptions::default()).unwrap();
         let mut connection = connect::writing(&path, &SqliteOptions::default()).unwrap();
-        let broken = [Step(""), Step("CREATE TABLE half (what TEXT); nonsense")];
+        let broken = [
+            Step(""),
+            Step(""),
+            Step("CREATE TABLE half (what TEXT); nonsense"),
+        ];
         migrate(&mut connection, &path, &broken).unwrap_err();
         let facts: (u32, u32) = connection
             .query_row(
@@ -191,6 +200,6 @@ mod tests {
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .unwrap();
-        assert_eq!(facts, (1, 0));
+        assert_eq!(facts, (2, 0));
     }
 }

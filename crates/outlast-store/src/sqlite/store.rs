@@ -17,11 +17,13 @@ use outlast_wire::{Raw, Timestamp};
 use tokio::sync::{oneshot, watch};
 
 use super::body::{self, Missing};
+use super::condition::Condition;
 use super::fault::Fault;
 use super::readers::Readers;
 use super::recent::Recent;
 use super::records;
-use super::row::RowId;
+use super::row::{self, RowId};
+use super::unwritten::Unwritten;
 use super::writer::{Op, Removal, Reply};
 
 /// Keeps tasks in one SQLite file.
@@ -38,7 +40,13 @@ pub struct Sqlite {
 pub(super) struct Shared {
     pub(super) index: Index<RowId>,
     pub(super) recent: Recent,
-    pub(super) health: watch::Sender<Health>,
+    /// What is promised and not in the tables yet.
+    pub(super) unwritten: Unwritten,
+    pub(super) condition: Condition,
+    /// The last frame of the ledger that the tables have on the disk.
+    pub(super) filled: AtomicU64,
+    /// How many pages of the file are used, where there is a limit.
+    pub(super) used: AtomicU64,
     /// When the next record expires, in milliseconds; the end of time if none does.
     pub(super) record_expiry: AtomicU64,
 }
@@ -48,6 +56,11 @@ impl Shared {
     pub(super) fn expect_expiry(&self, at: Option<Timestamp>) {
         let at = at.map_or(u64::MAX, |at| at.0);
         self.record_expiry.store(at, Ordering::Relaxed);
+    }
+
+    /// Notes that a record expires then.
+    pub(super) fn expect_expiry_by(&self, at: Timestamp) {
+        self.record_expiry.fetch_min(at.0, Ordering::Relaxed);
     }
 
     /// Whether a record has expired and the caller is the one to say so.
@@ -77,7 +90,7 @@ impl Sqlite {
     }
 
     fn usable(&self) -> Result<(), StoreError> {
-        match *self.shared.health.borrow() {
+        match *self.shared.condition.health().borrow() {
             Health::Closed => Err(closed()),
             _ => Ok(()),
         }
@@ -95,6 +108,21 @@ impl Sqlite {
         }
     }
 
+    /// Waits until the tables have everything that was promised before: what `sqlite3` shows, and what a backup of the
+    /// file holds. They follow within a tenth of a second by themselves.
+    pub async fn settle(&self) -> Result<(), StoreError> {
+        self.write(Op::Settle).await
+    }
+
+    /// The body of a task that the tables do not have yet.
+    fn unwritten_body(&self, id: TaskId) -> Result<Option<Raw>, StoreError> {
+        let change = self.shared.unwritten.change(id);
+        let Some(image) = change.and_then(|change| change.image) else {
+            return Ok(None);
+        };
+        row::body(&image.columns()).map_err(|bad| body::fault(bad).error())
+    }
+
     /// The body of a task, from memory if it is at hand.
     async fn find_body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
         let mut missing = Missing::default();
@@ -109,13 +137,18 @@ impl Sqlite {
             if let Some(body) = self.shared.recent.get(row) {
                 return Ok(Some(body));
             }
+            if let Some(body) = self.unwritten_body(id)? {
+                return Ok(Some(body));
+            }
             let found = self.readers.read(move |file| body::body(file, row, id));
             if let Some(body) = found.await? {
                 let recent = body.iter().map(|body| (row, body.clone()));
                 self.shared.recent.keep(recent);
                 return Ok(body);
             }
-            missing.again(id, row, &self.shared.health).await?;
+            missing
+                .again(id, row, self.shared.condition.health())
+                .await?;
         }
     }
 }
@@ -152,11 +185,16 @@ impl Store for Sqlite {
                 Some((Snapshot::Open(task), _)) => return Ok(Some(task)),
                 Some((Snapshot::Ended(_), row)) => row,
             };
-            let found = self.readers.read(move |file| body::task(file, row, id));
+            let unwritten = self.shared.unwritten.change(id);
+            let found = self
+                .readers
+                .read(move |file| body::newest(file, row, id, unwritten));
             if let Some(task) = found.await? {
                 return Ok(Some(Committed::confirmed_by_backend(task)));
             }
-            missing.again(id, row, &self.shared.health).await?;
+            missing
+                .again(id, row, self.shared.condition.health())
+                .await?;
         }
     }
 
@@ -207,6 +245,9 @@ impl Store for Sqlite {
 
     async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {
         self.usable()?;
+        if let Some(known) = self.shared.unwritten.record(key) {
+            return Ok(known.filter(|record| record.lives(now)));
+        }
         let key = key.clone();
         self.readers
             .read(move |file| records::one(file, &key, now).map_err(Fault::from))
@@ -220,12 +261,24 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Vec<Record>, StoreError> {
         self.usable()?;
-        let (kind, owner) = (kind.to_owned(), owner.cloned());
-        self.readers
-            .read(move |file| {
-                records::of_kind(file, &kind, owner.as_ref(), now).map_err(Fault::from)
-            })
-            .await
+        // Before the tables are read: what leaves here is there.
+        let unwritten = self.shared.unwritten.records(kind);
+        let asked = (kind.to_owned(), owner.cloned());
+        let read = self.readers.read(move |file| {
+            let (kind, owner) = asked;
+            records::of_kind(file, &kind, owner.as_ref(), now).map_err(Fault::from)
+        });
+        let mut records = read.await?;
+        if !unwritten.is_empty() {
+            records.retain(|record| !unwritten.contains_key(&record.key));
+            let unwritten = unwritten.into_values().flatten();
+            let is_asked_for = |record: &Record| {
+                record.lives(now) && (owner.is_none() || record.owner.as_ref() == owner)
+            };
+            records.extend(unwritten.filter(is_asked_for));
+            records.sort_by(|one, other| one.key.cmp(&other.key));
+        }
+        Ok(records)
     }
 
     async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
@@ -239,7 +292,7 @@ impl Store for Sqlite {
     }
 
     fn health(&self) -> watch::Receiver<Health> {
-        self.shared.health.subscribe()
+        self.shared.condition.health().subscribe()
     }
 
     async fn close(&self) -> Result<(), StoreError> {

@@ -39,13 +39,14 @@ async fn of_many_that_wait_one_half_is_committed_after_the_other() {
     let first = inserted(0);
     at_gate.recv().unwrap();
     let others: Vec<_> = (1..=1_000).map(inserted).collect();
-    let mut seen = vec![place.look::<u32>("SELECT count(*) FROM tasks")];
+    let mut seen = Vec::new();
     for _ in 0..4 {
         open.send(()).unwrap();
         at_gate.recv().unwrap();
-        seen.push(place.look("SELECT count(*) FROM tasks"));
+        // What was committed before is visible by now.
+        seen.push(given::listed(&store, &given::ada(), 2_000).await.len());
     }
-    assert_eq!(seen, [1, 501, 751, 879, 1_001]);
+    assert_eq!(seen, [1, 501, 751, 879]);
     drop(open);
     first.await.unwrap();
     for other in others {

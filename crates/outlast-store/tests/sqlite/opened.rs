@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use outlast_engine::Store;
@@ -15,12 +15,15 @@ use tempfile::TempDir;
 /// A folder for a store.
 pub(crate) struct Place {
     folder: TempDir,
+    /// The store that was opened last.
+    last: Mutex<Weak<Sqlite>>,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { folder }
+        let last = Mutex::default();
+        Self { folder, last }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -36,7 +39,23 @@ impl Place {
     }
 
     pub(crate) async fn open_with(&self, options: SqliteOptions) -> Arc<dyn Store> {
-        Arc::new(Sqlite::open(self.path(), options).await.unwrap())
+        let store = Arc::new(Sqlite::open(self.path(), options).await.unwrap());
+        *self.last.lock().unwrap() = Arc::downgrade(&store);
+        store
+    }
+
+    /// Waits until the tables have what was promised.
+    pub(crate) fn settle(&self) {
+        let Some(store) = self.last.lock().unwrap().upgrade() else {
+            return;
+        };
+        // A thread of its own, so that tests with any runtime can call this.
+        let settled = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            // One that is closed has settled.
+            let _ = runtime.unwrap().block_on(store.settle());
+        });
+        settled.join().unwrap();
     }
 
     pub(crate) async fn refusal(&self) -> OpenError {
@@ -44,8 +63,19 @@ impl Place {
         opened.expect_err("the file is refused")
     }
 
-    /// What another program sees in the file.
+    /// Another place, with the files as they are now: what a kill would leave behind.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self::new();
+        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), copy.folder.path().join(file.file_name())).unwrap();
+        }
+        copy
+    }
+
+    /// What another program sees in the file once the tables have everything.
     pub(crate) fn look<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
+        self.settle();
         let file = rusqlite::Connection::open(self.path()).unwrap();
         file.query_row(sql, (), |row| row.get(0)).unwrap()
     }

@@ -63,7 +63,9 @@ async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
     let gone = store.remove(given::HERE, gone).await.unwrap();
     assert_eq!(gone.len(), open.len());
     recovered(&store).await;
-    assert_eq!(fill(&store).await.len(), open.len(), "all room is back");
+    // What is not in the tables yet is counted by an estimate.
+    let (again, before) = (fill(&store).await.len(), open.len());
+    assert!(again > before * 9 / 10, "{again} after {before}");
 }
 
 #[tokio::test]
@@ -118,7 +120,9 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
     }
     let stuck = given::loaded(&store, stuck.id).await.unwrap();
     given::removed(&store, &stuck).await;
-    given::removed(&store, open.last().unwrap()).await;
+    for task in open.iter().rev().take(open.len() / 4) {
+        given::removed(&store, task).await;
+    }
     recovered(&store).await;
 }
 

@@ -107,6 +107,7 @@ async fn a_person_can_read_the_tables() {
     let error = Outcome::error(ErrorCode(-32603), "out of paper");
     given::ended(&store, &failed, error).await;
 
+    place.settle();
     let file = rusqlite::Connection::open(place.path()).unwrap();
     let mut overview = file
         .prepare("SELECT id, owner, state, what, message, created, expires FROM overview ORDER BY id = ?1, state")

@@ -6,12 +6,12 @@ macro_rules! columns {
     ($($column:ident $name:literal,)*) => {
         /// A column of `tasks`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Column { $($column,)* }
+        pub(in crate::sqlite) enum Column { $($column,)* }
 
-        const ALL: &[Column] = &[$(Column::$column,)*];
+        pub(super) const ALL: &[Column] = &[$(Column::$column,)*];
 
         /// How many there are.
-        pub(super) const COLUMNS: usize = ALL.len();
+        pub(in crate::sqlite) const COLUMNS: usize = ALL.len();
 
         const NAMES: &[&str] = &[$($name,)*];
     };
@@ -54,20 +54,30 @@ impl Column {
     pub(super) fn parameter(self) -> usize {
         self as usize + 1
     }
+
+    /// The column with this number.
+    pub(in crate::sqlite) fn numbered(number: usize) -> Option<Self> {
+        ALL.get(number).copied()
+    }
+
+    /// Whether many tasks in a row have the same text here.
+    pub(super) fn is_common(self) -> bool {
+        matches!(
+            self,
+            Self::Owner | Self::Method | Self::Tool | Self::Runner | Self::State
+        )
+    }
 }
 
 /// The parameter that names the row from which a task moves.
 pub(super) const OLD_ROW: usize = NAMES.len() + 1;
 
-/// Adds a task.
+/// Adds a task, which may have ended already.
 pub(super) fn insert_opened_sql() -> String {
-    insert_sql(
-        "opened",
-        ALL.iter().filter(|column| **column != Column::Body),
-    )
+    insert_sql("opened", ALL.iter())
 }
 
-/// Adds what became of a task.
+/// Adds what became of a task that is there.
 pub(super) fn insert_ended_sql() -> String {
     let (row, body) = ([Column::Row], [Column::Body]);
     insert_sql("ended", row.iter().chain(COURSE).chain(&body))
@@ -79,11 +89,11 @@ pub(super) fn update_opened_sql() -> String {
     format!("UPDATE opened SET {changes} WHERE row = ?{row}")
 }
 
-/// Changes a task that has ended.
-pub(super) fn update_ended_sql() -> String {
+/// Changes a task that has ended, in the table that says so.
+pub(super) fn update_ended_sql(table: &str) -> String {
     let (changes, row) = (course_changes(), Column::Row.parameter());
     let body = Column::Body.parameter();
-    format!("UPDATE ended SET {changes}, body = coalesce(?{body}, body) WHERE row = ?{row}")
+    format!("UPDATE {table} SET {changes}, body = coalesce(?{body}, body) WHERE row = ?{row}")
 }
 
 /// Moves a task that has not ended to another row.
@@ -108,7 +118,8 @@ fn insert_sql<'c>(table: &str, columns: impl Iterator<Item = &'c Column>) -> Str
     let columns = columns.map(|column| (column.name(), format!("?{}", column.parameter())));
     let (names, parameters): (Vec<_>, Vec<_>) = columns.unzip();
     let (names, parameters) = (names.join(", "), parameters.join(", "));
-    format!("INSERT INTO {table} ({names}) VALUES ({parameters})")
+    // What we know of a task is right, whatever somebody else has put into its row.
+    format!("INSERT OR REPLACE INTO {table} ({names}) VALUES ({parameters})")
 }
 
 fn course_changes() -> String {
@@ -119,7 +130,7 @@ fn course_changes() -> String {
 }
 
 /// What a change may change. The request and the beginning of a task stay as they are.
-const COURSE: &[Column] = &[
+pub(super) const COURSE: &[Column] = &[
     Column::State,
     Column::Message,
     Column::Updated,

@@ -1,128 +1,89 @@
-//! The statements that change tasks, and which of them a change takes.
+//! The statements that change tasks.
 
-use outlast_engine::Task;
-use outlast_wire::Raw;
 use rusqlite::{Connection, Result, Statement};
 
 use super::RowId;
-use super::column::{self, Column, OLD_ROW};
-use super::write::{Prepared, Scratch, bind_course, bind_request};
+use super::block::Columns;
+use super::column::{self, ALL, COURSE, Column, OLD_ROW};
+use super::write::Prepared;
 use crate::sqlite::connect;
 
-/// The statements that change tasks, prepared once for each connection.
+/// The statements that change tasks, prepared once for each connection. Most say whether there was something to change.
 pub(in crate::sqlite) struct TaskStatements<'c> {
     insert: Prepared<'c>,
     update: Prepared<'c>,
     step_aside: Statement<'c>,
     end: Prepared<'c>,
-    update_ended: Prepared<'c>,
-    delete: Statement<'c>,
-    delete_ended: Statement<'c>,
-    scratch: Scratch,
+    update_ended: [Prepared<'c>; 2],
+    delete: [Statement<'c>; 2],
 }
 
 impl<'c> TaskStatements<'c> {
     pub(in crate::sqlite) fn prepare(connection: &'c Connection) -> Result<Self> {
-        let prepared = |sql: String| connect::prepare(connection, &sql).map(Prepared::new);
+        let prepared = |sql: String, columns: &[&[Column]]| {
+            let statement = connect::prepare(connection, &sql)?;
+            Ok::<_, rusqlite::Error>(Prepared::new(statement, columns.concat()))
+        };
+        let delete = |table| {
+            let sql = format!("DELETE FROM {table} WHERE row = ?1");
+            connect::prepare(connection, &sql)
+        };
+        let (opened, ended, body) = ("opened", "ended", &[Column::Body][..]);
         Ok(Self {
-            insert: prepared(column::insert_opened_sql())?,
-            update: prepared(column::update_opened_sql())?,
+            insert: prepared(column::insert_opened_sql(), &[&ALL[1..]])?,
+            update: prepared(column::update_opened_sql(), &[COURSE])?,
             step_aside: connect::prepare(connection, &column::move_sql())?,
-            end: prepared(column::insert_ended_sql())?,
-            update_ended: prepared(column::update_ended_sql())?,
-            delete: connect::prepare(connection, DELETE_OPENED)?,
-            delete_ended: connect::prepare(connection, DELETE_ENDED)?,
-            scratch: Scratch::default(),
+            end: prepared(column::insert_ended_sql(), &[COURSE, body])?,
+            update_ended: [
+                prepared(column::update_ended_sql(ended), &[COURSE, body])?,
+                prepared(column::update_ended_sql(opened), &[COURSE, body])?,
+            ],
+            delete: [delete(opened)?, delete(ended)?],
         })
     }
 
     /// Adds a task, with its body if it has ended already.
-    pub(in crate::sqlite) fn insert(
-        &mut self,
-        row: RowId,
-        task: &Task,
-        body: Option<&Raw>,
-    ) -> Result<()> {
-        let to = &mut self.insert;
-        to.bind(Column::Row, row.0)?;
-        bind_request(to, task)?;
-        bind_course(to, task, &mut self.scratch)?;
-        to.execute()?;
-        match task.state.ending() {
-            Some(_) => self.add_end(row, task, body),
-            None => Ok(()),
-        }
+    pub(in crate::sqlite) fn insert(&mut self, row: RowId, task: &Columns<'_>) -> Result<()> {
+        self.insert.execute(row, task).map(drop)
     }
 
-    /// Changes a task that goes on; says whether it was there.
-    pub(in crate::sqlite) fn update(&mut self, row: RowId, task: &Task) -> Result<bool> {
-        let to = &mut self.update;
-        to.bind(Column::Row, row.0)?;
-        bind_course(to, task, &mut self.scratch)?;
-        to.execute()
+    /// Changes a task that goes on.
+    pub(in crate::sqlite) fn update(&mut self, row: RowId, task: &Columns<'_>) -> Result<bool> {
+        self.update.execute(row, task)
     }
 
-    /// Adds what became of the task at `from`, which moves to `row`; says whether a task that had to move was there.
-    pub(in crate::sqlite) fn end(
-        &mut self,
-        from: RowId,
-        row: RowId,
-        task: &Task,
-        body: Option<&Raw>,
-    ) -> Result<bool> {
-        if row != from {
-            let to = &mut self.step_aside;
-            to.raw_bind_parameter(Column::Row.parameter(), row.0)?;
-            to.raw_bind_parameter(OLD_ROW, from.0)?;
-            if to.raw_execute()? == 0 {
-                return Ok(false);
-            }
-        }
-        self.add_end(row, task, body)?;
-        Ok(true)
+    /// Moves a task that goes on to another row.
+    pub(in crate::sqlite) fn step_aside(&mut self, from: RowId, row: RowId) -> Result<bool> {
+        let to = &mut self.step_aside;
+        to.raw_bind_parameter(Column::Row.parameter(), row.0)?;
+        to.raw_bind_parameter(OLD_ROW, from.0)?;
+        Ok(to.raw_execute()? == 1)
     }
 
-    /// Changes a task that has ended; says whether it was there.
+    /// Adds what became of the task in `row`.
+    pub(in crate::sqlite) fn end(&mut self, row: RowId, task: &Columns<'_>) -> Result<()> {
+        self.end.execute(row, task).map(drop)
+    }
+
+    /// Changes a task that has ended; without a body it keeps the one it has.
     pub(in crate::sqlite) fn update_ended(
         &mut self,
         row: RowId,
-        task: &Task,
-        body: Option<&Raw>,
+        task: &Columns<'_>,
     ) -> Result<bool> {
-        let to = &mut self.update_ended;
-        to.bind(Column::Row, row.0)?;
-        to.bind_or_null(Column::Body, body.map(Raw::as_str))?;
-        bind_course(to, task, &mut self.scratch)?;
-        to.execute()
+        for update in &mut self.update_ended {
+            if update.execute(row, task)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Removes a task.
-    pub(in crate::sqlite) fn delete(&mut self, row: RowId, had_ended: bool) -> Result<()> {
-        self.delete.execute([row.0])?;
-        if had_ended {
-            self.delete_ended.execute([row.0])?;
+    pub(in crate::sqlite) fn delete(&mut self, row: RowId) -> Result<()> {
+        for delete in &mut self.delete {
+            delete.execute([row.0])?;
         }
         Ok(())
     }
-
-    fn add_end(&mut self, row: RowId, task: &Task, body: Option<&Raw>) -> Result<()> {
-        let to = &mut self.end;
-        to.bind(Column::Row, row.0)?;
-        to.bind_or_null(Column::Body, body.map(Raw::as_str))?;
-        bind_course(to, task, &mut self.scratch)?;
-        to.execute()?;
-        Ok(())
-    }
 }
-
-/// Removes whatever task is in a row, without statements at hand.
-pub(in crate::sqlite) fn delete(connection: &Connection, row: RowId) -> Result<()> {
-    for sql in [DELETE_OPENED, DELETE_ENDED] {
-        connection.execute(sql, [row.0])?;
-    }
-    Ok(())
-}
-
-const DELETE_OPENED: &str = "DELETE FROM opened WHERE row = ?1";
-
-const DELETE_ENDED: &str = "DELETE FROM ended WHERE row = ?1";

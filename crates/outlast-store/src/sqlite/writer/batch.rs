@@ -1,143 +1,167 @@
-//! One batch: planned, committed, published, answered; or taken apart if part of it cannot be done.
+//! One batch: planned, promised, published, answered; or taken apart if part of it cannot be done.
+
+use std::time::Duration;
 
 use outlast_engine::StoreError;
-use outlast_engine::store::{Health, Reason};
+use outlast_engine::store::Reason;
 
-use super::Writer;
-use super::commit::{Broken, Statements};
-use super::mend::Wreck;
 use super::op::Op;
 use super::plan::Plan;
-use super::publish::{Answer, publish};
+use super::promise::Promised;
+use super::publish::{Published, publish};
+use super::{Writer, room};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::probe::Moment;
-use outlast_wire::Timestamp;
 
 impl Writer {
-    /// Carries out `ops` and answers them. Fails if the connection can no longer be trusted; all have
-    /// been answered then, too.
-    pub(super) fn batch(
-        &mut self,
-        file: &mut Statements<'_>,
-        mut ops: Vec<Op>,
-    ) -> Result<(), Wreck> {
-        if ops.iter().any(is_new) {
-            match self.room.refusal(file.connection) {
-                Ok(None) => {}
-                Ok(Some(reason)) => self.refuse_new(&mut ops, reason),
-                Err(fault) => return Err(self.down(ops, Wreck::without_tasks(fault))),
-            }
+    /// Carries out `ops` and answers them. Fails if the ledger can no longer be trusted; all have been answered then, too.
+    pub(super) fn batch(&mut self, mut ops: Vec<Op>) -> Result<(), Fault> {
+        if let Some(fault) = self.held_up() {
+            self.refuse_all(ops, &fault);
+            return Ok(());
+        }
+        self.refuse_large(&mut ops);
+        if ops.iter().any(is_new)
+            && let Some(reason) = self.room.refusal(&self.shared, &self.filler)
+        {
+            self.refuse_new(&mut ops, reason);
         }
         while !ops.is_empty() {
             let plan = Plan::of(&mut ops, &self.shared.index);
-            let Err(broken) = self.commit(file, &ops, &plan) else {
-                self.settle(file, ops, plan);
-                return Ok(());
-            };
-            plan.release(&ops, &self.shared.index);
-            match broken {
-                Broken::Op(number, fault) => ops.remove(number).refuse(fault.error()),
-                Broken::Task(id, fault) => {
-                    for op in ops.extract_if(.., |op| op.touches(id)) {
-                        op.refuse(fault.error());
-                    }
-                }
-                Broken::Batch(full @ Fault::Full(_)) => {
-                    let compacted = self.room.shut_and_compact(full.reason(), file.connection);
-                    let had_new = ops.iter().any(is_new);
-                    self.refuse_new(&mut ops, full.reason());
-                    if !had_new && !compacted {
-                        return self.one_by_one(file, ops, &full);
-                    }
-                }
-                Broken::Batch(busy @ Fault::Busy(_)) => {
-                    self.refuse_all(ops, &busy);
+            let fault = match self.promise(&ops, &plan) {
+                Ok(promised) => {
+                    self.settle(ops, plan, &promised);
                     return Ok(());
                 }
-                Broken::Batch(fault) => {
-                    return Err(self.down(ops, Wreck::of(&plan, fault)));
+                Err(fault) => fault,
+            };
+            plan.release(&ops, &self.shared.index);
+            match fault {
+                Fault::Full(_) => {
+                    self.room.shut(fault.reason());
+                    self.filler.compact();
+                    let had_new = ops.iter().any(is_new);
+                    self.refuse_new(&mut ops, fault.reason());
+                    if !had_new {
+                        return self.one_by_one(ops, &fault);
+                    }
+                }
+                fault => {
+                    // Whoever hears that a write failed finds the store down.
+                    self.shared.condition.ledger(Some(fault.clone()));
+                    self.refuse_all(ops, &fault);
+                    return Err(fault);
                 }
             }
         }
         Ok(())
     }
 
-    fn commit(&mut self, file: &mut Statements<'_>, ops: &[Op], plan: &Plan) -> Result<(), Broken> {
-        if !plan.writes() {
-            return Ok(());
+    /// Why nothing is promised now although the ledger is well: the tables cannot be written, or do not follow.
+    fn held_up(&self) -> Option<Fault> {
+        let fault = self.shared.condition.tables_fault();
+        if fault.as_ref().is_some_and(Fault::is_down) {
+            return fault;
         }
-        let mut positions = self.positions;
-        let block = plan
-            .last_position()
-            .and_then(|last| positions.give_out(last.0));
-        file.commit(ops, plan, block, |moment| self.ask(moment))?;
-        self.positions = positions;
-        Ok(())
+        if self.shared.unwritten.sinks_below(UNWRITTEN, PATIENCE) {
+            return None;
+        }
+        let behind = || Fault::Busy(Reason::new("its tables do not follow; try again"));
+        Some(fault.unwrap_or_else(behind))
     }
 
-    /// What follows a commit.
-    fn settle(&mut self, file: &mut Statements<'_>, ops: Vec<Op>, plan: Plan) {
-        if ops.iter().any(Op::moves_expiry) {
-            let next = file.records.next_expiry();
-            self.shared.expect_expiry(next.unwrap_or(LOOK_AT_ONCE));
-        }
+    /// What follows a promise.
+    fn settle(&mut self, mut ops: Vec<Op>, plan: Plan, promised: &Promised) {
+        let expiry = ops.iter().filter_map(Op::expiry).min();
         let added = plan.changes.iter().any(|change| change.from.is_none());
-        self.shrink |= plan.changes.iter().any(|change| change.revision.is_none());
         let bodies = plan.changes.iter().filter_map(|change| {
             let (_, body) = plan.version(change, &ops)?;
             Some((change.row, body?.clone()))
         });
         self.shared.recent.keep(bodies);
-        let published = publish(ops, plan, &self.shared.index);
-        let unfinished = published.unfinished.into_iter().map(Op::Remove);
-        self.backlog.extend(unfinished);
+        let last = self.ledger.next() - 1;
+        self.filler.add(|unwritten| {
+            for (id, change) in promised.changes(&plan.changes) {
+                unwritten.task(id, change);
+            }
+            for (op, verdict) in ops.iter_mut().zip(&plan.verdicts) {
+                match op {
+                    Op::Forget(now) => unwritten.forget(*now),
+                    op if verdict.is_done() => {
+                        op.take_records()
+                            .into_iter()
+                            .for_each(|write| unwritten.record(write));
+                    }
+                    _ => {}
+                }
+            }
+            unwritten.upto(last, promised.size());
+        });
+        let Published {
+            answers,
+            unfinished,
+        } = publish(ops, plan, &self.shared.index);
+        if let Some(expiry) = expiry {
+            self.shared.expect_expiry_by(expiry);
+        }
+        self.backlog.extend(unfinished.into_iter().map(Op::Remove));
         if added && self.room.is_shut() {
             self.room.open();
-            self.set_health(Health::Ready);
+            self.shared.condition.room(None);
         }
         self.ask(Moment::BeforeAck);
-        published.answers.into_iter().for_each(Answer::send);
+        for answer in answers {
+            answer.send(&self.filler);
+        }
     }
 
-    /// Where a batch does not fit, single operations may: deletions make room.
-    fn one_by_one(
-        &mut self,
-        file: &mut Statements<'_>,
-        ops: Vec<Op>,
-        full: &Fault,
-    ) -> Result<(), Wreck> {
+    /// Where a batch does not fit, single operations may.
+    fn one_by_one(&mut self, ops: Vec<Op>, full: &Fault) -> Result<(), Fault> {
         if ops.len() == 1 {
             self.refuse_all(ops, full);
             return Ok(());
         }
         let mut ops = ops.into_iter();
         while let Some(op) = ops.next() {
-            if let Err(wreck) = self.batch(file, vec![op]) {
-                return Err(self.down(ops.collect(), wreck));
+            if let Err(fault) = self.batch(vec![op]) {
+                self.refuse_all(ops.collect(), &fault);
+                return Err(fault);
             }
         }
         Ok(())
     }
 
+    /// Refuses what no table can hold, and what would not fit into the file.
+    fn refuse_large(&mut self, ops: &mut Vec<Op>) {
+        let Self {
+            room,
+            shared,
+            filler,
+            ..
+        } = self;
+        let mut size = 0;
+        for op in ops.extract_if(.., |op| {
+            let fits = op.size() <= LARGEST && room.fits(size + op.size(), shared, filler);
+            size += if fits { op.size() } else { 0 };
+            !fits
+        }) {
+            let fault = match op.size() > LARGEST {
+                true => Fault::Refused(Reason::new("it is too large for any store")),
+                false => room::full(),
+            };
+            op.refuse(fault.error());
+        }
+    }
+
     fn refuse_new(&mut self, ops: &mut Vec<Op>, reason: Reason) {
-        self.set_health(Health::NoRoom(reason.clone()));
+        self.shared.condition.room(Some(reason.clone()));
         for op in ops.extract_if(.., |op| is_new(op)) {
             op.refuse(StoreError::Unavailable(reason.clone()));
         }
     }
 
     fn refuse_all(&self, ops: Vec<Op>, fault: &Fault) {
-        if ops.iter().any(Op::moves_expiry) {
-            self.shared.expect_expiry(LOOK_AT_ONCE);
-        }
         ops.into_iter().for_each(|op| op.refuse(fault.error()));
-    }
-
-    /// Says that the store is down before anybody hears that a write failed.
-    fn down(&self, ops: Vec<Op>, wreck: Wreck) -> Wreck {
-        self.set_health(Health::Down(wreck.fault.reason()));
-        self.refuse_all(ops, &wreck.fault);
-        wreck
     }
 }
 
@@ -145,5 +169,11 @@ fn is_new(op: &Op) -> bool {
     matches!(op, Op::Insert(..))
 }
 
-/// When expired records are looked for if nobody knows when the next one expires.
-const LOOK_AT_ONCE: Option<Timestamp> = Some(Timestamp(0));
+/// How far the tables may be behind the ledger, in bytes.
+const UNWRITTEN: usize = 24 << 20;
+
+/// How long a batch waits for tables that are so far behind.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What SQLite takes in one row is a little more.
+const LARGEST: usize = 512 << 20;

@@ -1,9 +1,13 @@
 //! What callers ask of the writer.
 
+use std::sync::Arc;
+
 use outlast_engine::store::{Insert, Inserted, RecordWrite, Replace};
 use outlast_engine::{Committed, NodeId, Revision, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::oneshot;
+
+use crate::sqlite::unwritten::{OVERHEAD, room_for};
 
 /// Where an answer goes. Nobody may be there any more.
 pub(in crate::sqlite) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -21,6 +25,8 @@ pub(in crate::sqlite) enum Op {
     Records(Vec<RecordWrite>, Reply<()>),
     /// Deletes records that have expired.
     Forget(Timestamp),
+    /// Answers when the tables have everything that was asked before.
+    Settle(Reply<()>),
     /// Ends the writer, after everything that was asked before.
     Close(Reply<()>),
 }
@@ -61,7 +67,7 @@ impl Op {
             Self::Replace(_, reply) => drop(reply.send(Err(error))),
             Self::Remove(removal) => drop(removal.reply.send(Err(error))),
             Self::Records(_, reply) => drop(reply.send(Err(error))),
-            Self::Close(reply) => drop(reply.send(Err(error))),
+            Self::Settle(reply) | Self::Close(reply) => drop(reply.send(Err(error))),
             Self::Forget(_) => {}
         }
     }
@@ -72,25 +78,50 @@ impl Op {
             Self::Insert(insert, _) => &insert.records,
             Self::Replace(replace, _) => &replace.records,
             Self::Records(records, _) => records,
-            Self::Remove(_) | Self::Forget(_) | Self::Close(_) => &[],
+            Self::Remove(_) | Self::Forget(_) | Self::Settle(_) | Self::Close(_) => &[],
         }
     }
 
-    /// Whether another record may be the next to expire after it.
-    pub(super) fn moves_expiry(&self) -> bool {
+    /// Takes the records that it writes.
+    pub(super) fn take_records(&mut self) -> Vec<RecordWrite> {
+        match self {
+            Self::Insert(insert, _) => std::mem::take(&mut insert.records),
+            Self::Replace(replace, _) => std::mem::take(&mut replace.records),
+            Self::Records(records, _) => std::mem::take(records),
+            Self::Remove(_) | Self::Forget(_) | Self::Settle(_) | Self::Close(_) => Vec::new(),
+        }
+    }
+
+    /// When the first of the records that it puts expires.
+    pub(super) fn expiry(&self) -> Option<Timestamp> {
         let expires = |write: &RecordWrite| match write {
-            RecordWrite::Put(record) => record.expires.is_some(),
-            RecordWrite::Delete(_) => false,
+            RecordWrite::Put(record) => record.expires,
+            RecordWrite::Delete(_) => None,
         };
-        matches!(self, Self::Forget(_)) || self.records().iter().any(expires)
+        self.records().iter().filter_map(expires).min()
+    }
+
+    /// About how many bytes it adds to the tables.
+    pub(super) fn size(&self) -> usize {
+        let texts = match self {
+            Self::Insert(insert, _) => insert.task.origin.params.as_ref().map_or(0, Raw::size),
+            Self::Replace(replace, _) => replace.body.as_ref().map_or(0, Raw::size),
+            Self::Records(..) => 0,
+            Self::Remove(_) | Self::Forget(_) | Self::Settle(_) | Self::Close(_) => return 0,
+        };
+        let records = self.records().iter().map(|write| match write {
+            RecordWrite::Put(record) => record.bytes.len(),
+            RecordWrite::Delete(_) => 0,
+        });
+        OVERHEAD + room_for(texts + records.sum::<usize>())
     }
 
     /// The task it brings.
-    pub(super) fn task(&self) -> Option<&Task> {
+    pub(super) fn task(&self) -> Option<&Arc<Task>> {
         match self {
             Self::Insert(insert, _) => Some(&insert.task),
             Self::Replace(replace, _) => Some(&replace.next),
-            Self::Remove(_) | Self::Records(..) | Self::Forget(_) | Self::Close(_) => None,
+            _ => None,
         }
     }
 
@@ -99,16 +130,6 @@ impl Op {
         match self {
             Self::Replace(replace, _) => replace.body.as_ref(),
             _ => None,
-        }
-    }
-
-    /// Whether it changes `id`.
-    pub(super) fn touches(&self, id: TaskId) -> bool {
-        match self {
-            Self::Insert(insert, _) => insert.task.id == id,
-            Self::Replace(replace, _) => replace.next.id == id,
-            Self::Remove(removal) => removal.left.iter().any(|(left, _)| *left == id),
-            Self::Records(..) | Self::Forget(_) | Self::Close(_) => false,
         }
     }
 }

@@ -1,16 +1,19 @@
 //! What a batch will do: every operation judged in its turn, every task written once.
 //!
 //! An operation is judged against the index and against what the operations before it in the same
-//! batch will have done. Of several versions of a task only the last reaches the file.
+//! batch will have done. Of several versions of a task only the last reaches the ledger.
+
+use std::sync::Arc;
 
 use outlast_engine::index::{Index, Room};
-use outlast_engine::store::{Insert, Position, Reason, Replace};
+use outlast_engine::store::{Insert, Reason, Replace};
 use outlast_engine::{Revision, StoreError, Task, TaskId};
 use outlast_wire::Raw;
 
 use super::op::{Op, Removal};
 use crate::sqlite::row::{LAST_POSITION, RowId};
 use crate::sqlite::spread::SpreadMap;
+use crate::sqlite::unwritten::Stood;
 
 /// What a batch will do.
 #[derive(Debug)]
@@ -39,8 +42,8 @@ pub(super) enum Verdict {
         seen: usize,
         gone: Vec<(TaskId, Revision)>,
     },
-    /// Records are written or deleted.
-    Records,
+    /// It takes place, and there is nothing more to know.
+    Done,
     /// It is not done.
     Refused(StoreError),
 }
@@ -49,14 +52,12 @@ pub(super) enum Verdict {
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) id: TaskId,
-    /// The row it has in the file, if it is there.
-    pub(super) from: Option<RowId>,
+    /// How it stood before the batch, if it was there.
+    pub(super) from: Option<Stood>,
     /// The row it will have.
     pub(super) row: RowId,
     /// The revision it will have, unless it will be gone.
-    pub(super) revision: Option<Revision>,
-    /// Whether it had ended before the batch.
-    pub(super) had_ended: bool,
+    revision: Option<Revision>,
     /// The operation with its last version.
     latest: usize,
     /// The operation with its body, if one brings a body.
@@ -78,17 +79,16 @@ impl Plan {
                 Op::Insert(insert, _) => plan.insert(at, insert, index),
                 Op::Replace(replace, _) => plan.replace(at, replace, index),
                 Op::Remove(removal) => plan.remove(removal, index),
-                Op::Records(..) | Op::Forget(_) => Verdict::Records,
+                Op::Records(..) | Op::Forget(_) | Op::Settle(_) => Verdict::Done,
                 Op::Close(_) => Verdict::Refused(StoreError::Unavailable(Reason::new("closing"))),
             };
-            plan.writes_records |=
-                matches!(op, Op::Forget(_)) || verdict.is_done() && !op.records().is_empty();
+            plan.writes_records |= verdict.is_done() && !op.records().is_empty();
             plan.verdicts.push(verdict);
         }
         plan
     }
 
-    /// Whether anything reaches the file.
+    /// Whether anything reaches the ledger.
     pub(super) fn writes(&self) -> bool {
         self.writes_records || !self.changes.is_empty()
     }
@@ -98,17 +98,11 @@ impl Plan {
         &self,
         change: &Planned,
         ops: &'o [Op],
-    ) -> Option<(&'o Task, Option<&'o Raw>)> {
+    ) -> Option<(&'o Arc<Task>, Option<&'o Raw>)> {
         change.revision?;
         let task = ops.get(change.latest)?.task()?;
         let body = change.body.and_then(|at| ops[at].body());
         Some((task, body))
-    }
-
-    /// The last place in the order of creation that the batch gives out.
-    pub(super) fn last_position(&self) -> Option<Position> {
-        let new = self.changes.iter().filter(|change| change.from.is_none());
-        new.map(|change| change.row.position()).max()
     }
 
     /// Gives up the room that is held.
@@ -142,7 +136,6 @@ impl Plan {
             from: None,
             row: RowId::new(task.expires(), position),
             revision: Some(task.revision),
-            had_ended: false,
             latest: at,
             body: None,
         }))
@@ -164,8 +157,8 @@ impl Plan {
         }
         match change.from {
             None => change.row = change.row.expiring(next.expires()),
-            Some(from) if next.state.ending().is_some() && !change.had_ended => {
-                change.row = from.expiring(next.expires());
+            Some(from) if next.state.ending().is_some() && !from.had_ended => {
+                change.row = from.row.expiring(next.expires());
             }
             // An extension changes a column; the row moves when the task ends.
             Some(_) => {}
@@ -198,15 +191,17 @@ impl Plan {
             return matches.then_some(*number);
         }
         let known = index.current(id)?;
-        let row = known.cold;
         let matches = known.revision == expected;
+        let from = Stood {
+            row: known.cold,
+            had_ended: known.has_ended,
+        };
         matches.then(|| {
             self.add(Planned {
                 id,
-                from: Some(row),
-                row,
+                from: Some(from),
+                row: from.row,
                 revision: Some(expected),
-                had_ended: known.has_ended,
                 latest: usize::MAX,
                 body: None,
             })

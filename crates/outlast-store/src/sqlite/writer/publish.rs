@@ -1,4 +1,4 @@
-//! After the commit: what was written becomes visible, then everybody is told.
+//! After the ledger has it: what was written becomes visible, then everybody is told.
 
 use outlast_engine::index::Index;
 use outlast_engine::store::Inserted;
@@ -6,6 +6,7 @@ use outlast_engine::{Committed, StoreError, Task, TaskId};
 
 use super::op::{Op, Removal, Reply};
 use super::plan::{Plan, Verdict};
+use crate::sqlite::filler::Filler;
 use crate::sqlite::row::RowId;
 
 /// What is to be said to whom.
@@ -23,13 +24,16 @@ pub(super) enum Answer {
     Replace(Reply<Committed<Task>>, Result<Committed<Task>, StoreError>),
     Remove(Reply<Vec<TaskId>>, Vec<TaskId>),
     Records(Reply<()>),
+    /// When the tables have everything.
+    Settled(Reply<()>),
     Refused(Op, StoreError),
 }
 
-/// Makes a committed batch visible.
+/// Makes a batch visible that is durable.
 pub(super) fn publish(ops: Vec<Op>, plan: Plan, index: &Index<RowId>) -> Published {
     let mut published = Published::default();
     let answers = &mut published.answers;
+    answers.reserve(ops.len());
     let changes = &plan.changes;
     for (op, verdict) in ops.into_iter().zip(plan.verdicts) {
         match (op, verdict) {
@@ -62,7 +66,8 @@ pub(super) fn publish(ops: Vec<Op>, plan: Plan, index: &Index<RowId>) -> Publish
                     published.unfinished.push(removal);
                 }
             }
-            (Op::Records(_, reply), Verdict::Records) => answers.push(Answer::Records(reply)),
+            (Op::Records(_, reply), Verdict::Done) => answers.push(Answer::Records(reply)),
+            (Op::Settle(reply), Verdict::Done) => answers.push(Answer::Settled(reply)),
             (op, Verdict::Refused(error)) => answers.push(Answer::Refused(op, error)),
             // Nobody waits for expired records to go, and no other pair is ever planned.
             (_, _) => {}
@@ -73,12 +78,16 @@ pub(super) fn publish(ops: Vec<Op>, plan: Plan, index: &Index<RowId>) -> Publish
 
 impl Answer {
     /// Tells the caller, if it is still there.
-    pub(super) fn send(self) {
+    pub(super) fn send(self, filler: &Filler) {
         match self {
             Self::Insert(reply, answer) => drop(reply.send(answer)),
             Self::Replace(reply, answer) => drop(reply.send(answer)),
             Self::Remove(reply, gone) => drop(reply.send(Ok(gone))),
             Self::Records(reply) => drop(reply.send(Ok(()))),
+            Self::Settled(reply) => {
+                let filled = filler.flush();
+                drop(reply.send(filled.map_err(|fault| fault.error())));
+            }
             Self::Refused(op, error) => op.refuse(error),
         }
     }

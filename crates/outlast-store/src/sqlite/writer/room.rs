@@ -6,16 +6,18 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use outlast_engine::store::Reason;
-use rusqlite::Connection;
 
 use crate::sqlite::connect;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::file;
+use crate::sqlite::filler::Filler;
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::probe::FailAs;
+use crate::sqlite::store::Shared;
 
 /// Whether there is room for new tasks.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ impl Room {
     pub(super) fn new(path: &Path, options: &SqliteOptions) -> Self {
         let room = Self {
             pages: connect::page_limit(options),
-            reserve: file::beside(path, ".reserve"),
+            reserve: file::reserve(path),
             shut: None,
         };
         // A disk that is full from the start is found out by the first write.
@@ -50,17 +52,18 @@ impl Room {
     }
 
     /// Says why a new task is refused now. From time to time one is let through as a trial.
-    pub(super) fn refusal(&mut self, connection: &Connection) -> Result<Option<Reason>, Fault> {
+    pub(super) fn refusal(&mut self, shared: &Shared, filler: &Filler) -> Option<Reason> {
         if let Some(shut) = &self.shut
             && shut.since.elapsed() < TRIAL
         {
-            return Ok(Some(shut.reason.clone()));
+            return Some(shut.reason.clone());
         }
-        if !self.is_crowded(connection)? {
-            return Ok(None);
+        if !self.is_crowded(shared, filler) {
+            return None;
         }
-        self.shut(no_room());
-        Ok(Some(no_room()))
+        let reason = full().reason();
+        self.shut(reason.clone());
+        Some(reason)
     }
 
     /// Refuses new tasks from now on, and gives up what was kept for this moment.
@@ -70,20 +73,6 @@ impl Room {
         let _ = fs::remove_file(&self.reserve);
     }
 
-    /// The same, and moves the log into the file, which leaves room for it to be written anew. Says
-    /// whether that was tried: not if it was a moment ago.
-    pub(super) fn shut_and_compact(&mut self, reason: Reason, connection: &Connection) -> bool {
-        let lately = self
-            .shut
-            .as_ref()
-            .is_some_and(|shut| shut.since.elapsed() < TRIAL);
-        self.shut(reason);
-        if !lately {
-            compact(connection);
-        }
-        !lately
-    }
-
     /// Lets new tasks in again.
     pub(super) fn open(&mut self) {
         self.shut = None;
@@ -91,37 +80,40 @@ impl Room {
     }
 
     /// Tries whether there is room again without anybody's task; says whether there is.
-    pub(super) fn recovers(&mut self, connection: &Connection) -> Result<bool, Fault> {
+    pub(super) fn recovers(&mut self, shared: &Shared, filler: &Filler) -> bool {
         let Some(shut) = &mut self.shut else {
-            return Ok(true);
+            return true;
         };
         if shut.since.elapsed() < TRIAL {
-            return Ok(false);
+            return false;
         }
         shut.since = Instant::now();
-        if self.is_crowded(connection)? {
-            return Ok(false);
+        if self.is_crowded(shared, filler) {
+            return false;
         }
-        compact(connection);
+        filler.compact();
         if self.fill_reserve().is_err() {
-            return Ok(false);
+            return false;
         }
         self.shut = None;
-        Ok(true)
+        true
+    }
+
+    /// Whether the file can become so many bytes larger.
+    pub(super) fn fits(&self, bytes: usize, shared: &Shared, filler: &Filler) -> bool {
+        let Some(pages) = self.pages else {
+            return true;
+        };
+        leaves(filler, || pages >= used(shared, bytes))
     }
 
     /// Whether the file is so near to its limit that the rest is for finishing.
-    fn is_crowded(&self, connection: &Connection) -> Result<bool, Fault> {
+    fn is_crowded(&self, shared: &Shared, filler: &Filler) -> bool {
         let Some(pages) = self.pages else {
-            return Ok(false);
+            return false;
         };
-        let number = |pragma: &str| -> rusqlite::Result<u64> {
-            let mut statement = connection.prepare_cached(pragma)?;
-            statement.query_row((), |row| row.get::<_, i64>(0).map(i64::cast_unsigned))
-        };
-        let used = number("PRAGMA page_count")?.saturating_sub(number("PRAGMA freelist_count")?);
         let kept = (pages / 20).max(KEPT_PAGES);
-        Ok(used + kept > pages)
+        !leaves(filler, || pages >= used(shared, 0) + kept)
     }
 
     fn fill_reserve(&self) -> io::Result<()> {
@@ -139,13 +131,20 @@ impl Room {
     }
 }
 
-/// Where it fails, the log stays as it is.
-fn compact(connection: &Connection) {
-    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
+/// Whether there is `enough`, now or when the tables have everything: what was removed leaves room only then.
+fn leaves(filler: &Filler, enough: impl Fn() -> bool) -> bool {
+    enough() || filler.flush().is_ok() && enough()
 }
 
-fn no_room() -> Reason {
-    Fault::from(FailAs::DiskFull).reason()
+/// How many pages the file will use with so many bytes more than it has been promised.
+fn used(shared: &Shared, bytes: usize) -> u64 {
+    let coming = (shared.unwritten.bytes() + bytes) as u64;
+    shared.used.load(Ordering::Acquire) + coming.div_ceil(connect::PAGE.into())
+}
+
+/// What callers hear of a full disk.
+pub(super) fn full() -> Fault {
+    FailAs::DiskFull.into()
 }
 
 /// How often a store without room tries whether there is some.

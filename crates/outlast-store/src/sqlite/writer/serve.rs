@@ -1,24 +1,20 @@
-//! The life of the writing thread: wait, gather, write, and in the end let go of the file.
+//! The life of the writing thread: wait, gather, write, and in the end let go of the files.
 
 use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
-use outlast_engine::store::Health;
-use rusqlite::Connection;
-
 use super::Writer;
-use super::commit::Statements;
-use super::mend::Wreck;
 use super::op::{Op, Reply};
 use super::room;
 use crate::sqlite::fault::Fault;
+use crate::sqlite::filler::Left;
 
 /// Why the thread stops serving.
 enum Pause {
     /// The store is closed; somebody may wait for that.
     Closed(Option<Reply<()>>),
     /// The disk failed.
-    Down(Wreck),
+    Down(Fault),
 }
 
 /// What was found in the queue.
@@ -33,29 +29,24 @@ enum Gathered {
 
 impl Writer {
     /// Serves until the store is closed.
-    pub(in crate::sqlite) fn run(mut self, first: Connection) {
-        let mut connection = first;
+    pub(in crate::sqlite) fn run(mut self) {
         let closed = loop {
-            match self.serve(&connection) {
-                Pause::Closed(reply) => {
-                    self.join_readers();
-                    self.tidy_up(&connection);
-                    drop(connection);
-                    break reply;
-                }
-                Pause::Down(wreck) => {
-                    drop(connection);
-                    match self.mend(wreck) {
-                        Ok(mended) => connection = mended,
-                        Err(reply) => {
-                            self.join_readers();
-                            break reply;
-                        }
+            match self.serve() {
+                Pause::Closed(reply) => break reply,
+                Pause::Down(fault) => {
+                    if let Err(reply) = self.mend(fault) {
+                        break reply;
                     }
                 }
             }
         };
-        self.set_health(Health::Closed);
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+        if self.filler.close() == Left::Nothing {
+            self.ledger.remove();
+        }
+        self.shared.condition.close();
         let left: Vec<Op> = self.queue.try_iter().collect();
         drop(self.lock);
         drop(left);
@@ -64,26 +55,25 @@ impl Writer {
         }
     }
 
-    fn serve(&mut self, connection: &Connection) -> Pause {
-        let mut statements = match Statements::prepare(connection) {
-            Ok(statements) => statements,
-            Err(error) => return Pause::Down(Wreck::without_tasks(error)),
-        };
+    fn serve(&mut self) -> Pause {
         loop {
             let served = match self.gather() {
-                Gathered::Ops(ops) => self.batch(&mut statements, ops),
-                Gathered::Nothing => self.idle(connection).map_err(Wreck::without_tasks),
+                Gathered::Ops(ops) => self.batch(ops),
+                Gathered::Nothing => {
+                    self.idle();
+                    Ok(())
+                }
                 Gathered::Last(ops, reply) => {
-                    let mut served = self.batch(&mut statements, ops);
+                    let mut served = self.batch(ops);
                     while served.is_ok() && !self.backlog.is_empty() {
                         let rest = self.backlog.drain(..).collect();
-                        served = self.batch(&mut statements, rest);
+                        served = self.batch(rest);
                     }
                     return Pause::Closed(reply);
                 }
             };
-            if let Err(wreck) = served {
-                return Pause::Down(wreck);
+            if let Err(fault) = served {
+                return Pause::Down(fault);
             }
         }
     }
@@ -121,68 +111,37 @@ impl Writer {
             }
             break;
         }
-        let waiting = self.backlog.len();
-        let share = (waiting / 2).max(FEW).min(waiting);
-        let ops = self.backlog.drain(..share).collect();
+        let ops = self.share();
         match end {
             None => Gathered::Ops(ops),
             Some(reply) => Gathered::Last(ops, reply),
         }
     }
 
-    /// How long to wait for work before looking after the file; for ever if there is nothing to do.
+    /// Takes the part of the backlog that is committed together.
+    fn share(&mut self) -> Vec<Op> {
+        let waiting = self.backlog.len();
+        let mut share = (waiting / 2).max(FEW).min(waiting);
+        let sizes = self.backlog.iter().take(share).scan(0, |all, op| {
+            *all += op.size();
+            Some(*all)
+        });
+        // The first goes in any case.
+        let fit = sizes.take_while(|all| *all <= LARGE).count();
+        share = share.min(fit.max(1));
+        self.backlog.drain(..share).collect()
+    }
+
+    /// How long to wait for work before looking whether there is room; for ever if there is.
     fn patience(&self) -> Option<Duration> {
-        if self.shrink {
-            return Some(SHRINK_PAUSE);
-        }
         self.room.is_shut().then_some(room::TRIAL)
     }
 
     /// What is done when nobody wants anything.
-    fn idle(&mut self, connection: &Connection) -> Result<(), Fault> {
-        if self.room.is_shut() && self.room.recovers(connection)? {
-            self.set_health(Health::Ready);
+    fn idle(&mut self) {
+        if self.room.is_shut() && self.room.recovers(&self.shared, &self.filler) {
+            self.shared.condition.room(None);
         }
-        if self.shrink {
-            self.shrink = shrink(connection)?;
-        }
-        Ok(())
-    }
-
-    /// Leaves one file that holds everything. What fails here loses nothing: the log is still there.
-    fn tidy_up(&mut self, connection: &Connection) {
-        if let Some(next) = self.positions.next {
-            let _ = connection.execute(
-                "UPDATE meta SET value = ?1 WHERE name = 'next_position'",
-                [next.cast_signed()],
-            );
-        }
-        let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
-    }
-
-    fn join_readers(&mut self) {
-        for reader in self.readers.drain(..) {
-            let _ = reader.join();
-        }
-    }
-}
-
-/// Gives a few free pages back to the disk if there are many; says whether to go on.
-fn shrink(connection: &Connection) -> Result<bool, Fault> {
-    let number = |pragma: &str| -> rusqlite::Result<i64> {
-        connection.pragma_query_value(None, pragma, |row| row.get(0))
-    };
-    let (free, all) = (number("freelist_count")?, number("page_count")?);
-    if free < FREE_PAGES.max(all / 4) {
-        return Ok(false);
-    }
-    match connection.execute_batch("PRAGMA incremental_vacuum(256)") {
-        Ok(()) => Ok(true),
-        Err(error) => match Fault::from(error) {
-            // The next quiet moment will do.
-            Fault::Busy(_) | Fault::Full(_) => Ok(true),
-            fault => Err(fault),
-        },
     }
 }
 
@@ -192,8 +151,5 @@ const MOST: usize = 1_024;
 /// So few operations are committed together that halves of them would not be worth a sync each.
 const FEW: usize = 128;
 
-/// How many free pages are left in the file for what comes.
-const FREE_PAGES: i64 = 1_024;
-
-/// How long a quiet moment is.
-const SHRINK_PAUSE: Duration = Duration::from_millis(100);
+/// How many bytes are committed together, unless one operation brings more.
+const LARGE: usize = 8 << 20;
