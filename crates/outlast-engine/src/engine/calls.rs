@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::cell::Cell;
 use crate::id::{Attempt, IdMap, TaskId};
 use crate::runtime::Apart;
-use crate::runtime::atomic::{AtomicUsize, Ordering};
+use crate::runtime::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::shards::Shards;
 
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Calls {
     shards: Shards<IdMap<Arc<Cell>>>,
     running: Apart<AtomicUsize>,
     idle: Notify,
+    /// Whether anybody has ever waited for that: until an engine shuts down, the last call to leave rings no bell.
+    awaited: AtomicBool,
 }
 
 impl Calls {
@@ -65,11 +67,13 @@ impl Calls {
     }
 
     pub(crate) fn running(&self) -> usize {
-        self.running.load(Ordering::Acquire)
+        self.running.load(Ordering::SeqCst)
     }
 
     /// Resolves when nothing runs.
     pub(crate) async fn all_done(&self) {
+        // Before the look: whoever leaves after it rings.
+        self.awaited.store(true, Ordering::SeqCst);
         loop {
             let mut idle = std::pin::pin!(self.idle.notified());
             idle.as_mut().enable();
@@ -93,7 +97,8 @@ impl Calls {
     }
 
     fn left(&self) {
-        if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let last = self.running.fetch_sub(1, Ordering::SeqCst) == 1;
+        if last && self.awaited.load(Ordering::SeqCst) {
             self.idle.notify_waiters();
         }
     }

@@ -170,13 +170,17 @@ impl Inner {
             match effect {
                 // Whoever watches hears of the end together with those who wait for it.
                 Effect::Publish if over => {}
-                Effect::Publish => self.topics.publish(id, &Event::Stored(task.clone())),
+                Effect::Publish => self.topics.publish(id, || Event::Stored(task.clone())),
                 // Whoever begins to wait from here on looks at the store and finds the end there.
-                Effect::Wake => self.topics.end(id, &Event::Stored(task.clone()), || {
-                    let brief = task.derive(Brief::of)?;
-                    let body = body.clone();
-                    Some(Settled { brief, body })
-                }),
+                Effect::Wake => {
+                    let settled = || {
+                        let brief = task.derive(Brief::of)?;
+                        let body = body.clone();
+                        Some(Settled { brief, body })
+                    };
+                    let event = || Event::Stored(task.clone());
+                    self.topics.end(id, event, settled);
+                }
                 Effect::Deliver(key) => {
                     if let (Some(cell), Some(answer)) = (&cell, task.asked.answers.get(key)) {
                         cell.deliver(key, answer);
@@ -225,9 +229,8 @@ impl Inner {
                 Effect::Publish | Effect::Wake | Effect::Stop => {}
             }
         }
-        if self.topics.contains(cell.id) {
-            self.topics.publish(cell.id, &Event::Plain(task));
-        }
+        self.topics
+            .publish(cell.id, || Event::Plain(task.clone()));
     }
 }
 

@@ -91,7 +91,7 @@ impl CallContext {
         }
         self.inner
             .topics
-            .publish(self.cell.id, &Event::Progress(progress));
+            .publish(self.cell.id, || Event::Progress(progress.clone()));
     }
 
     /// Says something to whoever watches. Not stored; a watcher that does not keep up misses some. A message that
@@ -101,7 +101,9 @@ impl CallContext {
             return;
         }
         let log = self.inner.policy.sizes.admit_log(log);
-        self.inner.topics.publish(self.cell.id, &Event::Log(log));
+        self.inner
+            .topics
+            .publish(self.cell.id, || Event::Log(log.clone()));
     }
 
     /// Asks the caller and waits for the answer. Dropping the future takes the question back.

@@ -11,12 +11,20 @@ use tokio::sync::oneshot;
 use super::mailbox::{Mailbox, Slot, mailbox};
 use super::{Event, Settled};
 use crate::id::{IdMap, TaskId};
+use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::shards::Shards;
 
 #[derive(Debug, Default)]
 pub(crate) struct Topics {
-    shards: Shards<Shard>,
+    shards: Shards<Shard, Somebody>,
 }
+
+/// Whether anybody wants to hear of a task in this part: most tasks end unheard. Changed under the lock of the part.
+///
+/// Whoever takes a place looks at the store after that. If a change is not in what it finds there, the store has
+/// ordered that look before the change, and so the sign is seen by whoever tells of the change.
+#[derive(Debug, Default)]
+struct Somebody(AtomicBool);
 
 #[derive(Debug, Default)]
 struct Shard {
@@ -63,23 +71,32 @@ impl Topics {
         (self.enter(id, Wants::Everything(slot)), mailbox)
     }
 
-    pub(crate) fn publish(&self, id: TaskId, event: &Event) {
+    pub(crate) fn publish(&self, id: TaskId, event: impl Fn() -> Event) {
+        if !self.shards.sign(id).is_there() {
+            return;
+        }
         let shard = self.shards.of(id);
         for subscriber in shard.of.get(&id).into_iter().flatten() {
             if let Wants::Everything(slot) = &subscriber.wants {
-                slot.put(event.clone());
+                slot.put(event());
             }
         }
     }
 
     /// Tells those who watch of the last `event`, closes their streams, and answers those who wait for the end.
-    pub(crate) fn end(&self, id: TaskId, event: &Event, settled: impl FnOnce() -> Option<Settled>) {
-        let Some(subscribers) = self.shards.of(id).of.remove(&id) else {
+    pub(crate) fn end(
+        &self,
+        id: TaskId,
+        event: impl Fn() -> Event,
+        settled: impl FnOnce() -> Option<Settled>,
+    ) {
+        let subscribers = self.dismiss(id);
+        if subscribers.is_empty() {
             return;
-        };
+        }
         for subscriber in &subscribers {
             if let Wants::Everything(slot) = &subscriber.wants {
-                slot.put(event.clone());
+                slot.put(event());
             }
         }
         answer(subscribers, settled().as_ref());
@@ -87,8 +104,7 @@ impl Topics {
 
     /// Answers those who wait for the end, and closes the streams of those who watch.
     pub(crate) fn settle(&self, id: TaskId, settled: Option<&Settled>) {
-        let subscribers = self.shards.of(id).of.remove(&id);
-        answer(subscribers.unwrap_or_default(), settled);
+        answer(self.dismiss(id), settled);
     }
 
     pub(crate) fn contains(&self, id: TaskId) -> bool {
@@ -97,8 +113,9 @@ impl Topics {
 
     /// Nobody hears anything any more.
     pub(crate) fn close(&self) {
-        for mut shard in self.shards.each() {
+        for (mut shard, somebody) in self.shards.each_signed() {
             let all = std::mem::take(&mut shard.of);
+            somebody.note(&shard);
             drop(shard);
             drop(all);
         }
@@ -119,17 +136,40 @@ impl Topics {
         listeners.sum()
     }
 
+    /// Takes out whoever wants to hear of a task.
+    fn dismiss(&self, id: TaskId) -> Subscribers {
+        let somebody = self.shards.sign(id);
+        if !somebody.is_there() {
+            return Subscribers::new();
+        }
+        let mut shard = self.shards.of(id);
+        let subscribers = shard.of.remove(&id);
+        somebody.note(&shard);
+        subscribers.unwrap_or_default()
+    }
+
     fn enter(self: &Arc<Self>, id: TaskId, wants: Wants) -> Place {
         let mut shard = self.shards.of(id);
         shard.last += 1;
         let number = shard.last;
         let subscribers = shard.of.entry(id).or_default();
         subscribers.push(Subscriber { number, wants });
+        self.shards.sign(id).note(&shard);
         Place {
             topics: self.clone(),
             id,
             number,
         }
+    }
+}
+
+impl Somebody {
+    fn is_there(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn note(&self, shard: &Shard) {
+        self.0.store(!shard.of.is_empty(), Ordering::Release);
     }
 }
 
@@ -144,12 +184,14 @@ fn answer(subscribers: Subscribers, settled: Option<&Settled>) {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Entry::Occupied(mut entry) = self.topics.shards.of(self.id).of.entry(self.id) {
+        let mut shard = self.topics.shards.of(self.id);
+        if let Entry::Occupied(mut entry) = shard.of.entry(self.id) {
             entry
                 .get_mut()
                 .retain(|subscriber| subscriber.number != self.number);
             if entry.get().is_empty() {
                 entry.remove();
+                self.topics.shards.sign(self.id).note(&shard);
             }
         }
     }
