@@ -87,7 +87,8 @@ impl Inner {
         commands: impl IntoIterator<Item = Command>,
     ) -> Result<Committed<Task>, Failed> {
         let (told, change) = self.hand_over(task, commands).map_err(Failed::Refused)?;
-        self.conclude(told.await, change).map_err(Failed::Store)
+        self.conclude(told.await, change, None)
+            .map_err(Failed::Store)
     }
 
     /// Applies `commands` to `task` and gives the sum to the store.
@@ -136,11 +137,12 @@ impl Inner {
         Ok((told, Change { id, body, effects }))
     }
 
-    /// Carries out the effects of a change of which the store has told.
+    /// Carries out the effects of a change of which the store has told. `over` is a call that ended itself by it.
     pub(crate) fn conclude(
         &self,
         told: Result<Committed<Task>, StoreError>,
         change: Change,
+        over: Option<&Arc<Cell>>,
     ) -> Result<Committed<Task>, StoreError> {
         let stored = told.inspect_err(|error| {
             if error.is_passing() {
@@ -152,24 +154,30 @@ impl Inner {
             self.counts.ended(ending, took);
             audit::ended(&stored, ending, took);
         }
-        self.perform(&stored, change.body, &change.effects);
+        self.perform(&stored, change.body, &change.effects, over);
         Ok(stored)
     }
 
     /// Carries out the effects of a committed change.
-    pub(crate) fn perform(&self, task: &Committed<Task>, body: Option<Raw>, effects: &[Effect]) {
+    pub(crate) fn perform(
+        &self,
+        task: &Committed<Task>,
+        body: Option<Raw>,
+        effects: &[Effect],
+        over: Option<&Arc<Cell>>,
+    ) {
         let id = task.id;
         self.alarm.at(task.due());
-        let over = effects.contains(&Effect::Wake);
+        let ends = effects.contains(&Effect::Wake);
         // A call that is over needs to see nothing more.
-        let cell = (!over).then(|| self.calls.find(id)).flatten();
+        let cell = (!ends).then(|| self.calls.find(id)).flatten();
         if let Some(cell) = &cell {
             cell.saw(task);
         }
         for effect in effects {
             match effect {
                 // Whoever watches hears of the end together with those who wait for it.
-                Effect::Publish if over => {}
+                Effect::Publish if ends => {}
                 Effect::Publish => self.topics.publish(id, || Event::Stored(task.clone())),
                 // Whoever begins to wait from here on looks at the store and finds the end there.
                 Effect::Wake => {
@@ -191,14 +199,24 @@ impl Inner {
                         cell.stop.ask();
                     }
                 }
-                Effect::Stop => self.stop(id),
+                Effect::Stop => self.stop_unless(over, id),
             }
         }
     }
 
     /// Stops the work of a task that is over, if it runs here.
     pub(crate) fn stop(&self, id: TaskId) {
-        if let Some(cell) = self.calls.remove(id) {
+        self.stop_unless(None, id);
+    }
+
+    /// Stops the work of a task that is over, unless that is `over` and nobody else has its context.
+    fn stop_unless(&self, over: Option<&Arc<Cell>>, id: TaskId) {
+        let Some(cell) = self.calls.remove(id) else {
+            return;
+        };
+        // Whoever ended it and what was removed just now: then nobody is left who could hear of it.
+        let alone = |over| Arc::ptr_eq(over, &cell) && Arc::strong_count(over) == 2;
+        if !over.is_some_and(alone) {
             cell.call_off();
         }
     }
@@ -229,8 +247,7 @@ impl Inner {
                 Effect::Publish | Effect::Wake | Effect::Stop => {}
             }
         }
-        self.topics
-            .publish(cell.id, || Event::Plain(task.clone()));
+        self.topics.publish(cell.id, || Event::Plain(task.clone()));
     }
 }
 

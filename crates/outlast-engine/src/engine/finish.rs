@@ -61,7 +61,7 @@ impl Inner {
         match told.at_once() {
             Ok(Ok(stored)) => {
                 // It is stored, so the effects follow, and nothing is left to do.
-                let _ = self.conclude(Ok(stored), change);
+                let _ = self.conclude(Ok(stored), change, Some(&end.cell));
                 None
             }
             Ok(failed) => Some(Box::pin(
@@ -95,7 +95,7 @@ impl Inner {
         let mut pause = Pause::default();
         loop {
             let (told, change) = given;
-            match self.conclude(told.await, change) {
+            match self.conclude(told.await, change, Some(cell)) {
                 Ok(_) => break,
                 Err(StoreError::Conflict { .. }) => {}
                 Err(passing) if passing.is_passing() && self.phase() != Phase::Closed => {
