@@ -69,6 +69,14 @@ impl Outcome {
         }
     }
 
+    /// The body, taken out.
+    pub(crate) fn into_body(self) -> Option<Raw> {
+        match self {
+            Self::Result(body) | Self::ToolError(body, _) | Self::Error(body, ..) => Some(body),
+            Self::Cancelled => None,
+        }
+    }
+
     /// The sentence to show, where the outcome brings one.
     pub fn message(&self) -> Message {
         match self {

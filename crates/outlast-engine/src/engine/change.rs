@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use outlast_wire::Raw;
+use outlast_wire::{Raw, Timestamp};
 
 use super::cell::{Cell, Stage};
 use super::{EngineError, Event, Inner, Settled, audit};
-use crate::id::{Scope, TaskId};
+use crate::id::{Revision, Scope, TaskId};
 use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError, Told};
 use crate::task::Task;
 use crate::transition::{Command, Effect, Effects, Next, Refused};
@@ -22,6 +22,62 @@ pub(crate) struct Change {
     id: TaskId,
     body: Option<Raw>,
     effects: Effects,
+}
+
+/// What some commands make of a task, not yet given to the store.
+pub(crate) struct Draft {
+    now: Timestamp,
+    /// The revision it is made from.
+    expected: Revision,
+    /// None once a command was refused.
+    next: Option<Arc<Task>>,
+    body: Option<Raw>,
+    effects: Effects,
+}
+
+impl Draft {
+    /// The task as it stands.
+    pub(crate) fn of(task: Committed<Task>, now: Timestamp) -> Self {
+        Self {
+            now,
+            expected: task.revision,
+            next: Some(task.into_shared()),
+            body: None,
+            effects: Effects::default(),
+        }
+    }
+
+    /// Does `command` to what there is so far. A remark that changes nothing does not keep the rest from happening.
+    pub(crate) fn apply(&mut self, command: Command) -> Result<(), Refused> {
+        let Some(task) = self.next.take() else {
+            return Err(Refused::Unchanged);
+        };
+        let skippable = matches!(command, Command::Status { .. } | Command::Confirm { .. });
+        let before = skippable.then(|| task.clone());
+        let step = match (task.apply(command, self.now), before) {
+            (Ok(step), _) => step,
+            (Err(_), Some(before)) => {
+                self.next = Some(before);
+                return Ok(());
+            }
+            (Err(refused), None) => return Err(refused),
+        };
+        let Next::Stored(next, body) = step.next else {
+            return Err(Refused::Expired);
+        };
+        self.next = Some(next);
+        self.body = body;
+        // Mostly a remark goes with an end, which calls for all that the remark calls for.
+        match self
+            .effects
+            .iter()
+            .all(|so_far| step.effects.contains(so_far))
+        {
+            true => self.effects = step.effects,
+            false => self.effects.to_mut().extend_from_slice(&step.effects),
+        }
+        Ok(())
+    }
 }
 
 impl Inner {
@@ -86,54 +142,41 @@ impl Inner {
         task: &Committed<Task>,
         commands: impl IntoIterator<Item = Command>,
     ) -> Result<Committed<Task>, Failed> {
-        let (told, change) = self.hand_over(task, commands).map_err(Failed::Refused)?;
+        let mut draft = Draft::of(task.clone(), self.now());
+        for command in commands {
+            draft.apply(command).map_err(Failed::Refused)?;
+        }
+        let (told, change) = self.hand_over(draft).map_err(Failed::Refused)?;
         self.conclude(told.await, change, None)
             .map_err(Failed::Store)
     }
 
-    /// Applies `commands` to `task` and gives the sum to the store.
+    /// Gives what was drafted to the store.
     pub(crate) fn hand_over(
         &self,
-        task: &Committed<Task>,
-        commands: impl IntoIterator<Item = Command>,
+        draft: Draft,
     ) -> Result<(Told<'static, Committed<Task>>, Change), Refused> {
-        let now = self.now();
-        let mut next = task.shared();
-        let (mut effects, mut body) = (Effects::new(), None);
-        for command in commands {
-            let skippable = matches!(command, Command::Status { .. } | Command::Confirm { .. });
-            let before = skippable.then(|| next.clone());
-            match next.apply(command, now) {
-                Ok(step) => {
-                    let Next::Stored(stored, its_body) = step.next else {
-                        return Err(Refused::Expired);
-                    };
-                    next = stored;
-                    body = its_body;
-                    match effects.is_empty() {
-                        true => effects = step.effects,
-                        false => effects.extend(step.effects),
-                    }
-                }
-                Err(refused) => match before {
-                    // A remark that changes nothing does not keep the rest from happening.
-                    Some(before) => next = before,
-                    None => return Err(refused),
-                },
-            }
-        }
-        if next.revision == task.revision {
+        let Draft {
+            expected,
+            next: Some(next),
+            body,
+            effects,
+            ..
+        } = draft
+        else {
+            return Err(Refused::Unchanged);
+        };
+        if next.revision == expected {
             return Err(Refused::Unchanged);
         }
-        effects.dedup();
+        let id = next.id;
         let told = self.store.replace(Replace {
             node: self.node,
-            expected: task.revision,
+            expected,
             next,
             body: body.clone(),
             records: Vec::new(),
         });
-        let id = task.id;
         Ok((told, Change { id, body, effects }))
     }
 

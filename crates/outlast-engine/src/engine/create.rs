@@ -68,7 +68,7 @@ impl Engine {
             let again = call.request_key.is_some().then(|| call.clone());
             let parts = call.parts.take();
             let (task, runner) = self.inner.admit(call)?;
-            let origin = task.origin.clone();
+            let origin = again.is_some().then(|| task.origin.clone());
             // Before the work can say anything.
             let beside = follower.clone().map(|follower| Beside {
                 heard: self.inner.topics.everything_of(task.id),
@@ -79,7 +79,7 @@ impl Engine {
             match begun.await? {
                 Ok(Inserted::New(task)) => return Ok(Created::New(task)),
                 Ok(Inserted::Known(id)) => {
-                    let Some(same) = again else {
+                    let Some((same, origin)) = again.zip(origin) else {
                         return Err(EngineError::NotFound);
                     };
                     if let Some(task) = self.inner.known(id, &origin).await? {
@@ -116,7 +116,10 @@ impl Engine {
             quota: self.inner.policy.quota,
             records,
         });
-        let (birth, inserted) = birth.awaits(told).await;
+        let (birth, inserted) = match told.at_once() {
+            Ok(inserted) => (birth, inserted),
+            Err(told) => birth.awaits(told).await,
+        };
         if let Ok(Inserted::New(task)) = inserted {
             birth.begin(&task);
             return Ok(Ok(Inserted::New(task)));

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::cell::{Cell, Stage};
-use super::change::Change;
+use super::change::{Change, Draft};
 use super::drive::Pause;
 use super::{Inner, Phase};
 use crate::id::Scope;
@@ -57,7 +57,7 @@ impl Inner {
             status,
             outcome,
         };
-        let (told, change) = self.give(&known, &end)?;
+        let (told, change) = self.give(known, &end)?;
         match told.at_once() {
             Ok(Ok(stored)) => {
                 // It is stored, so the effects follow, and nothing is left to do.
@@ -72,16 +72,17 @@ impl Inner {
     }
 
     /// Gives an end to the store. None if nobody wants it any more.
-    fn give(&self, known: &Committed<Task>, end: &End) -> Option<Given> {
+    fn give(&self, known: Committed<Task>, end: &End) -> Option<Given> {
         let attempt = end.cell.attempt;
+        let mut draft = Draft::of(known, self.now());
         let status = end.status.clone();
-        let status = status.map(|message| Command::Status { attempt, message });
+        let status = status.map_or(Ok(()), |message| {
+            draft.apply(Command::Status { attempt, message })
+        });
         let outcome = end.outcome.clone();
-        let commands = status
-            .into_iter()
-            .chain([Command::End { attempt, outcome }]);
-        let given = self.hand_over(known, commands);
-        given
+        status
+            .and_then(|()| draft.apply(Command::End { attempt, outcome }))
+            .and_then(|()| self.hand_over(draft))
             .inspect_err(|why| {
                 tracing::info!(task = %end.cell.id, %why, "a late outcome was dropped");
                 self.calls.take(end.cell.id, attempt);
@@ -111,7 +112,7 @@ impl Inner {
                 tracing::info!(task = %cell.id, "a late outcome was dropped");
                 break;
             };
-            given = match self.give(&known, &end) {
+            given = match self.give(known, &end) {
                 Some(given) => given,
                 None => return,
             };

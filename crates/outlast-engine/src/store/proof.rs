@@ -20,6 +20,11 @@ impl<T: ?Sized> Committed<T> {
         derive(&self.0).map(|value| Committed(Arc::new(value)))
     }
 
+    /// The stored value, which is proof of nothing from here on.
+    pub(crate) fn into_shared(self) -> Arc<T> {
+        self.0
+    }
+
     /// The stored value, shared.
     pub fn shared(&self) -> Arc<T> {
         self.0.clone()

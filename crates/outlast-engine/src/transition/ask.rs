@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use outlast_wire::Timestamp;
-use smallvec::smallvec;
 
-use super::{Effect, Effects, Refused, questions, wait_for};
+use super::{Effect, Effects, PUBLISH, Refused, questions, wait_for};
 use crate::ask::{Answer, Question};
 use crate::id::AskKey;
 use crate::task::{Fields, Happening};
@@ -27,7 +26,7 @@ pub(super) fn ask(
     open.push((key.clone(), question));
     wait_for(fields, open, now);
     fields.timeline.note(now, Happening::Asked(key));
-    Ok(smallvec![Effect::Publish])
+    Ok(PUBLISH.into())
 }
 
 pub(super) fn withdraw(
@@ -43,7 +42,7 @@ pub(super) fn withdraw(
     }
     wait_for(fields, open, now);
     fields.timeline.note(now, Happening::Withdrawn(key));
-    Ok(smallvec![Effect::Publish])
+    Ok(PUBLISH.into())
 }
 
 pub(super) fn answer(
@@ -51,7 +50,7 @@ pub(super) fn answer(
     mut given: BTreeMap<AskKey, Answer>,
     now: Timestamp,
 ) -> Result<Effects, Refused> {
-    let mut effects = smallvec![Effect::Publish];
+    let mut effects = PUBLISH.to_vec();
     let mut open = questions(fields);
     open.retain(|(key, _)| match given.remove(key) {
         None => true,
@@ -66,7 +65,7 @@ pub(super) fn answer(
         return Err(Refused::NotOutstanding);
     }
     wait_for(fields, open, now);
-    Ok(effects)
+    Ok(effects.into())
 }
 
 pub(super) fn confirm(fields: &mut Fields, key: &AskKey) -> Result<Effects, Refused> {
@@ -74,5 +73,5 @@ pub(super) fn confirm(fields: &mut Fields, key: &AskKey) -> Result<Effects, Refu
         return Err(Refused::NotOutstanding);
     }
     fields.asked.change().answers.remove(key);
-    Ok(Effects::new())
+    Ok(Effects::default())
 }

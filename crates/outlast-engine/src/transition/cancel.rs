@@ -1,7 +1,6 @@
 //! Two ways to cancel: at once, and by asking the work to stop.
 
 use outlast_wire::Timestamp;
-use smallvec::smallvec;
 
 use super::{Change, Effect, Effects, Refused, end};
 use crate::outcome::Outcome;
@@ -26,5 +25,7 @@ pub(super) fn request(
         deadline,
     });
     fields.timeline.note(now, Happening::CancelRequested);
-    Ok(smallvec![Effect::Publish, Effect::TellCancel])
+    Ok(TELL_CANCEL.into())
 }
+
+const TELL_CANCEL: &[Effect] = &[Effect::Publish, Effect::TellCancel];

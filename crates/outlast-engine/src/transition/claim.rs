@@ -1,9 +1,8 @@
 //! A takeover after the executor died: a new attempt, so that whatever the old one still says is refused.
 
 use outlast_wire::Timestamp;
-use smallvec::smallvec;
 
-use super::{Effect, Effects, Takeover, questions, wait_for};
+use super::{Effects, PUBLISH, Takeover, questions, wait_for};
 use crate::id::NodeId;
 use crate::task::{Fields, Happening};
 
@@ -27,5 +26,5 @@ pub(super) fn claim(
         fields.handle = None;
         fields.message = None;
     }
-    smallvec![Effect::Publish]
+    PUBLISH.into()
 }

@@ -1,9 +1,8 @@
 //! The end of a task: the outcome is summed up once, and everything that was open is closed.
 
 use outlast_wire::Timestamp;
-use smallvec::smallvec;
 
-use super::{Change, Effect, wait_for};
+use super::{Change, OVER, wait_for};
 use crate::outcome::Outcome;
 use crate::task::{Fields, Happening, Keep, State};
 
@@ -22,7 +21,7 @@ pub(super) fn end(fields: &mut Fields, outcome: Outcome, now: Timestamp) -> Chan
     }
     fields.timeline.note(now, Happening::Ended);
     Change {
-        body: outcome.body().cloned(),
-        effects: smallvec![Effect::Publish, Effect::Wake, Effect::Stop],
+        body: outcome.into_body(),
+        effects: OVER.into(),
     }
 }

@@ -1,9 +1,8 @@
 //! Time: expiry, extension, the run limit, and the end of patience with a silent runner.
 
 use outlast_wire::Timestamp;
-use smallvec::smallvec;
 
-use super::{Change, Effect, Effects, Next, Refused, Step, end};
+use super::{Change, Effect, Effects, Next, PUBLISH, Refused, Step, end};
 use crate::outcome::{ErrorCode, Outcome};
 use crate::task::{Fields, Happening};
 
@@ -11,7 +10,7 @@ use crate::task::{Fields, Happening};
 pub(super) fn removal() -> Step {
     Step {
         next: Next::Removed,
-        effects: smallvec![Effect::Wake, Effect::Stop],
+        effects: GONE.into(),
     }
 }
 
@@ -42,7 +41,9 @@ pub(super) fn extend(fields: &mut Fields, ttl: u64, now: Timestamp) -> Result<Ef
     }
     fields.lifetime.ttl = ttl;
     fields.timeline.note(now, Happening::Extended(ttl));
-    Ok(smallvec![Effect::Publish])
+    Ok(PUBLISH.into())
 }
+
+const GONE: &[Effect] = &[Effect::Wake, Effect::Stop];
 
 const INTERNAL: ErrorCode = ErrorCode(-32603);

@@ -13,11 +13,11 @@ mod note;
 #[cfg(test)]
 mod laws;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use outlast_wire::{Raw, Timestamp};
-use smallvec::{SmallVec, smallvec};
 
 use crate::ask::{Answer, Outstanding, Question};
 use crate::id::{AskKey, Attempt, NodeId};
@@ -140,8 +140,8 @@ pub enum Effect {
     Stop,
 }
 
-/// Effects in their order: few, and most steps have no more than there is room for here.
-pub type Effects = SmallVec<[Effect; 4]>;
+/// Effects in their order: those of most steps are always the same.
+pub type Effects = Cow<'static, [Effect]>;
 
 /// Why a command was not applied. The task is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -287,12 +287,12 @@ impl Effect {
     /// made elsewhere. Each effect may be carried out twice without harm.
     pub fn implied_by(task: &Task) -> Effects {
         if task.state.ending().is_some() {
-            return smallvec![Self::Publish, Self::Wake, Self::Stop];
+            return OVER.into();
         }
-        let mut effects = smallvec![Self::Publish];
+        let mut effects = PUBLISH.to_vec();
         effects.extend(task.asked.answers.keys().cloned().map(Self::Deliver));
         effects.extend(task.cancel.map(|_| Self::TellCancel));
-        effects
+        effects.into()
     }
 }
 
@@ -317,3 +317,8 @@ fn questions(fields: &Fields) -> Vec<(AskKey, Question)> {
         State::Working | State::Ended(_) => Vec::new(),
     }
 }
+
+const PUBLISH: &[Effect] = &[Effect::Publish];
+
+/// What an end calls for.
+const OVER: &[Effect] = &[Effect::Publish, Effect::Wake, Effect::Stop];

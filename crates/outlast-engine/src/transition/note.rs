@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use outlast_wire::Timestamp;
-use smallvec::smallvec;
 
-use super::{Effect, Effects, Refused};
+use super::{Effects, PUBLISH, Refused};
 use crate::task::{Fields, Handle, Happening};
 
 pub(super) fn status(
@@ -20,11 +19,11 @@ pub(super) fn status(
         .timeline
         .note(now, Happening::Status(message.clone()));
     fields.message = Some(message);
-    Ok(smallvec![Effect::Publish])
+    Ok(PUBLISH.into())
 }
 
 pub(super) fn attach(fields: &mut Fields, handle: Handle, now: Timestamp) -> Effects {
     fields.handle = Some(handle);
     fields.timeline.note(now, Happening::Attached);
-    Effects::new()
+    Effects::default()
 }

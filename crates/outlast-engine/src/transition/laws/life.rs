@@ -119,7 +119,7 @@ proptest! {
         for event in &life {
             let (Ok(step), Some((_, next))) = (&event.told, event.stored()) else { continue };
             let implied = Effect::implied_by(next);
-            for effect in &step.effects {
+            for effect in step.effects.iter() {
                 prop_assert!(implied.contains(effect), "{:?} is not in {:?}", effect, implied);
             }
         }
