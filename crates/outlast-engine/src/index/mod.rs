@@ -4,6 +4,7 @@
 //! lock guards a few synchronous lines of one shard; no two are held at once. No operation walks
 //! over retained tasks.
 
+mod ascending;
 mod hot;
 mod nodes;
 mod owners;

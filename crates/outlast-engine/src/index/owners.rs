@@ -1,8 +1,9 @@
 //! What each owner has: its list, its counts, its request keys. An owner without tasks costs nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::ascending::Ascending;
 use super::lock;
 use crate::id::{Owner, OwnerMap, TaskId};
 use crate::policy::Quota;
@@ -23,7 +24,7 @@ struct Holdings {
     /// Tasks that are visible or for which room is held.
     retained: u32,
     /// Visible tasks in the order they were created.
-    list: BTreeMap<Position, Listed>,
+    list: Ascending<Position, Listed>,
     keys: HashMap<Box<str>, TaskId>,
 }
 
@@ -115,7 +116,7 @@ impl Owners {
 
     pub(super) fn unlist(&self, owner: &Owner, position: Position) {
         if let Some(held) = lock(self.shard(owner)).get_mut(owner) {
-            held.list.remove(&position);
+            held.list.remove(position);
         }
     }
 
@@ -132,7 +133,7 @@ impl Owners {
             Listed::Open(_) => true,
             Listed::Ended(known) => known.revision < brief.revision,
         };
-        if let Some(listed) = held.list.get_mut(&position).filter(|listed| newer(listed)) {
+        if let Some(listed) = held.list.get_mut(position).filter(|listed| newer(listed)) {
             *listed = Listed::Ended(brief.clone());
         }
         if held.is_nothing() {
@@ -166,7 +167,7 @@ impl Owners {
             return (Vec::new(), None);
         };
         let before = after.unwrap_or(Position(u64::MAX));
-        let mut rest = held.list.range(..before).rev();
+        let mut rest = held.list.before(before);
         let mut last = None;
         let page = rest.by_ref().take(limit).map(|(position, listed)| {
             last = Some(*position);
@@ -216,7 +217,7 @@ impl Holdings {
                 owner: owner.clone(),
                 open: 0,
                 retained: 0,
-                list: BTreeMap::new(),
+                list: Ascending::default(),
                 keys: HashMap::new(),
             };
             shard.insert(owner.clone(), nothing);

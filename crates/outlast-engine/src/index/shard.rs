@@ -1,10 +1,12 @@
 //! One part of the tasks, with its deadlines.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
+use super::ascending::Ascending;
 use super::hot::Hot;
 use crate::id::{IdMap, NodeId, Owner, Revision, Scope, TaskId};
 use crate::store::{Brief, Committed, Position, Snapshot};
@@ -15,7 +17,7 @@ use crate::task::Task;
 pub(super) struct Shard<C> {
     open: IdMap<Slot<C>>,
     ended: IdMap<Slot<C>>,
-    due: BTreeSet<(Timestamp, TaskId)>,
+    due: Ascending<(Timestamp, Position), TaskId>,
     hot: Hot,
 }
 
@@ -51,7 +53,7 @@ impl<C> Default for Shard<C> {
         Self {
             open: IdMap::default(),
             ended: IdMap::default(),
-            due: BTreeSet::new(),
+            due: Ascending::default(),
             hot: Hot::default(),
         }
     }
@@ -82,7 +84,7 @@ impl<C> Shard<C> {
 
     pub(super) fn put(&mut self, slot: Slot<C>) {
         let id = slot.id();
-        self.due.insert((slot.due(), id));
+        self.due.insert(slot.due(), id);
         match slot {
             Slot::Open { .. } => self.open.insert(id, slot),
             Slot::Ended { .. } => self.ended.insert(id, slot),
@@ -91,11 +93,19 @@ impl<C> Shard<C> {
 
     /// Adds a task, unless there is one of that name.
     pub(super) fn put_new(&mut self, slot: Slot<C>) -> bool {
-        let new = !self.contains(slot.id());
-        if new {
-            self.put(slot);
+        let id = slot.id();
+        let (to, other) = match slot {
+            Slot::Open { .. } => (&mut self.open, &self.ended),
+            Slot::Ended { .. } => (&mut self.ended, &self.open),
+        };
+        match to.entry(id) {
+            Entry::Vacant(entry) if !other.contains_key(&id) => {
+                self.due.insert(slot.due(), id);
+                entry.insert(slot);
+                true
+            }
+            Entry::Vacant(_) | Entry::Occupied(_) => false,
         }
-        new
     }
 
     pub(super) fn replace(
@@ -105,7 +115,18 @@ impl<C> Shard<C> {
         cold: impl FnOnce(&Arc<Task>, &C) -> C,
     ) -> Option<Before<C>> {
         let id = next.id;
-        let slot = self.find(id).filter(|slot| slot.revision() == expected)?;
+        let (open, ended) = (&mut self.open, &mut self.ended);
+        let mut known = match (open.entry(id), ended) {
+            (Entry::Occupied(known), _) => known,
+            (Entry::Vacant(_), ended) => match ended.entry(id) {
+                Entry::Occupied(known) => known,
+                Entry::Vacant(_) => return None,
+            },
+        };
+        let slot = known.get();
+        if slot.revision() != expected {
+            return None;
+        }
         let (was_open, due) = (matches!(slot, Slot::Open { .. }), slot.due());
         let position = slot.position();
         let standing = slot.offer_standing_after(next);
@@ -123,31 +144,33 @@ impl<C> Shard<C> {
         }
         // Most changes move no deadline.
         if slot.due() != due {
-            self.due.remove(&(due, id));
-            self.due.insert((slot.due(), id));
+            self.due.remove(due);
+            self.due.insert(slot.due(), id);
         }
-        let (from, to) = match was_open {
-            true => (&mut self.open, &mut self.ended),
-            false => (&mut self.ended, &mut self.open),
-        };
         let before = match was_open == brief.is_none() {
-            true => from.insert(id, slot),
+            true => known.insert(slot),
             false => {
+                let before = known.remove();
+                let to = match was_open {
+                    true => &mut self.ended,
+                    false => &mut self.open,
+                };
                 to.insert(id, slot);
-                from.remove(&id)
+                before
             }
         };
         Some(Before {
             was_open,
             position,
-            cold: before?.into_cold(),
+            cold: before.into_cold(),
             brief,
         })
     }
 
     pub(super) fn remove(&mut self, id: TaskId, expected: Revision) -> Option<Slot<C>> {
         let slot = self.find(id).filter(|slot| slot.revision() == expected)?;
-        self.due.remove(&(slot.due(), id));
+        let due = slot.due();
+        self.due.remove(due);
         self.hot.forget(id);
         self.open.remove(&id).or_else(|| self.ended.remove(&id))
     }
@@ -160,7 +183,7 @@ impl<C> Shard<C> {
         found: &mut Vec<(TaskId, Revision)>,
     ) -> Option<Timestamp> {
         let mut left = limit;
-        for (at, id) in &self.due {
+        for ((at, _), id) in self.due.iter() {
             if *at > now || left == 0 {
                 return Some(*at);
             }
@@ -266,10 +289,13 @@ impl<C> Slot<C> {
         }
     }
 
-    fn due(&self) -> Timestamp {
+    /// When it needs attention, and its place among those that do at the same moment.
+    fn due(&self) -> (Timestamp, Position) {
         match self {
-            Self::Open { task, .. } => task.due(),
-            Self::Ended { brief, .. } => brief.expires(),
+            Self::Open { task, position, .. } => (task.due(), *position),
+            Self::Ended {
+                brief, position, ..
+            } => (brief.expires(), *position),
         }
     }
 }
