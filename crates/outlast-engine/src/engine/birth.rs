@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 
 use super::cell::Cell;
 use super::create::{Follower, Following};
-use super::drive::{Begin, Pause};
+use super::drive::Pause;
+use super::hands::Work;
 use super::mailbox::Mailbox;
 use super::topics::Place;
 use super::{Inner, Phase, Runner, audit};
@@ -42,13 +43,13 @@ impl Birth {
         audit::created(task);
         inner.alarm.at(task.due());
         let along = self.beside.and_then(|beside| beside.of(task));
-        let work: Option<Following> = match cell.is_stored(task.clone()) {
-            true => Some(Box::pin(inner.drive(cell, self.runner, Begin::Run))),
+        let work = match cell.is_stored(task.clone()) {
+            true => Work::Call(inner, cell, self.runner),
             false if inner.phase() == Phase::Closed => {
-                Some(Box::pin(async move { inner.leave_behind().await }))
+                Work::Other(Box::pin(async move { inner.leave_behind().await }))
             }
             // It was stopped meanwhile.
-            false => None,
+            false => Work::Nothing,
         };
         hands.give(work, along);
     }

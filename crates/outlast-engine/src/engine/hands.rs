@@ -4,11 +4,15 @@
 //! next call. A hand that is done rests until there is a next call, and needs none of that. Every call still has a future of
 //! its own in the runtime while it goes on.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Poll, Waker};
 
+use super::cell::Cell;
 use super::create::Following;
+use super::drive::Begin;
+use super::{Inner, Runner};
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::runtime::{Mutex, MutexGuard, Place, place, spawn};
 
@@ -38,15 +42,33 @@ struct Hand {
 /// What a hand does: the work of a call and what goes along with it, in this order. What the work says is told before
 /// anybody else has a turn.
 struct Job {
-    work: Option<Following>,
+    work: Work,
     along: Option<Following>,
     /// Where the hand rests when it is done.
     hands: Arc<Hands>,
 }
 
+/// What a hand is there for.
+pub(crate) enum Work {
+    /// A call, from its start to its end: its future is a part of the hand's own and takes no other memory.
+    Call(Arc<Inner>, Arc<Cell>, Arc<dyn Runner>),
+    Other(Following),
+    Nothing,
+}
+
+impl Work {
+    async fn done(self) {
+        match self {
+            Self::Call(inner, cell, runner) => inner.drive(cell, runner, Begin::Run).await,
+            Self::Other(work) => work.await,
+            Self::Nothing => {}
+        }
+    }
+}
+
 impl Hands {
     /// Lets somebody see to `work`, and to what goes `along` with it.
-    pub(crate) fn give(self: Arc<Self>, work: Option<Following>, along: Option<Following>) {
+    pub(crate) fn give(self: Arc<Self>, work: Work, along: Option<Following>) {
         let here = place();
         let rested = self.rested(&here);
         let job = Job {
@@ -65,8 +87,7 @@ impl Hands {
                     desk: Mutex::default(),
                     gone: AtomicBool::new(false),
                 });
-                let job = Some(job);
-                spawn(Serving { hand, job });
+                spawn(serve(Serving(hand), job));
             }
         }
     }
@@ -118,53 +139,64 @@ impl Hand {
     }
 }
 
-/// A hand as the runtime moves it.
-struct Serving {
-    hand: Arc<Hand>,
-    job: Option<Job>,
-}
-
-impl Future for Serving {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let Self { hand, job } = &mut *self;
-        if job.is_none() {
-            *job = hand.desk().take();
-        }
-        match job {
-            Some(at_work) => ready!(at_work.poll(cx)),
-            None if hand.gone.load(Ordering::Acquire) => return Poll::Ready(()),
-            // Woken for nothing.
-            None => return Poll::Pending,
-        }
-        let done = job.take();
-        match done.is_some_and(|done| done.hands.rest(hand, cx.waker())) {
-            true => Poll::Pending,
-            false => Poll::Ready(()),
-        }
-    }
-}
+/// A hand as long as the runtime moves it.
+struct Serving(Arc<Hand>);
 
 impl Drop for Serving {
     /// A runtime that ends takes its hands along.
     fn drop(&mut self) {
-        self.hand.gone.store(true, Ordering::Release);
+        self.0.gone.store(true, Ordering::Release);
     }
 }
 
-impl Job {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut all = Poll::Ready(());
-        for part in [&mut self.work, &mut self.along] {
-            match part.as_mut().map(|part| part.as_mut().poll(cx)) {
-                Some(Poll::Pending) => all = Poll::Pending,
-                Some(Poll::Ready(())) => *part = None,
-                None => {}
-            }
-        }
-        all
+/// Sees to one job after the other, until there is no place to rest.
+async fn serve(serving: Serving, first: Job) {
+    let mut next = Some(first);
+    while let Some(Job { work, along, hands }) = next {
+        done(work, along).await;
+        next = serving.0.next(hands).await;
     }
+}
+
+impl Hand {
+    /// Rests among `hands`, if there is a place, and takes the next job.
+    async fn next(self: &Arc<Self>, hands: Arc<Hands>) -> Option<Job> {
+        let mut before = Some(hands);
+        poll_fn(|cx| {
+            if let Some(hands) = before.take() {
+                return match hands.rest(self, cx.waker()) {
+                    true => Poll::Pending,
+                    false => Poll::Ready(None),
+                };
+            }
+            match self.desk().take() {
+                Some(job) => Poll::Ready(Some(job)),
+                None if self.gone.load(Ordering::Acquire) => Poll::Ready(None),
+                // Woken for nothing.
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+}
+
+async fn done(work: Work, mut along: Option<Following>) {
+    let mut work = pin!(work.done());
+    let mut worked = false;
+    poll_fn(|cx| {
+        worked = worked || work.as_mut().poll(cx).is_ready();
+        if along
+            .as_mut()
+            .is_some_and(|along| along.as_mut().poll(cx).is_ready())
+        {
+            along = None;
+        }
+        match worked && along.is_none() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    })
+    .await;
 }
 
 impl std::fmt::Debug for Job {
@@ -186,12 +218,16 @@ mod tests {
     use super::*;
 
     /// Work that counts itself after a moment.
-    fn counting(done: &Arc<AtomicUsize>) -> Option<Following> {
+    fn counting(done: &Arc<AtomicUsize>) -> Work {
+        Work::Other(following(done))
+    }
+
+    fn following(done: &Arc<AtomicUsize>) -> Following {
         let done = done.clone();
-        Some(Box::pin(async move {
+        Box::pin(async move {
             yield_now().await;
             done.fetch_add(1, Ordering::SeqCst);
-        }))
+        })
     }
 
     fn alive() -> usize {
@@ -213,7 +249,7 @@ mod tests {
     async fn a_hand_that_is_done_takes_the_next_call() {
         let (hands, done) = (Arc::new(Hands::default()), Arc::default());
         for n in 1..=100 {
-            hands.clone().give(counting(&done), counting(&done));
+            hands.clone().give(counting(&done), Some(following(&done)));
             settled().await;
             assert_eq!((done.load(Ordering::SeqCst), alive()), (2 * n, 1));
         }
