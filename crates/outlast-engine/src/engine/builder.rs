@@ -1,17 +1,17 @@
 //! How an engine comes to life: it joins its store and settles what an earlier life left behind before
 //! anybody can reach it (P4).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
 use super::expiry::Alarm;
 use super::recovery::Patience;
+use super::runners::{Named, Runners};
 use super::topics::Topics;
 use super::{Engine, EngineError, Inner, Phase, Recovered, Runner, phase};
 use crate::policy::Policy;
-use crate::runtime::{Apart, Mutex, spawn};
+use crate::runtime::{Apart, spawn};
 use crate::store::Store;
 use crate::world::{Clock, Ids, RandomIds, SystemClock};
 
@@ -21,7 +21,7 @@ pub struct EngineBuilder {
     policy: Policy,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
-    runners: BTreeMap<Arc<str>, Arc<dyn Runner>>,
+    runners: Named,
 }
 
 impl Engine {
@@ -32,7 +32,7 @@ impl Engine {
             policy: Policy::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
-            runners: BTreeMap::new(),
+            runners: Named::new(),
         }
     }
 }
@@ -74,7 +74,7 @@ impl EngineBuilder {
             clock: self.clock,
             ids: self.ids,
             node,
-            runners: Mutex::new(self.runners),
+            runners: Runners::new(self.runners),
             calls: super::calls::Calls::default(),
             hands: Arc::default(),
             topics: Arc::new(Topics::default()),

@@ -1,7 +1,7 @@
 //! A call to be run, as fronts hand it over.
 
 use std::any::Any;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{EngineError, Inner, Phase, Runner};
 use crate::id::Owner;
@@ -77,19 +77,6 @@ impl Inner {
             poll_interval: self.policy.poll_interval,
         };
         Ok((Arc::new(Task::new(new, self.now())), runner))
-    }
-
-    pub(crate) fn runner(&self, name: &Arc<str>) -> Result<Arc<dyn Runner>, EngineError> {
-        self.named_runner(name).map(|(_, runner)| runner)
-    }
-
-    fn named_runner(&self, name: &Arc<str>) -> Result<(Arc<str>, Arc<dyn Runner>), EngineError> {
-        // Every critical section is a map operation that does not panic.
-        let runners = self.runners.lock().unwrap_or_else(PoisonError::into_inner);
-        match runners.get_key_value(name) {
-            Some((name, runner)) => Ok((name.clone(), runner.clone())),
-            None => Err(EngineError::NoRunner(name.clone())),
-        }
     }
 }
 

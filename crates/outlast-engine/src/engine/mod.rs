@@ -30,6 +30,7 @@ mod phase;
 mod promote;
 mod recovery;
 mod runner;
+mod runners;
 mod shutdown;
 mod status;
 mod stop;
@@ -37,15 +38,14 @@ mod topics;
 mod trace;
 mod wait;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
-use crate::runtime::{Apart, Mutex};
+use crate::runtime::Apart;
 use crate::store::Store;
 use crate::world::{Clock, Ids};
 
@@ -80,7 +80,7 @@ pub(crate) struct Inner {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     node: NodeId,
-    runners: Mutex<BTreeMap<Arc<str>, Arc<dyn Runner>>>,
+    runners: runners::Runners,
     calls: calls::Calls,
     hands: Arc<hands::Hands>,
     topics: Arc<topics::Topics>,
@@ -110,17 +110,6 @@ impl Engine {
     /// How many calls run in this process.
     pub fn running(&self) -> usize {
         self.inner.calls.running()
-    }
-
-    /// Runs the calls whose origin names `name` by `runner` from now on. Tasks that an earlier life left under that name
-    /// were settled without it.
-    pub fn add_runner(&self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) {
-        let mut runners = self
-            .inner
-            .runners
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        runners.insert(name.into(), runner);
     }
 
     /// Whether new work is taken.

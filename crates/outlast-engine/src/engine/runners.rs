@@ -1,0 +1,70 @@
+//! The runners of an engine, by name.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+use super::{Engine, EngineError, Inner, Runner};
+use crate::runtime::atomic::{AtomicBool, Ordering};
+use crate::runtime::{Mutex, MutexGuard};
+
+/// Runners by name.
+pub(crate) type Named = BTreeMap<Arc<str>, Arc<dyn Runner>>;
+
+/// Those an engine was opened with, which are found without a lock, and those that came later.
+pub(crate) struct Runners {
+    first: Named,
+    later: Mutex<Named>,
+    /// Whether any came later.
+    more: AtomicBool,
+}
+
+impl Runners {
+    pub(crate) fn new(first: Named) -> Self {
+        Self {
+            first,
+            later: Mutex::default(),
+            more: AtomicBool::new(false),
+        }
+    }
+
+    /// A runner, and its name as it is kept here.
+    fn find(&self, name: &Arc<str>) -> Option<(Arc<str>, Arc<dyn Runner>)> {
+        let of = |named: &Named| {
+            let (name, runner) = named.get_key_value(name)?;
+            Some((name.clone(), runner.clone()))
+        };
+        match self.more.load(Ordering::Acquire) {
+            true => of(&self.later()).or_else(|| of(&self.first)),
+            false => of(&self.first),
+        }
+    }
+
+    fn later(&self) -> MutexGuard<'_, Named> {
+        // Every critical section is a map operation that does not panic.
+        self.later.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    /// Runs the calls whose origin names `name` by `runner` from now on. Tasks that an earlier life left under that name
+    /// were settled without it.
+    pub fn add_runner(&self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) {
+        let runners = &self.inner.runners;
+        runners.later().insert(name.into(), runner);
+        runners.more.store(true, Ordering::Release);
+    }
+}
+
+impl Inner {
+    pub(crate) fn runner(&self, name: &Arc<str>) -> Result<Arc<dyn Runner>, EngineError> {
+        self.named_runner(name).map(|(_, runner)| runner)
+    }
+
+    pub(super) fn named_runner(
+        &self,
+        name: &Arc<str>,
+    ) -> Result<(Arc<str>, Arc<dyn Runner>), EngineError> {
+        let found = self.runners.find(name);
+        found.ok_or_else(|| EngineError::NoRunner(name.clone()))
+    }
+}
