@@ -90,10 +90,9 @@ impl Topics {
         event: impl Fn() -> Event,
         settled: impl FnOnce() -> Option<Settled>,
     ) {
-        let subscribers = self.dismiss(id);
-        if subscribers.is_empty() {
+        let Some(subscribers) = self.dismiss(id) else {
             return;
-        }
+        };
         for subscriber in &subscribers {
             if let Wants::Everything(slot) = &subscriber.wants {
                 slot.put(event());
@@ -104,7 +103,7 @@ impl Topics {
 
     /// Answers those who wait for the end, and closes the streams of those who watch.
     pub(crate) fn settle(&self, id: TaskId, settled: Option<&Settled>) {
-        answer(self.dismiss(id), settled);
+        answer(self.dismiss(id).unwrap_or_default(), settled);
     }
 
     pub(crate) fn contains(&self, id: TaskId) -> bool {
@@ -137,15 +136,15 @@ impl Topics {
     }
 
     /// Takes out whoever wants to hear of a task.
-    fn dismiss(&self, id: TaskId) -> Subscribers {
+    fn dismiss(&self, id: TaskId) -> Option<Subscribers> {
         let somebody = self.shards.sign(id);
         if !somebody.is_there() {
-            return Subscribers::new();
+            return None;
         }
         let mut shard = self.shards.of(id);
         let subscribers = shard.of.remove(&id);
         somebody.note(&shard);
-        subscribers.unwrap_or_default()
+        subscribers
     }
 
     fn enter(self: &Arc<Self>, id: TaskId, wants: Wants) -> Place {
