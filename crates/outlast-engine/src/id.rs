@@ -171,6 +171,11 @@ impl Owner {
         }
     }
 
+    /// Whether both are named by the very same text in memory.
+    pub(crate) fn shares_name(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.name, &other.name)
+    }
+
     /// A number that is the same for the same name, in this process.
     pub(crate) fn hash(&self) -> u64 {
         self.hash

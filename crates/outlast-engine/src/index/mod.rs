@@ -114,7 +114,8 @@ impl<C: Clone> Index<C> {
             Held::Known(known) => return Ok(Inserted::Known(known)),
         };
         // Nobody else has seen it yet.
-        if let Some(task) = Arc::get_mut(&mut task) {
+        if let Some((task, owner)) = owner.and_then(|owner| Some((Arc::get_mut(&mut task)?, owner)))
+        {
             task.share_owner(owner);
         }
         let slot = Slot::of(task.clone(), position, cold);

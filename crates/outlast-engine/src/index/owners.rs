@@ -30,8 +30,11 @@ struct Holdings {
 
 /// What an owner has, or had before.
 pub(super) enum Held {
-    /// Room for a task, and the owner as it is known here.
-    Room { position: Position, owner: Owner },
+    /// Room for a task, and the owner as it is known here, if the task has the name in a text of its own.
+    Room {
+        position: Position,
+        owner: Option<Owner>,
+    },
     /// The task that has the request key.
     Known(TaskId),
 }
@@ -80,7 +83,7 @@ impl Owners {
         if listed {
             held.list.insert(position, Listed::Open(task.id));
         }
-        let owner = held.owner.clone();
+        let owner = held.known_as(owner);
         Ok(Held::Room { position, owner })
     }
 
@@ -106,12 +109,12 @@ impl Owners {
     }
 
     /// Adds a task to the list of its owner, if there is room held for it; returns the owner as it is
-    /// known here, so that its name is kept once.
+    /// known here if `owner` has the name in a text of its own, so that it is kept once.
     pub(super) fn list(&self, owner: &Owner, position: Position, listed: Listed) -> Option<Owner> {
         let mut shard = lock(self.shard(owner));
         let held = shard.get_mut(owner)?;
         held.list.insert(position, listed);
-        Some(held.owner.clone())
+        held.known_as(owner)
     }
 
     pub(super) fn unlist(&self, owner: &Owner, position: Position) {
@@ -223,6 +226,11 @@ impl Holdings {
             shard.insert(owner.clone(), nothing);
         }
         shard.get_mut(owner).expect("it was put there")
+    }
+
+    /// The owner as it is known here, unless `owner` shares that name already.
+    fn known_as(&self, owner: &Owner) -> Option<Owner> {
+        (!self.owner.shares_name(owner)).then(|| self.owner.clone())
     }
 
     /// Both counts: a task may be removed before its end is counted.

@@ -19,10 +19,15 @@ struct Kept {
 }
 
 impl Records {
+    /// Most changes write none.
+    #[inline]
     pub(super) fn write(&self, writes: Vec<RecordWrite>) {
-        if writes.is_empty() {
-            return;
+        if !writes.is_empty() {
+            self.write_some(writes);
         }
+    }
+
+    fn write_some(&self, writes: Vec<RecordWrite>) {
         let mut kept = self.kept();
         for write in writes {
             match write {
