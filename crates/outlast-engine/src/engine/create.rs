@@ -7,11 +7,11 @@ use tokio::sync::oneshot;
 
 use super::birth::{Beside, Birth, Waiting};
 use super::cell::{Cell, Stage};
-use super::{Engine, EngineError, Inner, NewCall, Parts, Runner, Watch};
+use super::{Engine, EngineError, Inner, NewCall, Watch};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
 use crate::runtime::{Mutex, spawn};
-use crate::store::{Committed, Insert, Inserted, RecordWrite, StoreError, Told};
+use crate::store::{Committed, Insert, Inserted, StoreError, Told};
 use crate::task::Task;
 
 /// A task that exists.
@@ -61,46 +61,52 @@ impl Engine {
         call: NewCall,
         follower: Option<Waiting>,
     ) -> Result<Created, EngineError> {
-        let mut call = call;
+        if call.request_key.is_some() {
+            // Few calls have a key: the others do not carry this with them.
+            return Box::pin(self.create_keyed(call, follower)).await;
+        }
+        match self.begin(call, follower).await?? {
+            Inserted::New(task) => Ok(Created::New(task)),
+            Inserted::Known(_) => Err(EngineError::NotFound),
+        }
+    }
+
+    /// The same where another request may have made the task already, and that may be gone when it is looked for.
+    async fn create_keyed(
+        &self,
+        mut call: NewCall,
+        follower: Option<Waiting>,
+    ) -> Result<Created, EngineError> {
         loop {
-            let records = std::mem::take(&mut call.records);
-            // Kept for another round only where a round can fail for the key's sake.
-            let again = call.request_key.is_some().then(|| call.clone());
-            let parts = call.parts.take();
-            let (task, runner) = self.inner.admit(call)?;
-            let origin = again.is_some().then(|| task.origin.clone());
-            // Before the work can say anything.
-            let beside = follower.clone().map(|follower| Beside {
-                heard: self.inner.topics.everything_of(task.id),
-                follower,
-                inner: self.inner.clone(),
-            });
-            let begun = self.begin(task, (runner, beside), records.clone(), parts);
-            match begun.await? {
-                Ok(Inserted::New(task)) => return Ok(Created::New(task)),
-                Ok(Inserted::Known(id)) => {
-                    let Some((same, origin)) = again.zip(origin) else {
-                        return Err(EngineError::NotFound);
-                    };
-                    if let Some(task) = self.inner.known(id, &origin).await? {
+            let again = call.clone();
+            match self.begin(call, follower.clone()).await?? {
+                Inserted::New(task) => return Ok(Created::New(task)),
+                Inserted::Known(id) => {
+                    if let Some(task) = self.inner.known(id, &again.origin).await? {
                         return Ok(Created::Again(task));
                     }
-                    call = NewCall { records, ..same };
+                    call = again;
                 }
-                Err(refused) => return Err(refused.into()),
             }
         }
     }
 
-    /// Stores `task` and starts its work, which goes on even if whoever asked for it goes away meanwhile.
+    /// Stores `call` as a task and starts its work, which goes on even if whoever asked for it goes away meanwhile.
     async fn begin(
         &self,
-        task: Arc<Task>,
-        (runner, beside): (Arc<dyn Runner>, Option<Beside>),
-        records: Vec<RecordWrite>,
-        parts: Option<Parts>,
+        mut call: NewCall,
+        follower: Option<Waiting>,
     ) -> Result<Result<Inserted, StoreError>, EngineError> {
         let inner = self.inner.clone();
+        let records = std::mem::take(&mut call.records);
+        let parts = call.parts.take();
+        let (task, runner) = inner.admit(call)?;
+        // Before the work can say anything.
+        let beside = follower.map(|follower| Beside {
+            heard: inner.topics.everything_of(task.id),
+            follower,
+            inner: inner.clone(),
+        });
         let cell = Arc::new(Cell::new(&task, Stage::Storing, parts));
         // Before it is stored: whoever finds the task can stop its work from then on.
         inner.calls.add(cell.clone());
