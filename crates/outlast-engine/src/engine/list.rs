@@ -1,6 +1,6 @@
 //! Looking at tasks: one, its outcome, a page of them, how many there are.
 
-use super::{Engine, EngineError, Settled, cursor};
+use super::{Engine, EngineError, Inner, Settled, cursor};
 use crate::id::{Owner, Scope, TaskId};
 use crate::store::{Committed, Snapshot, Usage};
 use crate::task::Task;
@@ -17,16 +17,8 @@ pub struct TaskPage {
 impl Engine {
     /// The task as it stands. Never waits for the task.
     pub async fn get(&self, scope: &Scope, id: TaskId) -> Result<Snapshot, EngineError> {
-        let found = self
-            .inner
-            .store
-            .get(scope, id)
-            .await?
-            .ok_or(EngineError::NotFound)?;
-        match found.is_gone(self.inner.now()) {
-            true => Err(EngineError::Expired),
-            false => Ok(found),
-        }
+        let found = self.inner.store.get(scope, id).await?;
+        self.inner.alive(found)
     }
 
     /// The whole task, with its origin and its timeline.
@@ -45,7 +37,8 @@ impl Engine {
 
     /// The outcome of a task, or `None` while it has not ended.
     pub async fn outcome(&self, scope: &Scope, id: TaskId) -> Result<Option<Settled>, EngineError> {
-        match self.get(scope, id).await? {
+        let found = self.inner.store.get(scope, id).await?;
+        match self.inner.alive(found)? {
             Snapshot::Open(_) => Ok(None),
             Snapshot::Ended(brief) => {
                 let body = self.inner.store.body(scope, id).await?;
@@ -85,6 +78,17 @@ impl Engine {
     /// How many tasks there are.
     pub async fn usage(&self, owner: &Owner) -> Result<Usage, EngineError> {
         Ok(self.inner.store.usage(owner).await?)
+    }
+}
+
+impl Inner {
+    /// What was found of a task, if its time is not over.
+    fn alive(&self, found: Option<Snapshot>) -> Result<Snapshot, EngineError> {
+        let found = found.ok_or(EngineError::NotFound)?;
+        match found.is_gone(self.now()) {
+            true => Err(EngineError::Expired),
+            false => Ok(found),
+        }
     }
 }
 
