@@ -61,31 +61,33 @@ pub(crate) fn secret_hash(name: &str) -> u64 {
 /// Draws from a block that each thread fills anew: one call to the system for many ids.
 fn random<const N: usize>() -> [u8; N] {
     thread_local! {
-        static BLOCK: RefCell<Block> = const { RefCell::new(Block { bytes: [0; SIZE], used: SIZE }) };
+        static BLOCK: RefCell<Block> = const { RefCell::new(Block { bytes: [0; SIZE], left: 0 }) };
     }
     BLOCK.with_borrow_mut(Block::draw)
 }
 
 struct Block {
     bytes: [u8; SIZE],
-    used: usize,
+    /// How many at the end are not drawn yet.
+    left: usize,
 }
 
 impl Block {
     #[expect(clippy::disallowed_methods, reason = "this is where ids come from")]
     fn draw<const N: usize>(&mut self) -> [u8; N] {
-        if self.used + N > SIZE {
+        if self.left < N {
             getrandom::fill(&mut self.bytes).expect("the operating system has a random source");
-            self.used = 0;
+            self.left = SIZE;
         }
         let mut drawn = [0; N];
-        let part = &mut self.bytes[self.used..self.used + N];
+        let at = SIZE - self.left;
+        let part = &mut self.bytes[at..at + N];
         drawn.copy_from_slice(part);
         // What was drawn must not be found here again.
         part.fill(0);
-        self.used += N;
+        self.left -= N;
         drawn
     }
 }
 
-const SIZE: usize = 512;
+const SIZE: usize = 2_048;
