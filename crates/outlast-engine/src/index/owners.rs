@@ -125,9 +125,8 @@ impl Owners {
 
     /// Lists a task as ended, and counts its end if it was open before.
     pub(super) fn ended(&self, position: Position, brief: Arc<Brief>, was_open: bool) {
-        let owner = &brief.owner;
-        let mut shard = lock(self.shard(owner));
-        let Some(held) = shard.get_mut(owner) else {
+        let mut shard = lock(self.shard(&brief.owner));
+        let Some(held) = shard.get_mut(&brief.owner) else {
             return;
         };
         held.open -= u32::from(was_open);
@@ -136,11 +135,13 @@ impl Owners {
             Listed::Open(_) => true,
             Listed::Ended(known) => known.revision < brief.revision,
         };
-        if let Some(listed) = held.list.get_mut(position).filter(|listed| newer(listed)) {
-            *listed = Listed::Ended(brief.clone());
-        }
-        if held.is_nothing() {
-            shard.remove(owner);
+        if let Some(listed) = held.list.get_mut(position) {
+            // What is listed is retained: this was not the last of its owner.
+            if newer(listed) {
+                *listed = Listed::Ended(brief);
+            }
+        } else if held.is_nothing() {
+            shard.remove(&brief.owner);
         }
     }
 
