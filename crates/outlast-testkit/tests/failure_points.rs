@@ -60,6 +60,10 @@ points! {
     sqlite_fsync_error_before_commit: Point::Disk(Moment::BeforeCommit, FailAs::FsyncError);
     sqlite_disk_full: Point::Disk(Moment::BeforeCommit, FailAs::DiskFull);
     sqlite_fsync_error_after_commit: Point::Disk(Moment::AfterCommit, FailAs::FsyncError);
+    sqlite_fsync_error_before_fill: Point::Disk(Moment::BeforeFill, FailAs::FsyncError);
+    sqlite_fsync_error_after_fill: Point::Disk(Moment::AfterFill, FailAs::FsyncError);
+    sqlite_disk_full_before_fill: Point::Disk(Moment::BeforeFill, FailAs::DiskFull);
+    sqlite_late_before_fill: Point::Slow(Moment::BeforeFill);
     sqlite_late_before_commit: Point::Slow(Moment::BeforeCommit);
     sqlite_late_before_ack: Point::Slow(Moment::BeforeAck);
 }

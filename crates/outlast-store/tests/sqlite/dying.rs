@@ -61,9 +61,15 @@ async fn what_was_confirmed_survives_a_kill() {
 
 #[tokio::test]
 async fn what_was_confirmed_survives_death_at_any_moment() {
-    for moment in ["BeforeCommit", "AfterCommit", "BeforeAck"] {
+    for moment in [
+        "BeforeCommit",
+        "AfterCommit",
+        "BeforeAck",
+        "BeforeFill",
+        "AfterFill",
+    ] {
         let place = Place::new();
-        for commits in [1, 2, 30] {
+        for commits in [1, 2, 10] {
             let mut child = another_process(&place, WRITER)
                 .env(DEATH, format!("{moment} {commits}"))
                 .spawn()

@@ -8,6 +8,7 @@ mod dying;
 mod failing;
 mod file;
 mod grouping;
+mod ledger;
 mod locking;
 mod log;
 mod opened;

@@ -1,7 +1,7 @@
 //! The child of the death tests: `mortal PATH SEED [die=POINT@N] [trouble=KIND@N] [ttl=MS]`.
 //!
 //! Works until it is killed, or dies by its own hand at the n-th time it comes to a named point. With
-//! `trouble`, the disk fails at the n-th commit: `fsync` once, `full` for a while.
+//! `trouble`, the disk fails at the n-th commit: `fsync` once, `full` for a while; or when the tables are filled: `fill`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,6 +54,7 @@ struct Fate {
     trouble: Option<(String, u64)>,
     passed: AtomicU64,
     commits: AtomicU64,
+    fills: AtomicU64,
 }
 
 impl Fate {
@@ -75,7 +76,9 @@ impl Probe for Fate {
             Moment::BeforeCommit => "before-commit",
             Moment::AfterCommit => "after-commit",
             Moment::BeforeAck => "before-ack",
-            _ => return Verdict::Go,
+            Moment::BeforeFill => "before-fill",
+            Moment::AfterFill => "after-fill",
+            Moment::BeforeReopen => return Verdict::Go,
         };
         self.comes_to(name);
         match (&self.trouble, moment) {
@@ -85,6 +88,12 @@ impl Probe for Fate {
                     "fsync" if commit == *nth => Verdict::Fail(FailAs::FsyncError),
                     "full" if (*nth..nth + 20).contains(&commit) => Verdict::Fail(FailAs::DiskFull),
                     _ => Verdict::Go,
+                }
+            }
+            (Some((kind, nth)), Moment::BeforeFill | Moment::AfterFill) if kind == "fill" => {
+                match self.fills.fetch_add(1, Ordering::Relaxed) + 1 == *nth {
+                    true => Verdict::Fail(FailAs::FsyncError),
+                    false => Verdict::Go,
                 }
             }
             _ => Verdict::Go,
