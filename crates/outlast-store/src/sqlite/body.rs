@@ -73,7 +73,7 @@ pub(super) fn body(
 pub(super) struct Missing(u32);
 
 impl Missing {
-    /// Says whether to look again. Between a commit and its publication a row is missed for moments,
+    /// Says whether to look again. Between a promise and its publication a row is missed for moments,
     /// unless the store is down: then only its recovery tells where the row is.
     pub(super) async fn again(
         &mut self,

@@ -1,10 +1,13 @@
 //! Connections with the settings that the promises rest on.
 
+use std::fs::OpenOptions;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, PrepFlags, Statement};
 
+use super::file;
 #[cfg(target_vendor = "apple")]
 use super::options::Durability;
 use super::options::SqliteOptions;
@@ -40,6 +43,19 @@ pub(super) fn prepare<'c>(
     sql: &str,
 ) -> rusqlite::Result<Statement<'c>> {
     connection.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
+}
+
+/// Waits until the disk has the log of the tables. SQLite itself syncs it only when it moves it into the file, and a reader
+/// may keep it from that.
+pub(super) fn sync_log(path: &Path) -> io::Result<()> {
+    let log = file::beside(path, "-wal");
+    match OpenOptions::new().write(true).open(log) {
+        // Whatever the reason is: what the disk has of it is unknown now.
+        Ok(log) => log.sync_data().map_err(io::Error::other),
+        // It has been moved into the file, which is synced.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// How many pages the file may have.

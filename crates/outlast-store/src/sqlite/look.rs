@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::error::OpenError;
 use super::fault::Fault;
 use super::file::{self, Found};
-use super::ledger::{self, Trouble};
+use super::ledger::{self, Files, Trouble};
 use super::row::{self, LAST_POSITION, RowId};
 use super::unwritten::Changes;
 use super::{body, connect, scan, schema};
@@ -48,13 +48,14 @@ impl Look {
     }
 
     fn at_once(path: &Path) -> Result<Self, Trouble> {
+        let files = Files::read(path)?;
         let connection = connect::reading(path).map_err(OpenError::sqlite(path))?;
         schema::require_present(&connection, path)?;
         // One transaction for all that is read: the file does not move under us.
         connection
             .execute_batch("BEGIN")
             .map_err(OpenError::sqlite(path))?;
-        let unwritten = ledger::read(path, &connection)?.changes;
+        let unwritten = ledger::read(path, &connection, &files)?.changes;
         let index = scan::index(&connection, path, &unwritten)?;
         Ok(Self {
             connection,

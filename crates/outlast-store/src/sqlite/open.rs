@@ -9,9 +9,9 @@ use super::condition::Condition;
 use super::error::OpenError;
 use super::file::{self, Found};
 use super::filler::Filler;
-use super::ledger::{self, Ledger};
+use super::ledger::{self, Files, Ledger};
 use super::lock::Lock;
-use super::options::SqliteOptions;
+use super::options::{Durability, SqliteOptions};
 use super::readers::Readers;
 use super::recent::Recent;
 use super::store::{Shared, Sqlite};
@@ -50,7 +50,14 @@ impl Sqlite {
         let refused = || OpenError::sqlite(&path);
         let mut connection = connect::writing(&path, &options).map_err(refused())?;
         schema::update(&mut connection, &path)?;
-        let found = ledger::read(&path, &connection).map_err(|trouble| trouble.at(&path))?;
+        if options.durability == Durability::Power {
+            // What the process before left with the system may not be on the disk, and is relied on from now on.
+            connect::sync_log(&path).map_err(OpenError::io(&path))?;
+        }
+        let files = Files::read(&path)?;
+        let found = ledger::read(&path, &connection, &files);
+        let found = found.map_err(|trouble| trouble.at(&path))?;
+        drop(files);
         let shared = Arc::new(Shared {
             index: scan::index(&connection, &path, &found.changes)?,
             recent: Recent::new(options.recent_bytes),

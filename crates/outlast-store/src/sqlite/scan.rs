@@ -34,10 +34,13 @@ pub(super) fn index(
         let found = Found::Open(Box::new(task));
         admit(&index, found, open).map_err(bad)?;
     }
-    for (id, change) in &changes.tasks {
+    // All that was goes first: a request key may have passed from one task to another.
+    for id in changes.tasks.keys() {
         if let Some(known) = index.current(*id) {
             index.remove(NOBODY, *id, known.revision);
         }
+    }
+    for (id, change) in &changes.tasks {
         if change.image.is_none() {
             continue;
         }

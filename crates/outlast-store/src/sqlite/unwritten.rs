@@ -41,7 +41,7 @@ pub(super) struct Changes {
     pub(super) upto: u64,
     /// No task has had this place in the order of creation, nor a later one.
     pub(super) next_position: u64,
-    /// About what it takes in the tables.
+    /// What it is in the ledger; about what it takes in the tables.
     pub(super) bytes: usize,
 }
 
@@ -80,6 +80,20 @@ pub(super) struct Image {
 pub(super) struct Block {
     pub(super) frame: Arc<Vec<u8>>,
     pub(super) at: usize,
+}
+
+impl Change {
+    /// Adds what became of the task after this. How the tables have it stays as it was.
+    fn become_of(&mut self, next: Self) {
+        let before = self.image.take();
+        let (request, body) = before.map_or((None, None), |image| (image.request, image.body));
+        self.row = next.row;
+        self.image = next.image.map(|image| Image {
+            request: image.request.or(request),
+            body: image.body.or(body),
+            ..image
+        });
+    }
 }
 
 impl Image {
@@ -130,17 +144,7 @@ impl Changes {
             Some(known) if known.from.is_none() && change.image.is_none() => {
                 self.tasks.remove(&id);
             }
-            Some(known) => {
-                let before = known.image.take();
-                let (request, body) =
-                    before.map_or((None, None), |image| (image.request, image.body));
-                known.row = change.row;
-                known.image = change.image.map(|image| Image {
-                    request: image.request.or(request),
-                    body: image.body.or(body),
-                    ..image
-                });
-            }
+            Some(known) => known.become_of(change),
         }
     }
 
@@ -232,8 +236,28 @@ impl Unwritten {
     /// What is known of a task that the tables lack.
     pub(super) fn change(&self, id: TaskId) -> Option<Change> {
         let state = self.state();
-        let known = state.each().find_map(|changes| changes.tasks.get(&id));
-        known.cloned()
+        let [filling, fresh] = [state.filling.as_deref(), Some(&state.fresh)]
+            .map(|changes| changes.and_then(|changes| changes.tasks.get(&id)).cloned());
+        match (filling, fresh) {
+            (Some(mut change), Some(next)) => {
+                change.become_of(next);
+                Some(change)
+            }
+            (filling, fresh) => fresh.or(filling),
+        }
+    }
+
+    /// Whether something has come since the filler last took something.
+    pub(super) fn waits(&self) -> bool {
+        !self.state().fresh.is_empty()
+    }
+
+    /// The rows of tasks that are gone.
+    pub(super) fn removals(&self) -> Vec<RowId> {
+        let state = self.state();
+        let changes = state.each().flat_map(|changes| changes.tasks.values());
+        let gone = changes.filter(|change| change.image.is_none());
+        gone.filter_map(|change| Some(change.from?.row)).collect()
     }
 
     /// What is known of a record that the tables lack; `Some(None)` if it is deleted.

@@ -1,13 +1,12 @@
 //! Many callers share a commit, and a version that nobody can see costs nothing.
 
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use outlast_engine::laws::given;
 use outlast_store::SqliteOptions;
-use outlast_store::sqlite::{Moment, Probe, Verdict};
+use outlast_store::sqlite::Moment;
 
-use crate::opened::{Place, Saboteur};
+use crate::opened::{Gate, Place, Saboteur};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_callers_share_few_commits() {
@@ -28,8 +27,7 @@ async fn many_callers_share_few_commits() {
 #[tokio::test]
 async fn of_many_that_wait_one_half_is_committed_after_the_other() {
     let place = Place::new();
-    let ((reached, at_gate), (open, opened)) = (mpsc::channel(), mpsc::channel());
-    let gate = Gate(Mutex::new((reached, opened)));
+    let (gate, open) = Gate::at(Moment::AfterCommit);
     let options = SqliteOptions {
         probe: Some(Arc::new(gate)),
         ..SqliteOptions::default()
@@ -37,12 +35,12 @@ async fn of_many_that_wait_one_half_is_committed_after_the_other() {
     let store = place.open_with(options).await;
     let inserted = |n| store.insert(given::insertion(given::task(n)));
     let first = inserted(0);
-    at_gate.recv().unwrap();
+    open.reached();
     let others: Vec<_> = (1..=1_000).map(inserted).collect();
     let mut seen = Vec::new();
     for _ in 0..4 {
-        open.send(()).unwrap();
-        at_gate.recv().unwrap();
+        open.pass();
+        open.reached();
         // What was committed before is visible by now.
         seen.push(given::listed(&store, &given::ada(), 2_000).await.len());
     }
@@ -51,21 +49,6 @@ async fn of_many_that_wait_one_half_is_committed_after_the_other() {
     first.await.unwrap();
     for other in others {
         other.await.unwrap();
-    }
-}
-
-/// Lets the writer go on after a commit when somebody says so, and says when there was one.
-struct Gate(Mutex<(Sender<()>, Receiver<()>)>);
-
-impl Probe for Gate {
-    fn at(&self, moment: Moment) -> Verdict {
-        if moment == Moment::AfterCommit {
-            let gate = self.0.lock().unwrap();
-            // Whoever looked on has gone in the end.
-            let _ = gate.0.send(());
-            let _ = gate.1.recv();
-        }
-        Verdict::Go
     }
 }
 

@@ -4,12 +4,13 @@ use std::fs;
 use std::sync::Arc;
 
 use outlast_engine::laws::given;
-use outlast_engine::store::Health;
+use outlast_engine::store::{Health, Inserted};
+use outlast_engine::transition::Command;
 use outlast_engine::{Outcome, Scope, Store};
 use outlast_store::sqlite::{FailAs, Look, Moment};
 use outlast_store::{Durability, OpenError, SqliteOptions};
 
-use crate::opened::{Place, Saboteur, recovered};
+use crate::opened::{Gate, Place, Saboteur, recovered};
 
 /// Tasks in every stage, of which the tables have the first two only.
 async fn written(place: &Place) -> Arc<dyn Store> {
@@ -230,5 +231,85 @@ async fn tables_that_cannot_be_written_lose_nothing_and_recover() {
         given::ended(&store, &new, Outcome::Cancelled).await;
         let ended = "SELECT count(*) FROM tasks WHERE state IN ('result', 'cancelled')";
         assert_eq!(place.look::<u32>(ended), 2, "{moment:?} {fail:?}");
+    }
+}
+
+/// While one generation of changes is written, the next is read together with it.
+#[tokio::test]
+async fn a_task_that_changes_while_it_is_written_is_read_whole() {
+    let place = Place::new();
+    let (gate, open) = Gate::at(Moment::BeforeFill);
+    let options = SqliteOptions {
+        probe: Some(Arc::new(gate)),
+        recent_bytes: 0,
+        ..SqliteOptions::default()
+    };
+    let store = place.open_with(options).await;
+    let large = format!("\"{}\"", "x".repeat(10_000));
+    let first = given::stored(&store, given::task(1)).await;
+    let second = given::stored(&store, given::task(2)).await;
+    let second = given::ended(&store, &second, given::result(&large)).await;
+    open.reached();
+    let first = given::ended(&store, &first, given::result("1")).await;
+    let ttl = 2 * given::TTL;
+    let second = given::changed(&store, &second, Command::Extend { ttl }).await;
+    for open in [Some(open), None] {
+        for (task, body) in [(&first, "1"), (&second, &*large)] {
+            assert_eq!(given::loaded(&store, task.id).await.as_ref(), Some(task));
+            assert_eq!(given::body(&store, task.id).await, Some(given::raw(body)));
+        }
+        if open.is_some() {
+            drop(open);
+            place.settle();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_comes_while_the_tables_fail_follows_by_itself() {
+    let place = Place::new();
+    let probe = Arc::new(Saboteur::default());
+    let store = place.open_with(probe.options()).await;
+    probe.fail(Moment::BeforeFill, FailAs::DiskFull);
+    probe.fail(Moment::BeforeFill, FailAs::DiskFull);
+    let task = given::stored(&store, given::task(1)).await;
+    let mut health = store.health();
+    let full = |health: &Health| matches!(health, Health::NoRoom(_));
+    health.wait_for(full).await.unwrap();
+    given::ended(&store, &task, given::result("1")).await;
+    let refused = store.insert(given::insertion(given::task(2))).await;
+    assert!(refused.is_err(), "what is left is for finishing");
+    recovered(&store).await;
+    let file = rusqlite::Connection::open(place.path()).unwrap();
+    let sql = "SELECT count(*) FROM tasks WHERE state = 'result'";
+    for _ in 0..100 {
+        if file.query_row(sql, (), |row| row.get(0)) == Ok(1) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("the end is not in the tables");
+}
+
+#[tokio::test]
+async fn a_key_that_passed_to_another_task_is_its_own_after_a_kill() {
+    let place = Place::new();
+    let store = place.open().await;
+    let keyed = |n: u64| given::task_with_key(n, &given::ada(), &format!("key {}", n % 20));
+    for n in 0..20 {
+        given::stored(&store, keyed(n)).await;
+    }
+    place.settle();
+    for n in 0..20 {
+        given::removed(&store, &keyed(n)).await;
+        given::stored(&store, keyed(n + 20)).await;
+    }
+    let store = place.copy().open().await;
+    for n in 0..20 {
+        let again = store.insert(given::insertion(keyed(n + 40))).await.unwrap();
+        assert!(
+            matches!(again, Inserted::Known(id) if id == given::id(n + 20)),
+            "{n}"
+        );
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -120,6 +121,54 @@ impl Probe for Saboteur {
             }
             _ => Verdict::Go,
         }
+    }
+}
+
+/// Holds a thread up whenever it comes to a moment, until somebody lets it pass.
+pub(crate) struct Gate {
+    at: Moment,
+    ways: Mutex<(Sender<()>, Receiver<()>)>,
+}
+
+/// Whoever watches a gate. When it has gone, the gate is open.
+pub(crate) struct Keeper {
+    reached: Receiver<()>,
+    pass: Sender<()>,
+}
+
+impl Gate {
+    pub(crate) fn at(moment: Moment) -> (Self, Keeper) {
+        let ((reached, at_gate), (pass, passed)) = (mpsc::channel(), mpsc::channel());
+        let gate = Self {
+            at: moment,
+            ways: Mutex::new((reached, passed)),
+        };
+        let reached = at_gate;
+        (gate, Keeper { reached, pass })
+    }
+}
+
+impl Keeper {
+    /// Waits until somebody is at the gate.
+    pub(crate) fn reached(&self) {
+        self.reached.recv().unwrap();
+    }
+
+    /// Lets whoever is there pass.
+    pub(crate) fn pass(&self) {
+        self.pass.send(()).unwrap();
+    }
+}
+
+impl Probe for Gate {
+    fn at(&self, moment: Moment) -> Verdict {
+        if moment == self.at {
+            let ways = self.ways.lock().unwrap();
+            // Whoever looked on may have gone.
+            let _ = ways.0.send(());
+            let _ = ways.1.recv();
+        }
+        Verdict::Go
     }
 }
 

@@ -10,7 +10,7 @@ use crate::sqlite::connect;
 use crate::sqlite::fault::Fault;
 use crate::sqlite::probe::{FailAs, Moment, Verdict};
 use crate::sqlite::records::RecordStatements;
-use crate::sqlite::row::TaskStatements;
+use crate::sqlite::row::{RowId, TaskStatements};
 use crate::sqlite::unwritten::{Change, Changes};
 
 /// The statements of the filler, prepared once for each connection.
@@ -22,15 +22,6 @@ pub(super) struct Statements<'c> {
     records: RecordStatements<'c>,
     meta: Statement<'c>,
     used: [Statement<'c>; 2],
-}
-
-/// How much of some changes is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Everything.
-    All,
-    /// What makes room. The tables do not have the rest, and do not say so.
-    Removals,
 }
 
 impl<'c> Statements<'c> {
@@ -50,15 +41,14 @@ impl<'c> Statements<'c> {
         })
     }
 
-    /// Writes the changes and waits for the disk.
+    /// Writes the changes. The disk may not have them yet.
     pub(super) fn fill(
         &mut self,
         changes: &Changes,
-        part: Part,
         ask: impl Fn(Moment) -> Verdict,
     ) -> Result<(), Fault> {
         self.begin.raw_execute()?;
-        let written = self.write(changes, part).and_then(|()| {
+        let written = self.write(changes).and_then(|()| {
             if let Verdict::Fail(fail) = ask(Moment::BeforeFill) {
                 return Err(fail.into());
             }
@@ -76,6 +66,19 @@ impl<'c> Statements<'c> {
         written
     }
 
+    /// Deletes rows of tasks that are gone, ahead of what comes before that. It is harmless there, and makes room.
+    pub(super) fn make_room(&mut self, rows: &[RowId]) -> rusqlite::Result<()> {
+        self.begin.raw_execute()?;
+        let deleted = rows.iter().try_for_each(|row| self.tasks.delete(*row));
+        match deleted.and_then(|()| self.commit.raw_execute()) {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.connection.execute_batch("ROLLBACK")?;
+                Err(error)
+            }
+        }
+    }
+
     /// When the next record expires.
     pub(super) fn next_expiry(&mut self) -> rusqlite::Result<Option<Timestamp>> {
         self.records.next_expiry()
@@ -90,21 +93,15 @@ impl<'c> Statements<'c> {
         Ok(number(all)?.saturating_sub(number(free)?))
     }
 
-    fn write(&mut self, changes: &Changes, part: Part) -> Result<(), Fault> {
+    fn write(&mut self, changes: &Changes) -> Result<(), Fault> {
         // Neighbours after each other: they share pages, and what is new goes to the end of its table.
         let mut tasks: Vec<&Change> = changes.tasks.values().collect();
-        if part == Part::Removals {
-            tasks.retain(|change| change.image.is_none());
-        }
         tasks.sort_unstable_by_key(|change| change.row);
         for change in tasks {
             self.change(change)?;
         }
         if let Some(now) = changes.forget {
             self.records.forget(now, FORGET)?;
-        }
-        if part == Part::Removals {
-            return Ok(());
         }
         for (key, record) in &changes.records {
             match record {

@@ -1,7 +1,6 @@
 //! The life of the filling thread: wait for a moment, write what has come, and try again where that fails.
 
-use std::fs::{self, OpenOptions};
-use std::io;
+use std::fs;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use outlast_engine::store::Reason;
 use rusqlite::Connection;
 
-use super::fill::{Part, Statements};
+use super::fill::Statements;
 use super::{Command, Left, Work};
 use crate::sqlite::connect;
 use crate::sqlite::fault::Fault;
@@ -83,7 +82,8 @@ impl Work {
                 Err(RecvTimeoutError::Timeout) if due.is_none() => self.shrink(connection),
                 Err(RecvTimeoutError::Timeout) => self.fill(&mut statements),
             };
-            due = None;
+            // What came while something else was written has rung already.
+            due = self.shared.unwritten.waits().then(|| Instant::now() + LAG);
             if let Err(fault) = served {
                 match fault {
                     Fault::Full(_) => self.wait_for_room(&mut statements, fault.clone()),
@@ -122,9 +122,10 @@ impl Work {
     fn fill(&mut self, statements: &mut Statements<'_>) -> Result<(), Fault> {
         let shared = self.shared.clone();
         let Some(changes) = shared.unwritten.take() else {
+            shared.condition.tables(None);
             return Ok(());
         };
-        statements.fill(&changes, Part::All, |moment| self.ask(moment))?;
+        statements.fill(&changes, |moment| self.ask(moment))?;
         self.shrink |= changes.tasks.values().any(|change| change.image.is_none());
         self.written = changes.upto.max(self.written);
         self.unsynced += changes.bytes;
@@ -145,14 +146,7 @@ impl Work {
     /// Waits until the disk has what is in the tables: the ledger may forget it then.
     fn sync(&mut self) -> Result<(), Fault> {
         if self.options.durability == Durability::Power {
-            // SQLite syncs its log only when it moves it into the file, and a reader may keep it from that.
-            let log = file::beside(&self.path, "-wal");
-            match OpenOptions::new().write(true).open(log) {
-                Ok(log) => log.sync_data()?,
-                // It has been moved into the file, which is synced.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
+            connect::sync_log(&self.path)?;
         }
         self.unsynced = 0;
         self.shared.filled.fetch_max(self.written, Ordering::AcqRel);
@@ -174,9 +168,7 @@ impl Work {
         self.shared.condition.tables(Some(full));
         let _ = fs::remove_file(file::reserve(&self.path));
         compact(statements.connection);
-        if let Some(changes) = self.shared.unwritten.take() {
-            let _ = statements.fill(&changes, Part::Removals, |_| Verdict::Go);
-        }
+        let _ = statements.make_room(&self.shared.unwritten.removals());
     }
 
     /// Tries until the file can be opened again; `None` if nothing more will come meanwhile.

@@ -58,7 +58,12 @@ impl Ledger {
         let [first, second] = paths(path);
         let first = Segment::open(&first, end.at[0], end.last[0])?;
         let second = Segment::open(&second, end.at[1], end.last[1])?;
-        file::sync_folder(path)?;
+        if durability == Durability::Power {
+            // The process before may have died between a write and its sync.
+            first.sync()?;
+            second.sync()?;
+            file::sync_folder(path)?;
+        }
         Ok(Self {
             path: path.to_owned(),
             name,

@@ -19,4 +19,4 @@ mod segment;
 
 pub(super) use append::Ledger;
 pub(super) use entry::{Blocks, Entries};
-pub(super) use recover::{Trouble, read};
+pub(super) use recover::{Files, Trouble, read};

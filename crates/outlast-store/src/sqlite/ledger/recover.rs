@@ -35,8 +35,32 @@ pub(in crate::sqlite) enum Trouble {
     Open(OpenError),
 }
 
-/// Reads what the ledger of the store at `path` says beyond what `connection` sees.
-pub(in crate::sqlite) fn read(path: &Path, connection: &Connection) -> Result<Found, Trouble> {
+/// The bytes of both files, as they are at one moment each.
+#[derive(Debug)]
+pub(in crate::sqlite) struct Files([Vec<u8>; 2]);
+
+impl Files {
+    /// Reads the files of the ledger of the store at `path`. Whoever does not hold the lock reads them before the tables: what
+    /// they lose meanwhile is there then.
+    pub(in crate::sqlite) fn read(path: &Path) -> Result<Self, OpenError> {
+        let mut files = [Vec::new(), Vec::new()];
+        for (bytes, path) in files.iter_mut().zip(paths(path)) {
+            match fs::read(&path) {
+                Ok(read) => *bytes = read,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(OpenError::io(&path)(error)),
+            }
+        }
+        Ok(Self(files))
+    }
+}
+
+/// What the files say beyond what `connection` sees.
+pub(in crate::sqlite) fn read(
+    path: &Path,
+    connection: &Connection,
+    Files(files): &Files,
+) -> Result<Found, Trouble> {
     let number = |name: &str| {
         let sql = "SELECT value FROM meta WHERE name = ?1";
         let value = connection.query_row(sql, [name], |row| row.get::<_, i64>(0));
@@ -44,15 +68,9 @@ pub(in crate::sqlite) fn read(path: &Path, connection: &Connection) -> Result<Fo
         value.ok_or_else(|| OpenError::corrupt(path, format!("it does not say `{name}`")))
     };
     let name = number("ledger")?;
-    let filled = number("filled_to")?.cast_unsigned();
-    let mut files = [Vec::new(), Vec::new()];
-    for (bytes, path) in files.iter_mut().zip(paths(path)) {
-        match fs::read(&path) {
-            Ok(read) => *bytes = read,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(OpenError::io(&path)(error).into()),
-        }
-    }
+    let filled = number("filled_to")?;
+    let filled = u64::try_from(filled)
+        .map_err(|_| OpenError::corrupt(path, format!("its `filled_to` is {filled}")))?;
     let [first, second] = files.each_ref().map(|bytes| frame::read(bytes, name));
     let last = |frames: &[Frame<'_>]| frames.last().map_or(0, |frame| frame.number);
     let lasts = [last(&first.0), last(&second.0)];
@@ -150,7 +168,9 @@ impl Trouble {
             Self::Open(error) => error,
             Self::Gap { after, before } => {
                 let what = format!(
-                    "its tables end with frame {after} of its ledger, which goes on with frame {before}"
+                    "its tables end with frame {after} of its ledger, which goes on with frame {before}; \
+                     if it is a copy, move {}.ledger-* away",
+                    path.display()
                 );
                 OpenError::corrupt(path, what)
             }

@@ -22,7 +22,9 @@ impl Segment {
     /// Opens the file, or makes it; `at` is the end of what counts in it, `last` the number of its last frame.
     pub(super) fn open(path: &Path, at: u64, last: u64) -> io::Result<Self> {
         let file = file::open_private(path)?;
-        let size = file.metadata()?.len();
+        // What lies behind was never confirmed, and must not follow what will be.
+        let size = file.metadata()?.len().min(at);
+        file.set_len(size)?;
         Ok(Self {
             file,
             at,

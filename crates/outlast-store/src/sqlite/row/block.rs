@@ -44,14 +44,14 @@ pub(in crate::sqlite) fn write_course(
     number(out, Column::Attempt, task.attempt.0);
     number(out, Column::Executor, task.executor.0);
     put_together(out, Column::Timeline, scratch, |text| {
-        words::timeline(text, task)
+        words::timeline(text, task);
     });
     if let Some(handle) = &task.handle {
         out.push(Column::Handle as u8 | BLOB);
         bytes(out, &handle.0);
     }
     put_together(out, Column::Details, scratch, |text| {
-        details::write(text, task)
+        details::write(text, task);
     });
     maybe_text(out, Column::Body, body.map(Raw::as_str));
     out.push(END);

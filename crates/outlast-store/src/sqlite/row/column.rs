@@ -1,7 +1,7 @@
 //! The columns of the view `tasks` in their order, and the statements made from them.
 //!
-//! A column's number is also the number of its parameter, in every statement, and its name in the ledger: a new column
-//! takes the next number.
+//! A column's number is also the number of its parameter, in every statement, and its name in the ledger: none is given
+//! another meaning.
 
 macro_rules! columns {
     ($($column:ident $name:literal,)*) => {

@@ -12,6 +12,7 @@ use super::publish::{Published, publish};
 use super::{Writer, room};
 use crate::sqlite::fault::Fault;
 use crate::sqlite::probe::Moment;
+use crate::sqlite::unwritten::Adding;
 
 impl Writer {
     /// Carries out `ops` and answers them. Fails if the ledger can no longer be trusted; all have been answered then, too.
@@ -19,6 +20,10 @@ impl Writer {
         if let Some(fault) = self.held_up() {
             self.refuse_all(ops, &fault);
             return Ok(());
+        }
+        if let Some(full @ Fault::Full(_)) = self.shared.condition.tables_fault() {
+            // What is left is for finishing.
+            self.room.shut(full.reason());
         }
         self.refuse_large(&mut ops);
         if ops.iter().any(is_new)
@@ -80,7 +85,8 @@ impl Writer {
         });
         self.shared.recent.keep(bodies);
         let last = self.ledger.next() - 1;
-        self.filler.add(|unwritten| {
+        let news = promised.size() > 0 || ops.iter().any(|op| matches!(op, Op::Forget(_)));
+        let add = |unwritten: &mut Adding<'_>| {
             for (id, change) in promised.changes(&plan.changes) {
                 unwritten.task(id, change);
             }
@@ -96,7 +102,10 @@ impl Writer {
                 }
             }
             unwritten.upto(last, promised.size());
-        });
+        };
+        if news {
+            self.filler.add(add);
+        }
         let Published {
             answers,
             unfinished,
@@ -161,7 +170,13 @@ impl Writer {
     }
 
     fn refuse_all(&self, ops: Vec<Op>, fault: &Fault) {
-        ops.into_iter().for_each(|op| op.refuse(fault.error()));
+        for op in ops {
+            if let Op::Forget(now) = op {
+                // It is asked for again.
+                self.shared.expect_expiry_by(now);
+            }
+            op.refuse(fault.error());
+        }
     }
 }
 

@@ -65,7 +65,9 @@ impl Writer {
             }
         }
         self.append(&mut frame)?;
-        self.usual = frame.len().next_multiple_of(16 << 10).min(USUAL);
+        self.usual = frame.len().min(USUAL);
+        // It is kept for a while.
+        frame.shrink_to(frame.len() + frame.len() / 4);
         let frame = Arc::new(frame);
         Ok(Promised { frame, blocks })
     }

@@ -66,7 +66,7 @@ impl Writer {
                 Gathered::Last(ops, reply) => {
                     let mut served = self.batch(ops);
                     while served.is_ok() && !self.backlog.is_empty() {
-                        let rest = self.backlog.drain(..).collect();
+                        let rest = self.share();
                         served = self.batch(rest);
                     }
                     return Pause::Closed(reply);
