@@ -9,6 +9,11 @@ use crate::machine::processor;
 /// Something that lives through a task: created, run, ended, looked at.
 pub(crate) trait Life: Clone + Send + Sync + 'static {
     fn live(&self) -> impl Future<Output = ()> + Send;
+
+    /// Waits for what goes on after the last caller was answered.
+    fn rest(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 }
 
 /// What callers see of lives, and what lives cost.
@@ -22,7 +27,7 @@ pub(crate) struct Pace {
 /// Lets `callers` callers live through tasks for about `turn`.
 ///
 /// Each batch is `batch` lives on a fresh result of `subject`; making and dropping one is not timed,
-/// but the processor time of it counts.
+/// but the processor time of it counts. What is left to do after the last batch is timed.
 pub(crate) fn pace<L: Life>(
     runtime: &Runtime,
     callers: usize,
@@ -37,6 +42,11 @@ pub(crate) fn pace<L: Life>(
         let each = batch.div_ceil(callers);
         spent += runtime.block_on(batch_of(&subject, callers, each));
         lives += each * callers;
+        if spent >= turn {
+            let began = Instant::now();
+            runtime.block_on(subject.rest());
+            spent += began.elapsed();
+        }
     }
     let lives = lives as f64;
     Pace {
