@@ -81,7 +81,7 @@ fn set_up(connection: Connection, options: &SqliteOptions) -> rusqlite::Result<C
         connection.pragma_update(None, "fullfsync", true)?;
         connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     }
-    connection.pragma_update(None, "wal_autocheckpoint", 1_000)?;
+    connection.pragma_update(None, "wal_autocheckpoint", 2_000)?;
     connection.pragma_update(None, "journal_size_limit", 64 << 20)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
