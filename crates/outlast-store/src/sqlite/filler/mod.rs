@@ -115,7 +115,7 @@ impl Filler {
     }
 
     fn tell(&self, command: Command) {
-        // A thread that has ended has said why.
+        // Whoever waits for a thread that has ended hears of it.
         let _ = self.commands.send(command);
     }
 }
