@@ -70,7 +70,9 @@ pub(super) struct Image {
     pub(super) request: Option<Block>,
     /// What may change.
     pub(super) course: Block,
-    /// The course that brought the body; without it, the tables may have one.
+    /// Whether the course brings the body.
+    pub(super) has_body: bool,
+    /// An earlier course that brought it; without either, the tables may have one.
     pub(super) body: Option<Block>,
     pub(super) has_ended: bool,
 }
@@ -82,17 +84,30 @@ pub(super) struct Block {
     pub(super) at: usize,
 }
 
+impl Block {
+    fn add_to<'a>(&'a self, columns: &mut Columns<'a>) {
+        columns
+            .add(&self.frame[self.at..])
+            .expect("a block that we wrote or have read");
+    }
+}
+
 impl Change {
     /// Adds what became of the task after this. How the tables have it stays as it was.
     fn become_of(&mut self, next: Self) {
-        let before = self.image.take();
-        let (request, body) = before.map_or((None, None), |image| (image.request, image.body));
         self.row = next.row;
-        self.image = next.image.map(|image| Image {
-            request: image.request.or(request),
-            body: image.body.or(body),
-            ..image
-        });
+        let before = self.image.take();
+        self.image = match (before, next.image) {
+            (Some(before), Some(mut image)) => {
+                image.request = image.request.or(before.request);
+                if !image.has_body {
+                    let brought = before.has_body.then_some(before.course);
+                    image.body = image.body.or(brought).or(before.body);
+                }
+                Some(image)
+            }
+            (_, image) => image,
+        };
     }
 }
 
@@ -100,10 +115,13 @@ impl Image {
     /// All columns that the ledger has.
     pub(super) fn columns(&self) -> Columns<'_> {
         let mut columns = Columns::none();
-        for block in self.request.iter().chain(&self.body).chain([&self.course]) {
-            columns
-                .add(&block.frame[block.at..])
-                .expect("a block that we wrote or have read");
+        if let Some(body) = &self.body {
+            body.add_to(&mut columns);
+            // The rest of an earlier course is over, also what this one does not have.
+            columns.keep_body();
+        }
+        for block in self.request.iter().chain([&self.course]) {
+            block.add_to(&mut columns);
         }
         columns
     }
@@ -360,3 +378,41 @@ const MANY: usize = 1_024;
 
 /// So many bytes are not kept waiting.
 const MUCH: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use outlast_engine::laws::given;
+
+    use super::*;
+    use crate::sqlite::ledger::Entries;
+
+    /// A task that changes after its end keeps the body and nothing else of what was before.
+    #[test]
+    fn a_later_course_takes_the_place_of_one_that_brought_the_body() {
+        let plain = given::task(1);
+        let said = given::change(&plain, given::status(&plain, "on"), given::CREATED).next;
+        let from = Stood {
+            row: RowId(7),
+            had_ended: false,
+        };
+        let mut changes = Changes::default();
+        for (task, body) in [(&*said, Some(given::raw("1"))), (&plain, None)] {
+            let (mut frame, mut scratch) = (Vec::new(), Vec::new());
+            let mut entries = Entries::new(&mut frame, &mut scratch);
+            let blocks = entries.changed(from, from.row, task, body.as_ref());
+            let image = Some(blocks.image(&Arc::new(frame)));
+            let change = Change {
+                from: Some(from),
+                row: from.row,
+                image,
+            };
+            changes.note(plain.id, change);
+        }
+        let image = changes.tasks[&plain.id].image.as_ref();
+        let image = image.expect("it is there");
+        let task = image.task(Some(&plain)).expect("it is a task");
+        assert_eq!(task, Some(plain));
+        let body = row::body(&image.columns()).expect("it is JSON");
+        assert_eq!(body, Some(given::raw("1")));
+    }
+}

@@ -40,7 +40,8 @@ impl Blocks {
         Image {
             request: self.request.map(block),
             course: block(self.course),
-            body: self.has_body.then(|| block(self.course)),
+            has_body: self.has_body,
+            body: None,
             has_ended: self.has_ended,
         }
     }

@@ -85,6 +85,15 @@ impl<'a> Columns<'a> {
     }
 }
 
+impl Columns<'_> {
+    /// Forgets all columns but the body.
+    pub(in crate::sqlite) fn keep_body(&mut self) {
+        let body = self.0[Column::Body as usize];
+        *self = Self::none();
+        self.0[Column::Body as usize] = body;
+    }
+}
+
 /// Whether there is a body among the columns.
 pub(in crate::sqlite) fn body_comes(columns: &Columns<'_>) -> bool {
     columns.0[Column::Body as usize] != ValueRef::Null
