@@ -1,12 +1,10 @@
 //! One task and one page of tasks, with few and with many retained, beside a bare hash map.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use outlast_engine::{Engine, Scope, TaskId};
+use outlast_engine::{Engine, IdMap, Scope, TaskId};
 
 use crate::load::fill;
 use crate::retained;
@@ -50,7 +48,7 @@ struct Kept {
 }
 
 /// A value as large as what we keep at hand of a task.
-type Bare = HashMap<TaskId, Arc<[u64; 16]>, BuildHasherDefault<Pass>>;
+type Bare = IdMap<Arc<[u64; 16]>>;
 
 impl Kept {
     fn of(stage: &Stage<'_>, subject: Subject) -> Done<Self> {
@@ -218,26 +216,6 @@ fn shuffle<T>(things: &mut [T]) {
         state ^= state >> 7;
         state ^= state << 17;
         things.swap(at, (state % (at as u64 + 1)) as usize);
-    }
-}
-
-/// Passes random bits through.
-#[derive(Clone, Copy, Default)]
-struct Pass(u64);
-
-impl Hasher for Pass {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, bits: u64) {
-        self.0 = bits;
     }
 }
 

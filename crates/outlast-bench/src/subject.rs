@@ -161,7 +161,7 @@ impl Life for Rung {
 
 /// All tasks are one owner's: the longest list there can be.
 pub(crate) fn owner() -> Owner {
-    Owner::new("user:somebody@example.org")
+    Owner::principal("user:somebody@example.org")
 }
 
 /// The limits out of the way, everything else as it is by default.

@@ -1,9 +1,8 @@
-//! The names of things: tasks, owners, nodes, revisions, attempts, questions.
+//! Identifiers: tasks, nodes, revisions, attempts, input requests.
 //!
 //! A [`TaskId`] is 128 random bits, drawn by an [`Ids`](crate::Ids) and written as 26 characters that
 //! are safe in a header, a URL and a shell. Knowing one is not permission to use it.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::str::FromStr;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::world::secret_hash;
+use crate::owner::Owner;
 
 /// Names one task for ever.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,12 +113,13 @@ impl IdText {
     }
 }
 
-/// A map keyed by [`TaskId`] that does not hash what is random already.
-pub(crate) type IdMap<V> = std::collections::HashMap<TaskId, V, BuildHasherDefault<IdHasher>>;
+/// A map keyed by [`TaskId`] or by another key that needs no hashing.
+pub type IdMap<V, K = TaskId> = std::collections::HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
-/// Passes the random bits of an id through.
+/// Hashes keys whose bits no caller chooses: passes the random bits of a [`TaskId`] through, and spreads
+/// numbers that follow each other.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct IdHasher(u64);
+pub struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
@@ -135,72 +135,12 @@ impl Hasher for IdHasher {
     fn write_u64(&mut self, bits: u64) {
         self.0 = bits;
     }
-}
 
-/// Whose task it is: an authenticated principal, else a session, else the local user.
-#[derive(Clone, Debug, Eq, PartialOrd, Ord)]
-pub struct Owner {
-    name: Arc<str>,
-    /// Of the name, with a secret of this process: an owner is looked up at every step of a task.
-    hash: u64,
-}
-
-impl Owner {
-    /// The owner of that name.
-    pub fn new(name: impl Into<Arc<str>>) -> Self {
-        let name = name.into();
-        Self {
-            hash: secret_hash(&name),
-            name,
-        }
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.name
-    }
-
-    /// The name as a log may show it. That of a session lets in whoever knows it: only its beginning is told.
-    pub fn shown(&self) -> Cow<'_, str> {
-        match self.name.split_once(':') {
-            Some(("session", name)) => {
-                let end = name.char_indices().nth(6).map_or(name.len(), |(at, _)| at);
-                ["session:", &name[..end], "…"].concat().into()
-            }
-            _ => (&*self.name).into(),
-        }
-    }
-
-    /// Whether both are named by the very same text in memory.
-    pub(crate) fn shares_name(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.name, &other.name)
-    }
-
-    /// A number that is the same for the same name, in this process.
-    pub(crate) fn hash(&self) -> u64 {
-        self.hash
-    }
-}
-
-impl PartialEq for Owner {
-    fn eq(&self, other: &Self) -> bool {
-        // Nearly always the very same name, or another one.
-        self.hash == other.hash && (Arc::ptr_eq(&self.name, &other.name) || self.name == other.name)
-    }
-}
-
-impl Hash for Owner {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.hash);
-    }
-}
-
-/// A map keyed by [`Owner`] that does not hash again what is hashed already.
-pub(crate) type OwnerMap<V> = std::collections::HashMap<Owner, V, BuildHasherDefault<IdHasher>>;
-
-impl fmt::Display for Owner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+    /// A number in a sequence, such as that of a row. A table picks the bucket by the low bits and tells
+    /// neighbours apart by the high ones.
+    fn write_i64(&mut self, number: i64) {
+        let number = number.cast_unsigned();
+        self.0 = number ^ number << 57;
     }
 }
 

@@ -8,6 +8,7 @@ mod ask;
 mod id;
 mod origin;
 mod outcome;
+mod owner;
 mod policy;
 mod runtime;
 mod shards;
@@ -25,10 +26,13 @@ pub mod transition;
 
 pub use ask::{Accepts, Answer, AskKind, Outstanding, Question, Timing};
 pub use engine::{Engine, EngineError};
-pub use id::{AskKey, Attempt, BadTaskId, IdText, NodeId, Owner, Revision, Scope, TaskId};
+pub use id::{
+    AskKey, Attempt, BadTaskId, IdHasher, IdMap, IdText, NodeId, Revision, Scope, TaskId,
+};
 pub use memory::MemoryStore;
 pub use origin::{Origin, Retry};
 pub use outcome::{Ending, ErrorCode, Message, Outcome};
+pub use owner::{Owner, OwnerParseError};
 pub use policy::{Policy, Quota, Sizes};
 pub use store::{Committed, Store, StoreError};
 pub use task::Task;

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::watch;
 
-use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
+use crate::id::{NodeId, Revision, Scope, TaskId};
 use crate::index::Index;
+use crate::owner::Owner;
 use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::store::{

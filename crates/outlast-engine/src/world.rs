@@ -1,8 +1,6 @@
 //! The outer world as the engine sees it: a clock and a source of ids. The only file that touches either.
 
 use std::cell::RefCell;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
 
 use outlast_wire::Timestamp;
 
@@ -49,13 +47,6 @@ impl Ids for RandomIds {
         // 63 bits: stores keep it as a signed number.
         NodeId(u64::from_ne_bytes(random()) >> 1)
     }
-}
-
-/// A hash of `name` that nobody outside this process can foresee.
-#[expect(clippy::disallowed_methods, reason = "this is where secrets come from")]
-pub(crate) fn secret_hash(name: &str) -> u64 {
-    static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    SECRET.hash_one(name)
 }
 
 /// Draws from a block that each thread fills anew: one call to the system for many ids.

@@ -180,7 +180,10 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
             .await
             .expect("it is open");
         let next = open(stage.inner.clone(), &Arc::default()).await;
-        let usage = next.usage(&Owner::new("ada")).await.expect("it is open");
+        let usage = next
+            .usage(&Owner::principal("ada"))
+            .await
+            .expect("it is open");
         assert_eq!(usage.open, 0, "P4: {what}");
         for id in acknowledged {
             let settled = next.outcome(&ada(), id).await.expect("it is open");
@@ -325,7 +328,7 @@ impl Stage {
     async fn nothing_is_open(&self) {
         let quiet = async {
             loop {
-                let usage = self.inner.usage(&Owner::new("ada")).await;
+                let usage = self.inner.usage(&Owner::principal("ada")).await;
                 let open = usage.expect("it is open").open;
                 if open == 0 && self.engine.running() == 0 && self.engine.listeners() == 0 {
                     return;
@@ -360,7 +363,10 @@ impl Stage {
         for (id, before) in ids.iter().zip(before) {
             assert_eq!(wait(&engine, *id).await, before);
         }
-        let usage = engine.usage(&Owner::new("ada")).await.expect("it is open");
+        let usage = engine
+            .usage(&Owner::principal("ada"))
+            .await
+            .expect("it is open");
         assert_eq!(usage.open, 0);
     }
 }
@@ -454,11 +460,11 @@ fn call(tool: &str) -> NewCall {
         retry: Retry::Never,
         accepts: Accepts::all(),
     };
-    NewCall::new(Owner::new("ada"), origin)
+    NewCall::new(Owner::principal("ada"), origin)
 }
 
 fn ada() -> Scope {
-    Scope::Of(Owner::new("ada"))
+    Scope::Of(Owner::principal("ada"))
 }
 
 fn raw(text: &str) -> Raw {

@@ -26,7 +26,7 @@ impl Filter for Counting {
         match method.as_str() {
             // Answered here; nothing behind this filter sees it.
             "acme/counts" => return self.told(),
-            v1::method::CANCEL => eprintln!("{} cancels a task", request.owner.as_str()),
+            v1::method::CANCEL => eprintln!("{} cancels a task", request.owner),
             _ => {}
         }
         self.count(&method);

@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (engine, recovered) = builder.open().await?;
     println!("after the last run: {recovered:?}");
 
-    let owner = Owner::new("example");
+    let owner = Owner::principal("example");
     let params = Raw::encode(&json!({ "name": "render", "arguments": { "pages": 4 } }))?;
     let mut call = NewCall::new(
         owner.clone(),

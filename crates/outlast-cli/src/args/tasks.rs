@@ -1,6 +1,7 @@
 //! What can be typed about tasks.
 
 use clap::{Parser, Subcommand};
+use outlast::engine::Owner;
 use outlast::store::StoreUrl;
 
 use super::{Answering, Reach};
@@ -83,9 +84,10 @@ pub(crate) struct Place {
     /// runs, else the gateway's file, else that of `outlast demo`].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// Without TARGET: only the tasks of this owner.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) owner: Option<String>,
+    /// Without TARGET: only the tasks of this owner: `local`, `principal:NAME`, `session:ID` or
+    /// `address:IP`.
+    #[arg(long, value_name = "OWNER")]
+    pub(crate) owner: Option<Owner>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -21,7 +21,7 @@ use crate::place;
 use narrate::say;
 
 /// Whose tasks the demo makes.
-pub(crate) const OWNER: &str = "local";
+pub(crate) const OWNER: Owner = Owner::Local;
 
 pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, Usual::Warnings)?;
@@ -70,10 +70,7 @@ async fn run_samples(engine: &Engine, tools: &outlast::Tools) -> Result<(), Fail
     for (tool, arguments) in tools::calls() {
         let params = serde_json::json!({ "name": tool, "arguments": arguments });
         let params = Raw::encode(&params).map_err(std::io::Error::other)?;
-        let call = NewCall::new(
-            Owner::new(OWNER),
-            tools.origin(RUNNER, tool, params, Accepts::all()),
-        );
+        let call = NewCall::new(OWNER, tools.origin(RUNNER, tool, params, Accepts::all()));
         let created = engine.create(call).await?;
         let id = created.task().id;
         say(format_args!(
@@ -89,7 +86,7 @@ async fn run_samples(engine: &Engine, tools: &outlast::Tools) -> Result<(), Fail
 
 /// Tells what happens to a task until it ends, and answers its questions as a person would.
 async fn follow(engine: Engine, id: TaskId, tool: &'static str) -> Result<(), Failure> {
-    let scope = Scope::Of(Owner::new(OWNER));
+    let scope = Scope::Of(OWNER);
     let mut watch = engine.watch(&scope, id).await?;
     if let Snapshot::Open(task) = &watch.first {
         answer(&engine, task).await?;

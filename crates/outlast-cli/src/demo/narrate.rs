@@ -2,7 +2,7 @@
 
 use outlast::engine::engine::{Event, Recovered, Settled};
 use outlast::engine::store::Snapshot;
-use outlast::engine::{Engine, Owner, TaskId};
+use outlast::engine::{Engine, TaskId};
 use outlast::store::StoreUrl;
 use outlast::wire::v1;
 
@@ -102,9 +102,7 @@ async fn finished(engine: &Engine) -> Result<usize, Failure> {
     let mut finished = 0;
     let mut cursor = None;
     loop {
-        let page = engine
-            .page(&Owner::new(OWNER), cursor.as_deref(), 500)
-            .await?;
+        let page = engine.page(&OWNER, cursor.as_deref(), 500).await?;
         finished += page
             .tasks
             .iter()

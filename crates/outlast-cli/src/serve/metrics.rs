@@ -9,7 +9,7 @@ use outlast::gateway::Served;
 /// The whole page.
 pub(super) async fn text(engine: &Engine, served: &[Served]) -> String {
     let mut page = Page::default();
-    if let Ok(usage) = engine.usage(&Owner::new("")).await {
+    if let Ok(usage) = engine.usage(&Owner::Local).await {
         let ended = usage.retained.saturating_sub(usage.open);
         let tasks = [("status=\"open\"", usage.open), ("status=\"ended\"", ended)];
         page.family("mcp_tasks", "gauge", "Tasks that are kept.", &tasks);

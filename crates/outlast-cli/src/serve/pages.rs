@@ -26,7 +26,7 @@ impl Health {
 
     /// Whether work is taken: the store answers and the engine does not close.
     async fn ready(&self) -> Page {
-        let store = self.engine.usage(&Owner::new("")).await.is_ok();
+        let store = self.engine.usage(&Owner::Local).await.is_ok();
         let open = self.engine.takes_work();
         let servers: serde_json::Map<_, _> = self
             .served

@@ -5,7 +5,7 @@ mod shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast::engine::{Clock, Owner, Scope, SystemClock, Task, TaskId};
+use outlast::engine::{Clock, Scope, SystemClock, Task, TaskId};
 use outlast::store::StoreUrl;
 use outlast::store::sqlite::Look;
 use outlast::wire::{Raw, v1};
@@ -233,7 +233,7 @@ fn find(at: &Place, id: TaskId) -> Result<(Look, Task), Failure> {
 
 fn scope(at: &Place) -> Scope {
     match &at.owner {
-        Some(owner) => Scope::Of(Owner::new(owner.as_str())),
+        Some(owner) => Scope::Of(owner.clone()),
         None => Scope::Anyone,
     }
 }

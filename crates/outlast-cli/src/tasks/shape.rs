@@ -15,7 +15,7 @@ pub(super) fn one(task: &Task) -> Value {
     let id = task.id.text();
     let mut shown: Value = v1::task(&task.view(&id)).open().unwrap_or_default();
     shown["tool"] = json!(task.origin.tool.as_deref());
-    shown["owner"] = json!(task.owner.as_str());
+    shown["owner"] = json!(task.owner.to_storage());
     shown["attempt"] = json!(task.attempt.0);
     shown["timeline"] = task
         .timeline

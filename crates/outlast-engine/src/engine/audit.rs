@@ -4,7 +4,7 @@
 //! what was asked or answered.
 
 use super::call_span;
-use crate::id::{Owner, TaskId};
+use crate::id::TaskId;
 use crate::outcome::Ending;
 use crate::task::Task;
 use crate::transition::Takeover;
@@ -52,7 +52,7 @@ fn told(task: &Task, tell: impl FnOnce(&str, &str, Option<&str>)) {
     if tracing::enabled!(target: AUDIT, tracing::Level::INFO) {
         let origin = &task.origin;
         let _trace = call_span(origin.params.as_ref()).entered();
-        let owner = Owner::shown(&task.owner);
+        let owner = task.owner.to_string();
         tell(&owner, &origin.runner, origin.tool.as_deref());
     }
 }

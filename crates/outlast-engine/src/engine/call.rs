@@ -4,8 +4,8 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::{EngineError, Inner, Phase, Runner};
-use crate::id::Owner;
 use crate::origin::Origin;
+use crate::owner::Owner;
 use crate::policy::Sizes;
 use crate::store::RecordWrite;
 use crate::task::{NewTask, Task};
@@ -45,7 +45,7 @@ impl NewCall {
 
     fn check(&self, sizes: &Sizes) -> Result<(), EngineError> {
         let named = |what, text: &str| sizes.check(what, text.len(), sizes.name, "name");
-        named("the owner's name", self.owner.as_str())?;
+        named("the owner's name", &self.owner.to_storage())?;
         named(
             "the request key",
             self.request_key.as_deref().unwrap_or_default(),

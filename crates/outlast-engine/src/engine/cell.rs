@@ -11,6 +11,7 @@ use crate::ask::Answer;
 use crate::id::{AskKey, Attempt, TaskId};
 use crate::origin::Origin;
 use crate::outcome::Outcome;
+use crate::owner::Owner;
 use crate::runtime::{Mutex, MutexGuard};
 use crate::store::Committed;
 use crate::task::Task;
@@ -20,6 +21,7 @@ use crate::task::Task;
 pub(crate) struct Cell {
     pub(crate) id: TaskId,
     pub(crate) attempt: Attempt,
+    pub(crate) owner: Owner,
     pub(crate) origin: Arc<Origin>,
     /// What travels with the call; nothing after a restart.
     pub(crate) parts: Option<Parts>,
@@ -68,6 +70,7 @@ impl Cell {
         Self {
             id: task.id,
             attempt: task.attempt,
+            owner: task.owner.clone(),
             origin: task.origin.clone(),
             parts,
             stop: Stop::default(),

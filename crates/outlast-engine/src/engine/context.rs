@@ -9,7 +9,8 @@ use super::cell::{Cell, Stage};
 use super::drive::Pause;
 use super::{AskError, EngineError, Event, Inner, Phase, Progress};
 use crate::ask::{Answer, Question, Timing};
-use crate::id::{AskKey, Attempt, Owner, TaskId};
+use crate::id::{AskKey, Attempt, TaskId};
+use crate::owner::Owner;
 use crate::runtime::{can_spawn, spawn, to_the_end};
 use crate::task::Handle;
 use crate::transition::Command;
@@ -55,13 +56,9 @@ impl CallContext {
         self.cell.parts.clone()?.downcast().ok()
     }
 
-    /// Whose call it is, unless it is over.
-    pub fn owner(&self) -> Option<Owner> {
-        match &self.cell.local().stage {
-            Stage::Plain(task, _) | Stage::Promoting(task, ..) => Some(task.owner.clone()),
-            Stage::Stored(task) => Some(task.owner.clone()),
-            Stage::Storing | Stage::Over => None,
-        }
+    /// Whose call it is.
+    pub fn owner(&self) -> &Owner {
+        &self.cell.owner
     }
 
     /// Whether somebody may hold a handle to it, or soon will.

@@ -1,7 +1,7 @@
 //! Cursors: a place in one owner's list, as text that means nothing to anybody else.
 
 use super::EngineError;
-use crate::id::Owner;
+use crate::owner::Owner;
 use crate::store::Position;
 
 /// The text for `position` in the list of `owner`.
@@ -29,7 +29,8 @@ pub(crate) fn read(owner: &Owner, cursor: &str) -> Result<Position, EngineError>
 /// FNV-1a over owner and position: against mistakes, not against attackers. A forged cursor shows no
 /// more than the owner's own list.
 fn check(owner: &Owner, position: Position) -> u32 {
-    let bytes = owner.as_str().bytes().chain(position.0.to_be_bytes());
+    let text = owner.to_storage();
+    let bytes = text.bytes().chain(position.0.to_be_bytes());
     bytes.fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     })
@@ -43,16 +44,16 @@ mod tests {
     proptest! {
         #[test]
         fn a_cursor_is_read_back_by_its_owner_only(position: u64, name in "\\PC{0,12}") {
-            let owner = Owner::new(name.as_str());
+            let owner = Owner::principal(name.as_str());
             let cursor = write(&owner, Position(position));
             prop_assert_eq!(read(&owner, &cursor), Ok(Position(position)));
-            let other = Owner::new(format!("{name}x"));
+            let other = Owner::principal(format!("{name}x"));
             prop_assert_eq!(read(&other, &cursor), Err(EngineError::BadCursor));
         }
 
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC{0,30}") {
-            let _ = read(&Owner::new("a"), &text);
+            let _ = read(&Owner::principal("a"), &text);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Looking at tasks: one, its outcome, a page of them, how many there are.
 
 use super::{Engine, EngineError, Inner, Settled, cursor};
-use crate::id::{Owner, Scope, TaskId};
+use crate::id::{Scope, TaskId};
+use crate::owner::Owner;
 use crate::store::{Committed, Snapshot, Usage};
 use crate::task::Task;
 

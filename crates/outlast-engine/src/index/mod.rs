@@ -14,7 +14,8 @@ use std::sync::{Arc, PoisonError};
 
 use outlast_wire::Timestamp;
 
-use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
+use crate::id::{NodeId, Revision, Scope, TaskId};
+use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::{Apart, Mutex, MutexGuard};
@@ -92,32 +93,22 @@ impl<C: Clone> Index<C> {
     pub fn reserve(&self, task: &Task, quota: &Quota) -> Result<Room, StoreError> {
         self.refuse_known(task.id)?;
         Ok(match self.hold(task, quota, false)? {
-            Held::Room { position, .. } => Room::Held(position),
+            Held::Room(position) => Room::Held(position),
             Held::Known(known) => Room::Known(known),
         })
     }
 
     /// Adds a task that is as durable as it will ever be.
-    pub fn insert(
-        &self,
-        mut task: Arc<Task>,
-        quota: &Quota,
-        cold: C,
-    ) -> Result<Inserted, StoreError> {
+    pub fn insert(&self, task: Arc<Task>, quota: &Quota, cold: C) -> Result<Inserted, StoreError> {
         let held = self.hold(&task, quota, true);
-        if !matches!(held, Ok(Held::Room { .. })) {
+        if !matches!(held, Ok(Held::Room(_))) {
             // Of a task that is there already it does not matter whether there is room, or who has its key.
             self.refuse_known(task.id)?;
         }
-        let (position, owner) = match held? {
-            Held::Room { position, owner } => (position, owner),
+        let position = match held? {
+            Held::Room(position) => position,
             Held::Known(known) => return Ok(Inserted::Known(known)),
         };
-        // Nobody else has seen it yet.
-        if let Some((task, owner)) = owner.and_then(|owner| Some((Arc::get_mut(&mut task)?, owner)))
-        {
-            task.share_owner(owner);
-        }
         let slot = Slot::of(task.clone(), position, cold);
         if !self.shards.of(task.id).put_new(slot) {
             self.owners.unlist(&task.owner, position);
@@ -153,7 +144,7 @@ impl<C: Clone> Index<C> {
             }
         };
         match held {
-            Ok(Held::Room { .. }) => self.counts.open.fetch_add(1, Ordering::Relaxed),
+            Ok(Held::Room(_)) => self.counts.open.fetch_add(1, Ordering::Relaxed),
             Ok(Held::Known(_)) | Err(_) => self.counts.retained.fetch_sub(1, Ordering::Relaxed),
         };
         held
@@ -168,14 +159,9 @@ impl<C: Clone> Index<C> {
     }
 
     /// Makes a task visible for which room is held.
-    pub fn admit(&self, mut task: Arc<Task>, position: Position, cold: C) -> Committed<Task> {
+    pub fn admit(&self, task: Arc<Task>, position: Position, cold: C) -> Committed<Task> {
         let listed = Listed::Open(task.id);
-        if let Some(owner) = self.owners.list(&task.owner, position, listed) {
-            // Nobody else has seen it yet.
-            if let Some(task) = Arc::get_mut(&mut task) {
-                task.share_owner(owner);
-            }
-        }
+        self.owners.list(&task.owner, position, listed);
         self.shards
             .of(task.id)
             .put(Slot::of(task.clone(), position, cold));
@@ -188,7 +174,7 @@ impl<C: Clone> Index<C> {
             Found::Open(task) => (task.id, &task.owner, &task.request_key, false),
             Found::Ended(brief) => (brief.id, &brief.owner, &brief.request_key, true),
         };
-        let owner = self.owners.restore(owner, key.as_deref(), id, ended);
+        self.owners.restore(owner, key.as_deref(), id, ended);
         self.counts.retained.fetch_add(1, Ordering::Relaxed);
         self.counts
             .open
@@ -197,16 +183,14 @@ impl<C: Clone> Index<C> {
             .next_position
             .fetch_max(position.0 + 1, Ordering::Relaxed);
         let slot = match found {
-            Found::Open(mut task) => {
-                self.owners.list(&owner, position, Listed::Open(id));
-                task.share_owner(owner);
+            Found::Open(task) => {
+                self.owners.list(&task.owner, position, Listed::Open(id));
                 Slot::of(Arc::new(*task), position, cold)
             }
-            Found::Ended(mut brief) => {
-                brief.owner = owner.clone();
+            Found::Ended(brief) => {
                 let brief = Arc::new(brief);
                 self.owners
-                    .list(&owner, position, Listed::Ended(brief.clone()));
+                    .list(&brief.owner, position, Listed::Ended(brief.clone()));
                 Slot::Ended {
                     brief,
                     position,

@@ -1,11 +1,13 @@
 //! What each owner has: its list, its counts, its request keys. An owner without tasks costs nothing.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::ascending::Ascending;
 use super::lock;
-use crate::id::{Owner, OwnerMap, TaskId};
+use crate::id::TaskId;
+use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::runtime::Mutex;
 use crate::store::{Brief, Position, StoreError};
@@ -13,13 +15,11 @@ use crate::task::Task;
 
 #[derive(Debug)]
 pub(super) struct Owners {
-    shards: Box<[Mutex<OwnerMap<Holdings>>]>,
+    shards: Box<[Mutex<HashMap<Owner, Holdings>>]>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Holdings {
-    /// Shared with all its tasks, so that the name is kept once.
-    owner: Owner,
     open: u32,
     /// Tasks that are visible or for which room is held.
     retained: u32,
@@ -30,11 +30,8 @@ struct Holdings {
 
 /// What an owner has, or had before.
 pub(super) enum Held {
-    /// Room for a task, and the owner as it is known here, if the task has the name in a text of its own.
-    Room {
-        position: Position,
-        owner: Option<Owner>,
-    },
+    /// Room for a task, which will be listed there.
+    Room(Position),
     /// The task that has the request key.
     Known(TaskId),
 }
@@ -83,8 +80,7 @@ impl Owners {
         if listed {
             held.list.insert(position, Listed::Open(task.id));
         }
-        let owner = held.known_as(owner);
-        Ok(Held::Room { position, owner })
+        Ok(Held::Room(position))
     }
 
     /// The task that has the request key of `task` already.
@@ -108,13 +104,11 @@ impl Owners {
         }
     }
 
-    /// Adds a task to the list of its owner, if there is room held for it; returns the owner as it is
-    /// known here if `owner` has the name in a text of its own, so that it is kept once.
-    pub(super) fn list(&self, owner: &Owner, position: Position, listed: Listed) -> Option<Owner> {
-        let mut shard = lock(self.shard(owner));
-        let held = shard.get_mut(owner)?;
-        held.list.insert(position, listed);
-        held.known_as(owner)
+    /// Adds a task to the list of its owner, if there is room held for it.
+    pub(super) fn list(&self, owner: &Owner, position: Position, listed: Listed) {
+        if let Some(held) = lock(self.shard(owner)).get_mut(owner) {
+            held.list.insert(position, listed);
+        }
     }
 
     pub(super) fn unlist(&self, owner: &Owner, position: Position) {
@@ -145,18 +139,10 @@ impl Owners {
         }
     }
 
-    /// Holds room for a task found in a file; returns the owner as it is known here.
-    pub(super) fn restore(
-        &self,
-        owner: &Owner,
-        key: Option<&str>,
-        id: TaskId,
-        ended: bool,
-    ) -> Owner {
+    /// Holds room for a task found in a file.
+    pub(super) fn restore(&self, owner: &Owner, key: Option<&str>, id: TaskId, ended: bool) {
         let mut shard = lock(self.shard(owner));
-        let held = Holdings::of(&mut shard, owner);
-        held.hold(key, id, !ended);
-        held.owner.clone()
+        Holdings::of(&mut shard, owner).hold(key, id, !ended);
     }
 
     /// Up to `limit` tasks before `after`, newest first, and where to go on.
@@ -188,9 +174,11 @@ impl Owners {
             .map_or((0, 0), |held| (held.open, held.retained))
     }
 
-    fn shard(&self, owner: &Owner) -> &Mutex<OwnerMap<Holdings>> {
-        // The map inside a shard uses the other bits.
-        &self.shards[(owner.hash() >> 32) as usize % SHARDS]
+    fn shard(&self, owner: &Owner) -> &Mutex<HashMap<Owner, Holdings>> {
+        // Only the map inside a shard needs a hash that no caller can foresee.
+        let mut hasher = DefaultHasher::new();
+        owner.hash(&mut hasher);
+        &self.shards[hasher.finish() as usize % SHARDS]
     }
 }
 
@@ -215,23 +203,8 @@ impl Quota {
 
 impl Holdings {
     /// What `owner` has in `shard`.
-    fn of<'s>(shard: &'s mut OwnerMap<Self>, owner: &Owner) -> &'s mut Self {
-        if !shard.contains_key(owner) {
-            let nothing = Self {
-                owner: owner.clone(),
-                open: 0,
-                retained: 0,
-                list: Ascending::default(),
-                keys: HashMap::new(),
-            };
-            shard.insert(owner.clone(), nothing);
-        }
-        shard.get_mut(owner).expect("it was put there")
-    }
-
-    /// The owner as it is known here, unless `owner` shares that name already.
-    fn known_as(&self, owner: &Owner) -> Option<Owner> {
-        (!self.owner.shares_name(owner)).then(|| self.owner.clone())
+    fn of<'s>(shard: &'s mut HashMap<Owner, Self>, owner: &Owner) -> &'s mut Self {
+        shard.entry(owner.clone()).or_default()
     }
 
     /// Both counts: a task may be removed before its end is counted.

@@ -8,7 +8,8 @@ use outlast_wire::Timestamp;
 
 use super::ascending::Ascending;
 use super::hot::Hot;
-use crate::id::{IdMap, NodeId, Owner, Revision, Scope, TaskId};
+use crate::id::{IdMap, NodeId, Revision, Scope, TaskId};
+use crate::owner::Owner;
 use crate::store::{Brief, Committed, Position, Snapshot};
 use crate::task::Task;
 

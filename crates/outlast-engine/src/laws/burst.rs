@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::id::{Owner, TaskId};
+use crate::id::TaskId;
 use crate::laws::given::*;
+use crate::owner::Owner;
 use crate::store::{Inserted, Store};
 use crate::task::Task;
 
@@ -35,7 +36,7 @@ async fn work(store: Arc<dyn Store>, caller: u64, count: u64) -> Kept {
             .cloned();
         match (dice >> 32) % 8 {
             0..=2 => {
-                let owner = Owner::new(format!("owner {}", dice % 3));
+                let owner = Owner::principal(format!("owner {}", dice % 3));
                 let key = format!("key {}", dice % 500);
                 let task = task_with_key(caller << 32 | step, &owner, &key);
                 let told = store.insert(insertion(task)).await.expect("there is room");
@@ -71,7 +72,7 @@ async fn work(store: Arc<dyn Store>, caller: u64, count: u64) -> Kept {
 async fn adds_up(store: &Arc<dyn Store>, kept: &[Kept]) {
     let tasks: Vec<_> = kept.iter().flat_map(BTreeMap::values).collect();
     let open = |task: &&&Arc<Task>| task.state.ending().is_none();
-    for owner in (0..3).map(|n| Owner::new(format!("owner {n}"))) {
+    for owner in (0..3).map(|n| Owner::principal(format!("owner {n}"))) {
         let own = || tasks.iter().filter(|task| task.owner == owner);
         let used = store.usage(&owner).await.expect("the store is open");
         assert_eq!(used.owner_retained as usize, own().count());

@@ -11,9 +11,10 @@ use tokio::runtime::Handle as Runtime;
 use tokio::task::spawn_blocking;
 
 use crate::ask::{Accepts, Answer, AskKind, Question};
-use crate::id::{AskKey, NodeId, Owner, Revision, Scope, TaskId};
+use crate::id::{AskKey, NodeId, Revision, Scope, TaskId};
 use crate::origin::{Origin, Retry};
 use crate::outcome::Outcome;
+use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::store::{
     Brief, Insert, Inserted, Position, Record, RecordKey, RecordWrite, Replace, Snapshot, Store,
@@ -51,12 +52,12 @@ pub fn id(n: u64) -> TaskId {
 
 /// The owner whose tasks they are where nothing else is said.
 pub fn ada() -> Owner {
-    Owner::new("ada")
+    Owner::principal("ada")
 }
 
 /// Another owner.
 pub fn bob() -> Owner {
-    Owner::new("bob")
+    Owner::principal("bob")
 }
 
 /// The reach of an owner.

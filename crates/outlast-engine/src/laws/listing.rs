@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::id::{Owner, TaskId};
+use crate::id::TaskId;
 use crate::laws::given::*;
+use crate::owner::Owner;
 use crate::store::Store;
 use crate::task::Task;
 use crate::transition::Command;
@@ -24,7 +25,7 @@ pub async fn list_is_newest_first(store: &Arc<dyn Store>) {
 /// An owner without tasks has an empty list.
 pub async fn list_of_an_unknown_owner_is_empty(store: &Arc<dyn Store>) {
     stored(store, task(1)).await;
-    let page = store.page(&Owner::new("eve"), None, 10).await;
+    let page = store.page(&Owner::principal("eve"), None, 10).await;
     let page = page.expect("the store is open");
     assert_eq!((page.tasks, page.next), (vec![], None));
 }

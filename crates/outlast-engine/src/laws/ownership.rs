@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::id::{Owner, Scope};
+use crate::id::Scope;
 use crate::laws::given::*;
+use crate::owner::Owner;
 use crate::store::Store;
 
 /// A task of another owner is not found, by its id or in full, before its end and after.
@@ -13,7 +14,7 @@ pub async fn foreign_task_is_not_found(store: &Arc<dyn Store>) {
     let over = ended(store, &over, result("1")).await;
     // Names that differ little are different names.
     for stranger in ["bob", "Ada", "ada ", "ad", "adaa", ""] {
-        let stranger = of(&Owner::new(stranger));
+        let stranger = of(&Owner::principal(stranger));
         for id in [open.id, over.id] {
             let found = store.get(&stranger, id).await;
             assert_eq!(found, Ok(None), "{stranger:?}");
@@ -53,7 +54,7 @@ pub async fn list_shows_own_tasks_only(store: &Arc<dyn Store>) {
     let used = store.usage(&bob()).await.expect("the store is open");
     assert_eq!((used.owner_open, used.owner_retained), (1, 1));
     assert_eq!((used.open, used.retained), (2, 2));
-    let used = store.usage(&Owner::new("eve")).await;
+    let used = store.usage(&Owner::principal("eve")).await;
     let used = used.expect("the store is open");
     assert_eq!((used.owner_open, used.owner_retained), (0, 0));
     assert_eq!((used.open, used.retained), (2, 2));

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::id::Owner;
 use crate::laws::given::*;
+use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::store::{Insert, Inserted, Store, StoreError};
 use crate::task::Task;
@@ -53,7 +53,7 @@ pub async fn retained_tasks_are_limited(store: &Arc<dyn Store>) {
     };
     assert!(accepted(store, task(1), quota).await);
     assert!(accepted(store, task_of(2, &bob()), quota).await);
-    let refused = insert(store, task_of(3, &Owner::new("eve")), quota).await;
+    let refused = insert(store, task_of(3, &Owner::principal("eve")), quota).await;
     assert_eq!(refused, Err(StoreError::Full { limit: 2 }));
 }
 

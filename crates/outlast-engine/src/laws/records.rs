@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
-use crate::id::Owner;
 use crate::laws::given::*;
+use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::store::{Insert, Record, RecordKey, RecordWrite, Store};
 
@@ -28,7 +28,7 @@ pub async fn record_is_read_back(store: &Arc<dyn Store>) {
             ..record("key", "")
         },
         Record {
-            owner: Some(Owner::new("")),
+            owner: Some(Owner::principal("")),
             expires: Some(Timestamp(i64::MAX as u64)),
             ..record("", "k")
         },
@@ -107,7 +107,7 @@ pub async fn records_are_listed_by_kind_and_owner(store: &Arc<dyn Store>) {
     let of_ada = of_kind(store, "session", Some(&ada())).await;
     assert_eq!(of_ada, [all[0].clone(), all[3].clone()]);
     assert_eq!(
-        of_kind(store, "session", Some(&Owner::new("eve"))).await,
+        of_kind(store, "session", Some(&Owner::principal("eve"))).await,
         []
     );
     assert_eq!(of_kind(store, "sess%", None).await, []);

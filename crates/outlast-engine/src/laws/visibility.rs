@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::ask::{Accepts, AskKind};
-use crate::id::{AskKey, Owner};
+use crate::id::AskKey;
 use crate::laws::given::*;
 use crate::origin::{Origin, Retry};
 use crate::outcome::{ErrorCode, Outcome};
+use crate::owner::Owner;
 use crate::store::{Brief, Store, Usage};
 use crate::task::{Handle, Keep, Lifetime, NewTask, Task};
 use crate::transition::Command;
@@ -84,7 +85,7 @@ pub async fn history_survives_the_end(store: &Arc<dyn Store>) {
 /// Texts are kept as they are: quotes, line breaks, other scripts, characters outside the first plane.
 pub async fn odd_texts_survive(store: &Arc<dyn Store>) {
     for (n, text) in ODD.iter().enumerate() {
-        let owner = Owner::new(*text);
+        let owner = Owner::principal(*text);
         let new = NewTask {
             owner: owner.clone(),
             origin: Arc::new(Origin {

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use outlast_wire::Timestamp;
 
-use crate::id::Owner;
+use crate::owner::Owner;
 use crate::runtime::{Mutex, MutexGuard};
 use crate::store::{Record, RecordKey, RecordWrite};
 

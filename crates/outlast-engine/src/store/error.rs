@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::id::{Owner, Revision, TaskId};
+use crate::id::{Revision, TaskId};
+use crate::owner::Owner;
 
 /// Why a store could not do as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

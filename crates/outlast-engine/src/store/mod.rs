@@ -16,7 +16,8 @@ use async_trait::async_trait;
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::{mpsc, watch};
 
-use crate::id::{NodeId, Owner, Revision, Scope, TaskId};
+use crate::id::{NodeId, Revision, Scope, TaskId};
+use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::task::Task;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
-use crate::id::Owner;
+use crate::owner::Owner;
 
 /// A small stored thing that is not a task.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use outlast_wire::Timestamp;
 
 use super::Committed;
-use crate::id::{Attempt, Owner, Revision, TaskId};
+use crate::id::{Attempt, Revision, TaskId};
 use crate::outcome::Ending;
+use crate::owner::Owner;
 use crate::task::{State, Task};
 
 /// A task as it stands: in full while it is open, in brief when it has ended.

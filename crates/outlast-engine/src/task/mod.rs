@@ -14,8 +14,9 @@ use std::sync::Arc;
 use outlast_wire::Timestamp;
 
 use crate::ask::Outstanding;
-use crate::id::{Attempt, NodeId, Owner, Revision, TaskId};
+use crate::id::{Attempt, NodeId, Revision, TaskId};
 use crate::origin::Origin;
+use crate::owner::Owner;
 
 pub use asked::{Asked, Questions};
 pub use lifetime::{Keep, Lifetime};
@@ -159,12 +160,6 @@ impl Task {
             State::AwaitingInput(outstanding) => Some(outstanding),
             State::Working | State::Ended(_) => None,
         }
-    }
-
-    /// Names the owner by a value that others share, so that the name is kept once.
-    pub(crate) fn share_owner(&mut self, owner: Owner) {
-        debug_assert_eq!(self.0.owner, owner);
-        self.0.owner = owner;
     }
 
     pub(crate) fn fields(&mut self) -> &mut Fields {

@@ -43,7 +43,7 @@ async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
     let id = stage.create("ask").await.id;
     pass(10).await;
     let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
-    let eve = Scope::Of(Owner::new("eve"));
+    let eve = Scope::Of(Owner::principal("eve"));
     // V1-SEC-2.
     assert_eq!(
         stage.engine.get(&eve, id).await.map(drop),
@@ -64,7 +64,7 @@ async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
     assert!(
         stage
             .engine
-            .page(&Owner::new("eve"), None, 10)
+            .page(&Owner::principal("eve"), None, 10)
             .await
             .unwrap()
             .tasks
@@ -112,7 +112,7 @@ async fn oversize_requests_are_refused_and_nothing_is_kept() {
         Err(EngineError::TooLarge { .. })
     ));
     let mut large = call("echo");
-    large.owner = Owner::new("o".repeat(100_000));
+    large.owner = Owner::principal("o".repeat(100_000));
     assert!(matches!(
         stage.engine.create(large).await,
         Err(EngineError::TooLarge { .. })

@@ -90,7 +90,7 @@ async fn open(
 }
 
 pub(crate) fn owner() -> Owner {
-    Owner::new("ada")
+    Owner::principal("ada")
 }
 
 pub(crate) fn ada() -> Scope {

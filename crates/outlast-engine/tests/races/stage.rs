@@ -125,7 +125,7 @@ impl Ids for Names {
 }
 
 pub(crate) fn owner() -> Owner {
-    Owner::new("ada")
+    Owner::principal("ada")
 }
 
 pub(crate) fn ada() -> Scope {

@@ -1,10 +1,9 @@
 //! The table `records`: small things that are not tasks.
 
-use std::sync::Arc;
-
-use outlast_engine::Owner;
 use outlast_engine::store::{Record, RecordKey};
+use outlast_engine::{Owner, OwnerParseError};
 use outlast_wire::Timestamp;
+use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 
 use super::connect;
@@ -39,7 +38,7 @@ impl<'c> RecordStatements<'c> {
         let written = self.put.execute(params![
             &*record.key.kind,
             &*record.key.key,
-            record.owner.as_ref().map(Owner::as_str),
+            record.owner.as_ref().map(Owner::to_storage),
             record.expires.map(sortable),
             &*record.bytes,
         ]);
@@ -92,20 +91,23 @@ pub(super) fn of_kind(
     let sql = "SELECT kind, key, owner, expires, bytes FROM records
                WHERE kind = ?1 AND (?2 IS NULL OR owner = ?2) ORDER BY key";
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(params![kind, owner.map(Owner::as_str)], record)?;
+    let rows = statement.query_map(params![kind, owner.map(Owner::to_storage)], record)?;
     rows.filter(|row| row.as_ref().map_or(true, |record| record.lives(now)))
         .collect()
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
-    let owner: Option<Arc<str>> = row.get(2)?;
+    let owner = row.get_ref(2)?.as_str_or_null()?.map(str::parse);
+    let owner = owner.transpose().map_err(|error: OwnerParseError| {
+        rusqlite::Error::FromSqlConversionFailure(2, Type::Text, error.into())
+    })?;
     let expires: Option<i64> = row.get(3)?;
     Ok(Record {
         key: RecordKey {
             kind: row.get(0)?,
             key: row.get(1)?,
         },
-        owner: owner.map(Owner::new),
+        owner,
         expires: expires.map(|at| Timestamp(at.cast_unsigned())),
         bytes: row.get_ref(4)?.as_blob()?.into(),
     })

@@ -14,7 +14,7 @@ async fn a_file_of_schema_1_opens_with_everything_in_it() {
     let path = folder.path().join("tasks.db");
     std::fs::write(&path, SCHEMA_1).unwrap();
     let store = Sqlite::open(&path, SqliteOptions::default()).await.unwrap();
-    let owner = Owner::new("local");
+    let owner = Owner::Local;
     let scope = Scope::Of(owner.clone());
     let page = store.page(&owner, None, 100).await.unwrap();
     let (ended, open): (Vec<_>, Vec<_>) =
@@ -47,12 +47,12 @@ fn a_look_into_a_file_changes_nothing_and_needs_no_lock() {
     std::fs::write(&path, SCHEMA_1).unwrap();
     let store = Sqlite::open_blocking(&path, SqliteOptions::default()).unwrap();
     let look = Look::at(&path).unwrap().unwrap();
-    let owner = Owner::new("local");
+    let owner = Owner::Local;
     let tasks = look.newest(&Scope::Of(owner.clone()), 5).unwrap();
     assert_eq!(tasks.len(), 5);
     assert_eq!(look.newest(&Scope::Anyone, 5).unwrap(), tasks);
     assert_eq!(look.newest(&Scope::Anyone, 100).unwrap().len(), 8);
-    let stranger = Scope::Of(Owner::new("eve"));
+    let stranger = Scope::Of(Owner::principal("eve"));
     assert!(look.task(&stranger, tasks[4].id).unwrap().is_none());
     assert!(look.body(&Scope::Of(owner), tasks[4].id).unwrap().is_some());
     drop((look, store));

@@ -227,5 +227,5 @@ fn rich_task(n: u64) -> Task {
 }
 
 fn odd_owner() -> Owner {
-    Owner::new("Bj\u{f6}rk; DROP TABLE tasks --")
+    Owner::principal("Bj\u{f6}rk; DROP TABLE tasks --")
 }

@@ -33,7 +33,7 @@ pub struct Broken {
 
 #[derive(Debug, Default)]
 struct Known {
-    created: Option<(String, u64, bool)>,
+    created: Option<(Owner, u64, bool)>,
     ran: u32,
     ended: Option<(String, Option<String>)>,
     cancelled: bool,
@@ -53,6 +53,7 @@ impl Journal {
                     expires,
                     repeatable,
                 } => {
+                    let owner = owner.parse().expect("the child prints owners");
                     self.task(id).created = Some((owner, expires, repeatable));
                 }
                 Ack::Ran { id } => self.task(id).ran += 1,
@@ -141,7 +142,7 @@ impl Journal {
                 return broken("P5", format!("task {name} ran {} times", known.ran));
             }
             let id: TaskId = name.parse().expect("the child prints ids");
-            let scope = Scope::Of(Owner::new(owner.as_str()));
+            let scope = Scope::Of(owner.clone());
             let before = SystemClock.now();
             let found = engine.get(&scope, id).await;
             match found {
@@ -166,11 +167,10 @@ impl Journal {
             .map(|made| &made.0)
             .collect();
         for owner in owners {
-            let owner = Owner::new(owner.as_str());
             let mut seen = BTreeSet::new();
             let mut cursor = None;
             loop {
-                let page = engine.page(&owner, cursor.as_deref(), 97).await;
+                let page = engine.page(owner, cursor.as_deref(), 97).await;
                 let page = page.map_err(|error| Broken {
                     promise: "P9",
                     what: error.to_string(),
@@ -190,12 +190,12 @@ impl Journal {
                 let lives = known
                     .created
                     .as_ref()
-                    .is_some_and(|(of, expires, _)| of == owner.as_str() && *expires > now);
+                    .is_some_and(|(of, expires, _)| of == owner && *expires > now);
                 if lives && !seen.contains(name) {
                     return broken("P9", format!("task {name} is not listed"));
                 }
             }
-            let usage = engine.usage(&owner).await;
+            let usage = engine.usage(owner).await;
             let usage = usage.map_err(|error| Broken {
                 promise: "P8",
                 what: error.to_string(),

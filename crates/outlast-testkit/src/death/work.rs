@@ -101,7 +101,7 @@ impl Actor {
     }
 
     async fn create(&mut self) {
-        let owner = Owner::new(format!("owner-{}", self.dice.below(3)));
+        let owner = Owner::principal(format!("owner-{}", self.dice.below(3)));
         let tool = NAMES[self.dice.below(NAMES.len() as u64) as usize];
         let repeatable = self.dice.percent(30);
         let origin = Origin {
@@ -128,7 +128,7 @@ impl Actor {
                 let (id, expires) = (task.id, task.expires().0);
                 Ack::Created {
                     id: id.to_string(),
-                    owner: owner.to_string(),
+                    owner: owner.to_storage().into_owned(),
                     expires,
                     repeatable,
                 }

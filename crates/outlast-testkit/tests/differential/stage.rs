@@ -393,7 +393,7 @@ fn id(n: u8) -> TaskId {
 }
 
 fn name(n: u8) -> Owner {
-    Owner::new(format!("owner {n}"))
+    Owner::principal(format!("owner {n}"))
 }
 
 fn record_key(kind: u8, key: u8) -> RecordKey {

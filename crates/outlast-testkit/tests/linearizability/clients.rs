@@ -141,7 +141,9 @@ pub(crate) async fn create(engine: &Engine, history: &History) -> TaskId {
         retry: Retry::Never,
         accepts: Accepts::all(),
     };
-    let created = engine.create(NewCall::new(Owner::new("ada"), origin)).await;
+    let created = engine
+        .create(NewCall::new(Owner::principal("ada"), origin))
+        .await;
     let id = created.expect("there is room").task().id;
     // Nobody else knows the id: the creation is over before anything else begins.
     history.asked(id, CREATOR, Op::Create);
@@ -179,7 +181,7 @@ fn number(raw: &Raw) -> u64 {
 }
 
 fn ada() -> Scope {
-    Scope::Of(Owner::new("ada"))
+    Scope::Of(Owner::principal("ada"))
 }
 
 const QUESTION: &str = "which";

@@ -210,7 +210,7 @@ mod tests {
             some.into_iter().collect(),
             [AskKind::ElicitForm].into_iter().collect(),
         ] {
-            let client = Client::absent(Owner::new("o"), accepts);
+            let client = Client::absent(Owner::Local, accepts);
             assert_eq!(client.accepts(), accepts);
         }
     }

@@ -176,7 +176,7 @@ impl Front {
 
 /// The owner on a pipe: whoever started the process.
 pub fn local_owner() -> Owner {
-    Owner::new("local")
+    Owner::Local
 }
 
 /// The name under which the engine runs the tools of a front.

@@ -142,8 +142,8 @@ impl Connection {
             .await
             .map_err(unreachable)?;
         let server = back.server().await.map_err(unreachable)?;
-        let owner = &*shared.owner.shown();
-        tracing::info!(upstream = &*way.name, owner, era = ?server.era(), "connected");
+        let owner = &shared.owner;
+        tracing::info!(upstream = &*way.name, %owner, era = ?server.era(), "connected");
         let ups = back.ups();
         let connection = Arc::new(Self {
             back,

@@ -330,8 +330,8 @@ async fn close_when_idle(
             .is_some_and(|found| Arc::ptr_eq(&found, &connection));
         if is_this {
             places.shared.remove(&key);
-            let owner = &*key.owner.shown();
-            tracing::info!(upstream = &*upstream, owner, "closed: nobody needed it");
+            let owner = &key.owner;
+            tracing::info!(upstream = &*upstream, %owner, "closed: nobody needed it");
         }
         return;
     }

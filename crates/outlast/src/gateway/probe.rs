@@ -12,7 +12,7 @@ use crate::front::Client;
 impl Upstream {
     /// Connects once, for nobody, and leaves again. If that fails: why, and what may help.
     pub async fn probe(&self) -> Result<(), String> {
-        let nobody = Arc::new(Client::absent(Owner::new("probe"), Accepts::NONE));
+        let nobody = Arc::new(Client::absent(Owner::Local, Accepts::NONE));
         match Connection::open(&self.way(), &nobody, None, None).await {
             Ok(connection) => {
                 connection.back.close().await;

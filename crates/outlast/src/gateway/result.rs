@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_belongs_to_the_other_hop_goes_and_every_other_byte_stays() {
         // BR-RES-2, BR-GEN-6, BR-LIST-6.
-        let client = Client::absent(Owner::new("o"), Accepts::NONE);
+        let client = Client::absent(Owner::Local, Accepts::NONE);
         let plain = r#"{ "content":[ ], "x" : 1.50 }"#;
         assert_eq!(for_client(raw(plain), &client).as_str(), plain);
         let modern = r#"{"content":[],"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"},"io.modelcontextprotocol/related-task":{"taskId":"t"},"k":1}}"#;
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn structured_content_that_is_no_object_becomes_a_text_for_older_clients() {
         // BR-LIST-8.
-        let client = Client::absent(Owner::new("o"), Accepts::NONE);
+        let client = Client::absent(Owner::Local, Accepts::NONE);
         let result = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":[1, 2]}"#;
         assert_eq!(
             for_client(raw(result), &client).as_str(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Progress, Runner};
 use outlast_engine::task::Handle;
-use outlast_engine::{Attempt, ErrorCode, Origin, Outcome, Owner};
+use outlast_engine::{Attempt, ErrorCode, Origin, Outcome};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, log, meta, object, tool};
 
@@ -155,10 +155,7 @@ impl Upstream {
 fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
     match cx.parts::<Arrival>() {
         Some(arrival) => arrival.client.clone(),
-        None => {
-            let owner = cx.owner().unwrap_or_else(|| Owner::new(""));
-            Arc::new(Client::absent(owner, call.accepts))
-        }
+        None => Arc::new(Client::absent(cx.owner().clone(), call.accepts)),
     }
 }
 

@@ -41,10 +41,7 @@ impl Rmcp {
         let client = match &arrival {
             Some(arrival) => arrival.client.clone(),
             // The process in which the call arrived is gone.
-            None => Arc::new(Client::absent(
-                cx.owner().unwrap_or_else(|| Owner::new("")),
-                call.accepts,
-            )),
+            None => Arc::new(Client::absent(cx.owner().clone(), call.accepts)),
         };
         let connection = self.connection(&client).await?;
         let params = call.params.as_ref().map(for_handler);

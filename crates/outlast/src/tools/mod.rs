@@ -209,7 +209,7 @@ mod tests {
         let tools = Arc::new(Tools::new().with(tool));
         let builder = Engine::builder(Arc::new(MemoryStore::new())).runner("tools", tools.clone());
         let (engine, _) = builder.open().await.unwrap();
-        let owner = Owner::new("test");
+        let owner = Owner::Local;
         let scope = Scope::Of(owner.clone());
         let params = Raw::encode(&json!({ "name": name, "arguments": arguments })).unwrap();
         let call = NewCall::new(owner, tools.origin("tools", name, params, Accepts::NONE));

@@ -58,7 +58,7 @@ async fn an_ended_session_is_not_found_and_its_tasks_end_with_it() {
     assert_eq!(client.ask("ping", json!({})).await.status, 404);
     assert_eq!(client.leave().await.status, 404);
     general.rest().await;
-    let owner = Owner::new(format!("session:{}", client.session.unwrap()));
+    let owner = Owner::session(client.session.unwrap());
     while stage.engine.usage(&owner).await.unwrap().owner_open > 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -19,7 +19,7 @@ impl Filter for Custom {
     async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
         match request.method.as_str() {
             "acme/whoami" => {
-                let answer = json!({ "_meta": { "acme/owner": request.owner.as_str() } });
+                let answer = json!({ "_meta": { "acme/owner": request.owner.to_string() } });
                 Reply::Result(Raw::encode(&answer).unwrap())
             }
             _ => next.run(request).await,

@@ -88,7 +88,7 @@ async fn fill(engine: &Engine, tools: &Arc<Tools>, retained: usize) -> Done<()> 
         let each = retained / CALLERS + usize::from(caller < retained % CALLERS);
         callers.spawn(async move {
             for _ in 0..each {
-                let owner = Owner::new("somebody");
+                let owner = Owner::principal("somebody");
                 let params = Raw::parse(r#"{"name":"nothing","arguments":{}}"#.to_owned())?;
                 let origin = tools.origin(RUNNER, "nothing", params, Accepts::NONE);
                 let created = engine.create(NewCall::new(owner.clone(), origin)).await?;

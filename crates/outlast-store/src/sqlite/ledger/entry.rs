@@ -116,7 +116,7 @@ impl<'b> Entries<'b> {
             RecordWrite::Put(record) => {
                 self.out.push(PUT);
                 self.key(&record.key);
-                let owner = record.owner.as_ref().map(Owner::as_str);
+                let owner = record.owner.as_ref().map(Owner::to_storage);
                 maybe(self.out, owner, |out, owner| bytes(out, owner.as_bytes()));
                 maybe(self.out, record.expires, |out, at| varint(out, at.0));
                 bytes(self.out, &record.bytes);
@@ -207,7 +207,7 @@ impl EntryReader<'_> {
             PASSED => Entry::Passed(self.next(row)?),
             PUT => Entry::Record(RecordWrite::Put(Record {
                 key: self.next(key)?,
-                owner: self.next(|from| perhaps(from, text))?.map(Owner::new),
+                owner: self.next(|from| perhaps(from, |from| text(from)?.parse().ok()))?,
                 expires: self
                     .next(|from| perhaps(from, Reader::varint))?
                     .map(Timestamp),

@@ -14,7 +14,7 @@ use super::{details, text as words};
 pub(in crate::sqlite) fn write_request(out: &mut Vec<u8>, task: &Task) {
     let origin = &task.origin;
     text(out, Column::Id, task.id.text().as_str());
-    text(out, Column::Owner, task.owner.as_str());
+    text(out, Column::Owner, &task.owner.to_storage());
     maybe_text(out, Column::RequestKey, task.request_key.as_deref());
     number(out, Column::Created, task.created.0);
     text(out, Column::Method, &origin.method);

@@ -54,10 +54,10 @@ pub(in crate::sqlite) fn brief_or_open(
     let StateWord::Ended(ending) = cells.state()? else {
         return Ok((at, None));
     };
-    let owner = cells.text(Column::Owner)?;
+    let owner = cells.owner()?;
     let owner = match last {
-        Some(last) if last.as_str() == owner => last.clone(),
-        last => last.insert(Owner::new(owner)).clone(),
+        Some(last) if *last == owner => last.clone(),
+        last => last.insert(owner).clone(),
     };
     let brief = Brief {
         id: cells.id()?,
@@ -80,7 +80,7 @@ pub(in crate::sqlite) fn task<'r>(from: impl Source<'r>) -> Result<Task, BadRow>
     let cells = Cells(from);
     let request = Request {
         id: cells.id()?,
-        owner: Owner::new(cells.text(Column::Owner)?),
+        owner: cells.owner()?,
         origin: Arc::new(cells.origin()?),
         request_key: cells.shared(Column::RequestKey)?,
         created: cells.moment(Column::Created)?,
@@ -162,6 +162,11 @@ impl<'r, S: Source<'r>> Cells<S> {
     fn id(&self) -> Result<TaskId, BadRow> {
         let text = self.text(Column::Id)?;
         text.parse().map_err(|_| self.unexpected(Column::Id))
+    }
+
+    fn owner(&self) -> Result<Owner, BadRow> {
+        let text = self.text(Column::Owner)?;
+        text.parse().map_err(|_| self.unexpected(Column::Owner))
     }
 
     fn state(&self) -> Result<StateWord, BadRow> {

@@ -126,7 +126,7 @@ impl Receiver {
 }
 
 fn owner_of(exchange: &Exchange) -> Owner {
-    Owner::new(format!("link {}", exchange.serial()))
+    Owner::session(format!("connection-{}", exchange.serial()))
 }
 
 fn origin(request: &HostRequest) -> Origin {

@@ -127,7 +127,7 @@ impl Request {
 
     fn fingerprint(&self, terms: &Terms) -> Fingerprint {
         Fingerprint::of(
-            self.visitor.principal(),
+            &self.visitor.principal(),
             &terms.method,
             terms.params.borrow(),
         )

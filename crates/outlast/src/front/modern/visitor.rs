@@ -1,5 +1,6 @@
 //! Who sends a modern request, and which tasks it may see.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use outlast_engine::{Owner, Scope};
@@ -17,7 +18,7 @@ pub(crate) enum Visitor {
 impl Visitor {
     /// Nobody in particular, from this address.
     pub(crate) fn from_address(address: IpAddr) -> Self {
-        Self::Anybody(Owner::new(format!("{ADDRESS}{}", network(address))))
+        Self::Anybody(Owner::Address(network(address)))
     }
 
     /// Whose tasks the visitor's calls become.
@@ -40,15 +41,15 @@ impl Visitor {
         match self {
             Self::Known(visitor) => visitor == owner,
             // Tasks of principals and of legacy sessions are theirs alone.
-            Self::Anybody(_) => owner.as_str().starts_with(ADDRESS),
+            Self::Anybody(_) => matches!(owner, Owner::Address(_)),
         }
     }
 
     /// The name that a sealed state is bound to: nobody in particular has none.
-    pub(crate) fn principal(&self) -> &str {
+    pub(crate) fn principal(&self) -> Cow<'static, str> {
         match self {
-            Self::Known(owner) => owner.as_str(),
-            Self::Anybody(_) => "",
+            Self::Known(owner) => owner.to_storage(),
+            Self::Anybody(_) => "".into(),
         }
     }
 }
@@ -64,9 +65,6 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// What the names of owners begin with that are but addresses.
-const ADDRESS: &str = "address:";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,10 +78,10 @@ mod tests {
         // V2-SEC-2.
         let (one, two) = (at("10.0.0.1"), at("10.0.0.2"));
         assert!(one.may_see(two.owner()));
-        assert!(!one.may_see(&Owner::new("principal:ada")));
-        assert!(!one.may_see(&Owner::new("session:x")));
-        let ada = Visitor::Known(Owner::new("principal:ada"));
-        assert!(ada.may_see(&Owner::new("principal:ada")));
+        assert!(!one.may_see(&Owner::principal("ada")));
+        assert!(!one.may_see(&Owner::session("x")));
+        let ada = Visitor::Known(Owner::principal("ada"));
+        assert!(ada.may_see(&Owner::principal("ada")));
         assert!(!ada.may_see(one.owner()));
     }
 

@@ -40,7 +40,7 @@ pub(super) struct Stated<'a> {
 impl Guard {
     pub(super) fn new(options: &HttpOptions, bound: SocketAddr) -> Self {
         let tokens = options.tokens.iter().map(|token| {
-            let owner = Owner::new(format!("principal:{}", token.name));
+            let owner = Owner::principal(token.name.as_str());
             (owner, token.hash)
         });
         let mut hosts: Vec<_> = options.allowed_hosts.clone();
@@ -339,11 +339,11 @@ mod tests {
         let with = |value| admit(&guard, &[("host", "localhost"), ("authorization", value)]);
         assert_eq!(
             with("Bearer b-secret").unwrap(),
-            Caller(Some(Owner::new("principal:bob")))
+            Caller(Some(Owner::principal("bob")))
         );
         assert_eq!(
             with("bearer a-secret").unwrap(),
-            Caller(Some(Owner::new("principal:ada")))
+            Caller(Some(Owner::principal("ada")))
         );
         assert!(matches!(with("Bearer wrong"), Err(Refused::BadToken)));
         assert!(matches!(with("Basic YTpi"), Err(Refused::NoToken)));

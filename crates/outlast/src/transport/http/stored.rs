@@ -41,13 +41,12 @@ pub(super) fn read(record: &Record) -> Option<(Peer, Wishes)> {
 
 /// The owner of what is made in a session of nobody in particular.
 pub(super) fn session_owner(id: &SessionId) -> Owner {
-    Owner::new(format!("{SESSION}{}", id.as_str()))
+    Owner::session(id.as_str())
 }
 
 /// Whether tasks of this owner can be reached by one session only.
 pub(super) fn is_session(owner: &Owner) -> bool {
-    owner.as_str().starts_with(SESSION)
+    matches!(owner, Owner::Session(_))
 }
 
 pub(super) const KIND: &str = "session";
-const SESSION: &str = "session:";
