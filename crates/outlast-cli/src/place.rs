@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use etcetera::BaseStrategy;
+use etcetera::base_strategy::{choose_base_strategy, choose_native_strategy};
 use outlast::store::StoreUrl;
 use outlast::transport::register::Register;
 
@@ -45,13 +47,12 @@ pub(crate) fn children(store: &StoreUrl) -> Option<Register> {
 
 /// Our folder in the data directory of the platform.
 pub(crate) fn data_folder() -> std::io::Result<PathBuf> {
-    let home = || std::env::home_dir().unwrap_or_else(std::env::temp_dir);
+    // The variable counts on macOS, too: it is how a test or a service moves the data elsewhere.
     let base = match std::env::var_os("XDG_DATA_HOME").filter(|set| !set.is_empty()) {
-        Some(set) => PathBuf::from(set),
-        None if cfg!(target_os = "macos") => home().join("Library/Application Support"),
-        None => home().join(".local/share"),
+        Some(_) => choose_base_strategy().map(|folders| folders.data_dir()),
+        None => choose_native_strategy().map(|folders| folders.data_dir()),
     };
-    let folder = base.join("outlast");
+    let folder = base.map_err(std::io::Error::other)?.join("outlast");
     std::fs::create_dir_all(&folder)?;
     Ok(folder)
 }

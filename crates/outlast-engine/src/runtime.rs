@@ -116,19 +116,6 @@ pub(crate) use machine::*;
 #[cfg(shuttle)]
 pub(crate) use scheduled::*;
 
-/// Something that many change, apart from what many only read: neither waits for the caches of the other.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
-
-impl<T> std::ops::Deref for Apart<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
 /// Runs `work` to its end even if the caller loses interest: what was given to the store must be
 /// followed by its effects.
 pub(crate) async fn to_the_end<T: Send + 'static>(

@@ -2,12 +2,14 @@
 
 use std::sync::PoisonError;
 
+use crossbeam_utils::CachePadded;
+
 use crate::id::TaskId;
-use crate::runtime::{Apart, Mutex, MutexGuard, shards};
+use crate::runtime::{Mutex, MutexGuard, shards};
 
 /// Parts of something, by the id of a task. On the door of each hangs a sign `S`.
 #[derive(Debug)]
-pub(crate) struct Shards<T, S = ()>(Box<[Apart<Part<T, S>>]>);
+pub(crate) struct Shards<T, S = ()>(Box<[CachePadded<Part<T, S>>]>);
 
 #[derive(Debug, Default)]
 struct Part<T, S> {
@@ -17,7 +19,7 @@ struct Part<T, S> {
 
 impl<T: Default, S: Default> Default for Shards<T, S> {
     fn default() -> Self {
-        Self((0..shards()).map(|_| Apart::default()).collect())
+        Self((0..shards()).map(|_| CachePadded::default()).collect())
     }
 }
 

@@ -10,7 +10,7 @@
 //! | [`v1`], [`v2`] | the two generations: words, shapes, capabilities |
 //! | [`PeerTask`], [`Status`] | a task as a peer tells it |
 //! | [`params`], [`notice`], [`log`], [`tool`] | what both generations share |
-//! | [`meta`], [`headers`], [`codes`], [`version`], [`base64`] | keys, HTTP headers, error codes, versions, bytes as text |
+//! | [`meta`], [`headers`], [`codes`], [`version`] | keys, HTTP headers, error codes, versions |
 //!
 //! ```
 //! use outlast_wire::envelope::{Limits, Message, write};
@@ -28,7 +28,6 @@
 //! assert_eq!(reply, r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"task not found"}}"#);
 //! ```
 
-pub mod base64;
 pub mod codes;
 pub mod envelope;
 pub mod headers;

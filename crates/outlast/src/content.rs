@@ -1,6 +1,6 @@
 //! Pieces of content, as results of tools and messages of prompts have them.
 
-use outlast_wire::base64;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 use crate::resources::Contents;
@@ -12,12 +12,12 @@ pub fn text(text: impl Into<String>) -> Value {
 
 /// A picture, such as `image/png`.
 pub fn image(mime: &str, bytes: &[u8]) -> Value {
-    json!({ "type": "image", "mimeType": mime, "data": base64::encoded(bytes) })
+    json!({ "type": "image", "mimeType": mime, "data": BASE64_STANDARD.encode(bytes) })
 }
 
 /// A sound, such as `audio/wav`.
 pub fn audio(mime: &str, bytes: &[u8]) -> Value {
-    json!({ "type": "audio", "mimeType": mime, "data": base64::encoded(bytes) })
+    json!({ "type": "audio", "mimeType": mime, "data": BASE64_STANDARD.encode(bytes) })
 }
 
 /// A resource with what is in it.

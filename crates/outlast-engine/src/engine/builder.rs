@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
 use tokio::sync::mpsc;
 
 use super::expiry::Alarm;
@@ -11,7 +12,7 @@ use super::runners::{Named, Runners};
 use super::topics::Topics;
 use super::{Engine, EngineError, Inner, Phase, Recovered, Runner, phase};
 use crate::policy::Policy;
-use crate::runtime::{Apart, spawn};
+use crate::runtime::spawn;
 use crate::store::Store;
 use crate::world::{Clock, Ids, RandomIds, SystemClock};
 
@@ -82,7 +83,7 @@ impl EngineBuilder {
             remarks: Default::default(),
             doubts,
             phases,
-            counts: Apart::default(),
+            counts: CachePadded::default(),
         });
         let recovered = match inner.recover(Patience::Short).await {
             Ok(recovered) => recovered,

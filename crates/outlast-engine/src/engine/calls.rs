@@ -3,18 +3,18 @@
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
 use tokio::sync::Notify;
 
 use super::cell::Cell;
 use crate::id::{Attempt, IdMap, TaskId};
-use crate::runtime::Apart;
 use crate::runtime::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::shards::Shards;
 
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     shards: Shards<IdMap<Arc<Cell>>>,
-    running: Apart<AtomicUsize>,
+    running: CachePadded<AtomicUsize>,
     idle: Notify,
     /// Whether anybody has ever waited for that: until an engine shuts down, the last call to leave rings no bell.
     awaited: AtomicBool,

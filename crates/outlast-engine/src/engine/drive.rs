@@ -2,9 +2,9 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tracing::Instrument;
 
 use super::cell::Cell;
@@ -58,7 +58,7 @@ impl Inner {
         let work = work.instrument(call_span(cell.origin.params.as_ref()));
         let outcome = tokio::select! {
             biased;
-            outcome = unless_it_panics(work) => outcome,
+            outcome = AssertUnwindSafe(work).catch_unwind() => outcome.unwrap_or_else(|_| panicked()),
             // The future is dropped: its outcome is not wanted any more.
             () = stopped => return,
         };
@@ -99,17 +99,10 @@ impl Pause {
     }
 }
 
-/// Turns a panic of the work into its outcome.
-async fn unless_it_panics(work: impl Future<Output = Outcome>) -> Outcome {
-    let mut work = std::pin::pin!(work);
-    std::future::poll_fn(|cx| {
-        let polled = std::panic::catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)));
-        polled.unwrap_or_else(|_| {
-            Poll::Ready(Outcome::error(
-                ErrorCode(-32603),
-                "the tool stopped with an internal error (panic)",
-            ))
-        })
-    })
-    .await
+/// The outcome of work that panicked.
+fn panicked() -> Outcome {
+    Outcome::error(
+        ErrorCode(-32603),
+        "the tool stopped with an internal error (panic)",
+    )
 }

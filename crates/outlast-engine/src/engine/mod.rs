@@ -40,12 +40,12 @@ mod wait;
 
 use std::sync::Arc;
 
+use crossbeam_utils::CachePadded;
 use outlast_wire::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
-use crate::runtime::Apart;
 use crate::store::Store;
 use crate::world::{Clock, Ids};
 
@@ -88,7 +88,7 @@ pub(crate) struct Inner {
     remarks: status::Remarks,
     doubts: mpsc::UnboundedSender<TaskId>,
     phases: phase::Phases,
-    counts: Apart<counts::Counts>,
+    counts: CachePadded<counts::Counts>,
 }
 
 impl Engine {

@@ -12,13 +12,14 @@ mod shard;
 
 use std::sync::{Arc, PoisonError};
 
+use crossbeam_utils::CachePadded;
 use outlast_wire::Timestamp;
 
 use crate::id::{NodeId, Revision, Scope, TaskId};
 use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::runtime::atomic::{AtomicU64, Ordering};
-use crate::runtime::{Apart, Mutex, MutexGuard};
+use crate::runtime::{Mutex, MutexGuard};
 use crate::shards::Shards;
 use crate::store::{
     Brief, Committed, Due, Feed, Inserted, Page, Position, Snapshot, StoreError, Usage,
@@ -35,7 +36,7 @@ pub struct Index<C> {
     shards: Shards<Shard<C>>,
     owners: Owners,
     nodes: Nodes,
-    counts: Apart<Counts>,
+    counts: CachePadded<Counts>,
 }
 
 /// Changed together by every new task.
@@ -82,7 +83,7 @@ impl<C: Clone> Index<C> {
             shards: Shards::default(),
             owners: Owners::default(),
             nodes: Nodes::default(),
-            counts: Apart(Counts {
+            counts: CachePadded::new(Counts {
                 next_position: AtomicU64::new(first.0),
                 ..Counts::default()
             }),

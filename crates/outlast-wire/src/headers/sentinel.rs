@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::base64;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 
 /// The value says it is Base64 and is not, or not of UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     }
     let mut out = String::with_capacity(PREFIX.len() + value.len() * 4 / 3 + 4 + SUFFIX.len());
     out.push_str(PREFIX);
-    base64::encode(&mut out, value.as_bytes());
+    BASE64_STANDARD.encode_string(value, &mut out);
     out.push_str(SUFFIX);
     Cow::Owned(out)
 }
@@ -30,7 +30,7 @@ pub fn decode(header: &str) -> Result<Cow<'_, str>, BadEncoding> {
     let Some(encoded) = inside(value) else {
         return Ok(Cow::Borrowed(value));
     };
-    let bytes = base64::decode(encoded).ok_or(BadEncoding)?;
+    let bytes = BASE64_STANDARD.decode(encoded).map_err(|_| BadEncoding)?;
     String::from_utf8(bytes)
         .map(Cow::Owned)
         .map_err(|_| BadEncoding)
@@ -76,6 +76,10 @@ mod tests {
     fn a_broken_encoding_is_not_taken_literally() {
         for header in [
             "=?base64?SGVsbG8?=",
+            "=?base64?Zg=?=",
+            "=?base64?Zh==?=",
+            "=?base64?====?=",
+            "=?base64?Zm-_?=",
             "=?base64?SGVs!!!bG8=?=",
             "=?base64?/w==?=",
         ] {

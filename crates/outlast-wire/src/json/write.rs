@@ -38,27 +38,17 @@ impl<'o> Fields<'o> {
         let _ = write!(out, "{value}");
     }
 
-    /// A member whose value is a number. Every task carries two of them, and formatting takes its time.
-    pub(crate) fn number(&mut self, name: &'static str, mut value: u64) {
-        let mut digits = [b'0'; 20];
-        let mut first = digits.len();
-        loop {
-            first -= 1;
-            digits[first] += (value % 10) as u8;
-            value /= 10;
-            if value == 0 {
-                break;
-            }
-        }
-        let digits = str::from_utf8(&digits[first..]);
-        self.name(name).push_str(digits.unwrap_or_default());
+    /// A member whose value is a number.
+    pub(crate) fn number(&mut self, name: &'static str, value: u64) {
+        let mut digits = itoa::Buffer::new();
+        self.name(name).push_str(digits.format(value));
     }
 
     /// A member whose value is a moment.
     pub(crate) fn moment(&mut self, name: &'static str, value: Timestamp) {
         let out = self.name(name);
         out.push('"');
-        let _ = value.write_to(out);
+        let _ = write!(out, "{value}");
         out.push('"');
     }
 

@@ -1,6 +1,6 @@
 //! What is in a resource.
 
-use outlast_wire::base64;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 /// What is in a resource.
@@ -47,7 +47,7 @@ impl Contents {
         }
         match &self.what {
             What::Text(text) => at["text"] = text.as_str().into(),
-            What::Bytes(bytes) => at["blob"] = base64::encoded(bytes).into(),
+            What::Bytes(bytes) => at["blob"] = BASE64_STANDARD.encode(bytes).into(),
         }
         at
     }

@@ -4,9 +4,7 @@
 //! and the handler without an end.
 
 use std::borrow::Cow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
-use std::task::Poll;
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use ::rmcp::model::{
@@ -14,6 +12,7 @@ use ::rmcp::model::{
 };
 use ::rmcp::service::{DynService, NotificationContext, RequestContext};
 use ::rmcp::{RoleServer, Service};
+use futures_util::FutureExt as _;
 use tokio::sync::watch;
 
 /// A handler under guard.
@@ -39,7 +38,7 @@ impl Service<RoleServer> for Guarded {
         let work = async { DynService::handle_request(&*self.handler, request, context).await };
         tokio::select! {
             biased;
-            done = unless_it_panics(work) => done.unwrap_or_else(|Panicked| {
+            done = AssertUnwindSafe(work).catch_unwind() => done.unwrap_or_else(|_| {
                 Err(ErrorData::internal_error("the handler stopped with an internal error (panic)", None))
             }),
             // Nobody waits for this answer.
@@ -58,7 +57,7 @@ impl Service<RoleServer> for Guarded {
             async { DynService::handle_notification(&*self.handler, notification, context).await };
         tokio::select! {
             biased;
-            done = unless_it_panics(work) => done.unwrap_or(Ok(())),
+            done = AssertUnwindSafe(work).catch_unwind() => done.unwrap_or(Ok(())),
             () = over => Ok(()),
         }
     }
@@ -70,18 +69,4 @@ impl Service<RoleServer> for Guarded {
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
         DynService::supported_protocol_versions(&*self.handler)
     }
-}
-
-/// The work panicked.
-struct Panicked;
-
-async fn unless_it_panics<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
-    let mut work = pin!(work);
-    std::future::poll_fn(
-        |cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
-            Ok(polled) => polled.map(Ok),
-            Err(_) => Poll::Ready(Err(Panicked)),
-        },
-    )
-    .await
 }

@@ -4,6 +4,7 @@
 //! and says until when, for whom and for which request it is good. Whether the call is still there is not its
 //! business: that is [`super::park`]'s.
 
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use outlast_engine::store::{Record, RecordKey, RecordWrite, Store, StoreError};
@@ -70,13 +71,12 @@ impl Seal {
         };
         let sealed = self.0.encrypt(&nonce, payload);
         let sealed = sealed.expect("60 bytes are not too many to encrypt");
-        let bytes = random[..NONCE].iter().chain(&sealed);
-        bytes.map(|byte| format!("{byte:02x}")).collect()
+        BASE64_URL_SAFE_NO_PAD.encode([&random[..NONCE], &sealed].concat())
     }
 
     /// What a text says, if it was sealed here and not touched since.
     pub(super) fn open(&self, text: &str) -> Option<State> {
-        let bytes = unhex(text)?;
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE)?;
         let nonce = XNonce::try_from(nonce).ok()?;
         let payload = Payload {
@@ -151,24 +151,9 @@ fn random() -> [u8; 32] {
     bytes
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let bytes = text.as_bytes();
-    if bytes.len() != 2 * (NONCE + PLAIN + TAG) {
-        return None;
-    }
-    let byte = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(pair[1])?);
-    bytes.chunks_exact(2).map(byte).collect()
-}
-
 const KIND: &str = "sealing-key";
 const CONTEXT: &[u8] = b"outlast requestState 1";
 const NONCE: usize = 24;
-const TAG: usize = 16;
 /// Call, round, expiry, fingerprint.
 const PLAIN: usize = 16 + 4 + 8 + 32;
 
