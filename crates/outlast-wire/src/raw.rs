@@ -21,6 +21,11 @@ use crate::json::{scan, write};
 pub struct Raw(Arc<str>);
 
 impl Raw {
+    /// `{}`.
+    pub fn empty_object() -> Self {
+        RawRef::EMPTY_OBJECT.to_raw()
+    }
+
     /// Checks that `text` is one JSON value and keeps it as it stands.
     pub fn parse(text: String) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text).map(Self::from)
@@ -70,6 +75,9 @@ impl Raw {
 pub struct RawRef<'a>(&'a str);
 
 impl<'a> RawRef<'a> {
+    /// `{}`.
+    pub const EMPTY_OBJECT: Self = Self("{}");
+
     /// Checks that `text` is one JSON value and keeps it without the space around it.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str::<&RawValue>(text).map(|value| Self(value.get()))

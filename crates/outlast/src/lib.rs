@@ -18,6 +18,7 @@ pub mod prompts;
 pub mod resources;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
+mod sleep;
 pub mod tools;
 pub mod transport;
 

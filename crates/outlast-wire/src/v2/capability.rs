@@ -17,7 +17,7 @@ pub fn declare_tasks(capabilities: RawRef<'_>) -> Result<Raw, NotAnObject> {
     object::set(
         capabilities,
         &["extensions", EXTENSION],
-        RawRef::scanned("{}"),
+        RawRef::EMPTY_OBJECT,
     )
 }
 

@@ -80,7 +80,7 @@ pub fn request_params(
     capabilities: RawRef<'_>,
     client_info: Option<RawRef<'_>>,
 ) -> Result<Raw, NotAnObject> {
-    let params = params.unwrap_or(RawRef::scanned("{}"));
+    let params = params.unwrap_or(RawRef::EMPTY_OBJECT);
     let said = meta::set_text(params, meta::PROTOCOL_VERSION, version)?;
     let said = meta::set(said.borrow(), meta::CLIENT_CAPABILITIES, capabilities)?;
     match client_info {

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 
 use super::call::{CallSpec, Form, Preference};
 use super::client::Core;
-use super::ears::empty;
 use super::exchange::{GiveUp, Ticket};
 use super::execution::{Command, NotCancelled, Unsettled, View};
 use super::fault::Fault;
@@ -335,7 +334,7 @@ fn finished(cancels: Cancels) {
 fn call_params(spec: &CallSpec, token: &Id) -> Result<Raw, Fault> {
     let odd = |what: &str| Fault::Malformed(format!("{what} must be an object"));
     let name = Raw::encode(&*spec.tool).map_err(|_| odd("the name"))?;
-    let begun = spec.params.clone().unwrap_or_else(empty);
+    let begun = spec.params.clone().unwrap_or_else(Raw::empty_object);
     let set = |object: RawRef<'_>, path: &[&str], value: RawRef<'_>| {
         object::set(object, path, value).map_err(|_| odd("params"))
     };

@@ -68,7 +68,7 @@ impl Ears {
 
     async fn answer(&self, exchange: &Arc<Exchange>, asked: Asked) -> Replied {
         if asked.method == "ping" {
-            return Replied::result(empty());
+            return Replied::result(Raw::empty_object());
         }
         // V1-CAP-13: there are no tasks in older conversations.
         let tasks = exchange.version() == Some(version::LEGACY);
@@ -177,8 +177,4 @@ fn related(answer: Answer, task: Option<&str>) -> Answer {
         // The host's answer is no object, and no answer.
         Err(_) => Answer::Error(codes::internal("the host has no proper answer").to_raw()),
     }
-}
-
-pub(crate) fn empty() -> Raw {
-    Raw::parse("{}".into()).expect("an empty object is JSON")
 }

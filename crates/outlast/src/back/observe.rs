@@ -24,6 +24,7 @@ use super::pace::{Habit, Pace};
 use super::routes::Told;
 use super::sight::{Brings, Sight};
 use super::{legacy, modern};
+use crate::sleep::sleep_until;
 
 /// A task under observation.
 pub(super) struct Observed {
@@ -475,13 +476,6 @@ fn habit(sight: &Sight) -> Habit {
 async fn running<T>(work: &mut Option<Work<T>>) -> Result<T, Fault> {
     match work {
         Some(work) => work.await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn sleep_until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::client::Core;
-use super::ears::empty;
 use super::exchange::Ticket;
 use super::fault::Fault;
 use super::modern::{self, Asker, Rounds};
@@ -76,7 +75,7 @@ impl Request {
         let token = core.fresh_token();
         let params = match &self.progress {
             Some(_) => {
-                let params = self.params.clone().unwrap_or_else(empty);
+                let params = self.params.clone().unwrap_or_else(Raw::empty_object);
                 let odd = |_| Fault::Malformed("params must be an object".into());
                 let value = token.to_raw();
                 let marked = meta::set(params.borrow(), meta::PROGRESS_TOKEN, value.borrow());
@@ -86,7 +85,7 @@ impl Request {
         };
         let routes = &core.ears.routes;
         let _progress = routes.hear_progress(token, ear);
-        let first = params.clone().unwrap_or_else(empty);
+        let first = params.clone().unwrap_or_else(Raw::empty_object);
         let mut said = params;
         let asker = Asker::new(&core.ears, self.name.clone());
         let mut rounds = Rounds::default();

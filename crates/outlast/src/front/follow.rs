@@ -180,7 +180,7 @@ pub(crate) fn question(
     method: &str,
     params: Option<&Raw>,
 ) -> Option<String> {
-    let params = params.map_or(EMPTY, Raw::as_str);
+    let params = params.map_or("{}", Raw::as_str);
     let marked = meta::relate(RawRef::parse(params).ok()?, task.text().as_str()).ok()?;
     Some(write::request(
         &question_id(task, key),
@@ -223,5 +223,3 @@ fn related(params: Raw, task: Option<TaskId>) -> Option<Raw> {
         None => Some(params),
     }
 }
-
-const EMPTY: &str = "{}";

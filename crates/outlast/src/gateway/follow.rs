@@ -6,6 +6,7 @@ use std::sync::Arc;
 use outlast_engine::engine::{CallContext, Progress};
 use outlast_engine::{Origin, Outcome, Retry};
 use outlast_wire::{object, tool, v1, v2, version};
+use tokio::time::Instant;
 
 use super::again::Round;
 use super::begun::Ahead;
@@ -16,6 +17,7 @@ use super::runner::{for_upstream, refused};
 use super::{Upstream, errors, result};
 use crate::back::{CallRefused, Execution, Preference, Unsettled, View};
 use crate::front::Client;
+use crate::sleep::sleep_until;
 
 impl Upstream {
     /// Calls a tool, unless that has begun, and stays with the call. It is made again only if it was lost and its tool
@@ -131,13 +133,8 @@ impl Upstream {
             .tool
             .as_deref()
             .and_then(|tool| self.settings.timeout(tool));
-        let limit = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
-        let mut limit = std::pin::pin!(limit);
+        let limit = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut limit = std::pin::pin!(sleep_until(limit));
         let mut told = Told::new(call, client);
         let mut updates = execution.updates();
         let mut stopping = false;

@@ -145,7 +145,7 @@ impl Upstream {
             _ => return None,
         };
         Some(match done {
-            Ok(()) => Outcome::Result(Raw::parse("{}".into()).expect("an empty object is JSON")),
+            Ok(()) => Outcome::Result(Raw::empty_object()),
             Err(fault) => result::of_fault(&self.name, fault),
         })
     }

@@ -20,7 +20,6 @@ use outlast_engine::{Accepts, AskKind};
 use outlast_wire::v2::{self, Discover, ResultType};
 use outlast_wire::{Raw, RawRef, codes, headers, object, params, version};
 
-use super::ears::empty;
 use super::era::Introduction;
 use super::exchange::{Exchange, GiveUp, Ticket, Wrap};
 use super::fault::Fault;
@@ -101,7 +100,7 @@ pub(crate) fn general_headers(method: &str) -> Vec<(String, String)> {
 fn declared(accepts: Accepts) -> Raw {
     let all = capabilities(accepts);
     match accepts.contains(AskKind::Roots) {
-        true => object::set(all.borrow(), &["roots"], empty().borrow()).unwrap_or(all),
+        true => object::set(all.borrow(), &["roots"], RawRef::EMPTY_OBJECT).unwrap_or(all),
         false => all,
     }
 }

@@ -15,6 +15,7 @@ use crate::front::errors::to_wire;
 use crate::front::follow::question_id;
 use crate::front::tickets::Helper;
 use crate::front::{Arrival, Client, Incoming, Reply, Session, Stopped, StreamId};
+use crate::sleep::sleep_until;
 
 impl Session {
     pub(super) async fn call_tool(
@@ -185,13 +186,7 @@ impl Session {
         let (call, stream) = (running.id(), hold.stream);
         let mut answers = self.expect_answers(call);
         let mut unheard = 0;
-        let over = async {
-            match until {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
-        let mut over = std::pin::pin!(over);
+        let mut over = std::pin::pin!(sleep_until(until));
         loop {
             tokio::select! {
                 biased;

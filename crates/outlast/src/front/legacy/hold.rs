@@ -17,6 +17,7 @@ use crate::front::follow::{progress_params, question_id};
 use crate::front::holding::Key;
 use crate::front::tickets::{self, Helper, Wish};
 use crate::front::{Client, Delivery, Holding, Reply, Session, Stopped, StreamId};
+use crate::sleep::sleep_until;
 
 /// Who waits for a call, and how long.
 pub(super) struct Hold {
@@ -163,13 +164,13 @@ impl Session {
                     self.front.drop_follower(task, &Arc::downgrade(self));
                     return tickets::settled(task, settled);
                 }
-                () = at(beat) => {
+                () = sleep_until(beat) => {
                     // So little that whatever the work says next is more.
                     let done = hold.said + STEP;
                     let alive = Progress { done, total: None, message: None };
                     self.progress_on_stream(&mut hold, &alive);
                 }
-                () = at(hold.until) => {
+                () = sleep_until(hold.until) => {
                     self.front.drop_follower(task, &Arc::downgrade(self));
                     // Its questions find their way from now on as those of any task.
                     self.front.follow(self, task);
@@ -287,13 +288,6 @@ impl Drop for Guard {
                 }
             });
         }
-    }
-}
-
-async fn at(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
     }
 }
 

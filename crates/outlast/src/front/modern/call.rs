@@ -144,7 +144,7 @@ impl Request {
         mut origin: Origin,
         task: Tasking,
     ) -> Result<Reply, ErrorObject> {
-        let params = request.params.unwrap_or_else(super::empty);
+        let params = request.params.unwrap_or_else(Raw::empty_object);
         let retry = v2::Retry::read(params.borrow())?;
         let token = self.said.token.clone();
         origin.params = Some(params.clone());

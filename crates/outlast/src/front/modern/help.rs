@@ -8,12 +8,14 @@ use outlast_engine::store::Snapshot;
 use outlast_engine::{Scope, Task, TaskId};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{RawRef, v2};
+use tokio::time::Instant;
 
 use super::Request;
 use super::lists::finished;
 use crate::front::errors::to_wire;
 use crate::front::tickets::{self, Helper, Wish};
 use crate::front::{Client, Holding, Reply};
+use crate::sleep::sleep_until;
 
 impl Request {
     /// How calls of this caller are held, if it gets tickets.
@@ -66,12 +68,8 @@ impl Request {
         {
             return Ok(asking);
         }
-        let mut over = std::pin::pin!(async {
-            match time {
-                Some(time) => tokio::time::sleep(time).await,
-                None => std::future::pending().await,
-            }
-        });
+        let end = time.and_then(|time| Instant::now().checked_add(time));
+        let mut over = std::pin::pin!(sleep_until(end));
         let mut settled = std::pin::pin!(engine.wait(scope, task));
         let mut watched = true;
         loop {

@@ -207,10 +207,6 @@ impl Request {
     }
 }
 
-fn empty() -> Raw {
-    Raw::parse("{}".into()).expect("an empty object is JSON")
-}
-
 /// How long a server may take to introduce itself before it is done without.
 const SOON: Duration = Duration::from_secs(1);
 
