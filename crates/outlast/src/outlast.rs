@@ -9,7 +9,7 @@ use outlast_engine::engine::Runner;
 use outlast_engine::{Engine, MemoryStore, Policy, Store};
 
 use crate::Own;
-use crate::front::{About, Filter, Front, RUNNER, Service};
+use crate::front::{About, Backend, Filter, Front, RUNNER};
 use crate::tools::Tools;
 use crate::transport::http::{self, HttpOptions, HttpServer};
 use crate::transport::register::Register;
@@ -37,7 +37,7 @@ pub struct OutlastBuilder {
 /// A server that is not started yet.
 pub struct Server {
     outlast: Outlast,
-    service: Arc<dyn Service>,
+    service: Arc<dyn Backend>,
     runner: Arc<dyn Runner>,
     /// The name that the service gives its runner.
     name: Arc<str>,
@@ -71,7 +71,7 @@ impl Outlast {
     }
 
     /// A server of anything; `runner` runs what `service` offers under [`RUNNER`].
-    pub fn serve(&self, service: Arc<dyn Service>, runner: Arc<dyn Runner>) -> Server {
+    pub fn serve(&self, service: Arc<dyn Backend>, runner: Arc<dyn Runner>) -> Server {
         self.serve_as(RUNNER.into(), service, runner)
     }
 
@@ -79,7 +79,7 @@ impl Outlast {
     pub(crate) fn serve_as(
         &self,
         name: Arc<str>,
-        service: Arc<dyn Service>,
+        service: Arc<dyn Backend>,
         runner: Arc<dyn Runner>,
     ) -> Server {
         Server {

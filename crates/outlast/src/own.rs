@@ -11,7 +11,9 @@ use outlast_wire::{Raw, RawRef, codes, params};
 use serde_json::{Value, json};
 
 use crate::complete::{About as Whose, Wish};
-use crate::front::{About, Client, Front, Incoming, Introduction, Offer, RUNNER, Reply, Service};
+use crate::front::{
+    About, Backend, Client, Front, Incoming, Introduction, PreparedCall, RUNNER, Reply,
+};
 use crate::prompts::Prompts;
 use crate::resources::Resources;
 use crate::tools::{ToolContext, Tools};
@@ -108,7 +110,7 @@ impl Own {
 }
 
 #[async_trait]
-impl Service for Own {
+impl Backend for Own {
     async fn introduce(&self, _: &Arc<Client>) -> Result<Introduction, ErrorObject> {
         let About {
             name,
@@ -142,9 +144,13 @@ impl Service for Own {
         }
     }
 
-    async fn offer(&self, _: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject> {
+    async fn prepare(
+        &self,
+        _: &Arc<Client>,
+        tool: &str,
+    ) -> Result<Option<PreparedCall>, ErrorObject> {
         let tool = self.tools.get(tool);
-        Ok(tool.map(|tool| tool.offer(self.runner.clone())))
+        Ok(tool.map(|tool| tool.prepared(self.runner.clone())))
     }
 
     /// Prompts, if one of them asks.

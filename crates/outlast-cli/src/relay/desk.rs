@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast::back::{Era, Target};
-use outlast::front::{Client, Introduction, Offer, Reply, Service};
+use outlast::front::{Backend, Client, Introduction, PreparedCall, Reply};
 use outlast::transport::duplex;
 use outlast::transport::link::{Link, LinkError};
 use outlast::wire::Raw;
@@ -22,7 +22,7 @@ use crate::target::{Named, Starts};
 pub(super) struct Desk;
 
 #[async_trait]
-impl Service for Desk {
+impl Backend for Desk {
     async fn introduce(&self, _: &Arc<Client>) -> Result<Introduction, ErrorObject> {
         let raw = |value| Raw::encode(&value).expect("a literal is JSON");
         Ok(Introduction {
@@ -37,7 +37,7 @@ impl Service for Desk {
         Reply::Result(Raw::encode(&json!({ "tools": [] })).expect("a literal is JSON"))
     }
 
-    async fn offer(&self, _: &Arc<Client>, _: &str) -> Result<Option<Offer>, ErrorObject> {
+    async fn prepare(&self, _: &Arc<Client>, _: &str) -> Result<Option<PreparedCall>, ErrorObject> {
         Ok(None)
     }
 }

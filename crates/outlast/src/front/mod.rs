@@ -6,7 +6,7 @@
 mod announce;
 mod asking;
 mod audit;
-mod begin;
+mod backend;
 mod board;
 mod changes;
 mod client;
@@ -18,7 +18,7 @@ mod holding;
 mod legacy;
 mod modern;
 mod peer;
-mod service;
+mod prestart;
 mod session;
 mod stopped;
 mod tickets;
@@ -32,6 +32,9 @@ use outlast_engine::{Engine, Owner, TaskId};
 use crate::Own;
 use crate::tools::Tools;
 
+pub use backend::{
+    Arrival, Backend, HttpParts, Introduction, Listening, PreparedCall, Prestarted, Reservation,
+};
 pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
 pub use changes::Change;
 pub use client::{Client, Keeper};
@@ -45,7 +48,6 @@ pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };
 pub(crate) use peer::Peer;
-pub use service::{Arrival, Begun, HttpParts, Introduction, Listening, Offer, Service};
 pub use session::{Session, SessionId};
 pub(crate) use stopped::Stopped;
 pub(crate) use wishes::Wishes;
@@ -53,7 +55,7 @@ pub(crate) use wishes::Wishes;
 /// What a server offers, and to whom.
 pub struct Front {
     pub(crate) engine: Engine,
-    pub(crate) service: Arc<dyn Service>,
+    pub(crate) service: Arc<dyn Backend>,
     pub(crate) filters: Vec<Arc<dyn Filter>>,
     modern: modern::Modern,
     /// Calls that take long and whose callers take no tasks.
@@ -91,10 +93,10 @@ impl Front {
         Self::serving(engine, Arc::new(Own::new(tools, about)), filters)
     }
 
-    /// A front for any service, whose runners the engine has, with filters around every request.
+    /// A front for any backend, whose runners the engine has, with filters around every request.
     pub fn serving(
         engine: Engine,
-        service: Arc<dyn Service>,
+        service: Arc<dyn Backend>,
         filters: Vec<Arc<dyn Filter>>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|front| {

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::connection::{Connection, Left};
 use super::follow::ATTEMPTS;
 use super::pool::{FIRST_PAUSE, LONGEST_PAUSE};
+use super::prepared::Prepared;
 use super::runner::refused;
 use super::{Upstream, result};
 use crate::back::{Call, Fault, Reference, RoundKeeper, Unsettled};
@@ -148,13 +149,14 @@ impl Upstream {
         handle: &Handle,
         call: &Origin,
         cx: &CallContext,
-        client: &Arc<Client>,
+        prepared: Prepared,
     ) -> Option<Outcome> {
+        let client = &prepared.client;
         let place: Place = serde_json::from_slice(&handle.0).ok()?;
         if place.reference.is_none() && place.round.is_none() {
             let again = call.retry == Retry::Rerun && cx.attempt().0 <= ATTEMPTS;
             return match again {
-                true => Some(self.call(call, cx, client, None).await),
+                true => Some(self.call(call, cx, prepared).await),
                 false => None,
             };
         }
@@ -194,7 +196,7 @@ impl Upstream {
             Ok(Outcome::Error(_, ErrorCode(codes::INVALID_PARAMS), why)) if in_round => {
                 tracing::info!(upstream = &*self.name, call = %cx.id(), ?why, "the upstream has forgotten what it asked");
                 match call.retry {
-                    Retry::Rerun => Some(self.call(call, cx, client, None).await),
+                    Retry::Rerun => Some(self.call(call, cx, prepared).await),
                     Retry::Never => None,
                 }
             }

@@ -1,18 +1,16 @@
 //! One call of a tool at the upstream, to its end: what it says meanwhile is said of our call, and who cancels ours cancels
 //! that one.
 
-use std::sync::Arc;
-
 use outlast_engine::engine::{CallContext, Progress};
 use outlast_engine::{Origin, Outcome, Retry};
 use outlast_wire::{object, tool, v1, v2, version};
 use tokio::time::Instant;
 
 use super::again::Round;
-use super::begun::Ahead;
 use super::connection::{Connection, UnderWay};
 use super::pages::{self, Demand};
 use super::pool::FIRST_PAUSE;
+use super::prepared::{Prepared, PrestartedCall, Started};
 use super::runner::{for_upstream, refused};
 use super::{Upstream, errors, result};
 use crate::back::{CallRefused, Execution, Preference, Unsettled, View};
@@ -20,43 +18,51 @@ use crate::front::Client;
 use crate::sleep::sleep_until;
 
 impl Upstream {
-    /// Calls a tool, unless that has begun, and stays with the call. It is made again only if it was lost and its tool
-    /// allows that.
+    /// Calls a tool, unless that was prestarted, and drives the call to its end. It is made again only if it was lost and
+    /// its tool allows that.
     pub(super) async fn call(
         &self,
         call: &Origin,
         cx: &CallContext,
-        client: &Arc<Client>,
-        mut ahead: Option<Ahead>,
+        mut prepared: Prepared,
     ) -> Outcome {
+        let client = &prepared.client;
         let (mut attempt, mut demands) = (1, 0);
         let mut pause = FIRST_PAUSE;
         loop {
-            let (connection, _under_way, execution) = match ahead.take() {
-                Some(begun) => {
-                    begun.under_way.belongs_to(cx);
-                    (begun.connection, begun.under_way, begun.execution)
-                }
-                None => {
-                    let connection = match self.connection_for_call(client).await {
-                        Ok(connection) => connection,
-                        Err(error) => return refused(error),
-                    };
-                    let under_way = connection.begin(cx);
-                    let round = Round::First(cx);
-                    let begun = self.begin(&connection, &under_way, call, None, client, round);
-                    let execution = match begun.await {
-                        Ok(execution) => execution,
-                        Err(CallRefused::Fault(fault)) => {
-                            return result::of_fault(&self.name, fault);
-                        }
-                        Err(refusal) => {
-                            return result::internal(format!("{}: {refusal}", self.name));
-                        }
-                    };
-                    (connection, under_way, execution)
-                }
-            };
+            let prestarted = prepared.prestarted.take();
+            let (connection, _under_way, execution) =
+                match prestarted.and_then(PrestartedCall::started) {
+                    Some(Started {
+                        connection,
+                        under_way,
+                        execution,
+                        ..
+                    }) => {
+                        under_way.belongs_to(cx);
+                        (connection, under_way, execution)
+                    }
+                    None => {
+                        let connection = prepared.connection.take();
+                        let connection = match self.connection_of(connection, client).await {
+                            Ok(connection) => connection,
+                            Err(error) => return refused(error),
+                        };
+                        let under_way = connection.begin(cx);
+                        let round = Round::First(cx);
+                        let begun = self.begin(&connection, &under_way, call, None, client, round);
+                        let execution = match begun.await {
+                            Ok(execution) => execution,
+                            Err(CallRefused::Fault(fault)) => {
+                                return result::of_fault(&self.name, fault);
+                            }
+                            Err(refusal) => {
+                                return result::internal(format!("{}: {refusal}", self.name));
+                            }
+                        };
+                        (connection, under_way, execution)
+                    }
+                };
             let ended = self.stay(&connection, &execution, call, cx, client).await;
             match ended {
                 Ok(outcome) if execution.view().task.is_some() => return outcome,

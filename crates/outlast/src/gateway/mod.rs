@@ -1,6 +1,6 @@
 //! The gateway: any MCP server behind the fronts of this library, with durable tasks for any client.
 //!
-//! An [`Upstream`] is a [`Service`](crate::front::Service) for a front and a
+//! An [`Upstream`] is a [`Backend`](crate::front::Backend) for the server side and a
 //! [`Runner`](outlast_engine::engine::Runner) for the engine, as tools of this process are. What a client sends is run as a
 //! call of ours; the upstream server is asked through [`back`](crate::back), in whatever generation it speaks.
 //!
@@ -8,12 +8,12 @@
 //! |---|---|
 //! | `settings` | what can be said of an upstream and of its tools |
 //! | `pool`, `connection` | one connection for each owner and what its clients can be asked, kept while it is needed |
-//! | `crowd` | how many calls may be open, of all and of each owner |
+//! | `admission` | how many calls may be open, in total and for each owner |
 //! | `probe` | whether it can be reached, before anybody wants something of it |
 //! | `asks`, `pages`, `notices` | what the upstream asks and tells on its own, and whose business it is |
 //! | `catalogue`, `list` | its tools: how they may be called, and how they are shown |
-//! | `service`, `runner` | what stands behind the front, and what runs |
-//! | `begun`, `follow`, `again` | one call from before its task is there to its end; a task of the upstream found again after a restart |
+//! | `backend`, `runner` | what the server side uses, and what runs its calls |
+//! | `prepared`, `follow`, `again` | one call from its preparation to its end; a task of the upstream found again after a restart |
 //! | `result`, `errors` | an answer of the upstream as our client gets it |
 //! | `patience` | how long known clients wait for an answer |
 //! | `assembly` | several upstreams on one store, each at its own endpoint |
@@ -32,13 +32,13 @@
 //! # Ok(()) }
 //! ```
 
+mod admission;
 mod again;
 mod asks;
 mod assembly;
-mod begun;
+mod backend;
 mod catalogue;
 mod connection;
-mod crowd;
 mod errors;
 mod follow;
 mod list;
@@ -46,10 +46,10 @@ mod notices;
 mod pages;
 mod patience;
 mod pool;
+mod prepared;
 mod probe;
 mod result;
 mod runner;
-mod service;
 mod settings;
 
 use std::collections::HashMap;
@@ -61,8 +61,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::back::Target;
 use crate::fronts::Fronts;
 use crate::transport::register::Register;
+use admission::OpenCalls;
 use connection::Way;
-use crowd::Crowd;
 use pool::Pool;
 
 pub use assembly::{Gateway, RunningGateway, Served, policy};
@@ -77,7 +77,7 @@ pub struct Upstream {
     pool: Pool,
     fronts: Arc<Fronts>,
     turns: Turns,
-    crowd: Crowd,
+    open_calls: OpenCalls,
     /// Whether it could not be reached for nobody in particular, and has not been reached since.
     unmet: Arc<AtomicBool>,
 }
@@ -107,7 +107,7 @@ impl Upstream {
                     .map(|most| Arc::new(Semaphore::new(most))),
                 each: Mutex::default(),
             },
-            crowd: Crowd::default(),
+            open_calls: OpenCalls::default(),
             unmet: Arc::default(),
             settings,
         }

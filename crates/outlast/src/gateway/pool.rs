@@ -218,8 +218,20 @@ impl Upstream {
         made.unwrap_or_else(|_| Err(codes::internal("the connection was not made")))
     }
 
+    /// The connection for one call of `client`: the prepared one, if there is one and it is not lost for good.
+    pub(super) async fn connection_of(
+        &self,
+        prepared: Option<Arc<Connection>>,
+        client: &Arc<Client>,
+    ) -> Result<Arc<Connection>, ErrorObject> {
+        match prepared.filter(|prepared| !prepared.is_over()) {
+            Some(connection) => Ok(connection),
+            None => self.connection_for_call(client).await,
+        }
+    }
+
     /// The connection for one call of `client`.
-    pub(super) async fn connection_for_call(
+    async fn connection_for_call(
         &self,
         client: &Arc<Client>,
     ) -> Result<Arc<Connection>, ErrorObject> {

@@ -11,38 +11,44 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, log, meta, object, tool};
 
 use super::connection::Connection;
-use super::{Upstream, begun, errors, list, result};
+use super::prepared::{self, Prepared};
+use super::{Turn, Upstream, errors, list, result};
 use crate::front::{Arrival, Client};
 
 #[async_trait]
 impl Runner for Upstream {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
-        let client = caller(&call, &cx);
-        let enter = || match cx.attempt() == Attempt(1) {
-            true => self.enter(client.owner()),
-            // One that runs again has been let in.
-            false => Ok(self.enter_again(client.owner())),
+        if &*call.method != tool::CALL {
+            let client = caller(&call, &cx);
+            let Some(_turn) = self.turn_unless_cancelled(&call, &cx).await else {
+                return Outcome::Cancelled;
+            };
+            return result::outcome(self.request(&call, &cx, &client).await, &client);
+        }
+        let mut prepared = match prepared::take(&cx) {
+            Some(prepared) => prepared,
+            None => {
+                let client = caller(&call, &cx);
+                let permit = match cx.attempt() == Attempt(1) {
+                    true => self.admit(client.owner()),
+                    // A previous attempt was admitted.
+                    false => Ok(self.admit_again(client.owner())),
+                };
+                match permit {
+                    Ok(permit) => Prepared::again(client, permit),
+                    Err(error) => return refused(error),
+                }
+            }
         };
-        let inside = match call.tool.is_some().then(enter) {
-            Some(Err(error)) => return refused(error),
-            inside => inside,
+        let turn = match &mut prepared.prestarted {
+            Some(prestarted) => Some(prestarted.take_turn()),
+            None => self.turn_unless_cancelled(&call, &cx).await,
         };
-        let mut ahead = begun::ahead(&cx);
-        let turn = match &mut ahead {
-            Some(ahead) => std::mem::take(&mut ahead.turn),
-            None => tokio::select! {
-                biased;
-                turn = self.turn(call.tool.as_deref()) => turn,
-                // Nothing has been sent.
-                () = cx.cancelled() => return Outcome::Cancelled,
-            },
+        let Some(_turn) = turn else {
+            return Outcome::Cancelled;
         };
-        let outcome = match &*call.method {
-            tool::CALL => self.call(&call, &cx, &client, ahead).await,
-            _ => self.request(&call, &cx, &client).await,
-        };
-        drop((turn, inside));
-        result::outcome(outcome, &client)
+        let client = prepared.client.clone();
+        result::outcome(self.call(&call, &cx, prepared).await, &client)
     }
 
     async fn reattach(
@@ -52,11 +58,10 @@ impl Runner for Upstream {
         cx: CallContext,
     ) -> Option<Outcome> {
         let client = caller(&call, &cx);
-        // It is under way, whatever others do.
-        let inside = self.enter_again(client.owner());
-        let turn = self.turn_if_free(call.tool.as_deref());
-        let outcome = self.go_on(&handle, &call, &cx, &client).await?;
-        drop((turn, inside));
+        let prepared = Prepared::again(client.clone(), self.admit_again(client.owner()));
+        // The call runs at the upstream already, however many others do.
+        let _turn = self.turn_if_free(call.tool.as_deref());
+        let outcome = self.go_on(&handle, &call, &cx, prepared).await?;
         Some(result::outcome(outcome, &client))
     }
 
@@ -72,6 +77,15 @@ impl Runner for Upstream {
 }
 
 impl Upstream {
+    /// Waits until the call may begin; `None` if it is cancelled before.
+    async fn turn_unless_cancelled(&self, call: &Origin, cx: &CallContext) -> Option<Turn> {
+        tokio::select! {
+            biased;
+            turn = self.turn(call.tool.as_deref()) => Some(turn),
+            () = cx.cancelled() => None,
+        }
+    }
+
     /// Any request but a call of a tool.
     async fn request(&self, call: &Origin, cx: &CallContext, client: &Arc<Client>) -> Outcome {
         let connection = match self.connection(client).await {

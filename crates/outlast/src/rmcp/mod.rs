@@ -64,7 +64,7 @@ use crate::front::Keeper;
 
 pub use server::RmcpServer;
 
-/// An rmcp server: a [`Service`](crate::front::Service) for a front and a
+/// An rmcp server: a [`Backend`](crate::front::Backend) for the server side and a
 /// [`Runner`](outlast_engine::engine::Runner) for its engine, under [`RUNNER`](crate::front::RUNNER).
 pub struct Rmcp {
     make: Box<dyn Fn() -> Box<dyn DynService<RoleServer>> + Send + Sync>,

@@ -10,10 +10,10 @@ use tokio::time::timeout;
 
 use super::runner::for_handler;
 use super::{Rmcp, messages};
-use crate::front::{Client, Delivery, Introduction, Offer, Reply, Service};
+use crate::front::{Backend, Client, Delivery, Introduction, PreparedCall, Reply};
 
 #[async_trait]
-impl Service for Rmcp {
+impl Backend for Rmcp {
     async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject> {
         Ok(self.connection(client).await?.about.clone())
     }
@@ -26,14 +26,18 @@ impl Service for Rmcp {
     }
 
     /// A tool that is not listed is the handler's to refuse.
-    async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject> {
+    async fn prepare(
+        &self,
+        client: &Arc<Client>,
+        tool: &str,
+    ) -> Result<Option<PreparedCall>, ErrorObject> {
         let connection = self.connection(client).await?;
         let catalogue = &connection.shared.catalogue;
         if catalogue.take_stale() {
             self.in_time(connection.learn(self)).await?;
         }
         let known = catalogue.get(tool);
-        Ok(Some(Offer {
+        Ok(Some(PreparedCall {
             runner: self.runner.clone(),
             // What is told of a tool counts also where it is not listed.
             support: self.tasks.get(tool).copied().unwrap_or(known.support),
@@ -43,6 +47,8 @@ impl Service for Rmcp {
             ttl: None,
             needs: Accepts::NONE,
             headers: Arc::default(),
+            reservation: None,
+            prestarts: false,
         }))
     }
 

@@ -9,7 +9,7 @@ use outlast_wire::v1::TaskSupport;
 use serde_json::Value;
 
 use super::Tool;
-use crate::front::{Delivery, Offer};
+use crate::front::{Delivery, PreparedCall};
 
 impl Tool {
     /// The same tool, whose calls become tasks at this moment, where the server decides that. Without a word, a tool
@@ -26,9 +26,9 @@ impl Tool {
         self
     }
 
-    /// How it may be called; `runner` runs it.
-    pub(crate) fn offer(&self, runner: Arc<str>) -> Offer {
-        Offer {
+    /// A call of it, which `runner` runs.
+    pub(crate) fn prepared(&self, runner: Arc<str>) -> PreparedCall {
+        PreparedCall {
             runner,
             support: self.support,
             retry: self.hints.retry(),
@@ -37,6 +37,8 @@ impl Tool {
             ttl: None,
             needs: self.needs,
             headers: self.headers.clone(),
+            reservation: None,
+            prestarts: false,
         }
     }
 

@@ -40,8 +40,8 @@ impl Session {
             let answers = (stream, said.progress_token());
             return self.help(helper, params.borrow(), holding, answers).await;
         }
-        let offer = match self.front.service.offer(client, name).await {
-            Ok(Some(offer)) => offer,
+        let prepared = match self.front.service.prepare(client, name).await {
+            Ok(Some(prepared)) => prepared,
             Ok(None) => {
                 return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));
             }
@@ -52,7 +52,7 @@ impl Session {
             Ok(wish) => wish.flatten(),
             Err(error) => return Reply::from(error),
         };
-        match (wish, offer.support) {
+        match (wish, prepared.support) {
             (Some(_), TaskSupport::Forbidden) => {
                 // V1-TOOL-3: before anything runs.
                 let why = format!("tool {name} does not run as a task; call it without `task`");
@@ -66,22 +66,27 @@ impl Session {
             _ => {}
         }
         let (tool, token) = (Some(Arc::from(name)), said.progress_token());
-        let mut call = self.new_call(client, request, offer.runner, token.as_ref());
+        let arrival = Arrival {
+            client: client.clone(),
+            http: request.http.clone(),
+            reservation: prepared.reservation.clone(),
+        };
+        let mut call = self.new_call(arrival, request, prepared.runner, token.as_ref());
         call.origin.tool = tool;
-        call.origin.retry = offer.retry;
+        call.origin.retry = prepared.retry;
         match wish {
             Some(wish) => {
                 self.has_used_tasks();
-                call.ttl = wish.ttl_ms.or(offer.ttl);
-                if !self.front.service.begins() {
-                    return self.create(call, offer.immediate.as_deref()).await;
-                }
-                let (session, client) = (self.clone(), client.clone());
+                call.ttl = wish.ttl_ms.or(prepared.ttl);
+                let Some(reservation) = prepared.reservation.filter(|_| prepared.prestarts) else {
+                    return self.create(call, prepared.immediate.as_deref()).await;
+                };
+                let session = self.clone();
                 // BR-CREATE-10: who goes away meanwhile finds the task all the same.
                 let creating = tokio::spawn(async move {
-                    match session.front.begin(&client, &mut call).await {
-                        Ok(begun) => {
-                            let immediate = begun.or(offer.immediate);
+                    match session.front.prestart(&reservation, &mut call).await {
+                        Ok(immediate) => {
+                            let immediate = immediate.or(prepared.immediate);
                             session.create(call, immediate.as_deref()).await
                         }
                         // BD-1: nothing is made of a call that its server refuses.
@@ -91,10 +96,10 @@ impl Session {
                 let failed = |_| Reply::from(codes::internal("the task could not be made"));
                 creating.await.unwrap_or_else(failed)
             }
-            None => match holding.filter(|_| offer.support != TaskSupport::Forbidden) {
+            None => match holding.filter(|_| prepared.support != TaskSupport::Forbidden) {
                 Some(holding) => {
-                    call.ttl = offer.ttl;
-                    self.hold(call, offer.delivery, holding, (stream, token), stopped)
+                    call.ttl = prepared.ttl;
+                    self.hold(call, prepared.delivery, holding, (stream, token), stopped)
                         .await
                 }
                 None => self.start(call, token, stream).await,
@@ -112,24 +117,24 @@ impl Session {
     ) -> Reply {
         let params = request.params.as_ref().map(Raw::borrow);
         let token = params.and_then(meta::progress_token);
-        let call = self.new_call(client, request, runner, token.as_ref());
+        let arrival = Arrival {
+            client: client.clone(),
+            http: request.http.clone(),
+            reservation: None,
+        };
+        let call = self.new_call(arrival, request, runner, token.as_ref());
         self.start(call, token, stream).await
     }
 
     /// The call of a request that wants its progress under `token`.
     fn new_call(
         &self,
-        client: &Arc<Client>,
+        arrival: Arrival,
         request: Incoming,
         runner: Arc<str>,
         token: Option<&Id>,
     ) -> NewCall {
-        let Incoming {
-            method,
-            params,
-            http,
-            ..
-        } = request;
+        let Incoming { method, params, .. } = request;
         let origin = Origin {
             method: method.into(),
             tool: None,
@@ -137,16 +142,10 @@ impl Session {
             runner,
             progress_token: token.map(Id::to_raw),
             retry: Retry::Never,
-            accepts: client.accepts(),
+            accepts: arrival.client.accepts(),
         };
         let mut call = NewCall::new(self.owner.clone(), origin);
-        let client = client.clone();
-        let begun = None;
-        call.parts = Some(Arc::new(Arrival {
-            client,
-            http,
-            begun,
-        }));
+        call.parts = Some(Arc::new(arrival));
         call
     }
 

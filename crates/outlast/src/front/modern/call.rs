@@ -23,7 +23,7 @@ use crate::front::client::capabilities;
 use crate::front::errors::to_wire;
 use crate::front::follow::progress_params;
 use crate::front::tickets::Helper;
-use crate::front::{Arrival, Client, Delivery, Incoming, Offer, Reply};
+use crate::front::{Arrival, Client, Delivery, Incoming, PreparedCall, Reply, Reservation};
 
 /// A call as it is to be delivered.
 pub(super) struct Terms {
@@ -43,13 +43,17 @@ pub(super) struct Terms {
 }
 
 /// When a call becomes a task.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Tasking {
     /// For a caller that takes tasks.
     when: Option<Delivery>,
     ttl: Option<u64>,
     /// For one that takes none and waits no longer.
     patience: Option<Duration>,
+    /// What the backend holds for the call.
+    reservation: Option<Reservation>,
+    /// Whether its server starts it before its task is stored.
+    prestarts: bool,
 }
 
 impl Request {
@@ -64,29 +68,32 @@ impl Request {
         if let Some(helper) = Helper::named(&name).filter(|_| holding.is_some()) {
             return self.help(helper, params.borrow(), patience).await;
         }
-        let offer = self.front.service.offer(&client, &name).await?;
-        let offer = offer.ok_or_else(|| codes::invalid_params(format!("unknown tool: {name}")))?;
-        self.admit(&offer, &client, &request)?;
-        let task = match offer.support {
+        let prepared = self.front.service.prepare(&client, &name).await?;
+        let prepared =
+            prepared.ok_or_else(|| codes::invalid_params(format!("unknown tool: {name}")))?;
+        self.admit(&prepared, &client, &request)?;
+        let task = match prepared.support {
             TaskSupport::Forbidden => None,
             TaskSupport::Optional | TaskSupport::Required => {
-                self.said.tasks.then_some(offer.delivery)
+                self.said.tasks.then_some(prepared.delivery)
             }
         };
         let origin = Origin {
             method: outlast_wire::tool::CALL.into(),
             tool: Some((&*name).into()),
             params: None,
-            runner: offer.runner.clone(),
+            runner: prepared.runner.clone(),
             progress_token: None,
-            retry: offer.retry,
+            retry: prepared.retry,
             accepts: client.accepts(),
         };
-        let patience = patience.filter(|_| offer.support != TaskSupport::Forbidden);
+        let patience = patience.filter(|_| prepared.support != TaskSupport::Forbidden);
         let task = Tasking {
             when: task,
-            ttl: offer.ttl,
+            ttl: prepared.ttl,
             patience,
+            reservation: prepared.reservation,
+            prestarts: prepared.prestarts,
         };
         self.begin(request, client, origin, task).await
     }
@@ -112,12 +119,17 @@ impl Request {
     }
 
     /// Whether a tool may be called like this.
-    fn admit(&self, offer: &Offer, client: &Client, request: &Incoming) -> Result<(), ErrorObject> {
-        if offer.support == TaskSupport::Required {
+    fn admit(
+        &self,
+        prepared: &PreparedCall,
+        client: &Client,
+        request: &Incoming,
+    ) -> Result<(), ErrorObject> {
+        if prepared.support == TaskSupport::Required {
             // V2-CAP-9.
             self.need_tasks()?;
         }
-        let lacking = offer.needs.without(client.accepts());
+        let lacking = prepared.needs.without(client.accepts());
         if lacking != Accepts::NONE {
             // V2-META-5.
             let required = Raw::encode(&capabilities(lacking)).expect("literal objects are JSON");
@@ -126,10 +138,10 @@ impl Request {
         }
         match &request.http {
             // V2-PARAM-5.
-            Some(http) if !offer.headers.is_empty() => {
+            Some(http) if !prepared.headers.is_empty() => {
                 let params = request.params.as_ref().map(Raw::borrow);
                 let arguments = params.and_then(|params| object::find(params, &["arguments"]));
-                headers::check_params(&offer.headers, arguments, |name| {
+                headers::check_params(&prepared.headers, arguments, |name| {
                     http.headers.get(name)?.to_str().ok()
                 })
             }
@@ -164,20 +176,19 @@ impl Request {
         let mut call = NewCall::new(self.visitor.owner().clone(), origin);
         call.ttl = task.ttl;
         call.parts = Some(Arc::new(Arrival {
-            client: client.clone(),
+            client,
             http: request.http,
-            begun: None,
+            reservation: task.reservation.clone(),
         }));
-        let immediate = match task.when {
-            Some(_) if self.front.service.begins() => {
-                match self.front.begin(&client, &mut call).await {
-                    Ok(immediate) => immediate,
-                    Err(refused) => return delivered(refused, &terms.method),
-                }
-            }
-            _ => None,
-        };
-        terms.immediate = immediate;
+        if let Some(reservation) = task
+            .reservation
+            .filter(|_| task.prestarts && task.when.is_some())
+        {
+            terms.immediate = match self.front.prestart(&reservation, &mut call).await {
+                Ok(immediate) => immediate,
+                Err(refused) => return delivered(refused, &terms.method),
+            };
+        }
         let engine = &self.front.engine;
         if task.when == Some(Delivery::Always) {
             let created = engine.create(call).await;

@@ -1,16 +1,16 @@
-//! What stands behind a front: who the server is, its tools, and whatever else it answers itself.
+//! The backend: what the server side serves.
 //!
-//! A front knows sessions, tasks and streams, and nothing of what it serves. Tools of this process, an rmcp
-//! server and an upstream server are each a [`Service`] for the front and a
-//! [`Runner`](outlast_engine::engine::Runner) for the engine: the service says what there is, the runner does it.
+//! The server side knows sessions, tasks and streams, and nothing of what it serves. Tools of this process, an rmcp
+//! server and an upstream server are each a [`Backend`] for the server side and a
+//! [`Runner`](outlast_engine::engine::Runner) for the engine: the backend describes what there is, the runner runs it.
 //!
-//! | the client sends | the front asks |
+//! | the client sends | the server side uses |
 //! |---|---|
-//! | `initialize` | [`Service::introduce`] |
-//! | `tools/list` | [`Service::list_tools`] |
-//! | `tools/call` | [`Service::offer`], then the engine, which runs it by [`Offer::runner`] |
-//! | any other request that is not about tasks | the engine if [`Service::runs`] names a runner, else [`Service::request`] |
-//! | any other notification | [`Service::notification`] |
+//! | `initialize` | [`Backend::introduce`] |
+//! | `tools/list` | [`Backend::list_tools`] |
+//! | `tools/call` | [`Backend::prepare`], then the engine, which runs it by [`PreparedCall::runner`] |
+//! | any other request that is not about tasks | the engine if [`Backend::runs`] names a runner, else [`Backend::request`] |
+//! | any other notification | [`Backend::notification`] |
 
 use std::any::Any;
 use std::sync::{Arc, Weak};
@@ -24,9 +24,9 @@ use outlast_wire::{Raw, RawRef, codes};
 
 use super::{Client, Delivery, Front, Holding, Incoming, Reply};
 
-/// What stands behind a front. Nothing here knows an era: what is for one only, the front adds or takes away.
+/// What the server side serves. No method depends on an era: the server side adds or removes what only one era has.
 #[async_trait]
-pub trait Service: Send + Sync + 'static {
+pub trait Backend: Send + Sync + 'static {
     /// What the server says of itself to this client. Asked once for each session, and again when a session of an
     /// earlier life of the process is taken up.
     async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject>;
@@ -41,28 +41,28 @@ pub trait Service: Send + Sync + 'static {
     /// task.
     async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply;
 
-    /// How the tool of that name may be called, or `None` if there is no such tool.
-    async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject>;
-
-    /// Whether [`Service::begin`] begins anything.
-    fn begins(&self) -> bool {
-        false
-    }
-
-    /// Begins a call that may become a task, where the server says at once whether it takes it: `Err` if it does not. The
-    /// task would be kept for `ttl` milliseconds. The runner finds what was begun in [`Arrival::begun`].
-    async fn begin(
+    /// Prepares one call of a tool: how it may be called, and what its runner needs. `None` if there is no such tool.
+    async fn prepare(
         &self,
         client: &Arc<Client>,
+        tool: &str,
+    ) -> Result<Option<PreparedCall>, ErrorObject>;
+
+    /// Starts a prepared call before its task is stored, where [`PreparedCall::prestarts`] is set: the server decides at
+    /// once whether it accepts the call, and `Err` is its refusal. The task is kept for `ttl` milliseconds. The runner
+    /// continues with what it put into the reservation.
+    async fn prestart(
+        &self,
+        reservation: &Reservation,
         call: &Origin,
         ttl: u64,
-    ) -> Result<Option<Begun>, Outcome> {
-        let _ = (client, call, ttl);
-        Ok(None)
+    ) -> Result<Prestarted, Outcome> {
+        let _ = (reservation, call, ttl);
+        Ok(Prestarted::default())
     }
 
     /// The runner by which the engine runs requests of this method like calls: they can ask their caller and say how
-    /// far they are. Requests that need neither are answered by [`Service::request`].
+    /// far they are. Requests that need neither are answered by [`Backend::request`].
     fn runs(&self, method: &str) -> Option<Arc<str>> {
         let _ = method;
         None
@@ -117,9 +117,13 @@ pub struct Introduction {
     pub tasks: bool,
 }
 
-/// How a tool may be called.
-#[derive(Clone, Debug)]
-pub struct Offer {
+/// What a backend holds for one call from [`Backend::prepare`] until its runner takes it, such as a connection and a
+/// permit. It is released if the call is not run.
+pub type Reservation = Arc<dyn Any + Send + Sync>;
+
+/// A prepared call: how its tool may be called, and what its runner needs.
+#[derive(Clone)]
+pub struct PreparedCall {
     /// The runner that runs it.
     pub runner: Arc<str>,
     /// Whether it runs as a task.
@@ -137,16 +141,19 @@ pub struct Offer {
     pub needs: Accepts,
     /// Arguments that are repeated in headers.
     pub headers: Arc<[HeaderParam]>,
+    /// What its runner finds in [`Arrival::reservation`].
+    pub reservation: Option<Reservation>,
+    /// Whether [`Backend::prestart`] comes before its task is stored.
+    pub prestarts: bool,
 }
 
-/// A call that has begun before its task is there.
-pub struct Begun {
+/// What is known of a call that was started before its task is stored.
+#[derive(Clone, Debug, Default)]
+pub struct Prestarted {
     /// The text for the model while the task runs (V1-CREATE-11).
     pub immediate: Option<Arc<str>>,
     /// How long the server keeps its own task, in milliseconds; ours is not kept for longer.
     pub ttl: Option<u64>,
-    /// What the runner goes on with. Dropped if there will be no task.
-    pub work: Arc<dyn Any + Send + Sync>,
 }
 
 /// How a call came here. Its runner finds this in
@@ -158,8 +165,8 @@ pub struct Arrival {
     pub client: Arc<Client>,
     /// The head of the HTTP request, if it was one.
     pub http: Option<Arc<HttpParts>>,
-    /// What [`Service::begin`] has begun of it.
-    pub begun: Option<Arc<dyn Any + Send + Sync>>,
+    /// What its backend holds for it.
+    pub reservation: Option<Reservation>,
 }
 
 /// The head of an HTTP request: method, address, headers.

@@ -1,5 +1,5 @@
-//! How many calls of tools are open at an upstream, of everybody and of each owner, where that is limited. One that waits
-//! for its turn or for an answer is open, too.
+//! Limits on the open tool calls of an upstream, in total and for each owner. A call that waits for its turn or for an input
+//! response is open, too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,9 @@ use outlast_wire::envelope::ErrorObject;
 
 use super::{Settings, Upstream};
 
+/// The open calls.
 #[derive(Clone, Default)]
-pub(super) struct Crowd(Arc<Mutex<Counts>>);
+pub(super) struct OpenCalls(Arc<Mutex<Counts>>);
 
 #[derive(Default)]
 struct Counts {
@@ -19,33 +20,25 @@ struct Counts {
     owners: HashMap<Owner, usize>,
 }
 
-/// That a call is open.
-pub(super) struct Inside(Option<(Crowd, Owner)>);
+/// Counts a call as open until it is dropped.
+pub(super) struct CallPermit(Option<(OpenCalls, Owner)>);
 
 impl Upstream {
-    /// Refuses where one more call of `owner` would be too many.
-    pub(super) fn has_room(&self, owner: &Owner) -> Result<(), ErrorObject> {
-        match is_limited(&self.settings) {
-            true => self.check(&self.crowd.counts(), owner),
-            false => Ok(()),
-        }
-    }
-
-    /// A call of `owner` is open, as long as what is returned lives.
-    pub(super) fn enter(&self, owner: &Owner) -> Result<Inside, ErrorObject> {
+    /// A permit for a call of `owner`, unless a limit is reached.
+    pub(super) fn admit(&self, owner: &Owner) -> Result<CallPermit, ErrorObject> {
         if !is_limited(&self.settings) {
-            return Ok(Inside(None));
+            return Ok(CallPermit(None));
         }
-        let mut counts = self.crowd.counts();
+        let mut counts = self.open_calls.counts();
         self.check(&counts, owner)?;
-        Ok(self.crowd.enter(&mut counts, owner))
+        Ok(self.open_calls.add(&mut counts, owner))
     }
 
-    /// The same for a call that was let in before, in an earlier life of this process: it counts, however many there are.
-    pub(super) fn enter_again(&self, owner: &Owner) -> Inside {
+    /// The same for a call that was admitted before, such as by a previous run of the process: it counts, whatever the limit.
+    pub(super) fn admit_again(&self, owner: &Owner) -> CallPermit {
         match is_limited(&self.settings) {
-            true => self.crowd.enter(&mut self.crowd.counts(), owner),
-            false => Inside(None),
+            true => self.open_calls.add(&mut self.open_calls.counts(), owner),
+            false => CallPermit(None),
         }
     }
 
@@ -67,11 +60,11 @@ impl Upstream {
     }
 }
 
-impl Crowd {
-    fn enter(&self, counts: &mut Counts, owner: &Owner) -> Inside {
+impl OpenCalls {
+    fn add(&self, counts: &mut Counts, owner: &Owner) -> CallPermit {
         counts.all += 1;
         *counts.owners.entry(owner.clone()).or_default() += 1;
-        Inside(Some((self.clone(), owner.clone())))
+        CallPermit(Some((self.clone(), owner.clone())))
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -80,12 +73,12 @@ impl Crowd {
     }
 }
 
-impl Drop for Inside {
+impl Drop for CallPermit {
     fn drop(&mut self) {
-        let Some((crowd, owner)) = &self.0 else {
+        let Some((open_calls, owner)) = &self.0 else {
             return;
         };
-        let mut counts = crowd.counts();
+        let mut counts = open_calls.counts();
         counts.all -= 1;
         if let Some(open) = counts.owners.get_mut(owner) {
             *open -= 1;

@@ -1,4 +1,4 @@
-//! An upstream as what stands behind a front.
+//! An upstream as a backend.
 
 use std::sync::{Arc, Weak};
 
@@ -6,20 +6,22 @@ use async_trait::async_trait;
 use outlast_engine::{Accepts, Ids, Origin, Outcome, RandomIds};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::NotAnObject;
+use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v2, version};
 use serde_json::json;
 
 use super::connection::Connection;
 use super::patience::{self, Manner};
-use super::{Upstream, list, result};
-use crate::back::{Fault, Server};
+use super::prepared::{Prepared, Reserved};
+use super::{Isolate, Upstream, list, result};
+use crate::back::{Fault, Generation, Server};
 use crate::front::{
-    Begun, Client, Front, Holding, Introduction, Listening, Offer, Patience, Reply, Service,
-    SessionId,
+    Backend, Client, Front, Holding, Introduction, Listening, Patience, PreparedCall, Prestarted,
+    Reply, Reservation, SessionId,
 };
 
 #[async_trait]
-impl Service for Upstream {
+impl Backend for Upstream {
     async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject> {
         let connection = self.connection(client).await?;
         self.about(&connection)
@@ -42,16 +44,22 @@ impl Service for Upstream {
         }
     }
 
-    /// A tool that is not listed is the upstream's to refuse.
-    async fn offer(&self, client: &Arc<Client>, tool: &str) -> Result<Option<Offer>, ErrorObject> {
-        self.has_room(client.owner())?;
+    /// Also for a tool that is not listed: the upstream refuses it.
+    async fn prepare(
+        &self,
+        client: &Arc<Client>,
+        tool: &str,
+    ) -> Result<Option<PreparedCall>, ErrorObject> {
+        let permit = self.admit(client.owner())?;
         let connection = self.connection(client).await?;
+        let server = connection.server();
         let known = match connection.back.tools().await {
             Ok(list) => connection.catalogue.traits(&list, tool),
-            // It may well call tools that it does not list.
+            // A server may have tools that it does not list.
             Err(_) => Default::default(),
         };
-        Ok(Some(Offer {
+        let makes_tasks = matches!(server.generation, Generation::V1(tasks) if tasks.tools_call);
+        Ok(Some(PreparedCall {
             runner: self.runner.clone(),
             support: list::support(self.settings.task(tool)),
             retry: self.settings.retry(tool).unwrap_or(known.retry),
@@ -60,24 +68,30 @@ impl Service for Upstream {
             ttl: self.settings.ttl(tool),
             needs: Accepts::NONE,
             // BR-LIST-7: those of a legacy server mean nothing.
-            headers: match connection.server().is_modern() {
+            headers: match server.is_modern() {
                 true => known.headers,
                 false => Arc::default(),
             },
+            prestarts: makes_tasks && known.support != TaskSupport::Forbidden,
+            reservation: Some(Arc::new(Reserved::new(Prepared {
+                client: client.clone(),
+                connection: (self.settings.isolate == Isolate::Owner).then_some(connection),
+                _permit: permit,
+                prestarted: None,
+            }))),
         }))
     }
 
-    fn begins(&self) -> bool {
-        true
-    }
-
-    async fn begin(
+    async fn prestart(
         &self,
-        client: &Arc<Client>,
+        reservation: &Reservation,
         call: &Origin,
         ttl: u64,
-    ) -> Result<Option<Begun>, Outcome> {
-        self.begin_ahead(call, ttl, client).await
+    ) -> Result<Prestarted, Outcome> {
+        match reservation.downcast_ref::<Reserved>() {
+            Some(reserved) => self.start_early(reserved, call, ttl).await,
+            None => Ok(Prestarted::default()),
+        }
     }
 
     fn holding(&self, client: &Client) -> Option<Holding> {

@@ -1,0 +1,180 @@
+//! A prepared call: its connection and its permit, for its runner to use. Where the upstream makes a V1 task of it, it is
+//! started before our task is stored: such a server says at once whether it accepts a task, so that its refusal can be the
+//! answer to the request, and what it grants is known when our task is made (BR-CREATE-2, BR-CREATE-5, BD-1).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use outlast_engine::engine::CallContext;
+use outlast_engine::{Origin, Outcome};
+use tokio::time::{Instant, timeout_at};
+
+use super::admission::CallPermit;
+use super::again::Round;
+use super::connection::{Connection, UnderWay};
+use super::{Turn, Upstream, pages, result};
+use crate::back::{CallRefused, Execution};
+use crate::front::{Arrival, Client, Prestarted};
+
+/// A call that is ready to run.
+pub(super) struct Prepared {
+    pub(super) client: Arc<Client>,
+    /// The connection, unless the call opens its own.
+    pub(super) connection: Option<Arc<Connection>>,
+    /// Counts the call as open until this is dropped.
+    pub(super) _permit: CallPermit,
+    /// The call itself, if it runs already.
+    pub(super) prestarted: Option<PrestartedCall>,
+}
+
+/// The same between [`Backend::prepare`](crate::front::Backend::prepare) and its runner.
+pub(super) struct Reserved(Mutex<Option<Prepared>>);
+
+/// A call that runs at the upstream before its task is stored. Dropping it cancels it: no runner took it, so nothing would
+/// ever return its outcome.
+pub(super) struct PrestartedCall(Option<Started>);
+
+/// What its runner continues with.
+pub(super) struct Started {
+    pub(super) connection: Arc<Connection>,
+    pub(super) under_way: UnderWay,
+    pub(super) execution: Execution,
+    pub(super) turn: Turn,
+}
+
+impl Prepared {
+    /// A call that is prepared by its runner: no request of this run of the process is behind it.
+    pub(super) fn again(client: Arc<Client>, permit: CallPermit) -> Self {
+        Self {
+            client,
+            connection: None,
+            _permit: permit,
+            prestarted: None,
+        }
+    }
+}
+
+impl Reserved {
+    pub(super) fn new(prepared: Prepared) -> Self {
+        Self(Mutex::new(Some(prepared)))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Option<Prepared>) -> T) -> T {
+        // The critical sections are assignments.
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl PrestartedCall {
+    pub(super) fn started(mut self) -> Option<Started> {
+        self.0.take()
+    }
+
+    pub(super) fn take_turn(&mut self) -> Turn {
+        self.0
+            .as_mut()
+            .map(|started| std::mem::take(&mut started.turn))
+            .unwrap_or_default()
+    }
+}
+
+impl Drop for PrestartedCall {
+    fn drop(&mut self) {
+        let started = self.0.take();
+        if let (Some(started), Ok(runtime)) = (started, tokio::runtime::Handle::try_current()) {
+            runtime.spawn(async move {
+                if let Err(error) = started.execution.cancel().await {
+                    tracing::info!(
+                        error = error.brief(),
+                        "a call without a task was not cancelled"
+                    );
+                }
+            });
+        }
+    }
+}
+
+impl Upstream {
+    /// Starts a call whose upstream makes a V1 task of it, if that is possible within [`PATIENCE`].
+    pub(super) async fn start_early(
+        &self,
+        reserved: &Reserved,
+        call: &Origin,
+        ttl: u64,
+    ) -> Result<Prestarted, Outcome> {
+        let parties = reserved.with(|prepared| {
+            let prepared = prepared.as_ref()?;
+            Some((prepared.client.clone(), prepared.connection.clone()))
+        });
+        let Some((client, connection)) = parties else {
+            return Ok(Prestarted::default());
+        };
+        let until = Instant::now() + PATIENCE;
+        let starting = self.start(call, ttl, &client, connection);
+        let started = match timeout_at(until, starting).await {
+            Ok(Some(started)) => started?,
+            // The runner meets the same obstacle, and reports it.
+            Ok(None) | Err(_) => return Ok(Prestarted::default()),
+        };
+        let mut updates = started.execution.updates();
+        let prestarted = PrestartedCall(Some(started));
+        // BR-CREATE-2: a server that takes longer is not waited for.
+        let view = timeout_at(until, updates.known()).await.ok().flatten();
+        let view = view.as_ref();
+        if let Some(Ok(refused @ Outcome::Error(..))) = view.and_then(|view| view.ended.as_ref())
+            && view.is_some_and(|view| view.task.is_none())
+            // The runner handles what the server demands of the caller.
+            && !pages::is_demand(refused)
+        {
+            return Err(refused.clone());
+        }
+        reserved.with(|prepared| {
+            if let Some(prepared) = prepared {
+                prepared.prestarted = Some(prestarted);
+            }
+        });
+        let task = view.and_then(|view| view.task.as_ref());
+        Ok(Prestarted {
+            immediate: view
+                .and_then(|view| view.immediate_response.as_deref())
+                .map(Into::into),
+            ttl: task.and_then(|task| task.ttl_ms),
+        })
+    }
+
+    /// Makes the call; `None` if it cannot be made now. Dropping this makes none.
+    async fn start(
+        &self,
+        call: &Origin,
+        ttl: u64,
+        client: &Arc<Client>,
+        connection: Option<Arc<Connection>>,
+    ) -> Option<Result<Started, Outcome>> {
+        let turn = self.turn(call.tool.as_deref()).await;
+        let connection = self.connection_of(connection, client).await.ok()?;
+        let under_way = connection.reserve();
+        // A V1 server has no input requests before it begins.
+        let round = Round::None;
+        let begun = self.begin(&connection, &under_way, call, Some(ttl), client, round);
+        Some(match begun.await {
+            Ok(execution) => Ok(Started {
+                connection,
+                under_way,
+                execution,
+                turn,
+            }),
+            Err(CallRefused::Fault(fault)) => Err(result::of_fault(&self.name, fault)),
+            Err(refusal) => Err(result::internal(format!("{}: {refusal}", self.name))),
+        })
+    }
+}
+
+/// What was prepared for this call, if no runner had it yet. A call of a previous run of the process has none.
+pub(super) fn take(cx: &CallContext) -> Option<Prepared> {
+    let arrival = cx.parts::<Arrival>()?;
+    let reserved = arrival.reservation.as_ref()?.downcast_ref::<Reserved>()?;
+    reserved.with(Option::take)
+}
+
+/// How long an upstream may take to be reached and to report its task.
+const PATIENCE: Duration = Duration::from_secs(3);
