@@ -20,6 +20,7 @@ pub mod index;
 #[cfg(any(test, doc, feature = "laws"))]
 pub mod laws;
 pub mod memory;
+pub mod random;
 pub mod store;
 pub mod task;
 pub mod transition;

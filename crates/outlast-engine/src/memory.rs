@@ -15,7 +15,7 @@ use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::store::{
     Committed, Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, Store, StoreError, Told, Usage,
+    RecordWrite, Replace, Snapshot, Store, StoreError, StoreFuture, Usage,
 };
 use crate::task::Task;
 
@@ -97,12 +97,12 @@ impl Default for MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
-        Told::now(self.add(insert))
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
+        StoreFuture::ready(self.add(insert))
     }
 
-    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
-        Told::now(self.change(replace))
+    fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
+        StoreFuture::ready(self.change(replace))
     }
 
     async fn remove(
@@ -115,8 +115,8 @@ impl Store for MemoryStore {
         Ok(tasks.into_iter().map(|(id, _)| id).collect())
     }
 
-    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
-        Told::now(self.usable().map(|()| self.index.get(scope, id)))
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
+        StoreFuture::ready(self.usable().map(|()| self.index.get(scope, id)))
     }
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
@@ -130,9 +130,9 @@ impl Store for MemoryStore {
             }))
     }
 
-    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
         let body = |cold: &Cold| cold.as_ref()?.1.clone();
-        Told::now(self.usable().map(|()| self.index.cold(scope, id, body)))
+        StoreFuture::ready(self.usable().map(|()| self.index.cold(scope, id, body)))
     }
 
     async fn page(

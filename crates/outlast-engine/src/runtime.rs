@@ -20,14 +20,6 @@ mod machine {
         tokio::spawn(work)
     }
 
-    /// Names a runtime.
-    pub(crate) type Place = tokio::runtime::Id;
-
-    /// The runtime in which this is called. Only where work can be started.
-    pub(crate) fn place() -> Place {
-        tokio::runtime::Handle::current().id()
-    }
-
     /// Whether work can be started from where this is called.
     pub(crate) fn can_spawn() -> bool {
         tokio::runtime::Handle::try_current().is_ok()
@@ -64,11 +56,6 @@ mod scheduled {
     pub(crate) use shuttle::future::{JoinHandle, spawn};
     use shuttle::rand::Rng;
     pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
-
-    /// There is one scheduler.
-    pub(crate) type Place = ();
-
-    pub(crate) fn place() -> Place {}
 
     pub(crate) fn can_spawn() -> bool {
         !std::thread::panicking()

@@ -1,10 +1,9 @@
-//! The outer world as the engine sees it: a clock and a source of ids. The only file that touches either.
-
-use std::cell::RefCell;
+//! A clock and a source of ids, as traits that tests replace. The only file that reads the clock.
 
 use outlast_wire::Timestamp;
 
 use crate::id::{NodeId, TaskId};
+use crate::random;
 
 /// Tells the time. May jump; tasks never go back with it.
 pub trait Clock: Send + Sync + 'static {
@@ -34,51 +33,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// The secure random source of the operating system, drawn in blocks.
+/// Ids from the secure random source of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RandomIds;
 
 impl Ids for RandomIds {
     fn task(&self) -> TaskId {
-        TaskId::from_bits(u128::from_ne_bytes(random()))
+        TaskId::from_bits(u128::from_ne_bytes(random::bytes()))
     }
 
     fn node(&self) -> NodeId {
         // 63 bits: stores keep it as a signed number.
-        NodeId(u64::from_ne_bytes(random()) >> 1)
+        NodeId(u64::from_ne_bytes(random::bytes()) >> 1)
     }
 }
-
-/// Draws from a block that each thread fills anew: one call to the system for many ids.
-fn random<const N: usize>() -> [u8; N] {
-    thread_local! {
-        static BLOCK: RefCell<Block> = const { RefCell::new(Block { bytes: [0; SIZE], left: 0 }) };
-    }
-    BLOCK.with_borrow_mut(Block::draw)
-}
-
-struct Block {
-    bytes: [u8; SIZE],
-    /// How many at the end are not drawn yet.
-    left: usize,
-}
-
-impl Block {
-    #[expect(clippy::disallowed_methods, reason = "this is where ids come from")]
-    fn draw<const N: usize>(&mut self) -> [u8; N] {
-        if self.left < N {
-            getrandom::fill(&mut self.bytes).expect("the operating system has a random source");
-            self.left = SIZE;
-        }
-        let mut drawn = [0; N];
-        let at = SIZE - self.left;
-        let part = &mut self.bytes[at..at + N];
-        drawn.copy_from_slice(part);
-        // What was drawn must not be found here again.
-        part.fill(0);
-        self.left -= N;
-        drawn
-    }
-}
-
-const SIZE: usize = 2_048;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_engine::store::{
     Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, Told, Usage,
+    Replace, Snapshot, StoreFuture, Usage,
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -163,15 +163,17 @@ impl Faults {
 
 #[async_trait]
 impl Store for FaultyStore {
-    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
         let this = self.clone();
         // Nothing is written before its turn.
-        Told::later(async move { this.write(async { this.inner.insert(insert).await }).await })
+        StoreFuture::boxed(
+            async move { this.write(async { this.inner.insert(insert).await }).await },
+        )
     }
 
-    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+    fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
         let this = self.clone();
-        Told::later(async move {
+        StoreFuture::boxed(async move {
             this.write(async { this.inner.replace(replace).await })
                 .await
         })
@@ -185,8 +187,8 @@ impl Store for FaultyStore {
         self.write(self.inner.remove(node, tasks)).await
     }
 
-    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
-        Told::later(async move {
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
+        StoreFuture::boxed(async move {
             self.wait().await;
             self.inner.get(scope, id).await
         })
@@ -197,8 +199,8 @@ impl Store for FaultyStore {
         self.inner.load(scope, id).await
     }
 
-    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
-        Told::later(async move {
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
+        StoreFuture::boxed(async move {
             self.wait().await;
             self.inner.body(scope, id).await
         })

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use outlast_engine::store::{
     Brief, Due, Feed, Health, Insert, Inserted, News, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, Told, Usage,
+    RecordWrite, Replace, Snapshot, StoreFuture, Usage,
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -178,12 +178,12 @@ impl ModelStore {
 
 #[async_trait]
 impl Store for ModelStore {
-    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
-        Told::now(self.add(insert))
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
+        StoreFuture::ready(self.add(insert))
     }
 
-    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
-        Told::now(self.change(replace))
+    fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
+        StoreFuture::ready(self.change(replace))
     }
 
     async fn remove(
@@ -204,9 +204,9 @@ impl Store for ModelStore {
         Ok(gone)
     }
 
-    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
         let world = self.world();
-        Told::now(world.map(|world| world.reachable(scope, id).map(Entry::snapshot)))
+        StoreFuture::ready(world.map(|world| world.reachable(scope, id).map(Entry::snapshot)))
     }
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
@@ -216,8 +216,8 @@ impl Store for ModelStore {
             .map(|entry| committed(&entry.task)))
     }
 
-    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
-        Told::now(self.world().map(|world| {
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
+        StoreFuture::ready(self.world().map(|world| {
             let entry = world.reachable(scope, id)?;
             entry.body.clone()
         }))

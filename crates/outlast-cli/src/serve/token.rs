@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use outlast::engine::{Ids, RandomIds};
+use outlast::engine::random;
 use outlast::store::StoreUrl;
 use outlast::transport::http::Token;
 
@@ -50,11 +50,7 @@ impl Tokens {
 
 /// Draws a token and keeps it where only its owner can read it.
 fn drawn(path: &Path) -> Result<String, Failure> {
-    let token = format!(
-        "outlast_{}{}",
-        RandomIds.task().text().as_str(),
-        RandomIds.task().text().as_str()
-    );
+    let token = format!("outlast_{}", random::token::<32>());
     let mut file = std::fs::OpenOptions::new()
         .write(true)
         .create(true)

@@ -77,7 +77,6 @@ impl EngineBuilder {
             node,
             runners: Runners::new(self.runners),
             calls: super::calls::Calls::default(),
-            hands: Arc::default(),
             topics: Arc::new(Topics::default()),
             alarm: Alarm::default(),
             remarks: Default::default(),

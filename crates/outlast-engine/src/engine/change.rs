@@ -7,7 +7,7 @@ use outlast_wire::{Raw, Timestamp};
 use super::cell::{Cell, Stage};
 use super::{EngineError, Event, Inner, Settled, audit};
 use crate::id::{Revision, Scope, TaskId};
-use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError, Told};
+use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError};
 use crate::task::Task;
 use crate::transition::{Command, Effect, Effects, Next, Refused};
 
@@ -17,15 +17,8 @@ pub(crate) enum Failed {
     Store(StoreError),
 }
 
-/// A change that the store has been given.
-pub(crate) struct Change {
-    id: TaskId,
-    body: Option<Raw>,
-    effects: Effects,
-}
-
 /// What some commands make of a task, not yet given to the store.
-pub(crate) struct Draft {
+struct Draft {
     now: Timestamp,
     /// The revision it is made from.
     expected: Revision,
@@ -37,7 +30,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// The task as it stands.
-    pub(crate) fn of(task: Committed<Task>, now: Timestamp) -> Self {
+    fn of(task: Committed<Task>, now: Timestamp) -> Self {
         Self {
             now,
             expected: task.revision,
@@ -48,7 +41,7 @@ impl Draft {
     }
 
     /// Does `command` to what there is so far. A remark that changes nothing does not keep the rest from happening.
-    pub(crate) fn apply(&mut self, command: Command) -> Result<(), Refused> {
+    fn apply(&mut self, command: Command) -> Result<(), Refused> {
         let Some(task) = self.next.take() else {
             return Err(Refused::Unchanged);
         };
@@ -146,16 +139,6 @@ impl Inner {
         for command in commands {
             draft.apply(command).map_err(Failed::Refused)?;
         }
-        let (told, change) = self.hand_over(draft).map_err(Failed::Refused)?;
-        self.conclude(told.await, change, None)
-            .map_err(Failed::Store)
-    }
-
-    /// Gives what was drafted to the store.
-    pub(crate) fn hand_over(
-        &self,
-        draft: Draft,
-    ) -> Result<(Told<'static, Committed<Task>>, Change), Refused> {
         let Draft {
             expected,
             next: Some(next),
@@ -164,51 +147,35 @@ impl Inner {
             ..
         } = draft
         else {
-            return Err(Refused::Unchanged);
+            return Err(Failed::Refused(Refused::Unchanged));
         };
         if next.revision == expected {
-            return Err(Refused::Unchanged);
+            return Err(Failed::Refused(Refused::Unchanged));
         }
-        let id = next.id;
-        let told = self.store.replace(Replace {
+        let replace = Replace {
             node: self.node,
             expected,
             next,
             body: body.clone(),
             records: Vec::new(),
-        });
-        Ok((told, Change { id, body, effects }))
-    }
-
-    /// Carries out the effects of a change of which the store has told. `over` is a call that ended itself by it.
-    pub(crate) fn conclude(
-        &self,
-        told: Result<Committed<Task>, StoreError>,
-        change: Change,
-        over: Option<&Arc<Cell>>,
-    ) -> Result<Committed<Task>, StoreError> {
-        let stored = told.inspect_err(|error| {
+        };
+        let stored = self.store.replace(replace).await.map_err(|error| {
             if error.is_passing() {
-                self.doubt(change.id);
+                self.doubt(task.id);
             }
+            Failed::Store(error)
         })?;
         if let Some(ending) = stored.state.ending() {
             let took = stored.updated.since(stored.created);
             self.counts.ended(ending, took);
             audit::ended(&stored, ending, took);
         }
-        self.perform(&stored, change.body, &change.effects, over);
+        self.perform(&stored, body, &effects);
         Ok(stored)
     }
 
     /// Carries out the effects of a committed change.
-    pub(crate) fn perform(
-        &self,
-        task: &Committed<Task>,
-        body: Option<Raw>,
-        effects: &[Effect],
-        over: Option<&Arc<Cell>>,
-    ) {
+    pub(crate) fn perform(&self, task: &Committed<Task>, body: Option<Raw>, effects: &[Effect]) {
         let id = task.id;
         self.alarm.at(task.due());
         let ends = effects.contains(&Effect::Wake);
@@ -242,24 +209,14 @@ impl Inner {
                         cell.stop.ask();
                     }
                 }
-                Effect::Stop => self.stop_unless(over, id),
+                Effect::Stop => self.stop(id),
             }
         }
     }
 
     /// Stops the work of a task that is over, if it runs here.
     pub(crate) fn stop(&self, id: TaskId) {
-        self.stop_unless(None, id);
-    }
-
-    /// Stops the work of a task that is over, unless that is `over` and nobody else has its context.
-    fn stop_unless(&self, over: Option<&Arc<Cell>>, id: TaskId) {
-        let Some(cell) = self.calls.remove(id) else {
-            return;
-        };
-        // Whoever ended it and what was removed just now: then nobody is left who could hear of it.
-        let alone = |over| Arc::ptr_eq(over, &cell) && Arc::strong_count(over) == 2;
-        if !over.is_some_and(alone) {
+        if let Some(cell) = self.calls.remove(id) {
             cell.call_off();
         }
     }

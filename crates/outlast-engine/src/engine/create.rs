@@ -1,17 +1,17 @@
-//! Creation: the task is stored, then its caller is told, then it runs.
+//! Creation: the task is stored, then its work starts and its creator gets the reply.
 
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::oneshot;
-
-use super::birth::{Beside, Birth, Waiting};
 use super::cell::{Cell, Stage};
-use super::{Engine, EngineError, Inner, NewCall, Watch};
+use super::drive::{Begin, Pause};
+use super::mailbox::Mailbox;
+use super::topics::Place;
+use super::{Engine, EngineError, Inner, NewCall, Phase, Runner, Watch, audit};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
-use crate::runtime::{Mutex, spawn};
-use crate::store::{Committed, Insert, Inserted, StoreError, Told};
+use crate::runtime::{spawn, to_the_end};
+use crate::store::{Committed, Insert, Inserted};
 use crate::task::Task;
 
 /// A task that exists.
@@ -35,114 +35,165 @@ impl Created {
 impl Engine {
     /// Stores a new task and starts its work.
     ///
-    /// Resolves when the task is durable: a lookup would find it after a crash (V2-CREATE-5).
-    pub fn create(
-        &self,
-        call: NewCall,
-    ) -> impl Future<Output = Result<Created, EngineError>> + Send + '_ {
-        self.create_beside(call, None)
+    /// Resolves when the task is durable: a lookup would find it after a crash (V2-CREATE-5). The
+    /// creation goes on if the returned future is dropped.
+    pub async fn create(&self, call: NewCall) -> Result<Created, EngineError> {
+        to_the_end(self.inner.clone().create(call, None)).await
     }
 
-    /// The same, with somebody who follows the task from its beginning, if it is a new one: what the work says before
-    /// its creator hears of it is told, too.
-    ///
-    /// The follower shares the work's place in the runtime: nobody has to wake up for it.
+    /// As [`create`](Self::create), with a follower that receives every event of the task if it is a
+    /// new one, including those before the creator has its reply.
     pub async fn create_followed(
         &self,
         call: NewCall,
         follower: Follower,
     ) -> Result<Created, EngineError> {
-        let follower = Arc::new(Mutex::new(Some(follower)));
-        self.create_beside(call, Some(follower)).await
+        to_the_end(self.inner.clone().create(call, Some(follower))).await
     }
+}
 
-    async fn create_beside(
-        &self,
-        call: NewCall,
-        follower: Option<Waiting>,
-    ) -> Result<Created, EngineError> {
-        if call.request_key.is_some() {
-            // Few calls have a key: the others do not carry this with them.
-            return Box::pin(self.create_keyed(call, follower)).await;
-        }
-        match self.begin(call, follower).await?? {
-            Inserted::New(task) => Ok(Created::New(task)),
-            Inserted::Known(_) => Err(EngineError::NotFound),
-        }
-    }
+/// Makes the future that follows a new task, from a watch that has missed nothing.
+pub type Follower = Box<dyn FnOnce(Watch) -> Following + Send>;
 
-    /// The same where another request may have made the task already, and that may be gone when it is looked for.
-    async fn create_keyed(
-        &self,
+/// What a [`Follower`] makes.
+pub type Following = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A call that the store has been asked to keep as a task.
+struct Creation {
+    cell: Arc<Cell>,
+    runner: Arc<dyn Runner>,
+    follower: Option<(Follower, (Place, Mailbox))>,
+}
+
+impl Inner {
+    async fn create(
+        self: Arc<Self>,
         mut call: NewCall,
-        follower: Option<Waiting>,
+        mut follower: Option<Follower>,
     ) -> Result<Created, EngineError> {
         loop {
-            let again = call.clone();
-            match self.begin(call, follower.clone()).await?? {
-                Inserted::New(task) => return Ok(Created::New(task)),
-                Inserted::Known(id) => {
-                    if let Some(task) = self.inner.known(id, &again.origin).await? {
+            let retry = call.request_key.is_some().then(|| call.clone());
+            let records = std::mem::take(&mut call.records);
+            let parts = call.parts.take();
+            let (task, runner) = self.admit(call)?;
+            let id = task.id;
+            let cell = Arc::new(Cell::new(&task, Stage::Storing, parts));
+            // Both before it is stored: from then on its work can be stopped, and from its start on
+            // its work can publish.
+            self.calls.add(cell.clone());
+            let events = follower.is_some().then(|| self.topics.everything_of(id));
+            let reply = self.store.insert(Insert {
+                task,
+                quota: self.policy.quota,
+                records,
+            });
+            match self.inserted(id, reply).await {
+                Ok(Inserted::New(task)) => {
+                    let follower = follower.take().zip(events);
+                    self.start(
+                        &task,
+                        Creation {
+                            cell,
+                            runner,
+                            follower,
+                        },
+                    );
+                    return Ok(Created::New(task));
+                }
+                Ok(Inserted::Known(known)) => {
+                    self.calls.take(id, cell.attempt);
+                    let Some(again) = retry else {
+                        return Err(EngineError::NotFound);
+                    };
+                    if let Some(task) = self.known(known, &again.origin).await? {
                         return Ok(Created::Again(task));
                     }
+                    // The task that had the key is gone: the key is free.
                     call = again;
+                }
+                Err(error) if error.is_passing() => {
+                    let follower = follower.take().zip(events);
+                    let creation = Creation {
+                        cell,
+                        runner,
+                        follower,
+                    };
+                    spawn(self.resolve_creation(creation, retry.is_some()));
+                    return Err(error.into());
+                }
+                Err(error) => {
+                    self.calls.take(id, cell.attempt);
+                    return Err(error.into());
                 }
             }
         }
     }
 
-    /// Stores `call` as a task and starts its work, which goes on even if whoever asked for it goes away meanwhile.
-    async fn begin(
-        &self,
-        mut call: NewCall,
-        follower: Option<Waiting>,
-    ) -> Result<Result<Inserted, StoreError>, EngineError> {
-        let inner = self.inner.clone();
-        let records = std::mem::take(&mut call.records);
-        let parts = call.parts.take();
-        let (task, runner) = inner.admit(call)?;
-        // Before the work can say anything.
-        let beside = follower.map(|follower| Beside {
-            heard: inner.topics.everything_of(task.id),
-            follower,
-            inner: inner.clone(),
-        });
-        let cell = Arc::new(Cell::new(&task, Stage::Storing, parts));
-        // Before it is stored: whoever finds the task can stop its work from then on.
-        inner.calls.add(cell.clone());
-        let birth = Birth {
-            inner,
+    /// Starts the work of a task that is stored.
+    fn start(self: &Arc<Self>, task: &Committed<Task>, creation: Creation) {
+        let Creation {
             cell,
             runner,
-            beside,
-            keyed: task.request_key.is_some(),
-        };
-        let told = self.inner.store.insert(Insert {
-            task,
-            quota: self.inner.policy.quota,
-            records,
+            follower,
+        } = creation;
+        self.counts.created();
+        audit::created(task);
+        self.alarm.at(task.due());
+        let following = follower.map(|(follower, events)| {
+            let watch = self.watch_from(task.clone(), events);
+            follower(watch)
         });
-        let (birth, inserted) = match told.at_once() {
-            Ok(inserted) => (birth, inserted),
-            Err(told) => birth.awaits(told).await,
+        let runs = cell.is_stored(task.clone());
+        let inner = self.clone();
+        let work = async move {
+            match runs {
+                true => inner.drive(cell, runner, Begin::Run).await,
+                // It was stopped while it was being stored.
+                false if inner.phase() == Phase::Closed => inner.leave_behind().await,
+                false => {}
+            }
         };
-        if let Ok(Inserted::New(task)) = inserted {
-            birth.begin(&task);
-            return Ok(Ok(Inserted::New(task)));
+        match following {
+            // One task for both: the follower sees an event before anything that the work causes later.
+            Some(following) => drop(spawn(async move {
+                tokio::join!(biased; work, following);
+            })),
+            None => drop(spawn(work)),
         }
-        let (tell, told) = oneshot::channel();
-        spawn(birth.see_to(Told::now(inserted), Some(tell)));
-        told.await.map_err(|_| EngineError::Closing)
     }
-}
 
-/// Goes along with a new task, from a watch that has missed nothing.
-pub type Follower = Box<dyn FnOnce(Watch) -> Following + Send>;
+    /// Finds out whether a task was stored whose creator has got an error. A repetition of a request with a
+    /// key may have found it, so it runs; without a key it is removed.
+    async fn resolve_creation(self: Arc<Self>, creation: Creation, has_key: bool) {
+        let id = creation.cell.id;
+        let stored = match has_key {
+            true => self.find_stored(id).await,
+            false => None,
+        };
+        match stored {
+            Some(task) => self.start(&task, creation),
+            None => {
+                self.calls.take(id, creation.cell.attempt);
+                drop(creation);
+                self.disown(id).await;
+            }
+        }
+    }
 
-/// What a [`Follower`] does.
-pub type Following = Pin<Box<dyn Future<Output = ()> + Send>>;
+    /// A task of which the store did not say whether it has it, however long it takes to say so.
+    async fn find_stored(&self, id: TaskId) -> Option<Committed<Task>> {
+        let mut pause = Pause::default();
+        loop {
+            match self.store.load(&Scope::Anyone, id).await {
+                Ok(found) => return found,
+                Err(error) if error.is_passing() && self.phase() != Phase::Closed => {
+                    pause.rest().await;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
 
-impl Inner {
     /// The task that has the request key already, if it is the same request and its time is not over.
     async fn known(
         &self,

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::drive::Pause;
 use super::{Inner, Phase};
 use crate::id::{Scope, TaskId};
-use crate::store::{Inserted, Snapshot, StoreError, Told};
+use crate::store::{Inserted, Snapshot, StoreError, StoreFuture};
 
 impl Inner {
     /// Sees to it that whatever became of the task has its effects here.
@@ -56,18 +56,18 @@ impl Inner {
         }
     }
 
-    /// What became of a task that the store was asked to add. Where it does not say, looks.
+    /// What became of a task that the store was asked to add. If the reply does not say, reads the task.
     pub(crate) async fn inserted(
         &self,
         id: TaskId,
-        told: Told<'static, Inserted>,
+        reply: StoreFuture<'static, Inserted>,
     ) -> Result<Inserted, StoreError> {
-        match told.await {
+        match reply.await {
             Err(error) if error.is_passing() => match self.store.load(&Scope::Anyone, id).await {
                 Ok(Some(task)) => Ok(Inserted::New(task)),
                 Ok(None) | Err(_) => Err(error),
             },
-            told => told,
+            reply => reply,
         }
     }
 

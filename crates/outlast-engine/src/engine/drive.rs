@@ -62,9 +62,7 @@ impl Inner {
             // The future is dropped: its outcome is not wanted any more.
             () = stopped => return,
         };
-        if let Some(rest) = self.finish(cell, outcome) {
-            rest.await;
-        }
+        self.finish(&cell, outcome).await;
     }
 
     /// Tells the other nodes, who may have looked before, that a task was left that nobody runs here.

@@ -5,7 +5,6 @@
 //! if nobody was faster, then carry out the effects.
 
 mod audit;
-mod birth;
 mod builder;
 mod call;
 mod calls;
@@ -22,7 +21,6 @@ mod error;
 mod event;
 mod expiry;
 mod finish;
-mod hands;
 mod list;
 mod mailbox;
 mod news;
@@ -82,7 +80,6 @@ pub(crate) struct Inner {
     node: NodeId,
     runners: runners::Runners,
     calls: calls::Calls,
-    hands: Arc<hands::Hands>,
     topics: Arc<topics::Topics>,
     alarm: expiry::Alarm,
     remarks: status::Remarks,

@@ -91,7 +91,7 @@ impl Inner {
         match has_body && body.is_none() {
             // Removed since it was loaded.
             true => self.gone(id),
-            false => self.perform(&task, body, &Effect::implied_by(&task), None),
+            false => self.perform(&task, body, &Effect::implied_by(&task)),
         }
         Ok(())
     }

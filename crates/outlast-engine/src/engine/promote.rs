@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::cell::{Cell, Stage};
-use super::hands::Work;
+use super::drive::Begin;
 use super::mailbox::Mailbox;
 use super::topics::Place;
 use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress, audit};
@@ -50,9 +50,8 @@ impl Engine {
         let stage = Stage::Plain(task.clone(), Some(tell));
         let cell = Arc::new(Cell::new(&task, stage, parts));
         self.inner.calls.add(cell.clone());
-        let work = Work::Call(self.inner.clone(), cell.clone(), runner);
-        self.inner.hands.clone().give(work, None);
         let inner = self.inner.clone();
+        spawn(inner.clone().drive(cell.clone(), runner, Begin::Run));
         Ok(RunningCall {
             inner,
             cell,

@@ -4,8 +4,6 @@
 //! lock guards a few synchronous lines of one shard; no two are held at once. No operation walks
 //! over retained tasks.
 
-mod ascending;
-mod hot;
 mod nodes;
 mod owners;
 mod shard;
@@ -262,7 +260,9 @@ impl<C: Clone> Index<C> {
 
     /// What is known of a task.
     pub fn get(&self, scope: &Scope, id: TaskId) -> Option<Snapshot> {
-        self.shards.of(id).look(scope, id)
+        let shard = self.shards.of(id);
+        let slot = shard.find(id).filter(|slot| scope.reaches(slot.owner()))?;
+        Some(slot.snapshot())
     }
 
     /// Something of what hangs on a task.

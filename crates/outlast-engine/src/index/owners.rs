@@ -1,10 +1,9 @@
 //! What each owner has: its list, its counts, its request keys. An owner without tasks costs nothing.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::ascending::Ascending;
 use super::lock;
 use crate::id::TaskId;
 use crate::owner::Owner;
@@ -24,7 +23,7 @@ struct Holdings {
     /// Tasks that are visible or for which room is held.
     retained: u32,
     /// Visible tasks in the order they were created.
-    list: Ascending<Position, Listed>,
+    list: BTreeMap<Position, Listed>,
     keys: HashMap<Box<str>, TaskId>,
 }
 
@@ -113,7 +112,7 @@ impl Owners {
 
     pub(super) fn unlist(&self, owner: &Owner, position: Position) {
         if let Some(held) = lock(self.shard(owner)).get_mut(owner) {
-            held.list.remove(position);
+            held.list.remove(&position);
         }
     }
 
@@ -129,7 +128,7 @@ impl Owners {
             Listed::Open(_) => true,
             Listed::Ended(known) => known.revision < brief.revision,
         };
-        if let Some(listed) = held.list.get_mut(position) {
+        if let Some(listed) = held.list.get_mut(&position) {
             // What is listed is retained: this was not the last of its owner.
             if newer(listed) {
                 *listed = Listed::Ended(brief);
@@ -157,7 +156,7 @@ impl Owners {
             return (Vec::new(), None);
         };
         let before = after.unwrap_or(Position(u64::MAX));
-        let mut rest = held.list.before(before);
+        let mut rest = held.list.range(..before).rev();
         let mut last = None;
         let page = rest.by_ref().take(limit).map(|(position, listed)| {
             last = Some(*position);

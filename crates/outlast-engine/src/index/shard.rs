@@ -1,14 +1,12 @@
 //! One part of the tasks, with its deadlines.
 
-use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
-use super::ascending::Ascending;
-use super::hot::Hot;
-use crate::id::{IdMap, NodeId, Revision, Scope, TaskId};
+use crate::id::{IdMap, NodeId, Revision, TaskId};
 use crate::owner::Owner;
 use crate::store::{Brief, Committed, Position, Snapshot};
 use crate::task::Task;
@@ -18,8 +16,7 @@ use crate::task::Task;
 pub(super) struct Shard<C> {
     open: IdMap<Slot<C>>,
     ended: IdMap<Slot<C>>,
-    due: Ascending<(Timestamp, Position), TaskId>,
-    hot: Hot,
+    due: BTreeMap<(Timestamp, Position), TaskId>,
 }
 
 /// One task in the index.
@@ -54,8 +51,7 @@ impl<C> Default for Shard<C> {
         Self {
             open: IdMap::default(),
             ended: IdMap::default(),
-            due: Ascending::default(),
-            hot: Hot::default(),
+            due: BTreeMap::new(),
         }
     }
 }
@@ -67,20 +63,6 @@ impl<C> Shard<C> {
 
     pub(super) fn find(&self, id: TaskId) -> Option<&Slot<C>> {
         self.open.get(&id).or_else(|| self.ended.get(&id))
-    }
-
-    /// What is known of a task that `seen_by` reaches.
-    pub(super) fn look(&mut self, seen_by: &Scope, id: TaskId) -> Option<Snapshot> {
-        if let Some(brief) = self.hot.find(id) {
-            let ended = || Snapshot::Ended(Committed::confirmed_by_backend(brief.clone()));
-            return seen_by.reaches(&brief.owner).then(ended);
-        }
-        let slot = self.find(id).filter(|slot| seen_by.reaches(slot.owner()))?;
-        let snapshot = slot.snapshot();
-        if let Snapshot::Ended(brief) = &snapshot {
-            self.hot.note(id, brief, self.ended.len());
-        }
-        Some(snapshot)
     }
 
     pub(super) fn put(&mut self, slot: Slot<C>) {
@@ -140,12 +122,9 @@ impl<C> Shard<C> {
             Slot::Open { .. } => None,
             Slot::Ended { brief, .. } => Some(brief.clone()),
         };
-        if !was_open {
-            self.hot.forget(id);
-        }
         // Most changes move no deadline.
         if slot.due() != due {
-            self.due.remove(due);
+            self.due.remove(&due);
             self.due.insert(slot.due(), id);
         }
         let before = match was_open == brief.is_none() {
@@ -171,8 +150,7 @@ impl<C> Shard<C> {
     pub(super) fn remove(&mut self, id: TaskId, expected: Revision) -> Option<Slot<C>> {
         let slot = self.find(id).filter(|slot| slot.revision() == expected)?;
         let due = slot.due();
-        self.due.remove(due);
-        self.hot.forget(id);
+        self.due.remove(&due);
         self.open.remove(&id).or_else(|| self.ended.remove(&id))
     }
 
@@ -184,7 +162,7 @@ impl<C> Shard<C> {
         found: &mut Vec<(TaskId, Revision)>,
     ) -> Option<Timestamp> {
         let mut left = limit;
-        for ((at, _), id) in self.due.iter() {
+        for ((at, _), id) in &self.due {
             if *at > now || left == 0 {
                 return Some(*at);
             }

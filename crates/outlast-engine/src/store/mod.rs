@@ -5,9 +5,9 @@
 //! are in [`laws`](crate::laws).
 
 mod error;
+mod future;
 mod proof;
 mod record;
-mod told;
 mod view;
 
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::policy::Quota;
 use crate::task::Task;
 
 pub use error::{Reason, StoreError};
+pub use future::StoreFuture;
 pub use proof::Committed;
 pub use record::{Record, RecordKey, RecordWrite};
-pub use told::Told;
 pub use view::{Brief, Page, Position, Snapshot, Usage};
 
 /// A durable map from [`TaskId`] to [`Task`] with compare-and-set.
 ///
 /// Every method is one transaction; a write is durable and visible when its future resolves, and not
 /// visible before it is durable. There are no default methods: a wrapper that forgets to forward one
-/// must fail to compile. No method may cost more because more tasks are retained. What every life of a task takes is
-/// [told](Told) at once where it can be.
+/// must fail to compile. No method may cost more because more tasks are retained. Operations
+/// that every task needs reply by a [`StoreFuture`], which allocates nothing where the reply is known.
 ///
 /// A write that is answered with [`StoreError::Unavailable`] may have taken place, and does not take
 /// place later. Engines look again; a claim that fails has offered nothing.
@@ -42,10 +42,10 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// If the owner has a task under the same request key already, nothing is written and that task
     /// is named.
-    fn insert(&self, insert: Insert) -> Told<'static, Inserted>;
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted>;
 
     /// Stores the next revision of a task, its body and the records, if it is still at `expected`.
-    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>>;
+    fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>>;
 
     /// Removes those of the tasks that are still at the given revision, and names them.
     async fn remove(
@@ -55,13 +55,13 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<Vec<TaskId>, StoreError>;
 
     /// What is known of a task without opening its body.
-    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>>;
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>>;
 
     /// The whole task.
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError>;
 
     /// The body of an ended task: its result or its error.
-    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>>;
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>>;
 
     /// Up to `limit` tasks of an owner, newest first, that were created before `after`.
     async fn page(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use outlast_engine::store::{
     Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, Told, Usage,
+    Replace, Snapshot, StoreFuture, Usage,
 };
 use outlast_engine::{
     Committed, MemoryStore, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -70,15 +70,17 @@ impl Interleaved {
 
 #[async_trait]
 impl Store for Interleaved {
-    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
         let this = self.clone();
         // Nothing is written before its turn.
-        Told::later(async move { this.write(async { this.inner.insert(insert).await }).await })
+        StoreFuture::boxed(
+            async move { this.write(async { this.inner.insert(insert).await }).await },
+        )
     }
 
-    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+    fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
         let this = self.clone();
-        Told::later(async move {
+        StoreFuture::boxed(async move {
             let stored = async {
                 let stored = this.inner.replace(replace).await?;
                 if stored.state.ending().is_some() {
@@ -98,16 +100,16 @@ impl Store for Interleaved {
         self.write(self.inner.remove(node, tasks)).await
     }
 
-    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
-        Told::later(self.read(async move { self.inner.get(scope, id).await }))
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
+        StoreFuture::boxed(self.read(async move { self.inner.get(scope, id).await }))
     }
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
         self.read(self.inner.load(scope, id)).await
     }
 
-    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
-        Told::later(self.read(async move { self.inner.body(scope, id).await }))
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
+        StoreFuture::boxed(self.read(async move { self.inner.body(scope, id).await }))
     }
 
     async fn page(

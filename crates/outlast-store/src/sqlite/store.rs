@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use outlast_engine::index::Index;
 use outlast_engine::store::{
     Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, Told, Usage,
+    Replace, Snapshot, StoreFuture, Usage,
 };
 use outlast_engine::{
     Committed, Ending, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -97,14 +97,14 @@ impl Sqlite {
     }
 
     /// Lets the writer do something, and tells when it has.
-    fn write<T>(&self, op: impl FnOnce(Reply<T>) -> Op) -> Told<'static, T> {
+    fn write<T: Send + 'static>(&self, op: impl FnOnce(Reply<T>) -> Op) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
         let given = self
             .usable()
             .and_then(|()| self.queue.send(op(reply)).map_err(|_| closed()));
         match given {
-            Ok(()) => Told::sent(answer),
-            Err(error) => Told::now(Err(error)),
+            Ok(()) => StoreFuture::channel(answer),
+            Err(error) => StoreFuture::ready(Err(error)),
         }
     }
 
@@ -155,11 +155,11 @@ impl Sqlite {
 
 #[async_trait]
 impl Store for Sqlite {
-    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
         self.write(|reply| Op::Insert(insert, reply))
     }
 
-    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+    fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
         self.write(|reply| Op::Replace(replace, reply))
     }
 
@@ -172,8 +172,8 @@ impl Store for Sqlite {
             .await
     }
 
-    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
-        Told::now(self.usable().map(|()| self.shared.index.get(scope, id)))
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
+        StoreFuture::ready(self.usable().map(|()| self.shared.index.get(scope, id)))
     }
 
     async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
@@ -198,15 +198,15 @@ impl Store for Sqlite {
         }
     }
 
-    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
         if let Err(error) = self.usable() {
-            return Told::now(Err(error));
+            return StoreFuture::ready(Err(error));
         }
         // Most are asked for soon after the end.
         let row = self.shared.index.cold(scope, id, |row| Some(*row));
         match row.and_then(|row| self.shared.recent.get(row)) {
-            Some(body) => Told::now(Ok(Some(body))),
-            None => Told::later(self.find_body(scope, id)),
+            Some(body) => StoreFuture::ready(Ok(Some(body))),
+            None => StoreFuture::boxed(self.find_body(scope, id)),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_engine::store::{
     Due, Feed, Health, Insert, Inserted, Page, Position, Record, RecordKey, RecordWrite, Replace,
-    Snapshot, Told, Usage,
+    Snapshot, StoreFuture, Usage,
 };
 use outlast_engine::{
     Committed, MemoryStore, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -42,12 +42,12 @@ impl Lying {
 
 #[async_trait]
 impl Store for Lying {
-    fn replace(&self, replace: Replace) -> Told<'static, Committed<Task>> {
+    fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
         if self.lie != Lie::TwoEnds || replace.next.state.ending().is_none() {
             return self.inner.replace(replace);
         }
         let inner = self.inner.clone();
-        Told::later(async move {
+        StoreFuture::boxed(async move {
             // Whoever wants to end it as well has looked by now.
             tokio::time::sleep(Duration::from_millis(5)).await;
             let id = replace.next.id;
@@ -61,8 +61,8 @@ impl Store for Lying {
         })
     }
 
-    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Snapshot>> {
-        Told::later(async move {
+    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
+        StoreFuture::boxed(async move {
             let now = self.inner.get(scope, id).await?;
             if self.lie != Lie::OldNews {
                 return Ok(now);
@@ -73,7 +73,7 @@ impl Store for Lying {
         })
     }
 
-    fn insert(&self, insert: Insert) -> Told<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
         self.inner.insert(insert)
     }
 
@@ -89,7 +89,7 @@ impl Store for Lying {
         self.inner.load(scope, id).await
     }
 
-    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> Told<'a, Option<Raw>> {
+    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
         self.inner.body(scope, id)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use outlast_engine::{Answer, AskKey, AskKind, Ids, Owner, RandomIds, Scope, TaskId};
+use outlast_engine::{Answer, AskKey, AskKind, Owner, Scope, TaskId, random};
 use outlast_wire::envelope::{ErrorObject, Id, write};
 use outlast_wire::log::{self, Level};
 use outlast_wire::{Raw, RawRef, codes, object};
@@ -98,7 +98,7 @@ impl SessionId {
 
     /// A name that nobody has.
     pub(crate) fn drawn() -> Self {
-        Self::new(RandomIds.task().text().as_str())
+        Self::new(random::token::<16>())
     }
 
     /// The name.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use outlast_engine::{Accepts, Ids, Origin, Outcome, RandomIds};
+use outlast_engine::{Accepts, Origin, Outcome, random};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::NotAnObject;
 use outlast_wire::v1::TaskSupport;
@@ -118,7 +118,7 @@ impl Backend for Upstream {
     async fn listens(&self, client: &Arc<Client>, resources: &[String]) -> Option<Listening> {
         let connection = self.connection(client).await.ok()?;
         // Nobody else has this name.
-        let name = SessionId::new(RandomIds.task().text().as_str());
+        let name = SessionId::new(random::token::<16>());
         let listens = Listens {
             connection,
             name,

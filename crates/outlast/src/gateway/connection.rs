@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Accepts, AskKey, Ids, Origin, Owner, RandomIds, TaskId};
+use outlast_engine::{Accepts, AskKey, Origin, Owner, TaskId, random};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes, log, meta, object};
 use serde_json::json;
@@ -214,7 +214,7 @@ impl Connection {
 
     /// The same for a call of which is not known yet whose it is: its questions wait until it is.
     pub(super) fn reserve(self: &Arc<Self>) -> UnderWay {
-        let name: Arc<str> = RandomIds.task().text().as_str().into();
+        let name: Arc<str> = random::token::<16>().into();
         let (tell, told) = watch::channel(None);
         let seat = Seat::Kept(told);
         self.shared.state().calls.insert(name.clone(), seat);

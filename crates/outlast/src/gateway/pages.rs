@@ -1,7 +1,7 @@
 //! Pages that a person has to open: url elicitations, which the two eras name and demand differently.
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Answer, AskKind, Ids, Outcome, Question, RandomIds, Timing};
+use outlast_engine::{Answer, AskKind, Outcome, Question, Timing, random};
 use outlast_wire::{Raw, RawRef, codes, object, version};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -18,7 +18,7 @@ pub(super) fn for_caller(params: Raw, call: &CallContext) -> Raw {
     let other = match (is_modern, has_name) {
         (true, true) => object::remove(params.borrow(), &[NAME]).ok(),
         (false, false) => {
-            let name = Raw::encode(RandomIds.task().text().as_str()).ok();
+            let name = Raw::encode(&random::token::<16>()).ok();
             name.and_then(|name| object::set(params.borrow(), &[NAME], name.borrow()).ok())
         }
         _ => None,

@@ -8,7 +8,7 @@ use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use outlast_engine::store::{Record, RecordKey, RecordWrite, Store, StoreError};
-use outlast_engine::{Ids, RandomIds, TaskId};
+use outlast_engine::{TaskId, random};
 use outlast_wire::{RawRef, Timestamp, object};
 use sha2::{Digest, Sha256};
 
@@ -41,7 +41,7 @@ impl Seal {
         {
             return Ok(Self::new(bytes));
         }
-        let bytes = random();
+        let bytes: [u8; 32] = random::bytes();
         let record = Record {
             key,
             owner: None,
@@ -63,15 +63,14 @@ impl Seal {
         plain.extend_from_slice(&state.round.to_be_bytes());
         plain.extend_from_slice(&state.expires.0.to_be_bytes());
         plain.extend_from_slice(&state.request.0);
-        let random = random();
-        let nonce = XNonce::try_from(&random[..NONCE]).expect("24 of 32 bytes");
+        let nonce: [u8; NONCE] = random::bytes();
         let payload = Payload {
             msg: &plain,
             aad: CONTEXT,
         };
-        let sealed = self.0.encrypt(&nonce, payload);
+        let sealed = self.0.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.expect("60 bytes are not too many to encrypt");
-        BASE64_URL_SAFE_NO_PAD.encode([&random[..NONCE], &sealed].concat())
+        BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
     }
 
     /// What a text says, if it was sealed here and not touched since.
@@ -143,14 +142,6 @@ fn part<const N: usize>(plain: &[u8; PLAIN], at: usize) -> [u8; N] {
     plain[at..at + N].try_into().expect("a part of the whole")
 }
 
-fn random() -> [u8; 32] {
-    let mut bytes = [0; 32];
-    for half in bytes.chunks_exact_mut(16) {
-        half.copy_from_slice(&RandomIds.task().bits().to_be_bytes());
-    }
-    bytes
-}
-
 const KIND: &str = "sealing-key";
 const CONTEXT: &[u8] = b"outlast requestState 1";
 const NONCE: usize = 24;
@@ -169,7 +160,7 @@ mod tests {
 
     fn state() -> State {
         State {
-            call: RandomIds.task(),
+            call: TaskId::from_bits(1 << 100 | 5),
             round: 7,
             expires: Timestamp(1 << 41),
             request: fingerprint("p", r#"{"name":"x"}"#),

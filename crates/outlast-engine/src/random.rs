@@ -1,0 +1,88 @@
+//! Random bytes and random text from the secure source of the operating system. The only file that
+//! reads it.
+
+use std::cell::RefCell;
+
+/// Bytes that cannot be guessed.
+pub fn bytes<const N: usize>() -> [u8; N] {
+    thread_local! {
+        static BLOCK: RefCell<Block> = const {
+            RefCell::new(Block { bytes: [0; BLOCK_BYTES], left: 0 })
+        };
+    }
+    BLOCK.with_borrow_mut(Block::draw)
+}
+
+/// A text of `2 * N` hexadecimal digits that stand for `N` random bytes. With 16 bytes (128 bits) no two
+/// are equal and none can be guessed; credentials that are stored use 32.
+pub fn token<const N: usize>() -> String {
+    let digits = bytes::<N>()
+        .into_iter()
+        .flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .map(|digit| char::from(HEX[usize::from(digit)]))
+        .collect()
+}
+
+/// Random bytes of one thread: one system call yields enough for many ids.
+struct Block {
+    bytes: [u8; BLOCK_BYTES],
+    /// How many at the end are not drawn yet.
+    left: usize,
+}
+
+impl Block {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is where randomness comes from"
+    )]
+    fn draw<const N: usize>(&mut self) -> [u8; N] {
+        const { assert!(N <= BLOCK_BYTES) };
+        if self.left < N {
+            getrandom::fill(&mut self.bytes).expect("the operating system has a random source");
+            self.left = BLOCK_BYTES;
+        }
+        let mut drawn = [0; N];
+        let at = BLOCK_BYTES - self.left;
+        let part = &mut self.bytes[at..at + N];
+        drawn.copy_from_slice(part);
+        // What was drawn must not stay in memory here.
+        part.fill(0);
+        self.left -= N;
+        drawn
+    }
+}
+
+const BLOCK_BYTES: usize = 2_048;
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn tokens_are_hexadecimal_and_never_repeat() {
+        // Enough to refill the block several times.
+        let tokens: BTreeSet<_> = (0..1_000).map(|_| token::<16>()).collect();
+        assert_eq!(tokens.len(), 1_000);
+        for token in tokens {
+            assert_eq!(token.len(), 32);
+            assert!(
+                token.bytes().all(|byte| byte.is_ascii_hexdigit()),
+                "{token}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_draw_is_random() {
+        let drawn: Vec<[u8; 32]> = (0..200).map(|_| bytes()).collect();
+        for at in 0..32 {
+            let values: BTreeSet<_> = drawn.iter().map(|bytes| bytes[at]).collect();
+            assert!(values.len() > 50, "byte {at} has {} values", values.len());
+        }
+    }
+}
