@@ -24,6 +24,11 @@ pub fn token<const N: usize>() -> String {
         .collect()
 }
 
+/// Whether `text` has the form of a [`token`] of `N` bytes.
+pub fn is_token<const N: usize>(text: &str) -> bool {
+    text.len() == 2 * N && text.bytes().all(|byte| HEX.contains(&byte))
+}
+
 /// Random bytes of one thread: one system call yields enough for many ids.
 struct Block {
     bytes: [u8; BLOCK_BYTES],
@@ -69,11 +74,7 @@ mod tests {
         let tokens: BTreeSet<_> = (0..1_000).map(|_| token::<16>()).collect();
         assert_eq!(tokens.len(), 1_000);
         for token in tokens {
-            assert_eq!(token.len(), 32);
-            assert!(
-                token.bytes().all(|byte| byte.is_ascii_hexdigit()),
-                "{token}"
-            );
+            assert!(is_token::<16>(&token), "{token}");
         }
     }
 
@@ -84,5 +85,19 @@ mod tests {
             let values: BTreeSet<_> = drawn.iter().map(|bytes| bytes[at]).collect();
             assert!(values.len() > 50, "byte {at} has {} values", values.len());
         }
+    }
+
+    #[test]
+    fn other_texts_are_no_tokens() {
+        for text in [
+            "",
+            "0123456789abcde",
+            "0123456789ABCDEF",
+            "0123456789abcdeg",
+            "0123456789abcdéf",
+        ] {
+            assert!(!is_token::<8>(text), "{text}");
+        }
+        assert!(is_token::<8>("0123456789abcdef"));
     }
 }

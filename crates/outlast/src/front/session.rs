@@ -98,7 +98,12 @@ impl SessionId {
 
     /// A name that nobody has.
     pub(crate) fn drawn() -> Self {
-        Self::new(random::token::<16>())
+        Self::new(random::token::<ID_BYTES>())
+    }
+
+    /// Whether `name` has the form of a drawn one.
+    pub(crate) fn could_be_drawn(name: &str) -> bool {
+        random::is_token::<ID_BYTES>(name)
     }
 
     /// The name.
@@ -451,3 +456,6 @@ impl Drop for Session {
 
 /// From which level on messages are sent to a client that has not said what it wants.
 const UNASKED: Level = Level::Info;
+
+/// How many random bytes a session id stands for: 128 bits cannot be guessed.
+const ID_BYTES: usize = 16;

@@ -231,7 +231,8 @@ impl Sessions {
         name: &str,
         now: Timestamp,
     ) -> Result<Option<Arc<Entry>>, StoreError> {
-        if !could_be_ours(name) {
+        // The store is not read for a name that was never drawn here.
+        if !SessionId::could_be_drawn(name) {
             return Ok(None);
         }
         let id = SessionId::new(name);
@@ -351,11 +352,6 @@ impl Drop for Permit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// Whether a text looks like a name that was drawn here: strangers' names are not looked up.
-fn could_be_ours(name: &str) -> bool {
-    name.parse::<outlast_engine::TaskId>().is_ok()
 }
 
 fn now() -> Timestamp {
