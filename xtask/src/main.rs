@@ -47,7 +47,8 @@ fn main() -> ExitCode {
 const HELP: &str = "\
 cargo xtask test              everything CI runs: format, lints, docs, tests, coverage, races, peers, conformance, schemas
 cargo xtask test PART...      only these parts (format lints docs tests coverage races peers conformance schemas)
-cargo xtask soak --minutes N  load with kills for N minutes, checks every promise (default 5)
+cargo xtask soak --minutes N  10,000 images of a loss of power, then load with kills for N minutes; checks every promise (default 5)
+cargo xtask soak images       the images alone
 cargo xtask soak gateway      every kind of client, server and way with every event, and the gateway killed in every state of each
 cargo xtask bench engine      what the engine costs, beside the machine's limits and a peer (--quick, --out FILE)
 cargo xtask bench http-v1     what the HTTP server costs V1 clients, beside a bare endpoint and peers (--quick, --out FILE)

@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: long runs. The engine's is load with kills; the gateway's plays every event in every cell, and kills the
-//! gateway in every state of every cell.
+//! `cargo xtask soak`: long runs. The engine's is load with kills; that of the images simulates the loss of power; the
+//! gateway's plays every event in every cell, and kills the gateway in every state of every cell.
 
 use std::process::Command;
 
@@ -9,17 +9,42 @@ use crate::part::{Part, run as run_command, run_all};
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let words: Vec<_> = args.iter().map(String::as_str).collect();
     match words[..] {
-        [] => engine(5),
+        [] => store(5),
         ["--minutes", minutes] => match minutes.parse() {
-            Ok(minutes) => engine(minutes),
+            Ok(minutes) => store(minutes),
             Err(_) => Err(format!("{minutes} is not a number of minutes")),
         },
+        ["images"] => images(),
         ["gateway"] => gateway(),
         _ => Err(format!(
-            "usage: cargo xtask soak --minutes N | cargo xtask soak gateway (got {})",
+            "usage: cargo xtask soak --minutes N | cargo xtask soak images | cargo xtask soak gateway (got {})",
             args.join(" ")
         )),
     }
+}
+
+/// Everything that concerns the store: the loss of power, then kills for so many minutes.
+fn store(minutes: u64) -> Result<(), String> {
+    images()?;
+    engine(minutes)
+}
+
+/// The test of which `cargo test` runs a part, with 10,000 images.
+fn images() -> Result<(), String> {
+    let test = [
+        "test",
+        "--release",
+        "--package",
+        "outlast-testkit",
+        "--test",
+        "crash_images",
+        "--",
+        "--ignored",
+        "--exact",
+        "--nocapture",
+        "every_acknowledged_fact_survives_the_loss_of_power_in_10000_images",
+    ];
+    run_command(Command::new(env!("CARGO")).args(test).current_dir(root()))
 }
 
 fn engine(minutes: u64) -> Result<(), String> {

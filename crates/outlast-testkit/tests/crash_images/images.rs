@@ -1,0 +1,267 @@
+//! Builds the images of a recording, opens each as a restarted program would, and checks every fact.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use outlast_engine::laws::given;
+use outlast_engine::store::Inserted;
+use outlast_engine::task::NewTask;
+use outlast_engine::{Store, StoreError, Task};
+use outlast_store::{Sqlite, SqliteOptions};
+use outlast_testkit::death::Dice;
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::contents::{Everything, owners, task_name};
+use crate::disk::{Choice, Disk, Image, Operation};
+use crate::facts::{Broken, Facts};
+use crate::recording::{Event, Recording, write_files};
+
+/// What the images of a recording showed.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    /// At how many moments the power failed.
+    pub(crate) cuts: usize,
+    pub(crate) images: usize,
+    /// How many acknowledged facts were checked, in all images together.
+    pub(crate) facts: usize,
+    /// How many writes were torn.
+    pub(crate) torn: usize,
+    /// How many writes were missing as a whole.
+    pub(crate) missing: usize,
+    pub(crate) failures: Vec<Failure>,
+}
+
+/// An image that contradicts the facts.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// Before which event the power failed, and which image of that moment it is.
+    pub(crate) image: (usize, u64),
+    pub(crate) broken: Vec<Broken>,
+    pub(crate) files: crate::disk::Files,
+}
+
+/// Checks at least `wanted` images: at every moment one in which the disk has everything that was written
+/// (every prefix of the record), and others in which it lacks a part.
+pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> Tally {
+    let cuts: Vec<_> = cuts(&recording.events);
+    let each = (wanted.div_ceil(cuts.len()) as u64).max(2);
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let share = |thread| {
+            let mine = cuts.iter().copied().skip(thread).step_by(threads);
+            let mine = mine.collect::<Vec<_>>();
+            scope.spawn(move || check_cuts(recording, seed, &mine, each))
+        };
+        let shares: Vec<_> = (0..threads).map(share).collect();
+        let joined = shares.into_iter().map(|share| share.join());
+        joined.map(|tally| tally.expect("a check ends")).collect()
+    });
+    tallies.into_iter().fold(Tally::default(), Tally::and)
+}
+
+/// The moments at which the loss of power makes a difference: before each operation that changes the disk, and
+/// at the end. What was acknowledged before the operation was acknowledged by then.
+pub(crate) fn cuts(events: &[Event]) -> Vec<usize> {
+    let changes = |event: &Event| match event {
+        Event::Note(_) => false,
+        Event::Operation(Operation::Open { .. } | Operation::SyncBegin { .. }) => false,
+        // Room that is set aside: whole or not, it says nothing.
+        Event::Operation(Operation::Write { bytes, .. }) => bytes.iter().any(|byte| *byte != 0),
+        Event::Operation(_) => true,
+    };
+    let before = (0..events.len()).filter(|at| changes(&events[*at]));
+    before.chain([events.len()]).collect()
+}
+
+/// The dice of one image.
+pub(crate) fn dice(seed: u64, cut: usize, number: u64) -> Dice {
+    Dice::new(seed ^ ((cut as u64) << 20) ^ number)
+}
+
+fn check_cuts(recording: &Recording, seed: u64, cuts: &[usize], each: u64) -> Tally {
+    let bench = Bench::new();
+    let mut tally = Tally::default();
+    let mut moment = Moment::first(recording);
+    for cut in cuts {
+        if let Err(broken) = moment.advance(recording, *cut) {
+            tally.failures.push(Failure {
+                image: (*cut, 0),
+                broken,
+                files: moment.disk.newest(),
+            });
+            return tally;
+        }
+        tally.cuts += 1;
+        for number in 0..each {
+            let mut dice = dice(seed, *cut, number);
+            let choice = match number {
+                0 => Choice::Everything,
+                _ if dice.percent(15) => Choice::Nothing,
+                _ => Choice::Random,
+            };
+            let image = moment.disk.image(choice, &mut dice);
+            let broken = bench.check(&image, &moment.facts, dice.percent(10));
+            tally.images += 1;
+            tally.facts += moment.facts.count();
+            tally.torn += image.torn;
+            tally.missing += image.missing;
+            if !broken.is_empty() {
+                tally.failures.push(Failure {
+                    image: (*cut, number),
+                    broken,
+                    files: image.files,
+                });
+            }
+        }
+    }
+    tally
+}
+
+impl Tally {
+    fn and(mut self, other: Self) -> Self {
+        self.add(other);
+        self
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.cuts += other.cuts;
+        self.images += other.images;
+        self.facts += other.facts;
+        self.torn += other.torn;
+        self.missing += other.missing;
+        self.failures.extend(other.failures);
+    }
+}
+
+/// The disk and the facts at one moment of a recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    pub(crate) disk: Disk,
+    pub(crate) facts: Facts,
+    at: usize,
+}
+
+impl Moment {
+    pub(crate) fn first(recording: &Recording) -> Self {
+        Self {
+            disk: Disk::holding(&recording.base),
+            facts: recording.facts.clone(),
+            at: 0,
+        }
+    }
+
+    /// Moves on to the moment before event number `to`. Fails if a process found less than was acknowledged.
+    pub(crate) fn advance(&mut self, recording: &Recording, to: usize) -> Result<(), Vec<Broken>> {
+        for event in &recording.events[self.at..to] {
+            match event {
+                Event::Note(note) => self.facts.note(note)?,
+                Event::Operation(operation) => {
+                    let applied = self.disk.apply(operation);
+                    applied.expect("the record was read as a whole before");
+                }
+            }
+        }
+        self.at = to;
+        Ok(())
+    }
+}
+
+/// Where images are opened.
+pub(crate) struct Bench {
+    folder: TempDir,
+    runtime: Runtime,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        // In memory if possible: nobody needs these files after the loss of power.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let runtime = Builder::new_current_thread().enable_all().build();
+        Self {
+            folder: folder.expect("a folder for images"),
+            runtime: runtime.expect("a runtime"),
+        }
+    }
+
+    /// Opens an image and says how it contradicts the facts.
+    pub(crate) fn check(&self, image: &Image, facts: &Facts, twice: bool) -> Vec<Broken> {
+        let folder = self.folder.path().join("image");
+        write_files(&folder, &image.files).expect("an image can be written");
+        let path = folder.join("tasks.db");
+        let examined = catch_unwind(AssertUnwindSafe(|| {
+            self.runtime.block_on(examine(&path, facts, twice))
+        }));
+        fs::remove_dir_all(&folder).expect("an image can be removed");
+        match examined {
+            Ok(Ok(broken)) => broken,
+            Ok(Err(refused)) => vec![refused],
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().cloned();
+                vec![Broken::Panicked(text.unwrap_or_default())]
+            }
+        }
+    }
+}
+
+async fn examine(path: &Path, facts: &Facts, twice: bool) -> Result<Vec<Broken>, Broken> {
+    let everything = use_once(path, ANOTHER).await?;
+    let mut broken = facts.contradictions(&everything.contents);
+    if twice {
+        // What was found is still there when the store has been used and closed.
+        let mut again = use_once(path, ANOTHER + 1).await?;
+        again.contents.remove(&task_name(given::id(ANOTHER)));
+        broken.extend(facts.contradictions(&again.contents));
+    }
+    Ok(broken)
+}
+
+/// Opens a store, reads everything, adds task number `number` and closes the store.
+async fn use_once(path: &Path, number: u64) -> Result<Everything, Broken> {
+    let store = Sqlite::open_blocking(path, SqliteOptions::default());
+    let store = store.map_err(|error| Broken::Refused(error.to_string()))?;
+    let refused = |error: StoreError| Broken::Refused(error.to_string());
+    let everything = Everything::of(&store).await.map_err(refused)?;
+    let mut counted = 0;
+    for owner in owners() {
+        counted += store.usage(&owner).await.map_err(refused)?.owner_retained as usize;
+    }
+    if counted != everything.tasks.len() {
+        let read = everything.tasks.len();
+        let text = format!("{counted} tasks are counted, {read} can be read");
+        return Err(Broken::Lost(text));
+    }
+    let added = store.insert(given::insertion(given::task(number))).await;
+    if !matches!(added.map_err(refused)?, Inserted::New(_)) {
+        return Err(Broken::Refused("a new task is not added".to_owned()));
+    }
+    // P10: a request that is repeated finds its task.
+    if let Some(task) = everything
+        .tasks
+        .iter()
+        .find(|task| task.request_key.is_some())
+    {
+        let again = store.insert(given::insertion(repeated(task))).await;
+        if !matches!(again.map_err(refused)?, Inserted::Known(id) if id == task.id) {
+            let text = format!("the request key of task {} is not known", task.id);
+            return Err(Broken::Lost(text));
+        }
+    }
+    store.close().await.map_err(refused)?;
+    Ok(everything)
+}
+
+/// The request of `task`, made a second time.
+fn repeated(task: &Task) -> Task {
+    let new = NewTask {
+        owner: task.owner.clone(),
+        origin: task.origin.clone(),
+        request_key: task.request_key.clone(),
+        ..given::new_task(ANOTHER + 2)
+    };
+    Task::new(new, given::CREATED)
+}
+
+/// The first number of tasks that no process makes.
+const ANOTHER: u64 = 1 << 60;

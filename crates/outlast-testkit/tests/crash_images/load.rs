@@ -1,0 +1,414 @@
+//! The process that is recorded: workers change tasks and records of one store, and note what they ask for
+//! and what is acknowledged.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use outlast_engine::laws::given;
+use outlast_engine::store::{Inserted, Record, RecordKey, RecordWrite};
+use outlast_engine::task::NewTask;
+use outlast_engine::transition::Command;
+use outlast_engine::{ErrorCode, Origin, Outcome, Store, Task};
+use outlast_store::{Sqlite, SqliteOptions};
+use outlast_testkit::death::Dice;
+use outlast_wire::Raw;
+
+use crate::contents::{
+    Everything, RECORD_KIND, fingerprint, hash, owners, record_name, record_version, task_name,
+};
+use crate::facts::{Change, Note};
+
+/// How a process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// It is killed while its workers go on.
+    Die,
+    /// It closes the store when they are done.
+    Close,
+}
+
+/// The test that is the process.
+pub(crate) const PROCESS: &str = "load::the_recorded_process";
+
+/// Tells the process what to do.
+pub(crate) fn order(
+    process: &mut Process,
+    store: &Path,
+    notes: &Path,
+    seed: u64,
+    number: u64,
+    end: End,
+) {
+    process
+        .env(STORE, store)
+        .env(NOTES, notes)
+        .env(SEED, seed.to_string())
+        .env(NUMBER, number.to_string())
+        .env(DIES, u8::from(end == End::Die).to_string());
+}
+
+#[test]
+#[ignore = "runs in a process of its own, started by the tests of this program"]
+fn the_recorded_process() {
+    let Ok(folder) = std::env::var(STORE) else {
+        return;
+    };
+    let number = |name| -> u64 {
+        let text = std::env::var(name).expect("it is set with the others");
+        text.parse().expect("a number")
+    };
+    let notes = std::env::var(NOTES).expect("it is set with the others");
+    let notes = OpenOptions::new().write(true).open(notes);
+    let life = Life {
+        path: PathBuf::from(folder).join("tasks.db"),
+        notes: Arc::new(Notes {
+            file: notes.expect("the notes can be opened"),
+            requests: AtomicU64::new(number(NUMBER) << 32),
+            acknowledged: AtomicU64::new(0),
+        }),
+        seed: number(SEED),
+        number: number(NUMBER),
+        dies: number(DIES) == 1,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(life.live());
+}
+
+struct Life {
+    path: PathBuf,
+    notes: Arc<Notes>,
+    seed: u64,
+    number: u64,
+    dies: bool,
+}
+
+impl Life {
+    async fn live(self) {
+        let store = Sqlite::open(&self.path, SqliteOptions::default()).await;
+        let store: Arc<dyn Store> = Arc::new(store.expect("the store opens"));
+        let found = Everything::of(&*store).await.expect("the store answers");
+        self.notes.say(&Note::Found(found.contents));
+        let over = Arc::new(AtomicBool::new(false));
+        let checkpoints = self.checkpoints(over.clone());
+        let mut workers = Vec::new();
+        for number in 0..WORKERS {
+            let tasks = found.tasks.iter().skip(number as usize);
+            let worker = Worker {
+                store: store.clone(),
+                notes: self.notes.clone(),
+                dice: Dice::new(self.seed ^ (self.number << 40) ^ (number << 32)),
+                number: self.number * 1_000_000 + number * 10_000,
+                tasks: tasks.step_by(WORKERS as usize).cloned().collect(),
+                made: 0,
+                records: [0; 2],
+            };
+            let steps = match self.dies && number > 0 {
+                true => u64::MAX,
+                false => STEPS,
+            };
+            workers.push(tokio::spawn(worker.work(steps)));
+        }
+        if self.dies {
+            let first = workers.remove(0);
+            first.await.expect("the worker does not panic");
+            self.notes.die();
+        }
+        for worker in workers {
+            worker.await.expect("the worker does not panic");
+        }
+        over.store(true, Ordering::Relaxed);
+        checkpoints.join().expect("the checkpoints do not panic");
+        store.close().await.expect("the store closes");
+    }
+
+    /// Moves the WAL into the file now and then, as SQLite does by itself after many more writes, and as
+    /// another program that looks at the file may do.
+    fn checkpoints(&self, over: Arc<AtomicBool>) -> std::thread::JoinHandle<()> {
+        let (path, notes) = (self.path.clone(), self.notes.clone());
+        let mut dice = Dice::new(self.seed ^ !self.number);
+        std::thread::spawn(move || {
+            let other = rusqlite::Connection::open(path).expect("the file can be opened beside");
+            let mut next = 10;
+            while !over.load(Ordering::Relaxed) {
+                if notes.acknowledged.load(Ordering::Relaxed) >= next {
+                    let how = ["PASSIVE", "PASSIVE", "RESTART", "TRUNCATE"];
+                    let how = how[dice.below(how.len() as u64) as usize];
+                    let checkpoint = format!("PRAGMA wal_checkpoint({how})");
+                    // One that finds the store busy does less, or nothing.
+                    let _ = other.query_row(&checkpoint, (), |_| Ok(()));
+                    next += 5 + dice.below(20);
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        })
+    }
+}
+
+/// The notes of a process. `record.c` puts them into the record.
+struct Notes {
+    file: File,
+    requests: AtomicU64,
+    acknowledged: AtomicU64,
+}
+
+impl Notes {
+    fn say(&self, note: &Note) {
+        let text = serde_json::to_vec(note).expect("strings and numbers are JSON");
+        (&self.file).write_all(&text).expect("the recorder listens");
+    }
+
+    fn asked(&self, changes: Vec<Change>) -> u64 {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        self.say(&Note::Asked { request, changes });
+        request
+    }
+
+    fn acknowledged(&self, request: u64) {
+        self.say(&Note::Acknowledged { request });
+        self.acknowledged.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn die(&self) {
+        let _ = (&self.file).write_all(b"die");
+    }
+}
+
+struct Worker {
+    store: Arc<dyn Store>,
+    notes: Arc<Notes>,
+    dice: Dice,
+    /// Its tasks have the numbers from here on.
+    number: u64,
+    tasks: Vec<Arc<Task>>,
+    made: u64,
+    /// The versions of its records.
+    records: [u64; 2],
+}
+
+impl Worker {
+    async fn work(mut self, steps: u64) {
+        for _ in 0..steps {
+            match self.dice.below(100) {
+                0..30 => self.create().await,
+                30..60 => self.change().await,
+                60..80 => self.end().await,
+                80..90 => self.remove().await,
+                _ => self.write_records().await,
+            }
+        }
+    }
+
+    async fn create(&mut self) {
+        self.made += 1;
+        let number = self.number + self.made;
+        let size = match self.dice.percent(10) {
+            true => self.dice.below(20_000),
+            false => self.dice.below(300),
+        };
+        let params = format!(r#"{{"n":{number},"text":"{}"}}"#, self.text(size));
+        let origin = Origin {
+            params: Some(given::raw(&params)),
+            ..given::origin()
+        };
+        let key = self
+            .dice
+            .percent(50)
+            .then(|| format!("key {number}").into());
+        let new = NewTask {
+            owner: owners()[self.dice.below(2) as usize].clone(),
+            origin: Arc::new(origin),
+            request_key: key,
+            ..given::new_task(number)
+        };
+        let task = Task::new(new, given::CREATED);
+        let record = self.record_of(&task);
+        let request = self.notes.asked(changes(&task, None, &record));
+        let mut insert = given::insertion(task);
+        insert.records = record.into_iter().map(RecordWrite::Put).collect();
+        match self.store.insert(insert).await {
+            Ok(Inserted::New(task)) => {
+                self.notes.acknowledged(request);
+                self.tasks.push(task.shared());
+            }
+            other => panic!("a new task is stored, not {other:?}"),
+        }
+    }
+
+    async fn change(&mut self) {
+        let Some(task) = self.take(|task| task.state.ending().is_none()) else {
+            return;
+        };
+        let asked = task.outstanding();
+        let asked = asked.and_then(|all| all.iter().next().map(|(key, _)| key.clone()));
+        let command = match (self.dice.below(4), asked) {
+            (0 | 1, Some(key)) => given::reply(key.as_str()),
+            (0, None) => given::ask(&task, &format!("question {}", task.revision.0)),
+            (1, None) if task.cancel.is_none() => Command::RequestCancel {
+                deadline: task.updated.plus(5_000),
+            },
+            _ => {
+                let size = self.dice.below(100);
+                let message = format!("step {} {}", task.revision.0, self.text(size));
+                given::status(&task, &message)
+            }
+        };
+        self.replace(&task, command).await;
+    }
+
+    async fn end(&mut self) {
+        let Some(task) = self.take(|task| task.state.ending().is_none()) else {
+            return;
+        };
+        let size = match self.dice.percent(20) {
+            true => self.dice.below(30_000),
+            false => self.dice.below(500),
+        };
+        let body = format!(r#"{{ "text" : "{}" }}"#, self.text(size));
+        let outcome = match self.dice.below(10) {
+            0..6 => given::result(&body),
+            6 => Outcome::ToolError(given::raw(&body), Some("no paper".into())),
+            7 => Outcome::error(ErrorCode(-32_000), "no toner"),
+            _ => Outcome::Cancelled,
+        };
+        self.replace(&task, given::end(&task, outcome)).await;
+    }
+
+    async fn replace(&mut self, task: &Task, command: Command) {
+        let mut replace = given::change(task, command, task.updated.plus(1_000));
+        let record = self.record_of(&replace.next);
+        let body = replace.body.as_ref();
+        let request = self.notes.asked(changes(&replace.next, body, &record));
+        replace.records = record.into_iter().map(RecordWrite::Put).collect();
+        let stored = self.store.replace(replace).await;
+        let stored = stored.expect("a change of the newest revision is stored");
+        self.notes.acknowledged(request);
+        self.tasks.push(stored.shared());
+    }
+
+    /// Removes tasks that have ended, as expiry does. Each goes by itself.
+    async fn remove(&mut self) {
+        let mut tasks = Vec::new();
+        for _ in 0..self.dice.below(3) + 1 {
+            tasks.extend(self.take(|task| task.state.ending().is_some()));
+        }
+        let mut requests = Vec::new();
+        for task in &tasks {
+            let change = Change {
+                thing: task_name(task.id),
+                version: u64::from(task.revision.0) + 1,
+                fingerprint: None,
+            };
+            requests.push(self.notes.asked(vec![change]));
+        }
+        let names = tasks.iter().map(|task| (task.id, task.revision)).collect();
+        let gone = self.store.remove(given::HERE, names).await;
+        assert_eq!(gone.expect("the store is open").len(), tasks.len());
+        for request in requests {
+            self.notes.acknowledged(request);
+        }
+    }
+
+    /// Writes one record or both, or deletes one.
+    async fn write_records(&mut self) {
+        let which = match self.dice.below(3) {
+            2 => 0..2,
+            one => one as usize..one as usize + 1,
+        };
+        let delete = which.len() == 1 && self.records[which.start] > 0 && self.dice.percent(30);
+        let (mut writes, mut changes) = (Vec::new(), Vec::new());
+        for which in which {
+            self.records[which] += 1;
+            let size = self.dice.below(2_000);
+            let record = self.record(
+                &format!("own {which} of {}", self.number),
+                self.records[which],
+                size,
+            );
+            let mut change = change_of_record(&record);
+            if delete {
+                change.fingerprint = None;
+                writes.push(RecordWrite::Delete(record.key));
+            } else {
+                writes.push(RecordWrite::Put(record));
+            }
+            changes.push(change);
+        }
+        let request = self.notes.asked(changes);
+        let written = self.store.write_records(writes).await;
+        written.expect("the store is open");
+        self.notes.acknowledged(request);
+    }
+
+    /// A record that is written in one transaction with some versions of a task.
+    fn record_of(&mut self, task: &Task) -> Option<Record> {
+        if !self.dice.percent(25) {
+            return None;
+        }
+        let size = self.dice.below(100);
+        Some(self.record(&format!("with {}", task.id), task.revision.0.into(), size))
+    }
+
+    fn record(&mut self, key: &str, version: u64, size: u64) -> Record {
+        let mut bytes = version.to_be_bytes().to_vec();
+        bytes.extend((0..size).map(|_| self.dice.next() as u8));
+        Record {
+            key: RecordKey::new(RECORD_KIND, key),
+            owner: None,
+            expires: None,
+            bytes: bytes.into(),
+        }
+    }
+
+    /// Takes one of its tasks that is `fit`.
+    fn take(&mut self, fit: impl Fn(&Task) -> bool) -> Option<Arc<Task>> {
+        let all = self.tasks.len();
+        let start = self.dice.below(all as u64) as usize;
+        let places = (0..all).map(|offset| (start + offset) % all);
+        let place = places.into_iter().find(|place| fit(&self.tasks[*place]))?;
+        Some(self.tasks.swap_remove(place))
+    }
+
+    fn text(&mut self, size: u64) -> String {
+        let letter = |_| char::from(b'a' + self.dice.below(26) as u8);
+        (0..size).map(letter).collect()
+    }
+}
+
+fn changes(task: &Task, body: Option<&Raw>, record: &Option<Record>) -> Vec<Change> {
+    let task = Change {
+        thing: task_name(task.id),
+        version: task.revision.0.into(),
+        fingerprint: Some(fingerprint(task, body)),
+    };
+    let record = record.iter().map(change_of_record);
+    [task].into_iter().chain(record).collect()
+}
+
+fn change_of_record(record: &Record) -> Change {
+    Change {
+        thing: record_name(record),
+        version: record_version(&record.bytes),
+        fingerprint: Some(hash(&record.bytes)),
+    }
+}
+
+/// How many workers a process has.
+const WORKERS: u64 = 4;
+
+/// How many steps the worker takes that determines the end.
+const STEPS: u64 = 10;
+
+const STORE: &str = "OUTLAST_CRASH_STORE";
+const NOTES: &str = "OUTLAST_CRASH_NOTES";
+const SEED: &str = "OUTLAST_CRASH_SEED";
+const NUMBER: &str = "OUTLAST_CRASH_NUMBER";
+const DIES: &str = "OUTLAST_CRASH_DIES";

@@ -1,0 +1,254 @@
+//! The loss of power, simulated: everything that the store acknowledged before it is there afterwards.
+//!
+//! Processes work on a real store. A library that is loaded into them (`record.c`) records each write,
+//! truncation, rename and sync that they make on its files, and in the same order what they ask the
+//! store for and what it acknowledges. Then, for each moment of the record, images of the disk are built as the loss of power may
+//! leave it: one with everything that was written until then, others that lack any part of what was not
+//! synced, down to single sectors. Each is opened with the real store, and each acknowledged fact is checked.
+//!
+//! | where | what |
+//! |---|---|
+//! | `record.c` | the recorder |
+//! | `load.rs` | the process that is recorded |
+//! | `recording.rs` | starts processes, reads the record |
+//! | `disk.rs` | what a disk may hold after the loss of power |
+//! | `facts.rs` | what was asked for and acknowledged |
+//! | `contents.rs` | everything in a store |
+//! | `images.rs` | builds, opens and checks the images |
+//!
+//! The record depends on the scheduler, the images of a record on the seed alone. A failure keeps the record and says
+//! how to check it again: `CRASH_RECORD=FOLDER CRASH_SEED=N`.
+#![cfg(target_os = "linux")]
+
+mod contents;
+mod disk;
+mod facts;
+mod images;
+mod load;
+mod recording;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tempfile::TempDir;
+
+use crate::disk::{Choice, Files, Operation, Target};
+use crate::facts::{Broken, Facts, Note};
+use crate::images::{Bench, Moment, Tally, cuts, dice};
+use crate::load::End;
+use crate::recording::{Event, Recording, compile, write_files};
+
+#[test]
+fn every_acknowledged_fact_survives_the_loss_of_power() {
+    let tally = check_images(500);
+    assert!(tally.images >= 500, "only {} images", tally.images);
+    assert!(tally.facts >= 5_000, "only {} facts", tally.facts);
+    assert!(tally.torn >= 100, "only {} torn writes", tally.torn);
+    assert!(
+        tally.missing >= 100,
+        "only {} missing writes",
+        tally.missing
+    );
+}
+
+/// `cargo xtask soak images`.
+#[test]
+#[ignore = "takes minutes"]
+fn every_acknowledged_fact_survives_the_loss_of_power_in_10000_images() {
+    let tally = check_images(10_000);
+    assert!(tally.images >= 10_000, "only {} images", tally.images);
+}
+
+/// One sync that the disk did not do loses what was acknowledged after it, and the check finds that.
+#[test]
+fn a_sync_that_did_not_take_place_is_found_out() {
+    let stage = Stage::new();
+    let recording = stage.record(Default::default(), &[End::Close], 1);
+    let bench = Bench::new();
+    let syncs = syncs_before_acknowledgements(&recording);
+    let (mut tried, mut lost) = (0, 0);
+    for (sync, next) in syncs.into_iter().rev().take(40) {
+        let mut without = recording.clone();
+        without.events.remove(sync);
+        let mut moment = Moment::first(&without);
+        moment.advance(&without, next - 1).expect("notes fit");
+        let image = moment.disk.image(Choice::Nothing, &mut dice(1, sync, 0));
+        let broken = bench.check(&image, &moment.facts, false);
+        tried += 1;
+        lost += usize::from(
+            broken
+                .iter()
+                .any(|broken| matches!(broken, Broken::Lost(_))),
+        );
+    }
+    println!("{tried} syncs left out one by one, {lost} found out");
+    assert!(tried >= 10, "only {tried} syncs were left out");
+    assert!(lost * 2 >= tried, "{lost} of {tried} were found out");
+}
+
+/// A store that acknowledges before it has written loses what it acknowledged, and the check finds that.
+#[test]
+fn an_acknowledgement_before_the_sync_is_found_out() {
+    let stage = Stage::new();
+    let mut recording = stage.record(Default::default(), &[End::Close], 2);
+    let early = |event| match event {
+        Event::Note(Note::Asked { request, .. }) => {
+            let acknowledged = Event::Note(Note::Acknowledged { request });
+            vec![event, acknowledged]
+        }
+        event => vec![event],
+    };
+    recording.events = recording.events.into_iter().flat_map(early).collect();
+    let tally = images::check(&recording, 2, 0);
+    let lost = |broken: &Broken| matches!(broken, Broken::Lost(_));
+    let found = tally
+        .failures
+        .iter()
+        .filter(|failure| failure.broken.iter().any(lost));
+    let found = found.count();
+    println!(
+        "{} images, {found} have lost an early acknowledgement",
+        tally.images
+    );
+    assert!(found >= 20, "only {found} of {} images", tally.images);
+}
+
+/// Makes recordings and checks their images until there are `wanted`.
+fn check_images(wanted: usize) -> Tally {
+    let (seed, began) = (seed(), Instant::now());
+    let mut all = Tally::default();
+    let mut stage = Stage::new();
+    if let Ok(folder) = std::env::var("CRASH_RECORD") {
+        let recording = Recording::read(Path::new(&folder)).expect("a record that was kept");
+        all = stage.check(&recording, seed, wanted);
+    }
+    let share = (wanted / 2).min(MAX_SHARE);
+    for round in 0.. {
+        if all.images >= wanted {
+            break;
+        }
+        let seed = seed.wrapping_add(round);
+        let ends = [End::Die, End::Close, End::Die];
+        let first = stage.record(Default::default(), &ends, seed);
+        all.add(stage.check(&first, seed, share));
+        // The power fails a second time, for those who went on after the first.
+        let second = stage.record(one_image(&first, seed), &[End::Die, End::Close], seed);
+        all.add(stage.check(&second, seed, share));
+    }
+    println!(
+        "{} images of {} moments in {:.1} s: {} facts checked, {} torn and {} missing writes",
+        all.images,
+        all.cuts,
+        began.elapsed().as_secs_f64(),
+        all.facts,
+        all.torn,
+        all.missing
+    );
+    all
+}
+
+/// Where recordings are made.
+struct Stage {
+    folder: TempDir,
+    library: PathBuf,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let library = compile(folder.path()).expect("a C compiler makes the recorder");
+        Self { folder, library }
+    }
+
+    /// Records processes that end like this, one after the other, on a store that starts as `base`.
+    fn record(&self, base: (Files, Facts), ends: &[End], seed: u64) -> Recording {
+        let folder = tempfile::tempdir_in(self.folder.path())
+            .expect("a folder")
+            .keep();
+        // The recorder compares names: no link may be in them.
+        let folder = folder.canonicalize().expect("a folder that is there");
+        let made = Recording::make(&self.library, &folder, base, ends, seed);
+        made.unwrap_or_else(|error| panic!("no record with seed {seed}: {error}"))
+    }
+
+    /// Checks images of a recording. Stops at a failure, and says how to see it again.
+    fn check(&mut self, recording: &Recording, seed: u64, wanted: usize) -> Tally {
+        let tally = images::check(recording, seed, wanted);
+        if let Some(failure) = tally.failures.first() {
+            self.folder.disable_cleanup(true);
+            let broken = recording.folder.join("broken");
+            write_files(&broken, &failure.files).expect("the image can be kept");
+            panic!(
+                "{} of {} images are wrong; image {:?} first: {:#?}\n\
+                 its files are in {}; to check the record again: CRASH_RECORD={} CRASH_SEED={seed} \
+                 cargo test --package outlast-testkit --test crash_images -- --nocapture {TEST}",
+                tally.failures.len(),
+                tally.images,
+                failure.image,
+                failure.broken,
+                broken.display(),
+                recording.folder.display(),
+            );
+        }
+        tally
+    }
+}
+
+/// What the loss of power at some moment of a recording leaves, and the facts at that moment.
+fn one_image(recording: &Recording, seed: u64) -> (Files, Facts) {
+    let cuts = cuts(&recording.events);
+    let mut dice = dice(seed, 0, 0);
+    // Late enough for something to be there.
+    let half = cuts.len() / 2;
+    let cut = cuts[half + dice.below((cuts.len() - half) as u64) as usize];
+    let mut moment = Moment::first(recording);
+    moment
+        .advance(recording, cut)
+        .expect("it was checked before");
+    let image = moment.disk.image(Choice::Random, &mut dice);
+    (image.files, moment.facts)
+}
+
+/// The ends of the syncs of files that are followed by an acknowledgement before the next one ends, each with the
+/// place of that next one.
+fn syncs_before_acknowledgements(recording: &Recording) -> Vec<(usize, usize)> {
+    let mut targets = BTreeMap::new();
+    let mut ends = Vec::new();
+    for (at, event) in recording.events.iter().enumerate() {
+        match event {
+            Event::Operation(Operation::SyncBegin { target, number }) => {
+                targets.insert(*number, *target);
+            }
+            Event::Operation(Operation::SyncEnd { number }) => {
+                ends.push((at, targets.get(number) == Some(&Target::Folder)));
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for pair in ends.windows(2) {
+        let ((sync, of_folder), (next, _)) = (pair[0], pair[1]);
+        let acknowledged = |event| matches!(event, &Event::Note(Note::Acknowledged { .. }));
+        if !of_folder && recording.events[sync..next].iter().any(acknowledged) {
+            found.push((sync, next));
+        }
+    }
+    found
+}
+
+fn seed() -> u64 {
+    match std::env::var("CRASH_SEED") {
+        Ok(seed) => seed.parse().expect("CRASH_SEED is a number"),
+        Err(_) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            now.expect("a clock that was set").as_nanos() as u64
+        }
+    }
+}
+
+/// How many images of one recording are checked at most, unless it has more moments.
+const MAX_SHARE: usize = 1_000;
+
+/// The test that a failure names.
+const TEST: &str = "every_acknowledged_fact_survives_the_loss_of_power";
