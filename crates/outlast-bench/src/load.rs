@@ -9,11 +9,6 @@ use crate::machine::processor;
 /// Something that lives through a task: created, run, ended, looked at.
 pub(crate) trait Life: Clone + Send + Sync + 'static {
     fn live(&self) -> impl Future<Output = ()> + Send;
-
-    /// Waits for what goes on after the last caller was answered.
-    fn rest(&self) -> impl Future<Output = ()> + Send {
-        std::future::ready(())
-    }
 }
 
 /// What callers see of lives, and what lives cost.
@@ -27,7 +22,7 @@ pub(crate) struct Pace {
 /// Lets `callers` callers live through tasks for about `turn`.
 ///
 /// Each batch is `batch` lives on a fresh result of `subject`; making and dropping one is not timed,
-/// but the processor time of it counts. What is left to do after the last batch is timed.
+/// but the processor time of it counts.
 pub(crate) fn pace<L: Life>(
     runtime: &Runtime,
     callers: usize,
@@ -42,11 +37,6 @@ pub(crate) fn pace<L: Life>(
         let each = batch.div_ceil(callers);
         spent += runtime.block_on(batch_of(&subject, callers, each));
         lives += each * callers;
-        if spent >= turn {
-            let began = Instant::now();
-            runtime.block_on(subject.rest());
-            spent += began.elapsed();
-        }
     }
     let lives = lives as f64;
     Pace {

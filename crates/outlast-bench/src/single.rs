@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use outlast_store::SqliteOptions;
-use outlast_store::sqlite::{Moment, Probe, Verdict};
+use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 
 use crate::rawlog::RawLog;
 use crate::retained;
@@ -17,7 +17,7 @@ use crate::{Done, Stage};
 pub(crate) fn rows(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
     let commits = Arc::new(Commits::default());
     let options = SqliteOptions {
-        probe: Some(commits.clone()),
+        fail_points: Some(commits.clone()),
         ..SqliteOptions::default()
     };
     let path = stage.folder.join("single.db");
@@ -63,12 +63,12 @@ pub(crate) fn rows(stage: &Stage<'_>, table: &mut Table) -> Done<()> {
 #[derive(Default)]
 struct Commits(AtomicU64);
 
-impl Probe for Commits {
-    fn at(&self, moment: Moment) -> Verdict {
-        if moment == Moment::AfterCommit {
+impl FailPoints for Commits {
+    fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
+        if point == FailPoint::AfterCommit {
             self.0.fetch_add(1, Ordering::SeqCst);
         }
-        Verdict::Go
+        None
     }
 }
 

@@ -23,8 +23,6 @@ pub(crate) struct Subject {
     texts: Texts,
     runner: Arc<str>,
     pub(crate) ttl: u64,
-    /// The store, where writing goes on after it was promised.
-    tables: Option<Arc<Sqlite>>,
 }
 
 impl Subject {
@@ -33,12 +31,8 @@ impl Subject {
     }
 
     pub(crate) async fn sqlite(path: &Path, options: SqliteOptions) -> Done<Self> {
-        let store = Arc::new(Sqlite::open(path, options).await?);
-        let subject = Self::on(store.clone(), Arc::new(SystemClock)).await?;
-        Ok(Self {
-            tables: Some(store),
-            ..subject
-        })
+        let store = Sqlite::open(path, options).await?;
+        Self::on(Arc::new(store), Arc::new(SystemClock)).await
     }
 
     pub(crate) async fn on(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Done<Self> {
@@ -70,7 +64,6 @@ impl Subject {
             texts,
             runner: "quiet".into(),
             ttl: DAY,
-            tables: None,
         })
     }
 
@@ -123,12 +116,6 @@ impl Life for Subject {
         assert!(settled.body.is_some_and(|body| body.size() >= 200));
         let found = self.engine.get(&scope, id).await.expect("it is kept");
         assert!(found.ending().is_some());
-    }
-
-    async fn rest(&self) {
-        if let Some(tables) = &self.tables {
-            tables.settle().await.expect("the tables follow");
-        }
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) enum Failure {
     NothingCame(String),
     #[error("{0}")]
     Open(#[from] OpenError),
+    #[error("{0}")]
+    Backup(#[from] outlast::store::sqlite::BackupError),
     #[error("{0}\n  next: check the disk and the file, then try again")]
     Store(#[from] StoreError),
     #[error("{0}")]
@@ -95,7 +97,10 @@ impl Failure {
         match self {
             Self::NoTask(_) | Self::NoTaskThere(_) => NO_TASK,
             Self::NoResult(..) => NO_RESULT,
-            Self::Open(_) | Self::Store(_) | Self::Engine(EngineError::Store(_)) => STORE,
+            Self::Open(_)
+            | Self::Backup(_)
+            | Self::Store(_)
+            | Self::Engine(EngineError::Store(_)) => STORE,
             Self::Engine(_) | Self::Io(_) | Self::NothingAsked(..) => FAILED,
             Self::NothingCame(_) => SERVER,
             Self::Usage(_) => USAGE,

@@ -15,6 +15,7 @@ mod relay;
 mod remote;
 mod serve;
 mod sessions;
+mod store;
 mod target;
 mod tasks;
 
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
             Command::Stdio(stdio) => relay::run(stdio).await,
             Command::Background(background) => relay::background(background).await,
             Command::Serve(serve) => serve::run(serve).await,
+            Command::Store(store) => store::run(&store),
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::ExitCodes => {
                 println!("{}", args::EXIT_CODES);

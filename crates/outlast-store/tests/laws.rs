@@ -10,7 +10,7 @@ mod as_opened_by_default {
 mod with_nothing_remembered {
     outlast_engine::store_laws!(crate::opened(crate::SqliteOptions {
         durability: crate::Durability::Process,
-        recent_bytes: 0,
+        body_cache_bytes: 0,
         readers: 1,
         ..crate::SqliteOptions::default()
     }));

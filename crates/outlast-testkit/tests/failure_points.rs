@@ -14,7 +14,7 @@ use outlast_engine::{
     Accepts, Answer, AskKey, AskKind, Ending, Engine, ErrorCode, MemoryStore, Origin, Outcome,
     Owner, Policy, Question, Retry, Scope, Store, TaskId,
 };
-use outlast_store::sqlite::{FailAs, Moment, Probe, Verdict};
+use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{Sqlite, SqliteOptions};
 use outlast_testkit::{Faults, FaultyStore, Strike};
 use outlast_wire::Raw;
@@ -57,15 +57,11 @@ points! {
     memory_down_for_a_while: Point::Strikes(Strike::BeforeCommit, 6);
     memory_down_and_lying: Point::Strikes(Strike::AfterCommit, 6);
     memory_late: Point::Late;
-    sqlite_fsync_error_before_commit: Point::Disk(Moment::BeforeCommit, FailAs::FsyncError);
-    sqlite_disk_full: Point::Disk(Moment::BeforeCommit, FailAs::DiskFull);
-    sqlite_fsync_error_after_commit: Point::Disk(Moment::AfterCommit, FailAs::FsyncError);
-    sqlite_fsync_error_before_fill: Point::Disk(Moment::BeforeFill, FailAs::FsyncError);
-    sqlite_fsync_error_after_fill: Point::Disk(Moment::AfterFill, FailAs::FsyncError);
-    sqlite_disk_full_before_fill: Point::Disk(Moment::BeforeFill, FailAs::DiskFull);
-    sqlite_late_before_fill: Point::Slow(Moment::BeforeFill);
-    sqlite_late_before_commit: Point::Slow(Moment::BeforeCommit);
-    sqlite_late_before_ack: Point::Slow(Moment::BeforeAck);
+    sqlite_fsync_error_before_commit: Point::Disk(FailPoint::BeforeCommit, DiskFailure::SyncError);
+    sqlite_disk_full: Point::Disk(FailPoint::BeforeCommit, DiskFailure::Full);
+    sqlite_fsync_error_after_commit: Point::Disk(FailPoint::AfterCommit, DiskFailure::SyncError);
+    sqlite_late_before_commit: Point::Slow(FailPoint::BeforeCommit);
+    sqlite_late_before_ack: Point::Slow(FailPoint::BeforeAck);
 }
 
 /// A creation that is acknowledged is run and kept; one that is refused leaves nothing at work.
@@ -226,9 +222,9 @@ enum Point {
     /// Every answer of the memory store takes its time.
     Late,
     /// The next commit of SQLite.
-    Disk(Moment, FailAs),
+    Disk(FailPoint, DiskFailure),
     /// Every commit of SQLite takes its time.
-    Slow(Moment),
+    Slow(FailPoint),
 }
 
 struct Stage {
@@ -250,7 +246,7 @@ impl Stage {
                 let folder = tempfile::tempdir().expect("a folder");
                 let path = folder.path().join("tasks.db");
                 let options = SqliteOptions {
-                    probe: Some(trouble.clone()),
+                    fail_points: Some(trouble.clone()),
                     ..SqliteOptions::default()
                 };
                 let store = Sqlite::open(&path, options).await.expect("a new file");
@@ -400,20 +396,20 @@ impl Trouble {
     }
 }
 
-impl Probe for Trouble {
-    fn at(&self, moment: Moment) -> Verdict {
+impl FailPoints for Trouble {
+    fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
         match self.point {
-            Point::Disk(when, fail) if when == moment => {
+            Point::Disk(when, fail) if when == point => {
                 match self.left.fetch_sub(1, Ordering::SeqCst) > 0 {
-                    true => Verdict::Fail(fail),
-                    false => Verdict::Go,
+                    true => Some(fail),
+                    false => None,
                 }
             }
-            Point::Slow(when) if when == moment && self.left.load(Ordering::SeqCst) > 0 => {
+            Point::Slow(when) if when == point && self.left.load(Ordering::SeqCst) > 0 => {
                 std::thread::sleep(Duration::from_millis(40));
-                Verdict::Go
+                None
             }
-            _ => Verdict::Go,
+            _ => None,
         }
     }
 }

@@ -4,6 +4,7 @@ mod call;
 mod logs;
 mod relay;
 mod serve;
+mod store;
 mod tasks;
 
 use clap::{Parser, Subcommand};
@@ -13,6 +14,7 @@ pub(crate) use call::{Answering, Call, Doctor, Reach};
 pub(crate) use logs::{Format, Logs};
 pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
+pub(crate) use store::{Backup, Store, StoreCommand};
 pub(crate) use tasks::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
 
 /// MCP tasks that outlast the connection, the process and the machine.
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Call(Call),
     /// Look at tasks, in a store or at a server; watch, cancel and answer them there.
     Tasks(Tasks),
+    /// Copy a store, also while a gateway uses it.
+    Store(Store),
     /// Say what a server is and can do in each era of the protocol, and what is odd about it.
     Doctor(Doctor),
     /// What each exit code means: `outlast help exit-codes`.

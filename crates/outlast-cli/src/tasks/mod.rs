@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outlast::engine::{Clock, Scope, SystemClock, Task, TaskId};
 use outlast::store::StoreUrl;
-use outlast::store::sqlite::Look;
+use outlast::store::sqlite::SqliteReader;
 use outlast::wire::{Raw, v1};
 
 use crate::args::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
@@ -213,18 +213,18 @@ fn newest(at: &Place, limit: usize) -> Result<Vec<Task>, Failure> {
 }
 
 /// A look into the store; none if there is no file yet.
-fn look(at: &Place) -> Result<Option<Look>, Failure> {
+fn look(at: &Place) -> Result<Option<SqliteReader>, Failure> {
     let url = match &at.store {
         Some(url) => url.clone(),
         None => place::usual_store()?,
     };
     match url {
-        StoreUrl::Sqlite(path) => Ok(Look::at(path)?),
+        StoreUrl::Sqlite(path) => Ok(SqliteReader::open(path)?),
         StoreUrl::Memory => Ok(None),
     }
 }
 
-fn find(at: &Place, id: TaskId) -> Result<(Look, Task), Failure> {
+fn find(at: &Place, id: TaskId) -> Result<(SqliteReader, Task), Failure> {
     let look = look(at)?.ok_or(Failure::NoTask(id))?;
     let found = look.task(&scope(at), id)?;
     let task = found.filter(|task| !task.is_gone(SystemClock.now()));

@@ -12,32 +12,11 @@ use tokio::sync::watch;
 use super::fault::Fault;
 use super::row::{BadRow, RowId};
 use super::scan;
-use super::unwritten::Change;
 
 /// The whole task, if it is in that row.
 pub(super) fn task(file: &Connection, row: RowId, id: TaskId) -> Result<Option<Task>, Fault> {
     let found = scan::load(file, row).map_err(fault)?;
     Ok(found.filter(|task| task.id == id))
-}
-
-/// The same with what the tables have yet to be told of it.
-pub(super) fn newest(
-    file: &Connection,
-    row: RowId,
-    id: TaskId,
-    change: Option<Change>,
-) -> Result<Option<Task>, Fault> {
-    let Some(change) = change else {
-        return task(file, row, id);
-    };
-    let Some(image) = &change.image else {
-        return Ok(None);
-    };
-    let in_file = match change.from {
-        Some(from) if image.request.is_none() => task(file, from.row, id)?,
-        _ => None,
-    };
-    image.task(in_file.as_ref()).map_err(fault)
 }
 
 /// The body of a task, if the task is in that row.
@@ -73,7 +52,7 @@ pub(super) fn body(
 pub(super) struct Missing(u32);
 
 impl Missing {
-    /// Says whether to look again. Between a promise and its publication a row is missed for moments,
+    /// Says whether to look again. Between a commit and its publication a row is missed for moments,
     /// unless the store is down: then only its recovery tells where the row is.
     pub(super) async fn again(
         &mut self,

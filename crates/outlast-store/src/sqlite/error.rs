@@ -1,4 +1,4 @@
-//! Why a store file could not be opened. No variant leaves the file changed.
+//! Why a store file could not be opened or copied. No variant leaves the file changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,20 @@ pub enum OpenError {
     InUse {
         /// The file.
         path: PathBuf,
-        /// Who has it.
+        /// The process that has it open.
         holder: Holder,
     },
-    /// Something else is in that place.
+    /// A build from before the first release wrote it.
+    #[error(
+        "{} was written by an outlast from before its first release, whose format this program does not read; \
+         move it away and start again, or finish its tasks with that build",
+        .path.display()
+    )]
+    Unreleased {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path leads to something else.
     #[error("{} is not an outlast store: {what}; choose another --store", .path.display())]
     Foreign {
         /// The file.
@@ -37,6 +47,22 @@ pub enum OpenError {
         found: u32,
         /// The newest version this program knows.
         known: u32,
+    },
+    /// It holds fewer commits than were acknowledged.
+    #[error(
+        "{} is incomplete: {acknowledged} commits were acknowledged and it holds {found} of them; its log was damaged or deleted, \
+         or it was replaced by another copy. Restore a complete one, or delete {} to use it as it is",
+        .path.display(), .lock.display()
+    )]
+    Incomplete {
+        /// The file.
+        path: PathBuf,
+        /// The file that remembers the acknowledged commits.
+        lock: PathBuf,
+        /// How many commits were acknowledged.
+        acknowledged: u64,
+        /// How many it holds.
+        found: u64,
     },
     /// Its contents are not what was written.
     #[error("{} is damaged: {what}; restore it from a backup or move it away", .path.display())]
@@ -79,6 +105,11 @@ impl OpenError {
             }
             _ => Self::Sqlite { path, source },
         }
+    }
+
+    pub(super) fn foreign(path: &Path, what: impl Into<String>) -> Self {
+        let (path, what) = (path.to_owned(), what.into());
+        Self::Foreign { path, what }
     }
 
     pub(super) fn corrupt(path: &Path, what: impl Into<String>) -> Self {

@@ -1,25 +1,27 @@
-//! What SQLite's error codes mean for a store: who must act, and whether the connection can go on.
-
-use std::io;
+//! What SQLite's error codes mean for a store, and whether the connection can be used further.
 
 use outlast_engine::StoreError;
 use outlast_engine::store::Reason;
 use rusqlite::ErrorCode;
 
-use super::probe::FailAs;
+use super::failpoint::DiskFailure;
 
 /// Why something could not be read or written.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    /// The disk did not confirm: what the file holds is unknown until it is opened again.
+    /// A write or a sync failed: what the file holds is unknown until it is opened again.
     Io(Reason),
-    /// There is no room.
+    /// There is no space.
     Full(Reason),
-    /// Another program holds the file; nothing was changed.
+    /// Another program has the file locked; nothing was changed.
     Busy(Reason),
-    /// The file holds what nobody wrote.
+    /// The contents of the file are not what was written.
     Damaged(Reason),
-    /// This one thing cannot be stored; others can.
+    /// A row is not where it was written: another program changed the file.
+    Missing(Reason),
+    /// A file of the store was deleted or replaced while it was open.
+    Moved(Reason),
+    /// This value cannot be stored; others can.
     Refused(Reason),
 }
 
@@ -29,22 +31,21 @@ impl Fault {
         | Self::Full(reason)
         | Self::Busy(reason)
         | Self::Damaged(reason)
+        | Self::Missing(reason)
+        | Self::Moved(reason)
         | Self::Refused(reason)) = self;
         reason.clone()
     }
 
-    /// Whether nothing more can be written until the file is opened again.
-    pub(super) fn is_down(&self) -> bool {
-        !matches!(self, Self::Full(_) | Self::Busy(_))
-    }
-
-    /// The fault as callers hear of it.
+    /// The fault as an error for callers.
     pub(super) fn error(&self) -> StoreError {
         match self {
-            Self::Damaged(reason) => StoreError::Corrupt(reason.clone()),
-            Self::Io(reason) | Self::Full(reason) | Self::Busy(reason) | Self::Refused(reason) => {
-                StoreError::Unavailable(reason.clone())
-            }
+            Self::Damaged(reason) | Self::Missing(reason) => StoreError::Corrupt(reason.clone()),
+            Self::Io(reason)
+            | Self::Full(reason)
+            | Self::Busy(reason)
+            | Self::Moved(reason)
+            | Self::Refused(reason) => StoreError::Unavailable(reason.clone()),
         }
     }
 }
@@ -53,34 +54,23 @@ impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         let reason = Reason::new(error.to_string());
         match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => Self::from(FailAs::DiskFull),
+            Some(ErrorCode::DiskFull) => Self::from(DiskFailure::Full),
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy(reason),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Damaged(reason),
             Some(ErrorCode::TooBig | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => {
                 Self::Refused(reason)
             }
-            // Whatever is not understood is treated as a disk that did not confirm.
+            // An unknown code is treated as a failed sync.
             _ => Self::Io(reason),
         }
     }
 }
 
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Self::from(FailAs::DiskFull)
-            }
-            _ => Self::Io(Reason::new(error.to_string())),
-        }
-    }
-}
-
-impl From<FailAs> for Fault {
-    fn from(fail: FailAs) -> Self {
-        match fail {
-            FailAs::FsyncError => Self::Io(Reason::new("the disk did not confirm a write")),
-            FailAs::DiskFull => Self::Full(Reason::new(
+impl From<DiskFailure> for Fault {
+    fn from(failure: DiskFailure) -> Self {
+        match failure {
+            DiskFailure::SyncError => Self::Io(Reason::new("the disk did not confirm a write")),
+            DiskFailure::Full => Self::Full(Reason::new(
                 "disk full: new tasks are refused until there is room",
             )),
         }

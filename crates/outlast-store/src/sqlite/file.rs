@@ -1,8 +1,8 @@
-//! The file as the operating system sees it: where it is, whose it is, what its first bytes say.
+//! The file before SQLite opens it: its path, its permissions, its first bytes.
 //!
-//! Everything here looks before SQLite does, because SQLite changes what it opens. No function may
-//! run while the same process has the file open in SQLite: closing a file gives up every lock that
-//! the process holds on it.
+//! SQLite changes some files that it opens, so they are inspected first. No function that opens the
+//! file may run while the same process has it open in SQLite: closing a file releases every lock
+//! that the process holds on it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -14,13 +14,13 @@ use super::schema;
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Nothing, or an empty file.
+    /// No file.
     Nothing,
-    /// One of our files, to be read with SQLite.
+    /// A store of this version.
     Store,
 }
 
-/// The path itself, behind all links, so that a file has one lock however it is named.
+/// The path behind all links, so that a file has one lock under all its names.
 pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -35,28 +35,25 @@ pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Looks at the first bytes of a file and refuses what is not ours, without a change to it.
+/// Reads the first bytes of a file and refuses what is not a store of this version, without a change.
 pub(super) fn inspect(path: &Path) -> Result<Found, OpenError> {
-    let mut header = Vec::with_capacity(HEADER);
+    let mut header = Vec::with_capacity(HEADER_BYTES);
     match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
         Err(error) => return Err(OpenError::io(path)(error)),
         Ok(file) => file
-            .take(HEADER as u64)
+            .take(HEADER_BYTES as u64)
             .read_to_end(&mut header)
             .map_err(OpenError::io(path))?,
     };
-    let foreign = |what: String| {
-        let path = path.to_owned();
-        Err(OpenError::Foreign { path, what })
-    };
     if header.is_empty() {
-        return Ok(Found::Nothing);
+        let what = "it is empty; a store is never empty, not even a new one";
+        return Err(OpenError::corrupt(path, what));
     }
     if !header.starts_with(MAGIC) {
-        return foreign("it is not an SQLite database".to_owned());
+        return Err(OpenError::foreign(path, "it is not an SQLite database"));
     }
-    if header.len() < HEADER {
+    if header.len() < HEADER_BYTES {
         return Err(OpenError::corrupt(path, "it ends within its header"));
     }
     let number = |at: usize| {
@@ -64,10 +61,9 @@ pub(super) fn inspect(path: &Path) -> Result<Found, OpenError> {
         u32::from_be_bytes(bytes.expect("four bytes of a whole header"))
     };
     let (version, application) = (number(60), number(68));
-    if application != schema::APPLICATION {
-        return foreign(format!(
-            "it is the SQLite database of another program (application id {application:#010x})"
-        ));
+    require_application(path, application)?;
+    if version == 0 {
+        return Err(OpenError::corrupt(path, "it has no schema version"));
     }
     if version > schema::VERSION {
         return Err(OpenError::Newer {
@@ -79,7 +75,23 @@ pub(super) fn inspect(path: &Path) -> Result<Found, OpenError> {
     Ok(Found::Store)
 }
 
-/// Opens a file for its owner alone, and makes it if there is none.
+/// Refuses the file of another program, and of a build from before the first release.
+pub(super) fn require_application(path: &Path, application: u32) -> Result<(), OpenError> {
+    match application {
+        schema::APPLICATION => Ok(()),
+        schema::UNRELEASED_APPLICATION => Err(OpenError::Unreleased {
+            path: path.to_owned(),
+        }),
+        other => {
+            let what = format!(
+                "it is the SQLite database of another program (application id {other:#010x})"
+            );
+            Err(OpenError::foreign(path, what))
+        }
+    }
+}
+
+/// Opens a file that only its owner can read, and creates it if there is none.
 pub(super) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -90,7 +102,7 @@ pub(super) fn open_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Takes a file away from everybody but its owner. SQLite gives its side files the same mode.
+/// Removes the permissions of everyone except the owner. SQLite gives its side files the same mode.
 pub(super) fn restrict(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -107,16 +119,57 @@ pub(super) fn restrict(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The file that goes with a store: `tasks.db` and `.lock` make `tasks.db.lock`.
+/// A file beside a store: `tasks.db` and `.lock` make `tasks.db.lock`.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The file that is kept against the end of the disk, to be given up when it comes.
-pub(super) fn reserve(path: &Path) -> PathBuf {
-    beside(path, ".reserve")
+/// The file that is filled before it gets the name `path`, without remains of an earlier attempt.
+pub(super) fn draft(path: &Path) -> io::Result<PathBuf> {
+    let draft = beside(path, ".new");
+    for remains in ["", "-wal", "-shm", "-journal"] {
+        match fs::remove_file(beside(&draft, remains)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(draft)
+}
+
+/// Refuses the files that an unreleased build kept beside its store.
+pub(super) fn refuse_ledger(path: &Path) -> Result<(), OpenError> {
+    for suffix in [".ledger-a", ".ledger-b"] {
+        let ledger = beside(path, suffix);
+        if ledger.try_exists().map_err(OpenError::io(&ledger))? {
+            return Err(OpenError::Unreleased { path: ledger });
+        }
+    }
+    Ok(())
+}
+
+/// Moves a log without its file out of the way: SQLite would apply it to the new file.
+pub(super) fn set_aside_log(path: &Path) -> io::Result<()> {
+    let log = beside(path, "-wal");
+    if log.try_exists()? {
+        let mut names = (1..).map(|n| beside(path, &format!("-wal.orphan-{n}")));
+        let free = names.find(|name| !name.exists());
+        fs::rename(&log, free.unwrap_or_else(|| beside(path, "-wal.orphan")))?;
+    }
+    match fs::remove_file(beside(path, "-shm")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => sync_folder(path),
+    }
+}
+
+/// Removes the side files that SQLite made although nothing was written.
+pub(super) fn remove_empty_log(path: &Path) {
+    let log = beside(path, "-wal");
+    if fs::metadata(&log).is_ok_and(|found| found.len() == 0) {
+        let _ = fs::remove_file(log);
+        let _ = fs::remove_file(beside(path, "-shm"));
+    }
 }
 
 /// Waits until the name of a new file is on the disk.
@@ -127,8 +180,8 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// How every SQLite file begins.
+/// The first bytes of every SQLite file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
 /// The length of SQLite's header.
-const HEADER: usize = 100;
+const HEADER_BYTES: usize = 100;

@@ -1,19 +1,29 @@
-//! One process per file: a lock beside it that dies with its holder and names it.
+//! One process per file: a lock beside it that ends with its holder and names it.
+//!
+//! The lock file also holds the mark of the last commit that was acknowledged. It is not synced: it
+//! is exact after the end of a process, and after the end of the machine it may be older. A store
+//! that opens with fewer commits than that has lost some.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use outlast_engine::{Clock, SystemClock};
 
 use super::error::OpenError;
 use super::file;
+use super::mark::Mark;
 
-/// The right to use a file. Given up when dropped, or by the operating system when the process dies.
+/// The right to use a file. Released when dropped, or by the operating system at the end of the
+/// process.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
+    /// The length of the text about the holder.
+    holder_bytes: u64,
+    /// What the file says of acknowledged commits.
+    acknowledged: Option<Mark>,
 }
 
 /// Who has a file open.
@@ -37,22 +47,62 @@ impl Lock {
             Err(TryLockError::WouldBlock) => {
                 return Err(OpenError::InUse {
                     path: path.to_owned(),
-                    holder: Holder::read(&mut file),
+                    holder: Holder::read(&mut file).0,
                 });
             }
             Err(TryLockError::Error(error)) => return Err(OpenError::io(&lock)(error)),
         }
-        Holder::this_process()
-            .write(&mut file)
-            .map_err(OpenError::io(&lock))?;
-        Ok(Self { file })
+        let acknowledged = Holder::read(&mut file).1;
+        let mut taken = Self {
+            file,
+            holder_bytes: 0,
+            acknowledged,
+        };
+        let text = Holder::this_process().text();
+        taken.write(&text).map_err(OpenError::io(&lock))?;
+        Ok(taken)
+    }
+
+    /// The mark of the last acknowledged commit, if the last process did not close the store.
+    pub(super) fn acknowledged(&self) -> Option<Mark> {
+        self.acknowledged
+    }
+
+    /// Notes that a commit is about to be acknowledged. Where that fails, an earlier one stays noted.
+    pub(super) fn note_commit(&mut self, mark: &Mark) {
+        self.acknowledged = Some(*mark);
+        let _ = self.write_mark();
+    }
+
+    /// Notes that the file holds everything.
+    pub(super) fn forget_commits(&mut self) {
+        self.acknowledged = None;
+    }
+
+    fn write(&mut self, holder: &str) -> std::io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(holder.as_bytes())?;
+        self.holder_bytes = holder.len() as u64;
+        self.write_mark()
+    }
+
+    fn write_mark(&mut self) -> std::io::Result<()> {
+        let Some(mark) = self.acknowledged else {
+            return Ok(());
+        };
+        self.file.seek(SeekFrom::Start(self.holder_bytes))?;
+        self.file.write_all(mark.text().as_bytes())
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The file stays: whoever waits for it must find the same one. What it said is over.
-        let _ = self.file.set_len(0);
+        // The file stays: another process that waits for it must find the same one.
+        let _ = match self.acknowledged {
+            None => self.file.set_len(0),
+            Some(_) => self.write("\n\n\n"),
+        };
         let _ = self.file.unlock();
     }
 }
@@ -63,7 +113,7 @@ impl Holder {
         let name = words.next().unwrap_or_default();
         let name = Path::new(&name).file_name().unwrap_or_default();
         let mut program = name.to_string_lossy().into_owned();
-        // A command such as `demo` helps; anything else on the command line may be a secret.
+        // A command such as `demo` is shown; other arguments may be secrets.
         if let Some(word) = words.next()
             && word.bytes().all(|byte| byte.is_ascii_lowercase())
         {
@@ -76,25 +126,25 @@ impl Holder {
         }
     }
 
-    fn write(&self, file: &mut File) -> std::io::Result<()> {
-        file.set_len(0)?;
-        file.rewind()?;
+    fn text(&self) -> String {
         let process = self.process.unwrap_or_default();
         let program = self.program.as_deref().unwrap_or_default();
         let since = self.since.as_deref().unwrap_or_default();
-        file.write_all(format!("{process}\n{program}\n{since}\n").as_bytes())
+        format!("{process}\n{program}\n{since}\n")
     }
 
-    /// What the holder wrote about itself; nothing if it has not come to that.
-    fn read(file: &mut File) -> Self {
+    /// What the holder wrote about itself, as far as it has come, and the mark behind it.
+    fn read(file: &mut File) -> (Self, Option<Mark>) {
         let mut text = String::new();
         let _ = file.read_to_string(&mut text);
         let mut lines = text.lines().map(str::to_owned);
-        Self {
-            process: lines.next().and_then(|line| line.parse().ok()),
-            program: lines.next(),
-            since: lines.next(),
-        }
+        let mut line = || lines.next().filter(|line| !line.is_empty());
+        let holder = Self {
+            process: line().and_then(|line| line.parse().ok()),
+            program: line(),
+            since: line(),
+        };
+        (holder, Mark::find(text.as_bytes()))
     }
 }
 

@@ -1,49 +1,52 @@
-//! Tasks in one SQLite file that a person can read with `sqlite3`.
+//! Tasks in one SQLite file that the `sqlite3` tool can read.
 //!
-//! One writer thread appends whatever has queued up to a ledger beside the file, in one piece with one sync; a change is
-//! published to the in-memory [index](outlast_engine::index) after that, and acknowledged after that. A second thread
-//! brings it into the tables a moment later, many tasks in one transaction. Bodies are read through a few read-only
-//! connections, all else comes from memory.
+//! One writer thread takes the queued operations, plans them against the in-memory
+//! [index](outlast_engine::index), writes them in one transaction, waits for the disk, publishes them
+//! to the index and then answers. Bodies are read through a few read-only connections; everything
+//! else is answered from memory. Everything that was acknowledged is in the file or in SQLite's
+//! write-ahead log (`-wal`) beside it.
 //!
-//! | where | what |
+//! | module | content |
 //! |---|---|
 //! | `open` | from a path to a running store: lock, file, schema, scan |
-//! | `store` | the [`Store`](outlast_engine::Store) trait: hands writes to the writer, reads to memory or readers |
-//! | `writer` | batches and promises, failures and recovery |
-//! | `ledger` | what is promised, on the disk |
-//! | `unwritten` | what the ledger has and the tables do not, in memory |
-//! | `filler` | from there into the tables |
-//! | `condition` | whether the store can be written |
+//! | `store` | the [`Store`](outlast_engine::Store) trait: writes go to the writer, reads to memory or to readers |
+//! | `writer` | batches, commits, failures and recovery |
+//! | `readers`, `body`, `body_cache` | bodies and whole tasks, from the file and from memory |
+//! | `reader` | a read-only view of a file that another process may use |
+//! | `backup` | a copy of a store that is in use |
+//! | `health` | whether the store can be written |
+//! | `damage`, `files`, `mark` | whether the files are whole, and still the ones that were opened |
 //! | `row` | a task as a row, and back |
-//! | `schema` | tables, versions, migrations |
+//! | `schema` | tables and their version |
 
+mod backup;
 mod body;
-mod condition;
+mod body_cache;
 mod connect;
+mod damage;
 mod error;
+mod failpoint;
 mod fault;
 mod file;
-mod filler;
-mod ledger;
+mod files;
+mod health;
 mod lock;
-mod look;
+mod mark;
 mod open;
 mod options;
-mod probe;
+mod reader;
 mod readers;
-mod recent;
 mod records;
 mod row;
 mod scan;
 mod schema;
-mod spread;
 mod store;
-mod unwritten;
 mod writer;
 
+pub use backup::{BackupError, Existing, backup};
 pub use error::OpenError;
+pub use failpoint::{DiskFailure, FailPoint, FailPoints};
 pub use lock::Holder;
-pub use look::Look;
 pub use options::{Durability, SqliteOptions};
-pub use probe::{FailAs, Moment, Probe, Verdict};
+pub use reader::SqliteReader;
 pub use store::Sqlite;

@@ -1,32 +1,41 @@
-//! From a path to a running store: lock, look, make or migrate, read ledger and tables, start.
+//! From a path to a running store: lock, check the files, scan, start the threads.
+//!
+//! Nothing is changed before everything is checked.
 
+use std::fs;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
+use std::thread;
 
+use outlast_engine::index::Index;
+use outlast_engine::store::Position;
+use outlast_wire::Timestamp;
+use rusqlite::{Connection, ErrorCode};
 use tokio::sync::oneshot;
 
-use super::condition::Condition;
+use super::body_cache::BodyCache;
+use super::damage::{self, Log};
 use super::error::OpenError;
 use super::file::{self, Found};
-use super::filler::Filler;
-use super::ledger::{self, Files, Ledger};
+use super::files::OpenFiles;
+use super::health::HealthState;
 use super::lock::Lock;
-use super::options::{Durability, SqliteOptions};
+use super::mark::{Mark, MarkState};
+use super::options::SqliteOptions;
 use super::readers::Readers;
-use super::recent::Recent;
+use super::row::RowId;
 use super::store::{Shared, Sqlite};
-use super::unwritten::Unwritten;
-use super::writer::{Tools, Writer};
+use super::writer::{self, Writer};
 use super::{connect, records, scan, schema};
 
 impl Sqlite {
-    /// Opens the store at `path`, and makes it if there is nothing.
+    /// Opens the store at `path`, and creates it if there is none.
     pub async fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, OpenError> {
         let path = path.as_ref().to_owned();
         let (reply, answer) = oneshot::channel();
-        let asked = path.clone();
-        // A thread of its own: reading a large file takes seconds, and any runtime may be around us.
-        std::thread::spawn(move || reply.send(Self::open_blocking(asked, options)));
+        let opened = path.clone();
+        // A thread of its own: scanning a large file takes seconds, and the caller may use any runtime.
+        thread::spawn(move || reply.send(Self::open_blocking(opened, options)));
         answer.await.unwrap_or_else(|_| {
             let ended = std::io::Error::other("the thread that opens it ended early");
             Err(OpenError::io(&path)(ended))
@@ -40,51 +49,63 @@ impl Sqlite {
     ) -> Result<Self, OpenError> {
         let named = path.as_ref();
         let path = file::resolve(named).map_err(OpenError::io(named))?;
-        let lock = Lock::take(&path)?;
-        if file::inspect(&path)? == Found::Nothing {
-            schema::create(&path, &options)?;
-        }
+        let mut lock = Lock::take(&path)?;
+        file::refuse_ledger(&path)?;
+        let log = match file::inspect(&path)? {
+            Found::Store => {
+                let log = damage::check_log(&path, options.durability)?;
+                if log == Log::Empty {
+                    damage::check_length(&path)?;
+                }
+                log
+            }
+            Found::Nothing => {
+                file::set_aside_log(&path).map_err(OpenError::io(&path))?;
+                lock.forget_commits();
+                schema::create(&path, &options)?;
+                Log::Empty
+            }
+        };
+        let refused = || OpenError::sqlite(&path);
+        let had_log = file::beside(&path, "-wal").exists();
+        let contents = Contents::read(&path, &options, log, &lock).inspect_err(|_| {
+            if !had_log {
+                file::remove_empty_log(&path);
+            }
+        })?;
+        let Contents {
+            connection,
+            mark,
+            index,
+            record_expiry,
+        } = contents;
+
         for ours in ["", "-wal", "-shm"].map(|suffix| file::beside(&path, suffix)) {
             file::restrict(&ours).map_err(OpenError::io(&ours))?;
         }
-        let refused = || OpenError::sqlite(&path);
-        let mut connection = connect::writing(&path, &options).map_err(refused())?;
-        schema::update(&mut connection, &path)?;
-        if options.durability == Durability::Power {
-            // What the process before left with the system may not be on the disk, and is relied on from now on.
-            connect::sync_log(&path).map_err(OpenError::io(&path))?;
-        }
-        let files = Files::read(&path)?;
-        let found = ledger::read(&path, &connection, &files);
-        let found = found.map_err(|trouble| trouble.at(&path))?;
-        drop(files);
+        let mark = mark.next(MarkState::Open);
+        begin_session(&connection, &path, &mark)?;
+        let files = OpenFiles::of(&path).map_err(OpenError::io(&path))?;
         let shared = Arc::new(Shared {
-            index: scan::index(&connection, &path, &found.changes)?,
-            recent: Recent::new(options.recent_bytes),
-            filled: found.filled.into(),
-            used: Default::default(),
-            unwritten: Unwritten::found(found.changes),
-            condition: Condition::new(),
+            index,
+            bodies: BodyCache::new(options.body_cache_bytes),
+            health: HealthState::new(),
             record_expiry: Default::default(),
         });
-        let expiry = records::next_expiry(&connection).map_err(refused())?;
-        let expiries = [expiry, shared.unwritten.next_expiry()];
-        shared.expect_expiry(expiries.into_iter().flatten().min());
+        shared.set_record_expiry(record_expiry);
         let (readers, threads) = Readers::start(&path, options.readers).map_err(refused())?;
-        let io = || OpenError::io(&path);
-        let ledger = Ledger::go_on(&path, found.name, found.end, options.durability);
-        let ledger = ledger.map_err(io())?;
-        let filler = Filler::start(shared.clone(), connection, path.clone(), options.clone());
-        let tools = Tools {
-            ledger,
-            filler: filler.map_err(io())?,
+        let (queue, operations) = mpsc::channel();
+        let parts = writer::Parts {
+            path,
+            options,
+            mark,
+            files,
             lock,
             readers: threads,
         };
-        let (queue, operations) = mpsc::channel();
-        let writer = Writer::new(shared.clone(), operations, &path, options, tools);
-        let thread = std::thread::Builder::new().name("outlast-writer".to_owned());
-        let thread = thread.spawn(move || writer.run());
+        let writer = Writer::new(shared.clone(), operations, parts);
+        let thread = thread::Builder::new().name("outlast-writer".to_owned());
+        let thread = thread.spawn(move || writer.run(connection));
         Ok(Self::new(
             shared,
             queue,
@@ -93,3 +114,95 @@ impl Sqlite {
         ))
     }
 }
+
+/// The contents of a store that is whole.
+struct Contents {
+    connection: Connection,
+    mark: Mark,
+    index: Index<RowId>,
+    record_expiry: Option<Timestamp>,
+}
+
+impl Contents {
+    /// Reads the file without a change to it.
+    fn read(
+        path: &Path,
+        options: &SqliteOptions,
+        log: Log,
+        lock: &Lock,
+    ) -> Result<Self, OpenError> {
+        let refused = || OpenError::sqlite(path);
+        let connection = connect::writing(path, options).map_err(refused())?;
+        schema::require_store(&connection, path)?;
+        let mark = Mark::read(&connection).map_err(refused())?;
+        let mark = mark.ok_or_else(|| OpenError::corrupt(path, "it has lost its mark"))?;
+        check_completeness(&mark, path, lock)?;
+        let unclean = log == Log::Transactions || mark.state == MarkState::Open;
+        let length = fs::metadata(path).map_err(OpenError::io(path))?.len();
+        let index = thread::scope(|scope| {
+            let checked = (unclean || length <= ALWAYS_CHECKED_BYTES)
+                .then(|| scope.spawn(|| check_structure(path)));
+            let index = scan::index(&connection, path, Position(mark.next_position));
+            if let Some(checked) = checked {
+                let checked = checked.join();
+                checked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            }
+            index
+        })?;
+        Ok(Self {
+            index,
+            record_expiry: records::next_expiry(&connection).map_err(refused())?,
+            connection,
+            mark,
+        })
+    }
+}
+
+/// Refuses a file whose structure is damaged.
+fn check_structure(path: &Path) -> Result<(), OpenError> {
+    let found = connect::reading(path).and_then(|file| damage::quick_check(&file));
+    match found.map_err(OpenError::sqlite(path))? {
+        None => Ok(()),
+        Some(what) => Err(OpenError::corrupt(path, what)),
+    }
+}
+
+/// Refuses a file that holds fewer commits than its last process acknowledged.
+fn check_completeness(mark: &Mark, path: &Path, lock: &Lock) -> Result<(), OpenError> {
+    let Some(acknowledged) = lock.acknowledged() else {
+        return Ok(());
+    };
+    let found = match acknowledged.store == mark.store {
+        true => mark.commits,
+        false => 0,
+    };
+    if found >= acknowledged.commits {
+        return Ok(());
+    }
+    Err(OpenError::Incomplete {
+        path: path.to_owned(),
+        lock: file::beside(path, ".lock"),
+        acknowledged: acknowledged.commits,
+        found,
+    })
+}
+
+/// Notes in the file that a process uses it. The sync also covers what an earlier process left in
+/// the log.
+fn begin_session(connection: &Connection, path: &Path, mark: &Mark) -> Result<(), OpenError> {
+    let refused = || OpenError::sqlite(path);
+    let Err(error) = schema::set_mark(connection, mark) else {
+        return Ok(());
+    };
+    // On a full disk the reserve is used up first.
+    if error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        && fs::remove_file(writer::reserve(path)).is_ok()
+    {
+        return schema::set_mark(connection, mark).map_err(refused());
+    }
+    Err(refused()(error))
+}
+
+/// A larger file is checked only after an unclean shutdown: a check reads all of it, about a second
+/// for each GiB.
+const ALWAYS_CHECKED_BYTES: u64 = 1 << 30;

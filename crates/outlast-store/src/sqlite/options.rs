@@ -3,31 +3,31 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::probe::{Moment, Probe, Verdict};
+use super::failpoint::{DiskFailure, FailPoint, FailPoints};
 
 /// How a store file is opened.
 #[derive(Clone)]
 pub struct SqliteOptions {
-    /// What a confirmed write survives.
+    /// What an acknowledged write survives.
     pub durability: Durability,
-    /// How large the file may become. New tasks are refused a little before, so that those which
-    /// exist can be finished.
+    /// The largest size of the file. New tasks are refused a little earlier, so that running tasks can
+    /// finish.
     pub max_bytes: Option<u64>,
-    /// How many bytes of bodies are kept in memory after they were written or read.
-    pub recent_bytes: usize,
+    /// How many bytes of bodies are cached in memory after they were written or read.
+    pub body_cache_bytes: usize,
     /// How many connections read bodies, at least one.
     pub readers: usize,
-    /// Who is asked at the points where a disk may fail.
-    pub probe: Option<Arc<dyn Probe>>,
+    /// Where tests inject disk failures.
+    pub fail_points: Option<Arc<dyn FailPoints>>,
 }
 
-/// What a confirmed write survives.
+/// What an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// The loss of power: every commit waits for the disk.
+    /// Power loss: every commit waits for the disk.
     #[default]
     Power,
-    /// The death of the process, not of the machine: a single caller is about seven times faster.
+    /// The end of the process, not of the machine. A single caller is about seven times faster.
     Process,
 }
 
@@ -36,20 +36,17 @@ impl Default for SqliteOptions {
         Self {
             durability: Durability::Power,
             max_bytes: None,
-            recent_bytes: 8 << 20,
+            body_cache_bytes: 8 << 20,
             readers: 2,
-            probe: None,
+            fail_points: None,
         }
     }
 }
 
 impl SqliteOptions {
-    /// Asks whoever wants to be asked.
-    pub(super) fn ask(&self, moment: Moment) -> Verdict {
-        match &self.probe {
-            None => Verdict::Go,
-            Some(probe) => probe.at(moment),
-        }
+    /// The failure to inject at `point`.
+    pub(super) fn failure_at(&self, point: FailPoint) -> Option<DiskFailure> {
+        self.fail_points.as_ref()?.reached(point)
     }
 }
 
@@ -58,9 +55,9 @@ impl fmt::Debug for SqliteOptions {
         f.debug_struct("SqliteOptions")
             .field("durability", &self.durability)
             .field("max_bytes", &self.max_bytes)
-            .field("recent_bytes", &self.recent_bytes)
+            .field("body_cache_bytes", &self.body_cache_bytes)
             .field("readers", &self.readers)
-            .field("probe", &self.probe.is_some())
+            .field("fail_points", &self.fail_points.is_some())
             .finish()
     }
 }

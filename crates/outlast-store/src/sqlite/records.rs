@@ -1,6 +1,6 @@
-//! The table `records`: small things that are not tasks.
+//! The table `records`: small values that are not tasks.
 
-use outlast_engine::store::{Record, RecordKey};
+use outlast_engine::store::{Record, RecordKey, RecordWrite};
 use outlast_engine::{Owner, OwnerParseError};
 use outlast_wire::Timestamp;
 use rusqlite::types::Type;
@@ -12,7 +12,7 @@ use super::connect;
 pub(super) struct RecordStatements<'c> {
     put: Statement<'c>,
     delete: Statement<'c>,
-    forget: Statement<'c>,
+    expire: Statement<'c>,
     next_expiry: Statement<'c>,
 }
 
@@ -25,7 +25,7 @@ impl<'c> RecordStatements<'c> {
                  VALUES (?1, ?2, ?3, ?4, ?5)",
             )?,
             delete: prepare("DELETE FROM records WHERE kind = ?1 AND key = ?2")?,
-            forget: prepare(
+            expire: prepare(
                 "DELETE FROM records WHERE (kind, key) IN (
                      SELECT kind, key FROM records WHERE expires <= ?1 ORDER BY expires LIMIT ?2)",
             )?,
@@ -33,26 +33,26 @@ impl<'c> RecordStatements<'c> {
         })
     }
 
-    /// Puts a record in the place of one with the same key.
-    pub(super) fn put(&mut self, record: &Record) -> rusqlite::Result<()> {
-        let written = self.put.execute(params![
-            &*record.key.kind,
-            &*record.key.key,
-            record.owner.as_ref().map(Owner::to_storage),
-            record.expires.map(sortable),
-            &*record.bytes,
-        ]);
-        written.map(drop)
-    }
-
-    /// Deletes the record under a key.
-    pub(super) fn delete(&mut self, key: &RecordKey) -> rusqlite::Result<()> {
-        self.delete.execute([&*key.kind, &*key.key]).map(drop)
+    /// Carries out the changes.
+    pub(super) fn write(&mut self, writes: &[RecordWrite]) -> rusqlite::Result<()> {
+        for write in writes {
+            match write {
+                RecordWrite::Put(record) => self.put.execute(params![
+                    &*record.key.kind,
+                    &*record.key.key,
+                    record.owner.as_ref().map(Owner::to_storage),
+                    record.expires.map(sortable),
+                    &*record.bytes,
+                ])?,
+                RecordWrite::Delete(key) => self.delete.execute([&*key.kind, &*key.key])?,
+            };
+        }
+        Ok(())
     }
 
     /// Deletes up to `limit` records that have expired at `now`.
-    pub(super) fn forget(&mut self, now: Timestamp, limit: u32) -> rusqlite::Result<()> {
-        self.forget.execute(params![sortable(now), limit])?;
+    pub(super) fn expire(&mut self, now: Timestamp, limit: u32) -> rusqlite::Result<()> {
+        self.expire.execute(params![sortable(now), limit])?;
         Ok(())
     }
 

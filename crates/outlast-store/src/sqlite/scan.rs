@@ -1,68 +1,42 @@
-//! From the file to the index: one walk over all rows when a store is opened.
+//! From the file to the index: one scan over all rows when a store is opened.
 
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
+use outlast_engine::TaskId;
 use outlast_engine::index::{Found, Index};
-use outlast_engine::store::{Brief, Position};
-use outlast_engine::{NodeId, Task, TaskId};
-use rusqlite::{Connection, OptionalExtension};
+use outlast_engine::store::Position;
+use rusqlite::Connection;
 
-use super::body;
 use super::error::OpenError;
 use super::row::{self, BadRow, RowId};
-use super::unwritten::Changes;
 
-/// Reads what is kept in memory of every task, in the tables and in `changes`, which they do not have. Bodies are not
-/// touched.
+/// Reads what is kept in memory of every task. Bodies are not read.
 pub(super) fn index(
     connection: &Connection,
     path: &Path,
-    changes: &Changes,
+    next: Position,
 ) -> Result<Index<RowId>, OpenError> {
     let bad = |error| match error {
         BadRow::Sqlite(error) => OpenError::sqlite(path)(error),
         nonsense @ BadRow::Nonsense { .. } => OpenError::corrupt(path, nonsense.to_string()),
     };
-    let first = first_position(connection).map_err(OpenError::sqlite(path))?;
-    let first = first.ok_or_else(|| OpenError::corrupt(path, "it does not say `next_position`"))?;
-    let index = Index::new(first.max(Position(changes.next_position)));
+    let index = Index::new(next);
     for open in ended(connection, &index).map_err(bad)? {
         let task = load(connection, open).map_err(bad)?;
         let task = task.ok_or_else(|| OpenError::corrupt(path, "a row vanished"))?;
         let found = Found::Open(Box::new(task));
         admit(&index, found, open).map_err(bad)?;
     }
-    // All that was goes first: a request key may have passed from one task to another.
-    for id in changes.tasks.keys() {
-        if let Some(known) = index.current(*id) {
-            index.remove(NOBODY, *id, known.revision);
-        }
-    }
-    for (id, change) in &changes.tasks {
-        if change.image.is_none() {
-            continue;
-        }
-        let task = body::newest(connection, change.row, *id, Some(change.clone()));
-        let task = task.map_err(|fault| OpenError::corrupt(path, fault.reason().to_string()))?;
-        let task = task.ok_or_else(|| {
-            OpenError::corrupt(
-                path,
-                format!("its ledger changes task {id}, which it does not have"),
-            )
-        })?;
-        let found = match Brief::of(&task) {
-            Some(brief) => Found::Ended(brief),
-            None => Found::Open(Box::new(task)),
-        };
-        admit(&index, found, change.row).map_err(bad)?;
-    }
     Ok(index)
 }
 
 /// The whole task at a row, if there is one.
-pub(super) fn load(connection: &Connection, at: RowId) -> Result<Option<Task>, BadRow> {
+pub(super) fn load(
+    connection: &Connection,
+    at: RowId,
+) -> Result<Option<outlast_engine::Task>, BadRow> {
     let mut statement = connection.prepare_cached(&row::select_sql())?;
     let mut rows = statement.query([at.0])?;
     rows.next()?.map(row::task).transpose()
@@ -102,7 +76,7 @@ fn read(
         if portion.len() == PORTION {
             let full = std::mem::replace(&mut portion, Vec::with_capacity(PORTION));
             if queue.send(full).is_err() {
-                // Something could not be admitted, and the other thread will say what.
+                // A task was refused; the other thread returns the error.
                 return Ok(open);
             }
         }
@@ -131,22 +105,8 @@ fn twice(id: TaskId, at: RowId, other: RowId) -> BadRow {
     }
 }
 
-fn first_position(connection: &Connection) -> rusqlite::Result<Option<Position>> {
-    let next = connection
-        .query_row(
-            "SELECT value FROM meta WHERE name = 'next_position'",
-            (),
-            |row| row.get::<_, i64>(0),
-        )
-        .optional()?;
-    Ok(next.map(|next| Position(next.cast_unsigned())))
-}
-
-/// Nobody's name. Engines draw 63 bits.
-const NOBODY: NodeId = NodeId(u64::MAX);
-
-/// How many tasks go from the thread that reads to the one that admits at a time.
+/// How many tasks the thread that reads sends at a time.
 const PORTION: usize = 512;
 
-/// How many portions the one may be ahead of the other.
+/// How many portions the thread that reads may be ahead.
 const QUEUE: usize = 8;

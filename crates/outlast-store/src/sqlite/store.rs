@@ -17,53 +17,41 @@ use outlast_wire::{Raw, Timestamp};
 use tokio::sync::{oneshot, watch};
 
 use super::body::{self, Missing};
-use super::condition::Condition;
+use super::body_cache::BodyCache;
 use super::fault::Fault;
+use super::health::HealthState;
 use super::readers::Readers;
-use super::recent::Recent;
 use super::records;
-use super::row::{self, RowId};
-use super::unwritten::Unwritten;
-use super::writer::{Op, Removal, Reply};
+use super::row::RowId;
+use super::writer::{Operation, Removal, Reply};
 
 /// Keeps tasks in one SQLite file.
 #[derive(Debug)]
 pub struct Sqlite {
     shared: Arc<Shared>,
-    queue: mpsc::Sender<Op>,
+    queue: mpsc::Sender<Operation>,
     readers: Readers,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What callers and the writer both see. Only the writer changes the index.
+/// What callers and the writer share. Only the writer changes the index.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) index: Index<RowId>,
-    pub(super) recent: Recent,
-    /// What is promised and not in the tables yet.
-    pub(super) unwritten: Unwritten,
-    pub(super) condition: Condition,
-    /// The last frame of the ledger that the tables have on the disk.
-    pub(super) filled: AtomicU64,
-    /// How many pages of the file are used, where there is a limit.
-    pub(super) used: AtomicU64,
+    pub(super) bodies: BodyCache,
+    pub(super) health: HealthState,
     /// When the next record expires, in milliseconds; the end of time if none does.
     pub(super) record_expiry: AtomicU64,
 }
 
 impl Shared {
-    /// Notes when the next record expires.
-    pub(super) fn expect_expiry(&self, at: Option<Timestamp>) {
+    /// Sets when the next record expires.
+    pub(super) fn set_record_expiry(&self, at: Option<Timestamp>) {
         let at = at.map_or(u64::MAX, |at| at.0);
         self.record_expiry.store(at, Ordering::Relaxed);
     }
 
-    /// Notes that a record expires then.
-    pub(super) fn expect_expiry_by(&self, at: Timestamp) {
-        self.record_expiry.fetch_min(at.0, Ordering::Relaxed);
-    }
-
-    /// Whether a record has expired and the caller is the one to say so.
+    /// Whether a record has expired and this caller is the first to notice.
     fn takes_expiry(&self, now: Timestamp) -> bool {
         let at = self.record_expiry.load(Ordering::Relaxed);
         let expiry = &self.record_expiry;
@@ -77,7 +65,7 @@ impl Shared {
 impl Sqlite {
     pub(super) fn new(
         shared: Arc<Shared>,
-        queue: mpsc::Sender<Op>,
+        queue: mpsc::Sender<Operation>,
         readers: Readers,
         writer: JoinHandle<()>,
     ) -> Self {
@@ -90,40 +78,28 @@ impl Sqlite {
     }
 
     fn usable(&self) -> Result<(), StoreError> {
-        match *self.shared.condition.health().borrow() {
+        match *self.shared.health.watch().borrow() {
             Health::Closed => Err(closed()),
             _ => Ok(()),
         }
     }
 
-    /// Lets the writer do something, and tells when it has.
-    fn write<T: Send + 'static>(&self, op: impl FnOnce(Reply<T>) -> Op) -> StoreFuture<'static, T> {
+    /// Queues an operation; the answer comes when it is done.
+    fn write<T: Send + 'static>(
+        &self,
+        operation: impl FnOnce(Reply<T>) -> Operation,
+    ) -> StoreFuture<'static, T> {
         let (reply, answer) = oneshot::channel();
         let given = self
             .usable()
-            .and_then(|()| self.queue.send(op(reply)).map_err(|_| closed()));
+            .and_then(|()| self.queue.send(operation(reply)).map_err(|_| closed()));
         match given {
             Ok(()) => StoreFuture::channel(answer),
             Err(error) => StoreFuture::ready(Err(error)),
         }
     }
 
-    /// Waits until the tables have everything that was promised before: what `sqlite3` shows, and what a backup of the
-    /// file holds. They follow within a tenth of a second by themselves.
-    pub async fn settle(&self) -> Result<(), StoreError> {
-        self.write(Op::Settle).await
-    }
-
-    /// The body of a task that the tables do not have yet.
-    fn unwritten_body(&self, id: TaskId) -> Result<Option<Raw>, StoreError> {
-        let change = self.shared.unwritten.change(id);
-        let Some(image) = change.and_then(|change| change.image) else {
-            return Ok(None);
-        };
-        row::body(&image.columns()).map_err(|bad| body::fault(bad).error())
-    }
-
-    /// The body of a task, from memory if it is at hand.
+    /// The body of a task, from the cache or from the file.
     async fn find_body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
         let mut missing = Missing::default();
         loop {
@@ -134,21 +110,16 @@ impl Sqlite {
                 }
                 Some((Snapshot::Ended(_), row)) => row,
             };
-            if let Some(body) = self.shared.recent.get(row) {
-                return Ok(Some(body));
-            }
-            if let Some(body) = self.unwritten_body(id)? {
+            if let Some(body) = self.shared.bodies.get(row) {
                 return Ok(Some(body));
             }
             let found = self.readers.read(move |file| body::body(file, row, id));
             if let Some(body) = found.await? {
-                let recent = body.iter().map(|body| (row, body.clone()));
-                self.shared.recent.keep(recent);
+                let cached = body.iter().map(|body| (row, body.clone()));
+                self.shared.bodies.add(cached);
                 return Ok(body);
             }
-            missing
-                .again(id, row, self.shared.condition.health())
-                .await?;
+            missing.again(id, row, self.shared.health.watch()).await?;
         }
     }
 }
@@ -156,11 +127,11 @@ impl Sqlite {
 #[async_trait]
 impl Store for Sqlite {
     fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
-        self.write(|reply| Op::Insert(insert, reply))
+        self.write(|reply| Operation::Insert(insert, reply))
     }
 
     fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
-        self.write(|reply| Op::Replace(replace, reply))
+        self.write(|reply| Operation::Replace(replace, reply))
     }
 
     async fn remove(
@@ -168,7 +139,7 @@ impl Store for Sqlite {
         node: NodeId,
         tasks: Vec<(TaskId, Revision)>,
     ) -> Result<Vec<TaskId>, StoreError> {
-        self.write(|reply| Op::Remove(Removal::new(node, tasks, reply)))
+        self.write(|reply| Operation::Remove(Removal::new(node, tasks, reply)))
             .await
     }
 
@@ -185,16 +156,11 @@ impl Store for Sqlite {
                 Some((Snapshot::Open(task), _)) => return Ok(Some(task)),
                 Some((Snapshot::Ended(_), row)) => row,
             };
-            let unwritten = self.shared.unwritten.change(id);
-            let found = self
-                .readers
-                .read(move |file| body::newest(file, row, id, unwritten));
+            let found = self.readers.read(move |file| body::task(file, row, id));
             if let Some(task) = found.await? {
                 return Ok(Some(Committed::confirmed_by_backend(task)));
             }
-            missing
-                .again(id, row, self.shared.condition.health())
-                .await?;
+            missing.again(id, row, self.shared.health.watch()).await?;
         }
     }
 
@@ -202,9 +168,9 @@ impl Store for Sqlite {
         if let Err(error) = self.usable() {
             return StoreFuture::ready(Err(error));
         }
-        // Most are asked for soon after the end.
+        // Most are fetched soon after the end.
         let row = self.shared.index.cold(scope, id, |row| Some(*row));
-        match row.and_then(|row| self.shared.recent.get(row)) {
+        match row.and_then(|row| self.shared.bodies.get(row)) {
             Some(body) => StoreFuture::ready(Ok(Some(body))),
             None => StoreFuture::boxed(self.find_body(scope, id)),
         }
@@ -223,8 +189,8 @@ impl Store for Sqlite {
     async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.usable()?;
         if self.shared.takes_expiry(now) {
-            // Nobody waits for it: expired records are invisible already.
-            let _ = self.queue.send(Op::Forget(now));
+            // No caller waits for it: expired records are already invisible.
+            let _ = self.queue.send(Operation::ExpireRecords(now));
         }
         Ok(self.shared.index.due(now, limit))
     }
@@ -240,14 +206,11 @@ impl Store for Sqlite {
     }
 
     async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
-        self.write(|reply| Op::Records(records, reply)).await
+        self.write(|reply| Operation::Records(records, reply)).await
     }
 
     async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {
         self.usable()?;
-        if let Some(known) = self.shared.unwritten.record(key) {
-            return Ok(known.filter(|record| record.lives(now)));
-        }
         let key = key.clone();
         self.readers
             .read(move |file| records::one(file, &key, now).map_err(Fault::from))
@@ -261,24 +224,12 @@ impl Store for Sqlite {
         now: Timestamp,
     ) -> Result<Vec<Record>, StoreError> {
         self.usable()?;
-        // Before the tables are read: what leaves here is there.
-        let unwritten = self.shared.unwritten.records(kind);
-        let asked = (kind.to_owned(), owner.cloned());
-        let read = self.readers.read(move |file| {
-            let (kind, owner) = asked;
-            records::of_kind(file, &kind, owner.as_ref(), now).map_err(Fault::from)
-        });
-        let mut records = read.await?;
-        if !unwritten.is_empty() {
-            records.retain(|record| !unwritten.contains_key(&record.key));
-            let unwritten = unwritten.into_values().flatten();
-            let is_asked_for = |record: &Record| {
-                record.lives(now) && (owner.is_none() || record.owner.as_ref() == owner)
-            };
-            records.extend(unwritten.filter(is_asked_for));
-            records.sort_by(|one, other| one.key.cmp(&other.key));
-        }
-        Ok(records)
+        let (kind, owner) = (kind.to_owned(), owner.cloned());
+        self.readers
+            .read(move |file| {
+                records::of_kind(file, &kind, owner.as_ref(), now).map_err(Fault::from)
+            })
+            .await
     }
 
     async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
@@ -292,7 +243,7 @@ impl Store for Sqlite {
     }
 
     fn health(&self) -> watch::Receiver<Health> {
-        self.shared.condition.health().subscribe()
+        self.shared.health.watch().subscribe()
     }
 
     async fn close(&self) -> Result<(), StoreError> {
@@ -300,16 +251,16 @@ impl Store for Sqlite {
             return Ok(());
         }
         self.readers.stop();
-        self.write(Op::Close).await
+        self.write(Operation::Close).await
     }
 }
 
 impl Drop for Sqlite {
-    /// Waits until the writer has let go of the file, so that it can be opened again at once.
+    /// Waits until the writer has closed the file, so that it can be opened again at once.
     fn drop(&mut self) {
         self.readers.stop();
         let (reply, _) = oneshot::channel();
-        let _ = self.queue.send(Op::Close(reply));
+        let _ = self.queue.send(Operation::Close(reply));
         let writer = self
             .writer
             .get_mut()

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::laws::given;
-use outlast_engine::store::Health;
+use outlast_engine::store::{Health, News};
 use outlast_engine::{Scope, Store, StoreError};
-use outlast_store::sqlite::{FailAs, Moment};
+use outlast_store::sqlite::{DiskFailure, FailPoint};
 
 use crate::opened::{Place, Saboteur, recovered};
 
@@ -27,7 +27,7 @@ async fn a_failed_commit_is_unavailable_and_passes() {
     let (probe, store) = sabotaged(&place).await;
     let kept = given::stored(&store, given::task(1)).await;
 
-    probe.fail(Moment::BeforeCommit, FailAs::FsyncError);
+    probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     let insert = store.insert(given::insertion(given::task_with_key(
         2,
         &given::ada(),
@@ -55,50 +55,61 @@ async fn a_failed_commit_is_unavailable_and_passes() {
 }
 
 #[tokio::test]
-async fn what_nobody_heard_of_did_not_take_place() {
+async fn an_insertion_that_nobody_heard_of_is_undone() {
+    let place = Place::new();
+    let (probe, store) = sabotaged(&place).await;
+    probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
+    let insert = store.insert(given::insertion(given::task_with_key(
+        1,
+        &given::ada(),
+        "k",
+    )));
+    assert!(is_unavailable(&insert.await));
+    assert_eq!(
+        place.look::<u32>("SELECT count(*) FROM tasks"),
+        1,
+        "it did reach the file"
+    );
+
+    recovered(&store).await;
+    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);
+    assert_eq!(given::shown(&store, given::id(1)).await, None);
+    given::stored(&store, given::task_with_key(1, &given::ada(), "k")).await;
+}
+
+#[tokio::test]
+async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
     let mut feed = store.join(given::HERE).await.unwrap();
     let ending = given::stored(&store, given::task(1)).await;
     let leaving = given::stored(&store, given::task(2)).await;
 
-    probe.fail(Moment::AfterCommit, FailAs::FsyncError);
-    let insert = store.insert(given::insertion(given::task_with_key(
-        3,
-        &given::ada(),
-        "k",
-    )));
-    assert!(is_unavailable(&insert.await));
-    recovered(&store).await;
-    assert_eq!(given::shown(&store, given::id(3)).await, None);
-
-    probe.fail(Moment::AfterCommit, FailAs::FsyncError);
+    probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
     let end = given::change(
         &ending,
         given::end(&ending, given::result("7")),
         given::CREATED,
     );
     assert!(is_unavailable(&store.replace(end).await));
-    recovered(&store).await;
     assert_eq!(given::shown_open(&store, ending.id).await, ending);
+    recovered(&store).await;
+    assert!(given::shown_ended(&store, ending.id).await.revision.0 == 2);
+    assert_eq!(given::body(&store, ending.id).await, Some(given::raw("7")));
+    assert_eq!(
+        feed.recv().await,
+        Some(News::Changed(ending.id)),
+        "its own node hears of it"
+    );
 
-    probe.fail(Moment::AfterCommit, FailAs::FsyncError);
+    probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
     let gone = store.remove(given::HERE, vec![(leaving.id, leaving.revision)]);
     assert!(is_unavailable(&gone.await));
     recovered(&store).await;
-    assert_eq!(given::shown_open(&store, leaving.id).await, leaving);
-    assert!(feed.try_recv().is_err(), "nothing happened");
-    assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 2);
-
-    // Nor does it later, although it did reach the disk.
-    let copy = place.copy();
-    for store in [store, copy.open().await] {
-        let usage = store.usage(&given::ada()).await.unwrap();
-        assert_eq!((usage.open, usage.retained), (2, 2));
-        given::stored(&store, given::task_with_key(3, &given::ada(), "k")).await;
-        given::ended(&store, &ending, given::result("8")).await;
-        given::removed(&store, &leaving).await;
-    }
+    assert_eq!(given::shown(&store, leaving.id).await, None);
+    assert_eq!(feed.recv().await, Some(News::Changed(leaving.id)));
+    let usage = store.usage(&given::ada()).await.unwrap();
+    assert_eq!((usage.open, usage.retained), (0, 1));
 }
 
 #[tokio::test]
@@ -106,7 +117,7 @@ async fn a_change_that_never_reached_the_file_is_gone() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
     let task = given::stored(&store, given::task(1)).await;
-    probe.fail(Moment::BeforeCommit, FailAs::FsyncError);
+    probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     let end = given::change(&task, given::end(&task, given::result("7")), given::CREATED);
     assert!(is_unavailable(&store.replace(end).await));
     recovered(&store).await;
@@ -119,9 +130,9 @@ async fn a_change_that_never_reached_the_file_is_gone() {
 async fn a_store_stays_down_until_it_can_be_opened() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
-    probe.fail(Moment::BeforeCommit, FailAs::FsyncError);
-    probe.fail(Moment::BeforeReopen, FailAs::FsyncError);
-    probe.fail(Moment::BeforeReopen, FailAs::FsyncError);
+    probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
+    probe.fail(FailPoint::BeforeReopen, DiskFailure::SyncError);
+    probe.fail(FailPoint::BeforeReopen, DiskFailure::SyncError);
     assert!(is_unavailable(
         &store.insert(given::insertion(given::task(1))).await
     ));
@@ -136,7 +147,7 @@ async fn a_store_that_is_down_can_be_closed() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
     let kept = given::stored(&store, given::task(1)).await;
-    probe.fail(Moment::BeforeCommit, FailAs::FsyncError);
+    probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     assert!(is_unavailable(
         &store.insert(given::insertion(given::task(2))).await
     ));
@@ -147,29 +158,26 @@ async fn a_store_that_is_down_can_be_closed() {
 }
 
 #[tokio::test]
-async fn a_task_whose_row_somebody_deleted_stays_deleted_alone() {
+async fn a_task_whose_row_somebody_deleted_fails_alone() {
     let place = Place::new();
     let store = place.open().await;
     let lost = given::stored(&store, given::task(1)).await;
     let fine = given::stored(&store, given::task(2)).await;
-    place.settle();
     let file = rusqlite::Connection::open(place.path()).unwrap();
     let id = lost.id.to_string();
     file.execute("DELETE FROM opened WHERE id = ?1", [&id])
         .unwrap();
 
-    for task in [&lost, &fine] {
-        given::changed(&store, task, given::status(task, "on")).await;
-    }
-    assert_eq!(
-        place.look::<String>("SELECT group_concat(id) FROM tasks"),
-        fine.id.to_string()
-    );
+    let change = |task| given::change(task, given::status(task, "on"), given::CREATED);
+    let (first, second) = tokio::join!(store.replace(change(&lost)), store.replace(change(&fine)));
+    let refused = first.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
+    assert!(refused.to_string().contains(&id), "{refused}");
+    assert_eq!(second.unwrap().revision.0, 2);
     assert_eq!(*store.health().borrow(), Health::Ready);
-    drop(store);
-    let store = place.open().await;
+    // What is gone already can be removed.
+    given::removed(&store, &lost).await;
     assert_eq!(given::shown(&store, lost.id).await, None);
-    assert_eq!(given::shown_open(&store, fine.id).await.revision.0, 2);
 }
 
 #[tokio::test]

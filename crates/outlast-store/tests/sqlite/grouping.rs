@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_engine::laws::given;
 use outlast_store::SqliteOptions;
-use outlast_store::sqlite::Moment;
+use outlast_store::sqlite::FailPoint;
 
 use crate::opened::{Gate, Place, Saboteur};
 
@@ -27,9 +27,9 @@ async fn many_callers_share_few_commits() {
 #[tokio::test]
 async fn of_many_that_wait_one_half_is_committed_after_the_other() {
     let place = Place::new();
-    let (gate, open) = Gate::at(Moment::AfterCommit);
+    let (gate, open) = Gate::at(FailPoint::AfterCommit);
     let options = SqliteOptions {
-        probe: Some(Arc::new(gate)),
+        fail_points: Some(Arc::new(gate)),
         ..SqliteOptions::default()
     };
     let store = place.open_with(options).await;

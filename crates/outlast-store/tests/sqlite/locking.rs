@@ -25,7 +25,7 @@ pub(crate) fn given_path() -> Option<String> {
 }
 
 /// What the process says after `word`, line by line.
-pub(crate) fn said(child: &mut Child, word: &'static str) -> impl Iterator<Item = String> {
+pub(crate) fn said(child: &mut Child, word: &'static str) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.map_while(Result::ok).filter_map(move |line| {
         let at = line.find(word)?;

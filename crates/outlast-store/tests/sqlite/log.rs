@@ -31,7 +31,6 @@ async fn the_log_is_moved_into_the_file() {
     let place = Place::new();
     let store = place.open_with(quick()).await;
     write(&store, 0, 800).await;
-    place.settle();
     let log = place.file("tasks.db-wal").metadata().unwrap().len();
     assert!(log < 40 * MIB, "{log} bytes of about 90 MB are in the log");
     let file = place.path().metadata().unwrap().len();
@@ -47,7 +46,6 @@ async fn a_reader_holds_the_log_up_and_not_for_longer() {
     let place = Place::new();
     let store = place.open_with(quick()).await;
     write(&store, 0, 10).await;
-    place.settle();
     let reader = rusqlite::Connection::open(place.path()).unwrap();
     let count = |reader: &rusqlite::Connection| -> u32 {
         let sql = "SELECT count(*) FROM tasks";
@@ -56,14 +54,12 @@ async fn a_reader_holds_the_log_up_and_not_for_longer() {
     reader.execute_batch("BEGIN").unwrap();
     assert_eq!(count(&reader), 10);
     write(&store, 10, 300).await;
-    place.settle();
     assert_eq!(count(&reader), 10, "what it saw when it began");
     reader.execute_batch("COMMIT").unwrap();
     let held_up = place.file("tasks.db-wal").metadata().unwrap().len();
     assert!(held_up > 25 * MIB, "{held_up}");
 
     write(&store, 310, 800).await;
-    place.settle();
     let log = place.file("tasks.db-wal").metadata().unwrap().len();
     assert!(log < held_up + 40 * MIB, "{log} bytes after {held_up}");
     assert_eq!(count(&reader), 1_110);

@@ -4,15 +4,18 @@
     reason = "a test whose setting cannot be made fails"
 )]
 
+mod backup;
+mod damage;
 mod dying;
 mod failing;
 mod file;
 mod grouping;
-mod ledger;
 mod locking;
 mod log;
+mod moved;
 mod opened;
-mod previous;
+mod reading;
 mod reopening;
 mod room;
 mod rows;
+mod unreleased;

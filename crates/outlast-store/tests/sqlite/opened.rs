@@ -4,27 +4,24 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast_engine::Store;
 use outlast_engine::store::Health;
-use outlast_store::sqlite::{FailAs, Moment, Probe, Verdict};
+use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 use tempfile::TempDir;
 
 /// A folder for a store.
 pub(crate) struct Place {
     folder: TempDir,
-    /// The store that was opened last.
-    last: Mutex<Weak<Sqlite>>,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let last = Mutex::default();
-        Self { folder, last }
+        Self { folder }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -40,23 +37,7 @@ impl Place {
     }
 
     pub(crate) async fn open_with(&self, options: SqliteOptions) -> Arc<dyn Store> {
-        let store = Arc::new(Sqlite::open(self.path(), options).await.unwrap());
-        *self.last.lock().unwrap() = Arc::downgrade(&store);
-        store
-    }
-
-    /// Waits until the tables have what was promised.
-    pub(crate) fn settle(&self) {
-        let Some(store) = self.last.lock().unwrap().upgrade() else {
-            return;
-        };
-        // A thread of its own, so that tests with any runtime can call this.
-        let settled = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().build();
-            // One that is closed has settled.
-            let _ = runtime.unwrap().block_on(store.settle());
-        });
-        settled.join().unwrap();
+        Arc::new(Sqlite::open(self.path(), options).await.unwrap())
     }
 
     pub(crate) async fn refusal(&self) -> OpenError {
@@ -74,9 +55,8 @@ impl Place {
         copy
     }
 
-    /// What another program sees in the file once the tables have everything.
+    /// What another program sees in the file .
     pub(crate) fn look<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
-        self.settle();
         let file = rusqlite::Connection::open(self.path()).unwrap();
         file.query_row(sql, (), |row| row.get(0)).unwrap()
     }
@@ -85,20 +65,20 @@ impl Place {
 /// Fails as told, and counts.
 #[derive(Default)]
 pub(crate) struct Saboteur {
-    planned: Mutex<VecDeque<(Moment, FailAs)>>,
+    planned: Mutex<VecDeque<(FailPoint, DiskFailure)>>,
     commits: AtomicUsize,
 }
 
 impl Saboteur {
     pub(crate) fn options(self: &Arc<Self>) -> SqliteOptions {
         SqliteOptions {
-            probe: Some(self.clone()),
+            fail_points: Some(self.clone()),
             ..SqliteOptions::default()
         }
     }
 
     /// Fails the next time that `moment` comes, after the failures that are planned already.
-    pub(crate) fn fail(&self, moment: Moment, fail: FailAs) {
+    pub(crate) fn fail(&self, moment: FailPoint, fail: DiskFailure) {
         self.planned.lock().unwrap().push_back((moment, fail));
     }
 
@@ -107,26 +87,26 @@ impl Saboteur {
     }
 }
 
-impl Probe for Saboteur {
-    fn at(&self, moment: Moment) -> Verdict {
-        if moment == Moment::AfterCommit {
+impl FailPoints for Saboteur {
+    fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
+        if point == FailPoint::AfterCommit {
             self.commits.fetch_add(1, Ordering::SeqCst);
         }
         let mut planned = self.planned.lock().unwrap();
         match planned.front() {
-            Some((at, fail)) if *at == moment => {
+            Some((at, fail)) if *at == point => {
                 let fail = *fail;
                 planned.pop_front();
-                Verdict::Fail(fail)
+                Some(fail)
             }
-            _ => Verdict::Go,
+            _ => None,
         }
     }
 }
 
 /// Holds a thread up whenever it comes to a moment, until somebody lets it pass.
 pub(crate) struct Gate {
-    at: Moment,
+    at: FailPoint,
     ways: Mutex<(Sender<()>, Receiver<()>)>,
 }
 
@@ -137,7 +117,7 @@ pub(crate) struct Keeper {
 }
 
 impl Gate {
-    pub(crate) fn at(moment: Moment) -> (Self, Keeper) {
+    pub(crate) fn at(moment: FailPoint) -> (Self, Keeper) {
         let ((reached, at_gate), (pass, passed)) = (mpsc::channel(), mpsc::channel());
         let gate = Self {
             at: moment,
@@ -160,15 +140,15 @@ impl Keeper {
     }
 }
 
-impl Probe for Gate {
-    fn at(&self, moment: Moment) -> Verdict {
-        if moment == self.at {
+impl FailPoints for Gate {
+    fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
+        if point == self.at {
             let ways = self.ways.lock().unwrap();
             // Whoever looked on may have gone.
             let _ = ways.0.send(());
             let _ = ways.1.recv();
         }
-        Verdict::Go
+        None
     }
 }
 

@@ -107,7 +107,6 @@ async fn a_person_can_read_the_tables() {
     let error = Outcome::error(ErrorCode(-32603), "out of paper");
     given::ended(&store, &failed, error).await;
 
-    place.settle();
     let file = rusqlite::Connection::open(place.path()).unwrap();
     let mut overview = file
         .prepare("SELECT id, owner, state, what, message, created, expires FROM overview ORDER BY id = ?1, state")
@@ -127,7 +126,7 @@ async fn a_person_can_read_the_tables() {
         [
             [
                 &id(&asking),
-                "ada",
+                "principal:ada",
                 "awaiting_input",
                 "render",
                 "",
@@ -136,7 +135,7 @@ async fn a_person_can_read_the_tables() {
             ],
             [
                 &id(&working),
-                "ada",
+                "principal:ada",
                 "working",
                 "render",
                 "page 1 of 3",
@@ -145,7 +144,7 @@ async fn a_person_can_read_the_tables() {
             ],
             [
                 &id(&failed),
-                "ada",
+                "principal:ada",
                 "error -32603",
                 "render",
                 "out of paper",

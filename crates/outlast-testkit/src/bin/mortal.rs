@@ -1,14 +1,14 @@
 //! The child of the death tests: `mortal PATH SEED [die=POINT@N] [trouble=KIND@N] [ttl=MS]`.
 //!
 //! Works until it is killed, or dies by its own hand at the n-th time it comes to a named point. With
-//! `trouble`, the disk fails at the n-th commit: `fsync` once, `full` for a while; or when the tables are filled: `fill`.
+//! `trouble`, the disk fails at the n-th commit: `fsync` once, `full` for a while.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_store::SqliteOptions;
-use outlast_store::sqlite::{FailAs, Moment, Probe, Verdict};
+use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_testkit::death;
 
 fn main() {
@@ -35,7 +35,7 @@ fn main() {
         Arc::new(move || fate.comes_to("before-notify"))
     };
     let options = SqliteOptions {
-        probe: Some(fate),
+        fail_points: Some(fate),
         ..SqliteOptions::default()
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -54,7 +54,6 @@ struct Fate {
     trouble: Option<(String, u64)>,
     passed: AtomicU64,
     commits: AtomicU64,
-    fills: AtomicU64,
 }
 
 impl Fate {
@@ -70,33 +69,25 @@ impl Fate {
     }
 }
 
-impl Probe for Fate {
-    fn at(&self, moment: Moment) -> Verdict {
-        let name = match moment {
-            Moment::BeforeCommit => "before-commit",
-            Moment::AfterCommit => "after-commit",
-            Moment::BeforeAck => "before-ack",
-            Moment::BeforeFill => "before-fill",
-            Moment::AfterFill => "after-fill",
-            Moment::BeforeReopen => return Verdict::Go,
+impl FailPoints for Fate {
+    fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
+        let name = match point {
+            FailPoint::BeforeCommit => "before-commit",
+            FailPoint::AfterCommit => "after-commit",
+            FailPoint::BeforeAck => "before-ack",
+            FailPoint::BeforeReopen => return None,
         };
         self.comes_to(name);
-        match (&self.trouble, moment) {
-            (Some((kind, nth)), Moment::BeforeCommit) => {
+        match (&self.trouble, point) {
+            (Some((kind, nth)), FailPoint::BeforeCommit) => {
                 let commit = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
                 match kind.as_str() {
-                    "fsync" if commit == *nth => Verdict::Fail(FailAs::FsyncError),
-                    "full" if (*nth..nth + 20).contains(&commit) => Verdict::Fail(FailAs::DiskFull),
-                    _ => Verdict::Go,
+                    "fsync" if commit == *nth => Some(DiskFailure::SyncError),
+                    "full" if (*nth..nth + 20).contains(&commit) => Some(DiskFailure::Full),
+                    _ => None,
                 }
             }
-            (Some((kind, nth)), Moment::BeforeFill | Moment::AfterFill) if kind == "fill" => {
-                match self.fills.fetch_add(1, Ordering::Relaxed) + 1 == *nth {
-                    true => Verdict::Fail(FailAs::FsyncError),
-                    false => Verdict::Go,
-                }
-            }
-            _ => Verdict::Go,
+            _ => None,
         }
     }
 }

@@ -21,9 +21,9 @@ fn main() -> ExitCode {
     let path = folder.path().join("tasks.db");
     println!("soak of {minutes} min, seed {seed}");
     println!(
-        "| minute | kills | facts checked | refusals (disk trouble) | file MiB | WAL MiB | ledger MiB | memory MiB |"
+        "| minute | kills | facts checked | refusals (disk trouble) | file MiB | WAL MiB | memory MiB |"
     );
-    println!("|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|");
 
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -51,11 +51,10 @@ fn main() -> ExitCode {
         }
         let (facts, refusals) = (soak.journal.facts(), soak.journal.unavailable());
         println!(
-            "| {minute} | {} | {facts} | {refusals} | {:.1} | {:.1} | {:.1} | {:.1} |",
+            "| {minute} | {} | {facts} | {refusals} | {:.1} | {:.1} | {:.1} |",
             soak.kills,
             mebibytes(row.file),
             mebibytes(row.wal),
-            mebibytes(row.ledger),
             mebibytes(row.memory),
         );
         soak.rows.push(row);
@@ -88,7 +87,6 @@ struct Soak {
 struct Row {
     file: u64,
     wal: u64,
-    ledger: u64,
     memory: u64,
 }
 
@@ -103,7 +101,6 @@ impl Soak {
         let trouble = match self.dice.below(10) {
             0 => Some(format!("fsync@{}", 1 + self.dice.below(500))),
             1 => Some(format!("full@{}", 1 + self.dice.below(500))),
-            2 => Some(format!("fill@{}", 1 + self.dice.below(40))),
             _ => None,
         };
         let length = Duration::from_millis(500 + self.dice.below(5_500));
@@ -121,8 +118,6 @@ impl Soak {
         row.memory = row.memory.max(life.memory().unwrap_or_default());
         row.file = row.file.max(size(path));
         row.wal = row.wal.max(size(&path.with_extension("db-wal")));
-        let ledger = ["db.ledger-a", "db.ledger-b"].map(|file| size(&path.with_extension(file)));
-        row.ledger = row.ledger.max(ledger.iter().sum());
         let ended = life.end().map_err(|error| error.to_string())?;
         if !ended.as_planned {
             return Err("the child died before it was killed".into());
@@ -147,10 +142,9 @@ fn growth(rows: &[Row]) -> Option<&'static str> {
         let last = largest(&rows[2 * third..], of);
         last > middle + middle / 2 + (8 << 20)
     };
-    let figures: [(&str, Figure); 4] = [
+    let figures: [(&str, Figure); 3] = [
         ("the file", |row| row.file),
         ("the WAL", |row| row.wal),
-        ("the ledger", |row| row.ledger),
         ("the process", |row| row.memory),
     ];
     figures

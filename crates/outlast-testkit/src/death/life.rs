@@ -15,7 +15,7 @@ pub enum Death {
     After(Duration),
     /// By its own hand at a named point, the n-th time it comes there.
     At {
-        /// The point: `before-commit`, `after-commit`, `before-ack`, `before-notify`, `before-fill`, `after-fill`.
+        /// The point: `before-commit`, `after-commit`, `before-ack`, `before-notify`.
         point: &'static str,
         /// The n-th time.
         nth: u64,

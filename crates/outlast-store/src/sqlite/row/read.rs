@@ -11,7 +11,7 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use super::RowId;
-use super::column::Column;
+use super::columns::Column;
 use super::details::Details;
 use super::text::{self, StateWord};
 
@@ -28,18 +28,6 @@ pub(in crate::sqlite) enum BadRow {
         task: String,
         what: String,
     },
-}
-
-/// Gives the columns of a task.
-pub(in crate::sqlite) trait Source<'r> {
-    /// The value of a column.
-    fn value(&self, column: Column) -> rusqlite::Result<ValueRef<'r>>;
-}
-
-impl<'r> Source<'r> for &'r Row<'r> {
-    fn value(&self, column: Column) -> rusqlite::Result<ValueRef<'r>> {
-        self.get_ref(column as usize)
-    }
 }
 
 /// What is kept at hand of a task: `None` if it is open and must be read in full. Reads the columns
@@ -75,90 +63,56 @@ pub(in crate::sqlite) fn brief_or_open(
     Ok((at, Some(Found::Ended(brief))))
 }
 
-/// The whole task. From a row it reads the columns of [`select_sql`](super::select_sql).
-pub(in crate::sqlite) fn task<'r>(from: impl Source<'r>) -> Result<Task, BadRow> {
-    let cells = Cells(from);
-    let request = Request {
+/// The whole task. Reads the columns of [`select_sql`](super::select_sql).
+pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
+    let cells = Cells(row);
+    let mut details = cells
+        .json(Column::Details, Details::read)?
+        .unwrap_or_default();
+    let state = match cells.state()? {
+        StateWord::Working => State::Working,
+        StateWord::Ended(ending) => State::Ended(ending),
+        StateWord::AwaitingInput => {
+            let asks = details.take_asks();
+            let asks =
+                asks.ok_or_else(|| cells.nonsense("it awaits input and has no questions"))?;
+            State::AwaitingInput(asks)
+        }
+    };
+    let (created, updated) = (
+        cells.moment(Column::Created)?,
+        cells.moment(Column::Updated)?,
+    );
+    let fields = Fields {
         id: cells.id()?,
         owner: cells.owner()?,
         origin: Arc::new(cells.origin()?),
         request_key: cells.shared(Column::RequestKey)?,
-        created: cells.moment(Column::Created)?,
+        executor: NodeId(cells.integer(Column::Executor)?.cast_unsigned()),
+        attempt: Attempt(cells.small(Column::Attempt)?),
+        revision: Revision(cells.small(Column::Revision)?),
+        created,
+        updated,
+        lifetime: details.lifetime(cells.integer(Column::Ttl)?.cast_unsigned()),
+        poll_interval: cells.small(Column::PollInterval)?,
+        message: cells.shared(Column::Message)?,
+        cancel: details.cancel(),
+        handle: cells.maybe_bytes(Column::Handle)?.map(Handle),
+        timeline: cells.timeline(
+            details.timeline_dropped,
+            created,
+            state.ending().map(|_| updated),
+        )?,
+        asked: Asked::new(details.asked, details.answers),
+        state,
     };
-    cells.course(request)
+    Task::restore(fields).map_err(|error| cells.nonsense(error.what))
 }
 
-/// The task that `before` has become. Reads the columns that may change.
-pub(in crate::sqlite) fn changed<'r>(before: &Task, from: impl Source<'r>) -> Result<Task, BadRow> {
-    let request = Request {
-        id: before.id,
-        owner: before.owner.clone(),
-        origin: before.origin.clone(),
-        request_key: before.request_key.clone(),
-        created: before.created,
-    };
-    Cells(from).course(request)
-}
+/// The cells of one row, read as what they should be.
+struct Cells<'r>(&'r Row<'r>);
 
-/// The body, if there is one.
-pub(in crate::sqlite) fn body<'r>(from: impl Source<'r>) -> Result<Option<Raw>, BadRow> {
-    Cells(from).raw(Column::Body)
-}
-
-/// What never changes of a task.
-struct Request {
-    id: TaskId,
-    owner: Owner,
-    origin: Arc<Origin>,
-    request_key: Option<Arc<str>>,
-    created: Timestamp,
-}
-
-/// The cells of one task, read as what they should be.
-struct Cells<S>(S);
-
-impl<'r, S: Source<'r>> Cells<S> {
-    /// The task that was asked for like this, with the course that the cells tell.
-    fn course(&self, request: Request) -> Result<Task, BadRow> {
-        let details = self.json(Column::Details, Details::read)?;
-        let mut details = details.unwrap_or_default();
-        let state = match self.state()? {
-            StateWord::Working => State::Working,
-            StateWord::Ended(ending) => State::Ended(ending),
-            StateWord::AwaitingInput => {
-                let asks = details.take_asks();
-                let asks =
-                    asks.ok_or_else(|| self.nonsense("it awaits input and has no questions"))?;
-                State::AwaitingInput(asks)
-            }
-        };
-        let updated = self.moment(Column::Updated)?;
-        let fields = Fields {
-            id: request.id,
-            owner: request.owner,
-            origin: request.origin,
-            request_key: request.request_key,
-            executor: NodeId(self.integer(Column::Executor)?.cast_unsigned()),
-            attempt: Attempt(self.small(Column::Attempt)?),
-            revision: Revision(self.small(Column::Revision)?),
-            created: request.created,
-            updated,
-            lifetime: details.lifetime(self.integer(Column::Ttl)?.cast_unsigned()),
-            poll_interval: self.small(Column::PollInterval)?,
-            message: self.shared(Column::Message)?,
-            cancel: details.cancel(),
-            handle: self.maybe_bytes(Column::Handle)?.map(Handle),
-            timeline: self.timeline(
-                details.timeline_dropped,
-                request.created,
-                state.ending().map(|_| updated),
-            )?,
-            asked: Asked::new(details.asked, details.answers),
-            state,
-        };
-        Task::restore(fields).map_err(|error| self.nonsense(error.what))
-    }
-
+impl<'r> Cells<'r> {
     fn id(&self) -> Result<TaskId, BadRow> {
         let text = self.text(Column::Id)?;
         text.parse().map_err(|_| self.unexpected(Column::Id))
@@ -204,7 +158,7 @@ impl<'r, S: Source<'r>> Cells<S> {
     }
 
     fn maybe_text(&self, column: Column) -> Result<Option<&'r str>, BadRow> {
-        match self.0.value(column)? {
+        match self.0.get_ref(column as usize)? {
             ValueRef::Null => Ok(None),
             ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => Ok(Some(text)),
@@ -219,7 +173,7 @@ impl<'r, S: Source<'r>> Cells<S> {
     }
 
     fn integer(&self, column: Column) -> Result<i64, BadRow> {
-        match self.0.value(column)? {
+        match self.0.get_ref(column as usize)? {
             ValueRef::Integer(number) => Ok(number),
             _ => Err(self.unexpected(column)),
         }
@@ -234,7 +188,7 @@ impl<'r, S: Source<'r>> Cells<S> {
     }
 
     fn maybe_bytes(&self, column: Column) -> Result<Option<Arc<[u8]>>, BadRow> {
-        match self.0.value(column)? {
+        match self.0.get_ref(column as usize)? {
             ValueRef::Null => Ok(None),
             ValueRef::Blob(bytes) => Ok(Some(bytes.into())),
             _ => Err(self.unexpected(column)),
@@ -261,7 +215,7 @@ impl<'r, S: Source<'r>> Cells<S> {
     }
 
     fn unexpected(&self, column: Column) -> BadRow {
-        let found: String = match self.0.value(column) {
+        let found: String = match self.0.get_ref(column as usize) {
             Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).chars().take(40).collect(),
             Ok(value) => value.data_type().to_string(),
             Err(error) => error.to_string(),
@@ -270,16 +224,12 @@ impl<'r, S: Source<'r>> Cells<S> {
     }
 
     fn nonsense(&self, what: impl Into<String>) -> BadRow {
-        let task = match self.0.value(Column::Id) {
+        let task = match self.0.get_ref(Column::Id as usize) {
             Ok(ValueRef::Text(text)) => String::from_utf8_lossy(text).chars().take(40).collect(),
             _ => "without id".to_owned(),
         };
         BadRow::Nonsense {
-            row: match self.0.value(Column::Row) {
-                Ok(ValueRef::Integer(row)) => row,
-                // The ledger names tasks, not rows.
-                _ => 0,
-            },
+            row: self.0.get(Column::Row as usize).unwrap_or_default(),
             task,
             what: what.into(),
         }

@@ -1,89 +1,128 @@
-//! The statements that change tasks.
+//! The statements that change tasks, and which of them a change takes.
 
+use outlast_engine::Task;
+use outlast_wire::Raw;
 use rusqlite::{Connection, Result, Statement};
 
 use super::RowId;
-use super::block::Columns;
-use super::column::{self, ALL, COURSE, Column, OLD_ROW};
-use super::write::Prepared;
+use super::columns::{self, Column, OLD_ROW};
+use super::write::{Prepared, Scratch, bind_course, bind_request};
 use crate::sqlite::connect;
 
-/// The statements that change tasks, prepared once for each connection. Most say whether there was something to change.
+/// The statements that change tasks, prepared once for each connection.
 pub(in crate::sqlite) struct TaskStatements<'c> {
     insert: Prepared<'c>,
     update: Prepared<'c>,
     step_aside: Statement<'c>,
     end: Prepared<'c>,
-    update_ended: [Prepared<'c>; 2],
-    delete: [Statement<'c>; 2],
+    update_ended: Prepared<'c>,
+    delete: Statement<'c>,
+    delete_ended: Statement<'c>,
+    scratch: Scratch,
 }
 
 impl<'c> TaskStatements<'c> {
     pub(in crate::sqlite) fn prepare(connection: &'c Connection) -> Result<Self> {
-        let prepared = |sql: String, columns: &[&[Column]]| {
-            let statement = connect::prepare(connection, &sql)?;
-            Ok::<_, rusqlite::Error>(Prepared::new(statement, columns.concat()))
-        };
-        let delete = |table| {
-            let sql = format!("DELETE FROM {table} WHERE row = ?1");
-            connect::prepare(connection, &sql)
-        };
-        let (opened, ended, body) = ("opened", "ended", &[Column::Body][..]);
+        let prepared = |sql: String| connect::prepare(connection, &sql).map(Prepared::new);
         Ok(Self {
-            insert: prepared(column::insert_opened_sql(), &[&ALL[1..]])?,
-            update: prepared(column::update_opened_sql(), &[COURSE])?,
-            step_aside: connect::prepare(connection, &column::move_sql())?,
-            end: prepared(column::insert_ended_sql(), &[COURSE, body])?,
-            update_ended: [
-                prepared(column::update_ended_sql(ended), &[COURSE, body])?,
-                prepared(column::update_ended_sql(opened), &[COURSE, body])?,
-            ],
-            delete: [delete(opened)?, delete(ended)?],
+            insert: prepared(columns::insert_opened_sql())?,
+            update: prepared(columns::update_opened_sql())?,
+            step_aside: connect::prepare(connection, &columns::move_sql())?,
+            end: prepared(columns::insert_ended_sql())?,
+            update_ended: prepared(columns::update_ended_sql())?,
+            delete: connect::prepare(connection, DELETE_OPENED)?,
+            delete_ended: connect::prepare(connection, DELETE_ENDED)?,
+            scratch: Scratch::default(),
         })
     }
 
     /// Adds a task, with its body if it has ended already.
-    pub(in crate::sqlite) fn insert(&mut self, row: RowId, task: &Columns<'_>) -> Result<()> {
-        self.insert.execute(row, task).map(drop)
+    pub(in crate::sqlite) fn insert(
+        &mut self,
+        row: RowId,
+        task: &Task,
+        body: Option<&Raw>,
+    ) -> Result<()> {
+        let to = &mut self.insert;
+        to.bind(Column::Row, row.0)?;
+        bind_request(to, task)?;
+        bind_course(to, task, &mut self.scratch)?;
+        to.execute()?;
+        match task.state.ending() {
+            Some(_) => self.add_end(row, task, body),
+            None => Ok(()),
+        }
     }
 
-    /// Changes a task that goes on.
-    pub(in crate::sqlite) fn update(&mut self, row: RowId, task: &Columns<'_>) -> Result<bool> {
-        self.update.execute(row, task)
+    /// Changes a task that goes on; says whether it was there.
+    pub(in crate::sqlite) fn update(&mut self, row: RowId, task: &Task) -> Result<bool> {
+        let to = &mut self.update;
+        to.bind(Column::Row, row.0)?;
+        bind_course(to, task, &mut self.scratch)?;
+        to.execute()
     }
 
-    /// Moves a task that goes on to another row.
-    pub(in crate::sqlite) fn step_aside(&mut self, from: RowId, row: RowId) -> Result<bool> {
-        let to = &mut self.step_aside;
-        to.raw_bind_parameter(Column::Row.parameter(), row.0)?;
-        to.raw_bind_parameter(OLD_ROW, from.0)?;
-        Ok(to.raw_execute()? == 1)
+    /// Adds what became of the task at `from`, which moves to `row`; says whether a task that had to move was there.
+    pub(in crate::sqlite) fn end(
+        &mut self,
+        from: RowId,
+        row: RowId,
+        task: &Task,
+        body: Option<&Raw>,
+    ) -> Result<bool> {
+        if row != from {
+            let to = &mut self.step_aside;
+            to.raw_bind_parameter(Column::Row.parameter(), row.0)?;
+            to.raw_bind_parameter(OLD_ROW, from.0)?;
+            if to.raw_execute()? == 0 {
+                return Ok(false);
+            }
+        }
+        self.add_end(row, task, body)?;
+        Ok(true)
     }
 
-    /// Adds what became of the task in `row`.
-    pub(in crate::sqlite) fn end(&mut self, row: RowId, task: &Columns<'_>) -> Result<()> {
-        self.end.execute(row, task).map(drop)
-    }
-
-    /// Changes a task that has ended; without a body it keeps the one it has.
+    /// Changes a task that has ended; says whether it was there.
     pub(in crate::sqlite) fn update_ended(
         &mut self,
         row: RowId,
-        task: &Columns<'_>,
+        task: &Task,
+        body: Option<&Raw>,
     ) -> Result<bool> {
-        for update in &mut self.update_ended {
-            if update.execute(row, task)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let to = &mut self.update_ended;
+        to.bind(Column::Row, row.0)?;
+        to.bind_or_null(Column::Body, body.map(Raw::as_str))?;
+        bind_course(to, task, &mut self.scratch)?;
+        to.execute()
     }
 
     /// Removes a task.
-    pub(in crate::sqlite) fn delete(&mut self, row: RowId) -> Result<()> {
-        for delete in &mut self.delete {
-            delete.execute([row.0])?;
+    pub(in crate::sqlite) fn delete(&mut self, row: RowId, had_ended: bool) -> Result<()> {
+        self.delete.execute([row.0])?;
+        if had_ended {
+            self.delete_ended.execute([row.0])?;
         }
         Ok(())
     }
+
+    fn add_end(&mut self, row: RowId, task: &Task, body: Option<&Raw>) -> Result<()> {
+        let to = &mut self.end;
+        to.bind(Column::Row, row.0)?;
+        to.bind_or_null(Column::Body, body.map(Raw::as_str))?;
+        bind_course(to, task, &mut self.scratch)?;
+        to.execute()?;
+        Ok(())
+    }
 }
+
+/// Removes whatever task is in a row, without statements at hand.
+pub(in crate::sqlite) fn delete(connection: &Connection, row: RowId) -> Result<()> {
+    for sql in [DELETE_OPENED, DELETE_ENDED] {
+        connection.execute(sql, [row.0])?;
+    }
+    Ok(())
+}
+
+const DELETE_OPENED: &str = "DELETE FROM opened WHERE row = ?1";
+
+const DELETE_ENDED: &str = "DELETE FROM ended WHERE row = ?1";

@@ -1,77 +1,146 @@
-//! A statement whose parameters are columns.
+//! From a task to the parameters of a statement.
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Result, Statement};
+use outlast_engine::Task;
+use outlast_wire::Raw;
+use rusqlite::types::Null;
+use rusqlite::{Result, Statement, ToSql};
 
-use super::RowId;
-use super::block::Columns;
-use super::column::{COLUMNS, Column};
-use super::read::Source;
+use super::columns::{COLUMNS, Column};
+use super::{details, text};
 
 /// A statement whose parameters are columns. They keep their values from one execution to the next: what is the same for
 /// many tasks in a row is bound once.
 pub(super) struct Prepared<'c> {
     statement: Statement<'c>,
-    columns: Vec<Column>,
-    bound: [Bound; COLUMNS],
-}
-
-/// What is known of the value of a parameter.
-enum Bound {
-    Null,
-    Number(i64),
-    Text(Vec<u8>),
-    /// Something that is the task's own.
-    Own,
+    /// The columns that hold something. Most of those that may be null are null most of the time.
+    held: u32,
+    numbers: [Option<i64>; COLUMNS],
+    texts: [Option<String>; COLUMNS],
 }
 
 impl<'c> Prepared<'c> {
-    /// The statement takes the row and these columns.
-    pub(super) fn new(statement: Statement<'c>, columns: impl IntoIterator<Item = Column>) -> Self {
+    pub(super) fn new(statement: Statement<'c>) -> Self {
         Self {
             statement,
-            columns: columns.into_iter().collect(),
-            bound: [const { Bound::Null }; COLUMNS],
+            held: 0,
+            numbers: [None; COLUMNS],
+            texts: [const { None }; COLUMNS],
         }
     }
 
-    /// Executes the statement for the task in `row`; says whether a row was changed.
-    pub(super) fn execute(&mut self, row: RowId, values: &Columns<'_>) -> Result<bool> {
-        bind(&mut self.statement, Column::Row, ValueRef::Integer(row.0))?;
-        for column in &self.columns {
-            let value = values.value(*column)?;
-            let bound = &mut self.bound[*column as usize];
-            if !bound.is(value) {
-                *bound = Bound::Own;
-                bind(&mut self.statement, *column, value)?;
-                *bound = Bound::to(*column, value);
+    /// For columns that are different for every task.
+    pub(super) fn bind(&mut self, column: Column, value: impl ToSql) -> Result<()> {
+        self.statement.raw_bind_parameter(column.parameter(), value)
+    }
+
+    /// For numbers that many tasks have in common; never bind such a column otherwise.
+    fn bind_number(&mut self, column: Column, number: i64) -> Result<()> {
+        let bound = column as usize;
+        if self.numbers[bound] != Some(number) {
+            self.numbers[bound] = None;
+            self.bind(column, number)?;
+            self.numbers[bound] = Some(number);
+        }
+        Ok(())
+    }
+
+    /// The same for texts, which are short.
+    fn bind_text(&mut self, column: Column, text: &str) -> Result<()> {
+        let bound = column as usize;
+        if self.texts[bound].as_deref() != Some(text) {
+            let mut memory = self.texts[bound].take().unwrap_or_default();
+            self.bind(column, text)?;
+            memory.clear();
+            memory.push_str(text);
+            self.texts[bound] = Some(memory);
+        }
+        Ok(())
+    }
+
+    fn bind_text_or_null(&mut self, column: Column, text: Option<&str>) -> Result<()> {
+        match text {
+            Some(text) => {
+                self.held |= bit(column);
+                self.bind_text(column, text)
+            }
+            None => {
+                self.texts[column as usize] = None;
+                self.bind_or_null(column, text)
             }
         }
+    }
+
+    /// For columns that may be null; never bind such a column otherwise.
+    pub(super) fn bind_or_null(&mut self, column: Column, value: Option<impl ToSql>) -> Result<()> {
+        match value {
+            Some(value) => {
+                self.held |= bit(column);
+                self.bind(column, value)
+            }
+            None if self.held & bit(column) == 0 => Ok(()),
+            None => {
+                self.bind(column, Null)?;
+                self.held &= !bit(column);
+                Ok(())
+            }
+        }
+    }
+
+    /// Says whether a row was changed.
+    pub(super) fn execute(&mut self) -> Result<bool> {
         Ok(self.statement.raw_execute()? == 1)
     }
 }
 
-impl Bound {
-    fn is(&self, value: ValueRef<'_>) -> bool {
-        match (self, value) {
-            (Self::Null, ValueRef::Null) => true,
-            (Self::Number(known), ValueRef::Integer(number)) => *known == number,
-            (Self::Text(known), ValueRef::Text(text)) => known == text,
-            (_, _) => false,
-        }
-    }
+fn bit(column: Column) -> u32 {
+    1 << column as u32
+}
 
-    fn to(column: Column, value: ValueRef<'_>) -> Self {
-        match value {
-            ValueRef::Null => Self::Null,
-            ValueRef::Integer(number) => Self::Number(number),
-            ValueRef::Text(text) if column.is_common() => Self::Text(text.to_owned()),
-            _ => Self::Own,
-        }
+/// Places to write texts before they are bound.
+#[derive(Default)]
+pub(super) struct Scratch(Vec<u8>);
+
+impl Scratch {
+    /// The text that `write` writes, unless it writes nothing.
+    fn text(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Option<&str> {
+        self.0.clear();
+        write(&mut self.0);
+        let text = std::str::from_utf8(&self.0).expect("JSON writers make UTF-8");
+        (!text.is_empty()).then_some(text)
     }
 }
 
-fn bind(statement: &mut Statement<'_>, column: Column, value: ValueRef<'_>) -> Result<()> {
-    let value = ToSqlOutput::Borrowed(value);
-    statement.raw_bind_parameter(column.parameter(), value)
+/// What never changes of a task.
+pub(super) fn bind_request(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
+    let origin = &task.origin;
+    to.bind(Column::Id, task.id.text().as_str())?;
+    to.bind_text(Column::Owner, &task.owner.to_storage())?;
+    to.bind_or_null(Column::RequestKey, task.request_key.as_deref())?;
+    to.bind(Column::Created, task.created.0.cast_signed())?;
+    to.bind_text(Column::Method, &origin.method)?;
+    to.bind_text_or_null(Column::Tool, origin.tool.as_deref())?;
+    to.bind_text(Column::Runner, &origin.runner)?;
+    to.bind_number(Column::Accepts, origin.accepts.bits().into())?;
+    to.bind_or_null(Column::Retry, text::retry(origin.retry))?;
+    let token = origin.progress_token.as_ref().map(Raw::as_str);
+    to.bind_or_null(Column::ProgressToken, token)?;
+    to.bind_or_null(Column::Params, origin.params.as_ref().map(Raw::as_str))
+}
+
+/// What may change.
+pub(super) fn bind_course(to: &mut Prepared<'_>, task: &Task, scratch: &mut Scratch) -> Result<()> {
+    to.bind_text(Column::State, &text::state(&task.state))?;
+    to.bind_or_null(Column::Message, task.message.as_deref())?;
+    to.bind(Column::Updated, task.updated.0.cast_signed())?;
+    to.bind_number(Column::Ttl, task.lifetime.ttl.cast_signed())?;
+    to.bind_number(Column::PollInterval, task.poll_interval.into())?;
+    to.bind_number(Column::Revision, task.revision.0.into())?;
+    to.bind_number(Column::Attempt, task.attempt.0.into())?;
+    to.bind_number(Column::Executor, task.executor.0.cast_signed())?;
+    let timeline = scratch.text(|out| text::timeline(out, task));
+    to.bind_or_null(Column::Timeline, timeline)?;
+    let handle = task.handle.as_ref().map(|handle| &*handle.0);
+    to.bind_or_null(Column::Handle, handle)?;
+    let details = scratch.text(|out| details::write(out, task));
+    to.bind_or_null(Column::Details, details)
 }

@@ -3,13 +3,12 @@
 -- Look at the view `tasks`. It is made of two tables, so that neither is written twice for a task that begins and
 -- ends: what a request was and how it goes on is in `opened`, and what became of it, once it has ended, in `ended`.
 
+-- One row, `mark`, which every transaction of the server rewrites: the name of this store, how many transactions it has
+-- committed, the next place in the order of creation, whether a server uses it, and a checksum. Do not change it.
 CREATE TABLE meta (
     name TEXT PRIMARY KEY,
-    value INTEGER NOT NULL
+    value TEXT NOT NULL
 ) WITHOUT ROWID;
-
--- No task has had this place in the order of creation, nor a later one.
-INSERT INTO meta VALUES ('next_position', 1);
 
 -- Every task. From `state` to `details`: how it goes, until it ends.
 CREATE TABLE opened (

@@ -1,194 +1,164 @@
-//! One batch: planned, promised, published, answered; or taken apart if part of it cannot be done.
-
-use std::time::Duration;
+//! One batch: planned, committed, published, answered; or split if part of it cannot be written.
 
 use outlast_engine::StoreError;
 use outlast_engine::store::Reason;
+use outlast_wire::Timestamp;
 
-use super::op::Op;
+use super::Writer;
+use super::commit::{CommitError, Statements};
+use super::operation::Operation;
 use super::plan::Plan;
-use super::promise::Promised;
-use super::publish::{Published, publish};
-use super::{Writer, room};
+use super::publish::{Answer, publish};
+use super::reopen::FailedBatch;
+use crate::sqlite::failpoint::FailPoint;
 use crate::sqlite::fault::Fault;
-use crate::sqlite::probe::Moment;
-use crate::sqlite::unwritten::Adding;
+use crate::sqlite::mark::MarkState;
+use crate::sqlite::options::Durability;
 
 impl Writer {
-    /// Carries out `ops` and answers them. Fails if the ledger can no longer be trusted; all have been answered then, too.
-    pub(super) fn batch(&mut self, mut ops: Vec<Op>) -> Result<(), Fault> {
-        if let Some(fault) = self.held_up() {
-            self.refuse_all(ops, &fault);
-            return Ok(());
+    /// Carries out `operations` and answers them. Fails if the connection can no longer be trusted;
+    /// all callers have an answer then, too.
+    pub(super) fn batch(
+        &mut self,
+        file: &mut Statements<'_>,
+        mut operations: Vec<Operation>,
+    ) -> Result<(), FailedBatch> {
+        if operations.iter().any(Operation::is_insert) {
+            match self.space.refusal(file.connection) {
+                Ok(None) => {}
+                Ok(Some(reason)) => self.refuse_inserts(&mut operations, reason),
+                Err(fault) => {
+                    return Err(self.down(operations, FailedBatch::without_tasks(fault)));
+                }
+            }
         }
-        if let Some(full @ Fault::Full(_)) = self.shared.condition.tables_fault() {
-            // What is left is for finishing.
-            self.room.shut(full.reason());
-        }
-        self.refuse_large(&mut ops);
-        if ops.iter().any(is_new)
-            && let Some(reason) = self.room.refusal(&self.shared, &self.filler)
-        {
-            self.refuse_new(&mut ops, reason);
-        }
-        while !ops.is_empty() {
-            let plan = Plan::of(&mut ops, &self.shared.index);
-            let fault = match self.promise(&ops, &plan) {
-                Ok(promised) => {
-                    self.settle(ops, plan, &promised);
+        while !operations.is_empty() {
+            let plan = Plan::of(&mut operations, &self.shared.index);
+            let Err(error) = self.commit(file, &operations, &plan) else {
+                self.publish(file, operations, plan);
+                return Ok(());
+            };
+            plan.release(&operations, &self.shared.index);
+            match error {
+                CommitError::Operation(number, fault) => {
+                    operations.remove(number).refuse(fault.error());
+                }
+                CommitError::Task(id, fault) => {
+                    for operation in operations.extract_if(.., |operation| operation.changes(id)) {
+                        operation.refuse(fault.error());
+                    }
+                }
+                CommitError::Batch(full @ Fault::Full(_)) => {
+                    let compacted = self.space.shut_and_compact(full.reason(), file.connection);
+                    let had_inserts = operations.iter().any(Operation::is_insert);
+                    self.refuse_inserts(&mut operations, full.reason());
+                    if !had_inserts && !compacted {
+                        return self.one_by_one(file, operations, &full);
+                    }
+                }
+                CommitError::Batch(busy @ Fault::Busy(_)) => {
+                    self.refuse_all(operations, &busy);
                     return Ok(());
                 }
-                Err(fault) => fault,
-            };
-            plan.release(&ops, &self.shared.index);
-            match fault {
-                Fault::Full(_) => {
-                    self.room.shut(fault.reason());
-                    self.filler.compact();
-                    let had_new = ops.iter().any(is_new);
-                    self.refuse_new(&mut ops, fault.reason());
-                    if !had_new {
-                        return self.one_by_one(ops, &fault);
-                    }
-                }
-                fault => {
-                    // Whoever hears that a write failed finds the store down.
-                    self.shared.condition.ledger(Some(fault.clone()));
-                    self.refuse_all(ops, &fault);
-                    return Err(fault);
+                CommitError::Batch(fault) => {
+                    return Err(self.down(operations, FailedBatch::of(&plan, fault)));
                 }
             }
         }
         Ok(())
     }
 
-    /// Why nothing is promised now although the ledger is well: the tables cannot be written, or do not follow.
-    fn held_up(&self) -> Option<Fault> {
-        let fault = self.shared.condition.tables_fault();
-        if fault.as_ref().is_some_and(Fault::is_down) {
-            return fault;
-        }
-        if self.shared.unwritten.sinks_below(UNWRITTEN, PATIENCE) {
-            return None;
-        }
-        let behind = || Fault::Busy(Reason::new("its tables do not follow; try again"));
-        Some(fault.unwrap_or_else(behind))
-    }
-
-    /// What follows a promise.
-    fn settle(&mut self, mut ops: Vec<Op>, plan: Plan, promised: &Promised) {
-        let expiry = ops.iter().filter_map(Op::expiry).min();
-        let added = plan.changes.iter().any(|change| change.from.is_none());
-        let bodies = plan.changes.iter().filter_map(|change| {
-            let (_, body) = plan.version(change, &ops)?;
-            Some((change.row, body?.clone()))
-        });
-        self.shared.recent.keep(bodies);
-        let last = self.ledger.next() - 1;
-        let news = promised.size() > 0 || ops.iter().any(|op| matches!(op, Op::Forget(_)));
-        let add = |unwritten: &mut Adding<'_>| {
-            for (id, change) in promised.changes(&plan.changes) {
-                unwritten.task(id, change);
-            }
-            for (op, verdict) in ops.iter_mut().zip(&plan.verdicts) {
-                match op {
-                    Op::Forget(now) => unwritten.forget(*now),
-                    op if verdict.is_done() => {
-                        op.take_records()
-                            .into_iter()
-                            .for_each(|write| unwritten.record(write));
-                    }
-                    _ => {}
-                }
-            }
-            unwritten.upto(last, promised.size());
-        };
-        if news {
-            self.filler.add(add);
-        }
-        let Published {
-            answers,
-            unfinished,
-        } = publish(ops, plan, &self.shared.index);
-        if let Some(expiry) = expiry {
-            self.shared.expect_expiry_by(expiry);
-        }
-        self.backlog.extend(unfinished.into_iter().map(Op::Remove));
-        if added && self.room.is_shut() {
-            self.room.open();
-            self.shared.condition.room(None);
-        }
-        self.ask(Moment::BeforeAck);
-        for answer in answers {
-            answer.send(&self.filler);
-        }
-    }
-
-    /// Where a batch does not fit, single operations may.
-    fn one_by_one(&mut self, ops: Vec<Op>, full: &Fault) -> Result<(), Fault> {
-        if ops.len() == 1 {
-            self.refuse_all(ops, full);
+    fn commit(
+        &mut self,
+        file: &mut Statements<'_>,
+        operations: &[Operation],
+        plan: &Plan,
+    ) -> Result<(), CommitError> {
+        if !plan.writes() {
             return Ok(());
         }
-        let mut ops = ops.into_iter();
-        while let Some(op) = ops.next() {
-            if let Err(fault) = self.batch(vec![op]) {
-                self.refuse_all(ops.collect(), &fault);
-                return Err(fault);
+        let mut mark = self.mark.next(MarkState::Open);
+        if let Some(last) = plan.last_position() {
+            mark.next_position = mark.next_position.max(last.0 + 1);
+        }
+        file.commit(operations, plan, &mark, |point| self.failure_at(point))?;
+        // A commit into a file that no longer has its name is not acknowledged.
+        self.files.check().map_err(CommitError::Batch)?;
+        self.mark = mark;
+        if self.options.durability == Durability::Power {
+            self.lock.note_commit(&mark);
+        }
+        Ok(())
+    }
+
+    /// Makes a committed batch visible and answers its callers.
+    fn publish(&mut self, file: &mut Statements<'_>, operations: Vec<Operation>, plan: Plan) {
+        if operations.iter().any(Operation::moves_expiry) {
+            let next = file.records.next_expiry();
+            self.shared
+                .set_record_expiry(next.unwrap_or(CHECK_EXPIRY_NOW));
+        }
+        let inserted = plan.changes.iter().any(|change| change.from.is_none());
+        self.shrink |= plan.changes.iter().any(|change| change.revision.is_none());
+        let bodies = plan.changes.iter().filter_map(|change| {
+            let (_, body) = plan.version(change, &operations)?;
+            Some((change.row, body?.clone()))
+        });
+        self.shared.bodies.add(bodies);
+        let published = publish(operations, plan, &self.shared.index);
+        let unfinished = published.unfinished.into_iter().map(Operation::Remove);
+        self.backlog.extend(unfinished);
+        if inserted && self.space.is_shut() {
+            self.space.open();
+            self.shared.health.set_no_space(None);
+        }
+        self.failure_at(FailPoint::BeforeAck);
+        published.answers.into_iter().for_each(Answer::send);
+    }
+
+    /// Where a batch does not fit, single operations may: deletions free space.
+    fn one_by_one(
+        &mut self,
+        file: &mut Statements<'_>,
+        operations: Vec<Operation>,
+        full: &Fault,
+    ) -> Result<(), FailedBatch> {
+        if operations.len() == 1 {
+            self.refuse_all(operations, full);
+            return Ok(());
+        }
+        let mut operations = operations.into_iter();
+        while let Some(operation) = operations.next() {
+            if let Err(failed) = self.batch(file, vec![operation]) {
+                return Err(self.down(operations.collect(), failed));
             }
         }
         Ok(())
     }
 
-    /// Refuses what no table can hold, and what would not fit into the file.
-    fn refuse_large(&mut self, ops: &mut Vec<Op>) {
-        let Self {
-            room,
-            shared,
-            filler,
-            ..
-        } = self;
-        let mut size = 0;
-        for op in ops.extract_if(.., |op| {
-            let fits = op.size() <= LARGEST && room.fits(size + op.size(), shared, filler);
-            size += if fits { op.size() } else { 0 };
-            !fits
-        }) {
-            let fault = match op.size() > LARGEST {
-                true => Fault::Refused(Reason::new("it is too large for any store")),
-                false => room::full(),
-            };
-            op.refuse(fault.error());
+    fn refuse_inserts(&mut self, operations: &mut Vec<Operation>, reason: Reason) {
+        self.shared.health.set_no_space(Some(reason.clone()));
+        for operation in operations.extract_if(.., |operation| operation.is_insert()) {
+            operation.refuse(StoreError::Unavailable(reason.clone()));
         }
     }
 
-    fn refuse_new(&mut self, ops: &mut Vec<Op>, reason: Reason) {
-        self.shared.condition.room(Some(reason.clone()));
-        for op in ops.extract_if(.., |op| is_new(op)) {
-            op.refuse(StoreError::Unavailable(reason.clone()));
+    fn refuse_all(&self, operations: Vec<Operation>, fault: &Fault) {
+        if operations.iter().any(Operation::moves_expiry) {
+            self.shared.set_record_expiry(CHECK_EXPIRY_NOW);
+        }
+        for operation in operations {
+            operation.refuse(fault.error());
         }
     }
 
-    fn refuse_all(&self, ops: Vec<Op>, fault: &Fault) {
-        for op in ops {
-            if let Op::Forget(now) = op {
-                // It is asked for again.
-                self.shared.expect_expiry_by(now);
-            }
-            op.refuse(fault.error());
-        }
+    /// Sets the health to down before any caller receives the error.
+    fn down(&self, operations: Vec<Operation>, failed: FailedBatch) -> FailedBatch {
+        self.shared.health.set_down(Some(failed.fault.reason()));
+        self.refuse_all(operations, &failed.fault);
+        failed
     }
 }
 
-fn is_new(op: &Op) -> bool {
-    matches!(op, Op::Insert(..))
-}
-
-/// How far the tables may be behind the ledger, in bytes.
-const UNWRITTEN: usize = 24 << 20;
-
-/// How long a batch waits for tables that are so far behind.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What SQLite takes in one row is a little more.
-const LARGEST: usize = 512 << 20;
+/// The next expiry of a record where it is unknown.
+const CHECK_EXPIRY_NOW: Option<Timestamp> = Some(Timestamp(0));

@@ -1,81 +1,99 @@
-//! The one thread that promises: it takes what has queued up, writes it into the ledger in one piece, publishes it to the
-//! index and then answers everybody, in that order. The filler hears of it and brings it into the tables.
+//! The one thread that writes. It takes the queued operations, commits them in one transaction,
+//! publishes them to the index and then answers their callers, in that order.
+//!
+//! | module | content |
+//! |---|---|
+//! | `queue` | the loop of the thread: wait, collect a batch, close |
+//! | `batch` | one batch: plan, commit, publish, answer, or handle a failure |
+//! | `plan` | what each operation of a batch does |
+//! | `commit` | the transaction |
+//! | `publish` | the index and the answers |
+//! | `reopen` | recovery after a failed commit |
+//! | `space` | full disks and full files |
 
 mod batch;
-mod mend;
-mod op;
+mod commit;
+mod operation;
 mod plan;
-mod promise;
 mod publish;
-mod room;
-mod serve;
+mod queue;
+mod reopen;
+mod space;
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use super::filler::Filler;
-use super::ledger::Ledger;
+use super::failpoint::{DiskFailure, FailPoint};
+use super::files::OpenFiles;
 use super::lock::Lock;
+use super::mark::Mark;
 use super::options::SqliteOptions;
-use super::probe::{Moment, Verdict};
 use super::store::Shared;
 
-use room::Room;
+use space::Space;
 
-pub(super) use op::{Op, Removal, Reply};
+pub(super) use operation::{Operation, Removal, Reply};
+pub(super) use space::reserve;
 
-/// Everything that the writing thread owns.
+/// Everything that the writer thread owns, except its connection.
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    queue: mpsc::Receiver<Op>,
-    /// What was taken from the queue and is not finished.
-    backlog: VecDeque<Op>,
+    queue: mpsc::Receiver<Operation>,
+    /// Operations that were taken from the queue and are not finished.
+    backlog: VecDeque<Operation>,
+    path: PathBuf,
     options: SqliteOptions,
-    room: Room,
-    ledger: Ledger,
-    /// How large a frame is, most of the time.
-    usual: usize,
-    /// Where texts are put together.
-    scratch: Vec<u8>,
-    filler: Filler,
+    space: Space,
+    /// The mark of the last commit.
+    mark: Mark,
+    /// Rows were deleted since the file was last made smaller.
+    shrink: bool,
+    files: OpenFiles,
     lock: Lock,
     readers: Vec<JoinHandle<()>>,
+    /// A close that was requested while a write failed.
+    close_requested: Option<Option<Reply<()>>>,
 }
 
-/// What the writer works with.
-pub(super) struct Tools {
-    pub(super) ledger: Ledger,
-    pub(super) filler: Filler,
+/// What [`Sqlite::open`](super::Sqlite::open) hands to the writer.
+pub(super) struct Parts {
+    pub(super) path: PathBuf,
+    pub(super) options: SqliteOptions,
+    pub(super) mark: Mark,
+    pub(super) files: OpenFiles,
     pub(super) lock: Lock,
     pub(super) readers: Vec<JoinHandle<()>>,
 }
 
 impl Writer {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        queue: mpsc::Receiver<Op>,
-        path: &Path,
-        options: SqliteOptions,
-        tools: Tools,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, queue: mpsc::Receiver<Operation>, parts: Parts) -> Self {
+        let Parts {
+            path,
+            options,
+            mark,
+            files,
+            lock,
+            readers,
+        } = parts;
         Self {
             shared,
             queue,
             backlog: VecDeque::new(),
-            room: Room::new(path, &options),
+            space: Space::new(&path, &options),
+            path,
             options,
-            ledger: tools.ledger,
-            usual: 0,
-            scratch: Vec::new(),
-            filler: tools.filler,
-            lock: tools.lock,
-            readers: tools.readers,
+            mark,
+            shrink: false,
+            files,
+            lock,
+            readers,
+            close_requested: None,
         }
     }
 
-    fn ask(&self, moment: Moment) -> Verdict {
-        self.options.ask(moment)
+    fn failure_at(&self, point: FailPoint) -> Option<DiskFailure> {
+        self.options.failure_at(point)
     }
 }

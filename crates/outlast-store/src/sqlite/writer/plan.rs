@@ -1,28 +1,26 @@
-//! What a batch will do: every operation judged in its turn, every task written once.
+//! What a batch does: every operation is checked in order, every task is written once.
 //!
-//! An operation is judged against the index and against what the operations before it in the same
-//! batch will have done. Of several versions of a task only the last reaches the ledger.
+//! An operation is checked against the index and against the earlier operations of the batch. Of
+//! several versions of a task only the last is written.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use outlast_engine::index::{Index, Room};
-use outlast_engine::store::{Insert, Reason, Replace};
+use outlast_engine::store::{Insert, Position, Reason, Replace};
 use outlast_engine::{Revision, StoreError, Task, TaskId};
 use outlast_wire::Raw;
 
-use super::op::{Op, Removal};
+use super::operation::{Operation, Removal};
 use crate::sqlite::row::{LAST_POSITION, RowId};
-use crate::sqlite::spread::SpreadMap;
-use crate::sqlite::unwritten::Stood;
 
-/// What a batch will do.
+/// What a batch does.
 #[derive(Debug)]
 pub(super) struct Plan {
     /// One for each operation.
     pub(super) verdicts: Vec<Verdict>,
     /// One for each task that is touched.
     pub(super) changes: Vec<Planned>,
-    by_task: SpreadMap<TaskId, usize>,
+    by_task: HashMap<TaskId, usize>,
     /// How many more rows may be deleted.
     deletions: usize,
     writes_records: bool,
@@ -42,8 +40,8 @@ pub(super) enum Verdict {
         seen: usize,
         gone: Vec<(TaskId, Revision)>,
     },
-    /// It takes place, and there is nothing more to know.
-    Done,
+    /// Records are written or deleted.
+    Records,
     /// It is not done.
     Refused(StoreError),
 }
@@ -52,12 +50,14 @@ pub(super) enum Verdict {
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) id: TaskId,
-    /// How it stood before the batch, if it was there.
-    pub(super) from: Option<Stood>,
+    /// The row it has in the file, if it is there.
+    pub(super) from: Option<RowId>,
     /// The row it will have.
     pub(super) row: RowId,
     /// The revision it will have, unless it will be gone.
-    revision: Option<Revision>,
+    pub(super) revision: Option<Revision>,
+    /// Whether it had ended before the batch.
+    pub(super) had_ended: bool,
     /// The operation with its last version.
     latest: usize,
     /// The operation with its body, if one brings a body.
@@ -65,30 +65,33 @@ pub(super) struct Planned {
 }
 
 impl Plan {
-    /// Judges all operations. Room is held for the tasks that will be added.
-    pub(super) fn of(ops: &mut [Op], index: &Index<RowId>) -> Self {
+    /// Plans all operations. Room in the index is reserved for the tasks that are added.
+    pub(super) fn of(operations: &mut [Operation], index: &Index<RowId>) -> Self {
         let mut plan = Self {
-            verdicts: Vec::with_capacity(ops.len()),
-            changes: Vec::with_capacity(ops.len()),
-            by_task: SpreadMap::with_capacity_and_hasher(ops.len(), Default::default()),
+            verdicts: Vec::with_capacity(operations.len()),
+            changes: Vec::with_capacity(operations.len()),
+            by_task: HashMap::with_capacity(operations.len()),
             deletions: DELETIONS,
             writes_records: false,
         };
-        for (at, op) in ops.iter_mut().enumerate() {
-            let verdict = match op {
-                Op::Insert(insert, _) => plan.insert(at, insert, index),
-                Op::Replace(replace, _) => plan.replace(at, replace, index),
-                Op::Remove(removal) => plan.remove(removal, index),
-                Op::Records(..) | Op::Forget(_) | Op::Settle(_) => Verdict::Done,
-                Op::Close(_) => Verdict::Refused(StoreError::Unavailable(Reason::new("closing"))),
+        for (at, operation) in operations.iter_mut().enumerate() {
+            let verdict = match operation {
+                Operation::Insert(insert, _) => plan.insert(at, insert, index),
+                Operation::Replace(replace, _) => plan.replace(at, replace, index),
+                Operation::Remove(removal) => plan.remove(removal, index),
+                Operation::Records(..) | Operation::ExpireRecords(_) => Verdict::Records,
+                Operation::Close(_) => {
+                    Verdict::Refused(StoreError::Unavailable(Reason::new("closing")))
+                }
             };
-            plan.writes_records |= verdict.is_done() && !op.records().is_empty();
+            plan.writes_records |= matches!(operation, Operation::ExpireRecords(_))
+                || verdict.is_done() && !operation.records().is_empty();
             plan.verdicts.push(verdict);
         }
         plan
     }
 
-    /// Whether anything reaches the ledger.
+    /// Whether anything reaches the file.
     pub(super) fn writes(&self) -> bool {
         self.writes_records || !self.changes.is_empty()
     }
@@ -97,18 +100,24 @@ impl Plan {
     pub(super) fn version<'o>(
         &self,
         change: &Planned,
-        ops: &'o [Op],
-    ) -> Option<(&'o Arc<Task>, Option<&'o Raw>)> {
+        operations: &'o [Operation],
+    ) -> Option<(&'o Task, Option<&'o Raw>)> {
         change.revision?;
-        let task = ops.get(change.latest)?.task()?;
-        let body = change.body.and_then(|at| ops[at].body());
+        let task = operations.get(change.latest)?.task()?;
+        let body = change.body.and_then(|at| operations[at].body());
         Some((task, body))
     }
 
-    /// Gives up the room that is held.
-    pub(super) fn release(&self, ops: &[Op], index: &Index<RowId>) {
-        for (op, verdict) in ops.iter().zip(&self.verdicts) {
-            if let (Op::Insert(insert, _), Verdict::Insert(_)) = (op, verdict) {
+    /// The last place in the order of creation that the batch gives out.
+    pub(super) fn last_position(&self) -> Option<Position> {
+        let new = self.changes.iter().filter(|change| change.from.is_none());
+        new.map(|change| change.row.position()).max()
+    }
+
+    /// Gives up the reserved room.
+    pub(super) fn release(&self, operations: &[Operation], index: &Index<RowId>) {
+        for (operation, verdict) in operations.iter().zip(&self.verdicts) {
+            if let (Operation::Insert(insert, _), Verdict::Insert(_)) = (operation, verdict) {
                 index.release(&insert.task);
             }
         }
@@ -136,6 +145,7 @@ impl Plan {
             from: None,
             row: RowId::new(task.expires(), position),
             revision: Some(task.revision),
+            had_ended: false,
             latest: at,
             body: None,
         }))
@@ -157,8 +167,8 @@ impl Plan {
         }
         match change.from {
             None => change.row = change.row.expiring(next.expires()),
-            Some(from) if next.state.ending().is_some() && !from.had_ended => {
-                change.row = from.row.expiring(next.expires());
+            Some(from) if next.state.ending().is_some() && !change.had_ended => {
+                change.row = from.expiring(next.expires());
             }
             // An extension changes a column; the row moves when the task ends.
             Some(_) => {}
@@ -191,17 +201,15 @@ impl Plan {
             return matches.then_some(*number);
         }
         let known = index.current(id)?;
+        let row = known.cold;
         let matches = known.revision == expected;
-        let from = Stood {
-            row: known.cold,
-            had_ended: known.has_ended,
-        };
         matches.then(|| {
             self.add(Planned {
                 id,
-                from: Some(from),
-                row: from.row,
+                from: Some(row),
+                row,
                 revision: Some(expected),
+                had_ended: known.has_ended,
                 latest: usize::MAX,
                 body: None,
             })

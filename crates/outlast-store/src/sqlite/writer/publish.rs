@@ -1,19 +1,18 @@
-//! After the ledger has it: what was written becomes visible, then everybody is told.
+//! After the commit: the batch becomes visible, then its callers get their answers.
 
 use outlast_engine::index::Index;
 use outlast_engine::store::Inserted;
 use outlast_engine::{Committed, StoreError, Task, TaskId};
 
-use super::op::{Op, Removal, Reply};
+use super::operation::{Operation, Removal, Reply};
 use super::plan::{Plan, Verdict};
-use crate::sqlite::filler::Filler;
 use crate::sqlite::row::RowId;
 
-/// What is to be said to whom.
+/// What follows from a published batch.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     pub(super) answers: Vec<Answer>,
-    /// Removals that are not through.
+    /// Removals with tasks left.
     pub(super) unfinished: Vec<Removal>,
 }
 
@@ -24,28 +23,25 @@ pub(super) enum Answer {
     Replace(Reply<Committed<Task>>, Result<Committed<Task>, StoreError>),
     Remove(Reply<Vec<TaskId>>, Vec<TaskId>),
     Records(Reply<()>),
-    /// When the tables have everything.
-    Settled(Reply<()>),
-    Refused(Op, StoreError),
+    Refused(Operation, StoreError),
 }
 
-/// Makes a batch visible that is durable.
-pub(super) fn publish(ops: Vec<Op>, plan: Plan, index: &Index<RowId>) -> Published {
+/// Makes a committed batch visible.
+pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowId>) -> Published {
     let mut published = Published::default();
     let answers = &mut published.answers;
-    answers.reserve(ops.len());
     let changes = &plan.changes;
-    for (op, verdict) in ops.into_iter().zip(plan.verdicts) {
-        match (op, verdict) {
-            (Op::Insert(insert, reply), Verdict::Insert(number)) => {
+    for (operation, verdict) in operations.into_iter().zip(plan.verdicts) {
+        match (operation, verdict) {
+            (Operation::Insert(insert, reply), Verdict::Insert(number)) => {
                 let row = changes[number].row;
                 let task = index.admit(insert.task, row.position(), row);
                 answers.push(Answer::Insert(reply, Ok(Inserted::New(task))));
             }
-            (Op::Insert(_, reply), Verdict::Known(id)) => {
+            (Operation::Insert(_, reply), Verdict::Known(id)) => {
                 answers.push(Answer::Insert(reply, Ok(Inserted::Known(id))));
             }
-            (Op::Replace(replace, reply), Verdict::Replace(number)) => {
+            (Operation::Replace(replace, reply), Verdict::Replace(number)) => {
                 let row = changes[number].row;
                 let replaced =
                     index.replace(replace.node, replace.expected, replace.next, |_, _| row);
@@ -54,7 +50,7 @@ pub(super) fn publish(ops: Vec<Op>, plan: Plan, index: &Index<RowId>) -> Publish
                     replaced.map(|replaced| replaced.now),
                 ));
             }
-            (Op::Remove(mut removal), Verdict::Remove { seen, gone }) => {
+            (Operation::Remove(mut removal), Verdict::Remove { seen, gone }) => {
                 removal.left.drain(..seen);
                 for (id, revision) in gone {
                     index.remove(removal.node, id, revision);
@@ -66,10 +62,11 @@ pub(super) fn publish(ops: Vec<Op>, plan: Plan, index: &Index<RowId>) -> Publish
                     published.unfinished.push(removal);
                 }
             }
-            (Op::Records(_, reply), Verdict::Done) => answers.push(Answer::Records(reply)),
-            (Op::Settle(reply), Verdict::Done) => answers.push(Answer::Settled(reply)),
-            (op, Verdict::Refused(error)) => answers.push(Answer::Refused(op, error)),
-            // Nobody waits for expired records to go, and no other pair is ever planned.
+            (Operation::Records(_, reply), Verdict::Records) => {
+                answers.push(Answer::Records(reply))
+            }
+            (operation, Verdict::Refused(error)) => answers.push(Answer::Refused(operation, error)),
+            // No caller waits for the expiry of records, and no other pair is ever planned.
             (_, _) => {}
         }
     }
@@ -77,18 +74,14 @@ pub(super) fn publish(ops: Vec<Op>, plan: Plan, index: &Index<RowId>) -> Publish
 }
 
 impl Answer {
-    /// Tells the caller, if it is still there.
-    pub(super) fn send(self, filler: &Filler) {
+    /// Sends it; the caller may have stopped waiting.
+    pub(super) fn send(self) {
         match self {
             Self::Insert(reply, answer) => drop(reply.send(answer)),
             Self::Replace(reply, answer) => drop(reply.send(answer)),
             Self::Remove(reply, gone) => drop(reply.send(Ok(gone))),
             Self::Records(reply) => drop(reply.send(Ok(()))),
-            Self::Settled(reply) => {
-                let filled = filler.flush();
-                drop(reply.send(filled.map_err(|fault| fault.error())));
-            }
-            Self::Refused(op, error) => op.refuse(error),
+            Self::Refused(operation, error) => operation.refuse(error),
         }
     }
 }

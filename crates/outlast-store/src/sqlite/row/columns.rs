@@ -1,18 +1,17 @@
 //! The columns of the view `tasks` in their order, and the statements made from them.
 //!
-//! A column's number is also the number of its parameter, in every statement, and its name in the ledger: none is given
-//! another meaning.
+//! A column's number is also the number of its parameter, in every statement.
 
 macro_rules! columns {
     ($($column:ident $name:literal,)*) => {
         /// A column of `tasks`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(in crate::sqlite) enum Column { $($column,)* }
+        pub(super) enum Column { $($column,)* }
 
-        pub(super) const ALL: &[Column] = &[$(Column::$column,)*];
+        const ALL: &[Column] = &[$(Column::$column,)*];
 
         /// How many there are.
-        pub(in crate::sqlite) const COLUMNS: usize = ALL.len();
+        pub(super) const COLUMNS: usize = ALL.len();
 
         const NAMES: &[&str] = &[$($name,)*];
     };
@@ -55,30 +54,20 @@ impl Column {
     pub(super) fn parameter(self) -> usize {
         self as usize + 1
     }
-
-    /// The column with this number.
-    pub(in crate::sqlite) fn numbered(number: usize) -> Option<Self> {
-        ALL.get(number).copied()
-    }
-
-    /// Whether many tasks in a row have the same text here.
-    pub(super) fn is_common(self) -> bool {
-        matches!(
-            self,
-            Self::Owner | Self::Method | Self::Tool | Self::Runner | Self::State
-        )
-    }
 }
 
 /// The parameter that names the row from which a task moves.
 pub(super) const OLD_ROW: usize = NAMES.len() + 1;
 
-/// Adds a task, which may have ended already.
+/// Adds a task.
 pub(super) fn insert_opened_sql() -> String {
-    insert_sql("opened", ALL.iter())
+    insert_sql(
+        "opened",
+        ALL.iter().filter(|column| **column != Column::Body),
+    )
 }
 
-/// Adds what became of a task that is there.
+/// Adds what became of a task.
 pub(super) fn insert_ended_sql() -> String {
     let (row, body) = ([Column::Row], [Column::Body]);
     insert_sql("ended", row.iter().chain(COURSE).chain(&body))
@@ -90,11 +79,11 @@ pub(super) fn update_opened_sql() -> String {
     format!("UPDATE opened SET {changes} WHERE row = ?{row}")
 }
 
-/// Changes a task that has ended, in the table that says so.
-pub(super) fn update_ended_sql(table: &str) -> String {
+/// Changes a task that has ended.
+pub(super) fn update_ended_sql() -> String {
     let (changes, row) = (course_changes(), Column::Row.parameter());
     let body = Column::Body.parameter();
-    format!("UPDATE {table} SET {changes}, body = coalesce(?{body}, body) WHERE row = ?{row}")
+    format!("UPDATE ended SET {changes}, body = coalesce(?{body}, body) WHERE row = ?{row}")
 }
 
 /// Moves a task that has not ended to another row.
@@ -119,8 +108,7 @@ fn insert_sql<'c>(table: &str, columns: impl Iterator<Item = &'c Column>) -> Str
     let columns = columns.map(|column| (column.name(), format!("?{}", column.parameter())));
     let (names, parameters): (Vec<_>, Vec<_>) = columns.unzip();
     let (names, parameters) = (names.join(", "), parameters.join(", "));
-    // What we know of a task is right, whatever somebody else has put into its row.
-    format!("INSERT OR REPLACE INTO {table} ({names}) VALUES ({parameters})")
+    format!("INSERT INTO {table} ({names}) VALUES ({parameters})")
 }
 
 fn course_changes() -> String {
@@ -131,7 +119,7 @@ fn course_changes() -> String {
 }
 
 /// What a change may change. The request and the beginning of a task stay as they are.
-pub(super) const COURSE: &[Column] = &[
+const COURSE: &[Column] = &[
     Column::State,
     Column::Message,
     Column::Updated,

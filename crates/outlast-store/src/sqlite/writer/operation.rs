@@ -1,44 +1,38 @@
 //! What callers ask of the writer.
 
-use std::sync::Arc;
-
 use outlast_engine::store::{Insert, Inserted, RecordWrite, Replace};
 use outlast_engine::{Committed, NodeId, Revision, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::oneshot;
 
-use crate::sqlite::unwritten::{OVERHEAD, room_for};
-
-/// Where an answer goes. Nobody may be there any more.
+/// Where an answer goes. The caller may have stopped waiting.
 pub(in crate::sqlite) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// Something to be written.
 #[derive(Debug)]
-pub(in crate::sqlite) enum Op {
+pub(in crate::sqlite) enum Operation {
     /// Adds a task.
     Insert(Insert, Reply<Inserted>),
-    /// Changes one.
+    /// Changes a task.
     Replace(Replace, Reply<Committed<Task>>),
-    /// Removes some.
+    /// Removes tasks.
     Remove(Removal),
     /// Writes records.
     Records(Vec<RecordWrite>, Reply<()>),
-    /// Deletes records that have expired.
-    Forget(Timestamp),
-    /// Answers when the tables have everything that was asked before.
-    Settle(Reply<()>),
-    /// Ends the writer, after everything that was asked before.
+    /// Deletes expired records.
+    ExpireRecords(Timestamp),
+    /// Ends the writer, after all operations that were queued earlier.
     Close(Reply<()>),
 }
 
-/// Tasks to be removed, a portion at a time.
+/// Tasks to be removed, a portion in each batch.
 #[derive(Debug)]
 pub(in crate::sqlite) struct Removal {
     pub(super) node: NodeId,
-    /// Those that are left, in the order of rows once the writer has seen them.
+    /// The tasks that are left, in row order once the writer has sorted them.
     pub(super) left: Vec<(TaskId, Revision)>,
     pub(super) sorted: bool,
-    /// Those that are gone.
+    /// The tasks that are removed.
     pub(super) removed: Vec<TaskId>,
     pub(super) reply: Reply<Vec<TaskId>>,
 }
@@ -59,17 +53,22 @@ impl Removal {
     }
 }
 
-impl Op {
-    /// Answers that it cannot be done.
+impl Operation {
+    /// Answers with an error.
     pub(super) fn refuse(self, error: StoreError) {
         match self {
             Self::Insert(_, reply) => drop(reply.send(Err(error))),
             Self::Replace(_, reply) => drop(reply.send(Err(error))),
             Self::Remove(removal) => drop(removal.reply.send(Err(error))),
             Self::Records(_, reply) => drop(reply.send(Err(error))),
-            Self::Settle(reply) | Self::Close(reply) => drop(reply.send(Err(error))),
-            Self::Forget(_) => {}
+            Self::Close(reply) => drop(reply.send(Err(error))),
+            Self::ExpireRecords(_) => {}
         }
+    }
+
+    /// Whether it adds a task.
+    pub(super) fn is_insert(&self) -> bool {
+        matches!(self, Self::Insert(..))
     }
 
     /// The records it writes.
@@ -78,58 +77,57 @@ impl Op {
             Self::Insert(insert, _) => &insert.records,
             Self::Replace(replace, _) => &replace.records,
             Self::Records(records, _) => records,
-            Self::Remove(_) | Self::Forget(_) | Self::Settle(_) | Self::Close(_) => &[],
+            Self::Remove(_) | Self::ExpireRecords(_) | Self::Close(_) => &[],
         }
     }
 
-    /// Takes the records that it writes.
-    pub(super) fn take_records(&mut self) -> Vec<RecordWrite> {
-        match self {
-            Self::Insert(insert, _) => std::mem::take(&mut insert.records),
-            Self::Replace(replace, _) => std::mem::take(&mut replace.records),
-            Self::Records(records, _) => std::mem::take(records),
-            Self::Remove(_) | Self::Forget(_) | Self::Settle(_) | Self::Close(_) => Vec::new(),
-        }
-    }
-
-    /// When the first of the records that it puts expires.
-    pub(super) fn expiry(&self) -> Option<Timestamp> {
+    /// Whether it can change which record expires next.
+    pub(super) fn moves_expiry(&self) -> bool {
         let expires = |write: &RecordWrite| match write {
-            RecordWrite::Put(record) => record.expires,
-            RecordWrite::Delete(_) => None,
+            RecordWrite::Put(record) => record.expires.is_some(),
+            RecordWrite::Delete(_) => false,
         };
-        self.records().iter().filter_map(expires).min()
+        matches!(self, Self::ExpireRecords(_)) || self.records().iter().any(expires)
     }
 
-    /// About how many bytes it adds to the tables.
-    pub(super) fn size(&self) -> usize {
-        let texts = match self {
-            Self::Insert(insert, _) => insert.task.origin.params.as_ref().map_or(0, Raw::size),
-            Self::Replace(replace, _) => replace.body.as_ref().map_or(0, Raw::size),
-            Self::Records(..) => 0,
-            Self::Remove(_) | Self::Forget(_) | Self::Settle(_) | Self::Close(_) => return 0,
+    /// About how many bytes it writes.
+    pub(super) fn size_bytes(&self) -> usize {
+        let task = match self {
+            Self::Insert(insert, _) => insert.task.origin.params.as_ref(),
+            Self::Replace(replace, _) => replace.body.as_ref(),
+            _ => None,
         };
         let records = self.records().iter().map(|write| match write {
             RecordWrite::Put(record) => record.bytes.len(),
             RecordWrite::Delete(_) => 0,
         });
-        OVERHEAD + room_for(texts + records.sum::<usize>())
+        task.map_or(0, Raw::size) + records.sum::<usize>()
     }
 
-    /// The task it brings.
-    pub(super) fn task(&self) -> Option<&Arc<Task>> {
+    /// The task it writes.
+    pub(super) fn task(&self) -> Option<&Task> {
         match self {
             Self::Insert(insert, _) => Some(&insert.task),
             Self::Replace(replace, _) => Some(&replace.next),
-            _ => None,
+            Self::Remove(_) | Self::Records(..) | Self::ExpireRecords(_) | Self::Close(_) => None,
         }
     }
 
-    /// The body it brings.
+    /// The body it writes.
     pub(super) fn body(&self) -> Option<&Raw> {
         match self {
             Self::Replace(replace, _) => replace.body.as_ref(),
             _ => None,
+        }
+    }
+
+    /// Whether it changes `id`.
+    pub(super) fn changes(&self, id: TaskId) -> bool {
+        match self {
+            Self::Insert(insert, _) => insert.task.id == id,
+            Self::Replace(replace, _) => replace.next.id == id,
+            Self::Remove(removal) => removal.left.iter().any(|(left, _)| *left == id),
+            Self::Records(..) | Self::ExpireRecords(_) | Self::Close(_) => false,
         }
     }
 }

@@ -1,0 +1,31 @@
+//! The arguments of `outlast store`.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use outlast::store::StoreUrl;
+
+#[derive(Debug, Parser)]
+pub(crate) struct Store {
+    #[command(subcommand)]
+    pub(crate) command: StoreCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Copy a store to one file that holds every task acknowledged so far. A gateway may use the store meanwhile.
+    Backup(Backup),
+}
+
+#[derive(Debug, Parser)]
+pub(crate) struct Backup {
+    /// The file to write.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The store: `sqlite:PATH` [default: the gateway's, in your data directory].
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<StoreUrl>,
+    /// Replace FILE if it exists.
+    #[arg(long)]
+    pub(crate) force: bool,
+}

@@ -1,0 +1,41 @@
+//! `outlast store`: copies of a store.
+
+use outlast::store::StoreUrl;
+use outlast::store::sqlite::{self, BackupError, Existing};
+
+use crate::args::{Backup, Store, StoreCommand};
+use crate::exit::Failure;
+use crate::place;
+
+pub(crate) fn run(store: &Store) -> Result<(), Failure> {
+    match &store.command {
+        StoreCommand::Backup(backup) => run_backup(backup),
+    }
+}
+
+fn run_backup(backup: &Backup) -> Result<(), Failure> {
+    let url = match &backup.store {
+        Some(url) => url.clone(),
+        None => place::usual_store()?,
+    };
+    let StoreUrl::Sqlite(path) = &url else {
+        return Err(Failure::Usage(
+            "a store in memory has no file\n  next: name one with --store sqlite:PATH".into(),
+        ));
+    };
+    let existing = match backup.force {
+        true => Existing::Replace,
+        false => Existing::Keep,
+    };
+    match sqlite::backup(path, &backup.file, existing) {
+        Ok(()) => {
+            let (from, to) = (path.display(), backup.file.display());
+            eprintln!("{from} is copied to {to}. It holds arguments and results in clear text.");
+            Ok(())
+        }
+        Err(error @ BackupError::Exists(_)) => Err(Failure::Usage(format!(
+            "{error}\n  next: choose another name, or use --force"
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}

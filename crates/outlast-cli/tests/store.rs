@@ -1,0 +1,91 @@
+//! `outlast store backup` beside a process that uses the store.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+#[test]
+fn a_store_in_use_is_copied_and_nothing_is_replaced_without_force() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (store, copy) = (
+        folder.path().join("tasks.db"),
+        folder.path().join("copy.db"),
+    );
+    let missing = backup(&store, &copy, &[]);
+    assert_eq!(missing.status.code(), Some(5), "{missing:?}");
+
+    let demo = Demo::start(&store);
+    let before = listed(&store);
+    assert_eq!(before.len(), 4, "{before:?}");
+    let done = backup(&store, &copy, &[]);
+    assert!(done.status.success(), "{done:?}");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains("clear text"), "{said}");
+    assert_eq!(ids(&listed(&copy)), ids(&before));
+    let mode = std::fs::metadata(&copy).expect("a copy").permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+
+    let bytes = std::fs::read(&copy).expect("the copy");
+    let refused = backup(&store, &copy, &[]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(said.contains("--force"), "{said}");
+    assert!(std::fs::read(&copy).expect("the copy") == bytes);
+    let forced = backup(&store, &copy, &["--force"]);
+    assert!(forced.status.success(), "{forced:?}");
+    drop(demo);
+
+    // The copy is a store: a server starts on it.
+    let _demo = Demo::start(&copy);
+    assert_eq!(listed(&copy).len(), 8);
+}
+
+/// A demo in the middle of its work, killed in the end.
+struct Demo(Child);
+
+impl Demo {
+    fn start(store: &Path) -> Self {
+        let mut child = outlast(&["demo", "--step-ms", "60000"], store)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the demo starts");
+        let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let answered = |line: &String| line.starts_with("confirm") && line.contains("completed");
+        assert!(lines.any(|line| answered(&line)), "its tasks exist");
+        Self(child)
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn backup(store: &Path, copy: &Path, more: &[&str]) -> Output {
+    let mut command = outlast(&["store", "backup"], store);
+    command.arg(copy).args(more).output().expect("outlast runs")
+}
+
+fn listed(store: &Path) -> Vec<Value> {
+    let list = outlast(&["tasks", "list", "--json"], store).output();
+    let list = serde_json::from_slice::<Value>(&list.expect("outlast runs").stdout);
+    let list = list.expect("JSON");
+    list.as_array().expect("an array").clone()
+}
+
+fn ids(tasks: &[Value]) -> Vec<&str> {
+    let ids = tasks.iter().map(|task| task["taskId"].as_str());
+    ids.map(|id| id.expect("an id")).collect()
+}
+
+fn outlast(args: &[&str], store: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    command.args(args).arg("--store").arg(store);
+    command
+}

@@ -1,0 +1,110 @@
+//! A copy of a store, also while a server uses it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use rusqlite::backup::{Backup, StepResult};
+
+use super::error::OpenError;
+use super::file;
+use super::mark::{Mark, MarkState};
+use super::{connect, damage, schema};
+
+/// What to do if there is a file where a backup goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse the backup.
+    Keep,
+    /// Replace the file.
+    Replace,
+}
+
+/// Why no backup was made. There is no new file, and an existing one is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackupError {
+    /// The store cannot be read, or the copy cannot be written.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// There is no store.
+    #[error("there is no store at {}", .0.display())]
+    NoStore(PathBuf),
+    /// There is a file where the backup goes.
+    #[error("{} exists", .0.display())]
+    Exists(PathBuf),
+    /// The file that would be replaced is a store in use, or has a log beside it.
+    #[error("{} has a log beside it ({}); a backup never replaces a store that may be in use", .0.display(), .1.display())]
+    InUse(PathBuf, PathBuf),
+}
+
+/// Copies the store at `source` to a new file, which holds every task that was acknowledged before
+/// the call. Other processes may read and write the store meanwhile. The copy is checked before it
+/// gets its name, and only its owner can read it.
+pub fn backup(
+    source: impl AsRef<Path>,
+    destination: impl AsRef<Path>,
+    existing: Existing,
+) -> Result<(), BackupError> {
+    let (source, destination) = (source.as_ref(), destination.as_ref());
+    if !source.try_exists().map_err(OpenError::io(source))? {
+        return Err(BackupError::NoStore(source.to_owned()));
+    }
+    let destination = file::resolve(destination).map_err(OpenError::io(destination))?;
+    check_destination(&destination, existing)?;
+    let from = connect::reading(source).map_err(OpenError::sqlite(source))?;
+    schema::require_store(&from, source)?;
+    let draft = file::draft(&destination).map_err(OpenError::io(&destination))?;
+    let copied = copy(&from, source, &draft).and_then(|()| {
+        check_destination(&destination, existing)?;
+        fs::rename(&draft, &destination).map_err(OpenError::io(&destination))?;
+        Ok(file::sync_folder(&destination).map_err(OpenError::io(&destination))?)
+    });
+    if copied.is_err() {
+        let _ = file::draft(&destination);
+    }
+    copied
+}
+
+fn check_destination(destination: &Path, existing: Existing) -> Result<(), BackupError> {
+    let exists = |path: &Path| path.try_exists().map_err(OpenError::io(path));
+    if exists(destination)? && existing == Existing::Keep {
+        return Err(BackupError::Exists(destination.to_owned()));
+    }
+    let log = file::beside(destination, "-wal");
+    if exists(&log)? {
+        return Err(BackupError::InUse(destination.to_owned(), log));
+    }
+    Ok(())
+}
+
+fn copy(from: &Connection, source: &Path, draft: &Path) -> Result<(), BackupError> {
+    drop(file::open_private(draft).map_err(OpenError::io(draft))?);
+    let refused = || OpenError::sqlite(draft);
+    let mut to = connect::writing_copy(draft).map_err(refused())?;
+    // All pages in one step: one read transaction of the store, which its writer does not wait for.
+    let step = Backup::new(from, &mut to).and_then(|backup| backup.step(-1));
+    match step.map_err(OpenError::sqlite(source))? {
+        StepResult::Done => {}
+        _ => {
+            let busy = io::Error::other("another program has it locked; try again");
+            return Err(OpenError::io(source)(busy).into());
+        }
+    }
+    if let Some(what) = damage::quick_check(&to).map_err(refused())? {
+        return Err(OpenError::corrupt(source, what).into());
+    }
+    let mark = Mark::read(&to).map_err(refused())?;
+    let mark = mark.ok_or_else(|| OpenError::corrupt(source, "it has lost its mark"))?;
+    // A store of its own: the log of the original must never be applied to it.
+    let copy = Mark {
+        store: Mark::new(&to).map_err(refused())?.store,
+        state: MarkState::Closed,
+        ..mark
+    };
+    schema::set_mark(&to, &copy).map_err(refused())?;
+    to.close().map_err(|(_, error)| refused()(error))?;
+    let copied = fs::File::open(draft).and_then(|copied| copied.sync_all());
+    Ok(copied.map_err(OpenError::io(draft))?)
+}

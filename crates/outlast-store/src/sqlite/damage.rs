@@ -1,0 +1,233 @@
+//! What can be known of the files before and after SQLite opens them: whether the log belongs to the
+//! file, whether it is whole, and whether the file is.
+//!
+//! SQLite drops the rest of a log at the first frame whose checksum is wrong, and applies any log to
+//! any file. Both would silently lose acknowledged tasks, so the log is checked first. The formats
+//! are described at <https://www.sqlite.org/fileformat2.html>.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use rusqlite::Connection;
+
+use super::error::OpenError;
+use super::file;
+use super::mark::Mark;
+use super::options::Durability;
+use super::schema;
+
+/// What the log beside a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Log {
+    /// There is none, or it holds no transaction.
+    Empty,
+    /// It holds transactions that the file may not have.
+    Transactions,
+}
+
+/// Checks the log of the store at `path` without a change to any file.
+pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, OpenError> {
+    let log_path = file::beside(path, "-wal");
+    let refused = |what: &str| OpenError::corrupt(&log_path, what);
+    let log = match File::open(&log_path) {
+        Ok(log) => log,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Log::Empty),
+        Err(error) => return Err(OpenError::io(&log_path)(error)),
+    };
+    let scan = match LogScan::of(log).map_err(OpenError::io(&log_path))? {
+        Scanned::Nothing => return Ok(Log::Empty),
+        Scanned::BadHeader => return Err(refused("its header is damaged")),
+        Scanned::Frames(scan) => scan,
+    };
+    // A commit is written after the sync of the one before it: a crash leaves at most one that is torn.
+    if durability == Durability::Power && scan.commits_after_damage > 1 {
+        return Err(refused(
+            "a transaction in its middle is damaged, and those behind it cannot be read",
+        ));
+    }
+    if let Some((first, last)) = scan.marks {
+        let found = mark_in_file(path, scan.page_bytes).map_err(OpenError::io(path))?;
+        // A page of the file that is torn says nothing: the log has the whole one.
+        if let Some(found) = found
+            && (found.store != last.store
+                || found.commits.saturating_add(1) < first.commits
+                || found.commits > last.commits)
+        {
+            let what = "it is the log of another file, or of a later or earlier state of this one";
+            return Err(refused(what));
+        }
+    }
+    Ok(match scan.commits {
+        0 => Log::Empty,
+        _ => Log::Transactions,
+    })
+}
+
+/// Refuses a file that ends before the last page that its header counts. With a log that cannot be
+/// told: the log may hold the rest.
+pub(super) fn check_length(path: &Path) -> Result<(), OpenError> {
+    let read = || -> io::Result<(Vec<u8>, u64)> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut header = Vec::new();
+        file.take(100).read_to_end(&mut header)?;
+        Ok((header, length))
+    };
+    let (header, length) = read().map_err(OpenError::io(path))?;
+    if header.len() < 100 {
+        return Err(OpenError::corrupt(path, "it ends within its header"));
+    }
+    let page_bytes = match number(&header, 14) & 0xffff {
+        // The largest size does not fit into two bytes.
+        1 => 65_536,
+        bytes => u64::from(bytes),
+    };
+    let pages = u64::from(number(&header, 28));
+    // The count is valid if it was written with the last change.
+    if number(&header, 24) == number(&header, 92) && length < pages * page_bytes {
+        let what = format!("{length} bytes are left of {}", pages * page_bytes);
+        return Err(OpenError::corrupt(path, what));
+    }
+    Ok(())
+}
+
+/// The first problem that SQLite finds in the structure of the file.
+pub(super) fn quick_check(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let found: String =
+        connection.query_row("PRAGMA quick_check(1)", (), |row| row.get::<_, String>(0))?;
+    Ok((found != "ok").then_some(found))
+}
+
+/// The mark in the file itself, without its log.
+fn mark_in_file(path: &Path, page_bytes: u32) -> io::Result<Option<Mark>> {
+    let mut file = File::open(path)?;
+    let at = u64::from(schema::MARK_PAGE - 1) * u64::from(page_bytes);
+    file.seek(SeekFrom::Start(at))?;
+    let mut bytes = Vec::with_capacity(page_bytes as usize);
+    file.take(page_bytes.into()).read_to_end(&mut bytes)?;
+    Ok(Mark::find(&bytes))
+}
+
+enum Scanned {
+    /// No header: no transaction was ever written to it.
+    Nothing,
+    BadHeader,
+    Frames(LogScan),
+}
+
+/// What a log holds, as SQLite reads it.
+#[derive(Debug, Default)]
+struct LogScan {
+    page_bytes: u32,
+    /// How many transactions are whole.
+    commits: u64,
+    /// How many transactions of this log end at or behind its first damaged frame.
+    commits_after_damage: u64,
+    /// The first and the last mark in whole transactions.
+    marks: Option<(Mark, Mark)>,
+}
+
+impl LogScan {
+    fn of(log: File) -> io::Result<Scanned> {
+        let mut log = BufReader::with_capacity(1 << 18, log);
+        let mut header = [0; LOG_HEADER_BYTES];
+        if !filled(&mut log, &mut header)? || header.iter().all(|byte| *byte == 0) {
+            return Ok(Scanned::Nothing);
+        }
+        let magic = number(&header, 0);
+        if magic & !1 != MAGIC {
+            return Ok(Scanned::BadHeader);
+        }
+        let big_endian = magic & 1 == 1;
+        let mut sum = Checksum::default();
+        sum.add(&header[..24], big_endian);
+        if !sum.is(&header[24..32]) {
+            return Ok(Scanned::BadHeader);
+        }
+        let salts = &header[16..24];
+        let page_bytes = number(&header, 8);
+        if !(512..=65_536).contains(&page_bytes) {
+            return Ok(Scanned::BadHeader);
+        }
+        let mut scan = Self {
+            page_bytes,
+            ..Self::default()
+        };
+        let mut frame = vec![0; FRAME_HEADER_BYTES + page_bytes as usize];
+        let mut damaged = false;
+        // The mark of a transaction counts once its last frame is read.
+        let mut pending = None;
+        while filled(&mut log, &mut frame)? {
+            let (head, page) = frame.split_at(FRAME_HEADER_BYTES);
+            let ends_transaction = number(head, 4) != 0;
+            if !damaged {
+                sum.add(&head[..8], big_endian);
+                sum.add(page, big_endian);
+                damaged = head[8..16] != *salts || !sum.is(&head[16..24]);
+            }
+            if damaged {
+                // Frames with other salts are remains of an earlier log.
+                if head[8..16] == *salts && ends_transaction {
+                    scan.commits_after_damage += 1;
+                }
+                continue;
+            }
+            if number(head, 0) == schema::MARK_PAGE {
+                pending = Mark::find(page);
+            }
+            if ends_transaction {
+                scan.commits += 1;
+                if let Some(mark) = pending.take() {
+                    let first = scan.marks.map_or(mark, |(first, _)| first);
+                    scan.marks = Some((first, mark));
+                }
+            }
+        }
+        Ok(Scanned::Frames(scan))
+    }
+}
+
+/// The running checksum of a log.
+#[derive(Clone, Copy, Debug, Default)]
+struct Checksum(u32, u32);
+
+impl Checksum {
+    fn add(&mut self, bytes: &[u8], big_endian: bool) {
+        for pair in bytes.chunks_exact(8) {
+            let word = |at: usize| {
+                let bytes = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
+                match big_endian {
+                    true => u32::from_be_bytes(bytes),
+                    false => u32::from_le_bytes(bytes),
+                }
+            };
+            self.0 = self.0.wrapping_add(word(0)).wrapping_add(self.1);
+            self.1 = self.1.wrapping_add(word(4)).wrapping_add(self.0);
+        }
+    }
+
+    fn is(self, stored: &[u8]) -> bool {
+        number(stored, 0) == self.0 && number(stored, 4) == self.1
+    }
+}
+
+/// The big-endian number at an offset.
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Fills `bytes`; tells whether there was enough.
+fn filled(from: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
+    match from.read_exact(bytes) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+const MAGIC: u32 = 0x377f_0682;
+
+const LOG_HEADER_BYTES: usize = 32;
+
+const FRAME_HEADER_BYTES: usize = 24;

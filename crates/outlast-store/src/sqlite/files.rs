@@ -1,0 +1,82 @@
+//! The files of an open store: whether their names still lead to them.
+//!
+//! A file that is deleted or replaced under an open store goes on without an error. What is written
+//! to it is lost with the process. The writer therefore compares names and files before it
+//! acknowledges a commit.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use outlast_engine::store::Reason;
+
+use super::fault::Fault;
+use super::file;
+
+/// The files that an open store uses.
+#[derive(Debug)]
+pub(super) struct OpenFiles(Vec<(PathBuf, FileId)>);
+
+/// A file, whatever its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl OpenFiles {
+    /// The files of the store at `path`, which has been written to.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let files = SUFFIXES.map(|suffix| {
+            let path = file::beside(path, suffix);
+            FileId::of(&path).map(|id| (path, id))
+        });
+        let files: io::Result<Vec<_>> = files.into_iter().collect();
+        files.map(Self)
+    }
+
+    /// Fails if a file was deleted or replaced.
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        for (path, id) in &self.0 {
+            let problem = match FileId::of(path) {
+                Ok(found) if found == *id => continue,
+                Ok(_) => "replaced",
+                Err(error) if error.kind() == io::ErrorKind::NotFound => "deleted",
+                Err(error) => {
+                    let what = format!("{} cannot be read: {error}", path.display());
+                    return Err(Fault::Moved(Reason::new(what)));
+                }
+            };
+            let path = path.display();
+            let what = format!(
+                "{path} was {problem} while the store was open; put it back, or stop this process and restore a backup"
+            );
+            return Err(Fault::Moved(Reason::new(what)));
+        }
+        Ok(())
+    }
+}
+
+impl FileId {
+    #[cfg(unix)]
+    fn of(path: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let found = fs::metadata(path)?;
+        Ok(Self {
+            device: found.dev(),
+            inode: found.ino(),
+        })
+    }
+
+    /// Open files cannot be deleted or replaced there.
+    #[cfg(not(unix))]
+    fn of(path: &Path) -> io::Result<Self> {
+        fs::metadata(path).map(|_| Self {
+            device: 0,
+            inode: 0,
+        })
+    }
+}
+
+/// The file, its log, the index of the log, and the lock.
+const SUFFIXES: [&str; 4] = ["", "-wal", "-shm", ".lock"];

@@ -1,0 +1,147 @@
+//! The mark: one row that every transaction rewrites. It names the store, counts its commits, and
+//! says whether the store was closed.
+//!
+//! The text has a fixed width and a checksum, so that a mark can also be found in the raw pages of
+//! the file and of the log, before SQLite opens them.
+
+use rusqlite::{Connection, OptionalExtension};
+
+/// Which store a file is, and how far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    /// The store's name: a random number, drawn when the file is made.
+    pub(super) store: u64,
+    /// How many transactions the writer has committed.
+    pub(super) commits: u64,
+    /// No task has this place in the order of creation, nor a later one.
+    pub(super) next_position: u64,
+    pub(super) state: MarkState,
+}
+
+/// Whether a process uses the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MarkState {
+    /// A process uses it, or did when it was killed.
+    Open,
+    /// The last process closed it: the file holds everything.
+    Closed,
+}
+
+impl Mark {
+    /// The mark of a new store.
+    pub(super) fn new(connection: &Connection) -> rusqlite::Result<Self> {
+        let store: i64 = connection.query_row("SELECT random()", (), |row| row.get(0))?;
+        Ok(Self {
+            store: store.cast_unsigned(),
+            commits: 0,
+            next_position: 1,
+            state: MarkState::Closed,
+        })
+    }
+
+    /// The mark in the file, if it has a valid one.
+    pub(super) fn read(connection: &Connection) -> rusqlite::Result<Option<Self>> {
+        let sql = "SELECT value FROM meta WHERE name = 'mark'";
+        let text: Option<String> = connection.query_row(sql, (), |row| row.get(0)).optional()?;
+        Ok(text.and_then(|text| Self::parse(text.as_bytes())))
+    }
+
+    /// The mark of the next transaction.
+    pub(super) fn next(self, state: MarkState) -> Self {
+        Self {
+            commits: self.commits + 1,
+            state,
+            ..self
+        }
+    }
+
+    /// The text in the file.
+    pub(super) fn text(&self) -> String {
+        let state = match self.state {
+            MarkState::Open => "open  ",
+            MarkState::Closed => "closed",
+        };
+        let text = format!(
+            "{PREFIX}{:016x} commit {:020} next {:020} {state} ",
+            self.store, self.commits, self.next_position
+        );
+        let sum = crc32fast::hash(text.as_bytes());
+        format!("{text}{sum:08x}")
+    }
+
+    /// The mark that begins with these bytes.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes.get(..LENGTH)?).ok()?;
+        let mut words = text.strip_prefix(PREFIX)?.split_ascii_whitespace();
+        let mut after = |name: Option<&str>| match name {
+            Some(name) => words.next().filter(|word| *word == name).and(words.next()),
+            None => words.next(),
+        };
+        let mark = Self {
+            store: u64::from_str_radix(after(None)?, 16).ok()?,
+            commits: after(Some("commit"))?.parse().ok()?,
+            next_position: after(Some("next"))?.parse().ok()?,
+            state: match after(None)? {
+                "open" => MarkState::Open,
+                "closed" => MarkState::Closed,
+                _ => return None,
+            },
+        };
+        (mark.text() == text).then_some(mark)
+    }
+
+    /// The mark in a raw page. A page may also hold remains of earlier marks; the newest counts.
+    pub(super) fn find(page: &[u8]) -> Option<Self> {
+        let starts = page.windows(PREFIX.len()).enumerate();
+        starts
+            .filter(|(_, window)| *window == PREFIX.as_bytes())
+            .filter_map(|(at, _)| Self::parse(&page[at..]))
+            .max_by_key(|mark| mark.commits)
+    }
+}
+
+const PREFIX: &str = "outlast-store ";
+
+/// The length of every mark.
+const LENGTH: usize = PREFIX.len() + 16 + 28 + 26 + 8 + 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark() -> Mark {
+        Mark {
+            store: 0xfeed,
+            commits: 41,
+            next_position: u64::MAX,
+            state: MarkState::Open,
+        }
+    }
+
+    #[test]
+    fn a_mark_is_read_as_it_was_written() {
+        for mark in [mark(), mark().next(MarkState::Closed)] {
+            assert_eq!(mark.text().len(), LENGTH);
+            assert_eq!(Mark::parse(mark.text().as_bytes()), Some(mark));
+        }
+    }
+
+    #[test]
+    fn a_mark_with_a_changed_byte_is_none() {
+        for at in 0..LENGTH {
+            let mut bytes = mark().text().into_bytes();
+            bytes[at] ^= 1;
+            assert_eq!(Mark::parse(&bytes), None, "{at}");
+        }
+    }
+
+    #[test]
+    fn the_newest_mark_of_a_page_is_found() {
+        let mut page = vec![0; 300];
+        page.extend(mark().text().bytes());
+        page.extend(mark().next(MarkState::Open).text().bytes());
+        page.extend(mark().text().bytes().take(LENGTH - 1));
+        assert_eq!(Mark::find(&page), Some(mark().next(MarkState::Open)));
+        assert_eq!(Mark::find(&page[..310]), None);
+    }
+}

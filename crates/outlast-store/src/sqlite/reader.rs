@@ -1,0 +1,90 @@
+//! A read-only view of a store file, without its lock, also while another process writes it.
+
+use std::path::Path;
+
+use outlast_engine::index::Index;
+use outlast_engine::store::{Position, Snapshot};
+use outlast_engine::{Scope, StoreError, Task, TaskId};
+use outlast_wire::Raw;
+use rusqlite::Connection;
+
+use super::error::OpenError;
+use super::fault::Fault;
+use super::file::{self, Found};
+use super::mark::Mark;
+use super::row::{LAST_POSITION, RowId};
+use super::{body, connect, scan, schema};
+
+/// The tasks in a file at the time it was opened.
+pub struct SqliteReader {
+    connection: Connection,
+    index: Index<RowId>,
+}
+
+impl SqliteReader {
+    /// Reads the file at `path`; `None` if there is none.
+    pub fn open(path: impl AsRef<Path>) -> Result<Option<Self>, OpenError> {
+        let named = path.as_ref();
+        if !named.try_exists().map_err(OpenError::io(named))? {
+            return Ok(None);
+        }
+        let path = file::resolve(named).map_err(OpenError::io(named))?;
+        if file::inspect(&path)? == Found::Nothing {
+            return Ok(None);
+        }
+        let connection = connect::reading(&path).map_err(OpenError::sqlite(&path))?;
+        schema::require_store(&connection, &path)?;
+        // One transaction for everything: the view does not change.
+        connection
+            .execute_batch("BEGIN")
+            .map_err(OpenError::sqlite(&path))?;
+        let mark = Mark::read(&connection).map_err(OpenError::sqlite(&path))?;
+        let mark = mark.ok_or_else(|| OpenError::corrupt(&path, "it has lost its mark"))?;
+        let index = scan::index(&connection, &path, Position(mark.next_position))?;
+        Ok(Some(Self { connection, index }))
+    }
+
+    /// Up to `limit` tasks in `scope`, newest first.
+    pub fn newest(&self, scope: &Scope, limit: usize) -> Result<Vec<Task>, StoreError> {
+        match scope {
+            Scope::Of(owner) => {
+                let page = self.index.page(owner, None::<Position>, limit);
+                let ids = page.tasks.iter().map(Snapshot::id);
+                ids.filter_map(|id| self.task(scope, id).transpose())
+                    .collect()
+            }
+            Scope::Anyone => self.newest_of_all(limit).map_err(|fault| fault.error()),
+        }
+    }
+
+    /// Scans the whole file: there is no list over all owners.
+    fn newest_of_all(&self, limit: usize) -> Result<Vec<Task>, Fault> {
+        let newest = "SELECT row FROM opened ORDER BY row & ?1 DESC LIMIT ?2";
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = self.connection.prepare(newest)?;
+        let rows = statement.query_map([LAST_POSITION.cast_signed(), limit], |row| row.get(0))?;
+        let rows = rows.collect::<Result<Vec<i64>, _>>()?;
+        let tasks = rows
+            .into_iter()
+            .map(|row| scan::load(&self.connection, RowId(row)));
+        let tasks = tasks.collect::<Result<Vec<_>, _>>().map_err(body::fault)?;
+        Ok(tasks.into_iter().flatten().collect())
+    }
+
+    /// A task in `scope`.
+    pub fn task(&self, scope: &Scope, id: TaskId) -> Result<Option<Task>, StoreError> {
+        let Some((_, row)) = self.index.find(scope, id) else {
+            return Ok(None);
+        };
+        body::task(&self.connection, row, id).map_err(|fault| fault.error())
+    }
+
+    /// The body of a task in `scope`.
+    pub fn body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
+        let Some((_, row)) = self.index.find(scope, id) else {
+            return Ok(None);
+        };
+        let found = body::body(&self.connection, row, id).map_err(|fault| fault.error())?;
+        Ok(found.flatten())
+    }
+}

@@ -1,0 +1,170 @@
+//! One transaction: the changes of a plan, its records, and the mark.
+
+use outlast_engine::TaskId;
+use outlast_engine::store::Reason;
+use rusqlite::{Connection, Statement};
+
+use super::operation::Operation;
+use super::plan::{Plan, Planned};
+use crate::sqlite::connect;
+use crate::sqlite::failpoint::{DiskFailure, FailPoint};
+use crate::sqlite::fault::Fault;
+use crate::sqlite::mark::Mark;
+use crate::sqlite::records::RecordStatements;
+use crate::sqlite::row::TaskStatements;
+use crate::sqlite::schema;
+
+/// The statements of the writer, prepared once for each connection.
+pub(super) struct Statements<'c> {
+    pub(super) connection: &'c Connection,
+    pub(super) records: RecordStatements<'c>,
+    begin: Statement<'c>,
+    commit: Statement<'c>,
+    tasks: TaskStatements<'c>,
+    mark: Statement<'c>,
+}
+
+/// Why a transaction was not committed, and what caused it.
+#[derive(Debug)]
+pub(super) enum CommitError {
+    /// No part of the batch in particular.
+    Batch(Fault),
+    /// The change of this task.
+    Task(TaskId, Fault),
+    /// The operation with this number.
+    Operation(usize, Fault),
+}
+
+impl<'c> Statements<'c> {
+    pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            connection,
+            records: RecordStatements::prepare(connection)?,
+            begin: connect::prepare(connection, "BEGIN IMMEDIATE")?,
+            commit: connect::prepare(connection, "COMMIT")?,
+            tasks: TaskStatements::prepare(connection)?,
+            mark: connect::prepare(connection, schema::SET_MARK)?,
+        })
+    }
+
+    /// Writes the plan and waits for the disk.
+    pub(super) fn commit(
+        &mut self,
+        operations: &[Operation],
+        plan: &Plan,
+        mark: &Mark,
+        failure_at: impl Fn(FailPoint) -> Option<DiskFailure>,
+    ) -> Result<(), CommitError> {
+        self.begin.raw_execute().map_err(CommitError::from)?;
+        let written = self.write(operations, plan, mark).and_then(|()| {
+            if let Some(failure) = failure_at(FailPoint::BeforeCommit) {
+                return Err(CommitError::Batch(failure.into()));
+            }
+            self.commit.raw_execute().map_err(CommitError::from)?;
+            match failure_at(FailPoint::AfterCommit) {
+                None => Ok(()),
+                // What is in the file cannot lack space: every failure here is a failed sync.
+                Some(_) => Err(CommitError::Batch(DiskFailure::SyncError.into())),
+            }
+        });
+        if written.is_err() && !self.connection.is_autocommit() {
+            let undone = self.connection.execute_batch("ROLLBACK");
+            return written.and(undone.map_err(CommitError::from));
+        }
+        written
+    }
+
+    fn write(
+        &mut self,
+        operations: &[Operation],
+        plan: &Plan,
+        mark: &Mark,
+    ) -> Result<(), CommitError> {
+        // In row order: neighbours share pages, and new rows are appended to their table.
+        let mut changes: Vec<&Planned> = plan.changes.iter().collect();
+        changes.sort_unstable_by_key(|change| change.row);
+        for change in changes {
+            self.change(operations, plan, change).map_err(|fault| {
+                CommitError::of(fault, |fault| CommitError::Task(change.id, fault))
+            })?;
+        }
+        for (number, (operation, verdict)) in operations.iter().zip(&plan.verdicts).enumerate() {
+            let written = match operation {
+                Operation::ExpireRecords(now) => self.records.expire(*now, MAX_EXPIRED),
+                operation if verdict.is_done() => self.records.write(operation.records()),
+                _ => Ok(()),
+            };
+            written.map_err(|error| {
+                CommitError::of(error.into(), |fault| CommitError::Operation(number, fault))
+            })?;
+        }
+        match self
+            .mark
+            .execute([mark.text()])
+            .map_err(CommitError::from)?
+        {
+            1 => Ok(()),
+            _ => Err(CommitError::Batch(Fault::Damaged(Reason::new(
+                "the table `meta` has lost the store's mark",
+            )))),
+        }
+    }
+
+    fn change(
+        &mut self,
+        operations: &[Operation],
+        plan: &Plan,
+        change: &Planned,
+    ) -> Result<(), Fault> {
+        let (tasks, row) = (&mut self.tasks, change.row);
+        let there = match (change.from, plan.version(change, operations)) {
+            // Added and removed within the batch.
+            (None, None) => true,
+            (Some(from), None) => {
+                tasks.delete(from, change.had_ended)?;
+                // A row that another program deleted is gone, as it should be.
+                true
+            }
+            (None, Some((task, body))) => {
+                tasks.insert(row, task, body)?;
+                true
+            }
+            (Some(_), Some((task, body))) if change.had_ended => {
+                tasks.update_ended(row, task, body)?
+            }
+            (Some(from), Some((task, body))) if task.state.ending().is_some() => {
+                tasks.end(from, row, task, body)?
+            }
+            (Some(_), Some((task, _))) => tasks.update(row, task)?,
+        };
+        if there {
+            return Ok(());
+        }
+        let row = change.from.unwrap_or(change.row).0;
+        let gone = format!("task {} is no longer in row {row} of the file", change.id);
+        Err(Fault::Missing(Reason::new(gone)))
+    }
+}
+
+impl CommitError {
+    /// Attributes a fault that concerns one task or operation to it, and others to the batch.
+    fn of(fault: Fault, attribute: impl FnOnce(Fault) -> Self) -> Self {
+        match fault {
+            Fault::Refused(_) | Fault::Missing(_) => attribute(fault),
+            Fault::Io(_)
+            | Fault::Full(_)
+            | Fault::Busy(_)
+            | Fault::Damaged(_)
+            | Fault::Moved(_) => Self::Batch(fault),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for CommitError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Batch(error.into())
+    }
+}
+
+/// How many expired records one commit deletes at most.
+const MAX_EXPIRED: u32 = 256;

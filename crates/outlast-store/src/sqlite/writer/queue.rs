@@ -1,0 +1,217 @@
+//! The loop of the writer thread: wait, collect a batch, write it, and at the end close the file.
+
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::Writer;
+use super::commit::Statements;
+use super::operation::{Operation, Reply};
+use super::reopen::FailedBatch;
+use super::space;
+use crate::sqlite::fault::Fault;
+use crate::sqlite::mark::MarkState;
+use crate::sqlite::{connect, file, schema};
+
+/// Why the thread stops serving.
+enum Stop {
+    /// The store is closed; a caller may wait for that.
+    Closed(Option<Reply<()>>),
+    /// A write failed.
+    Failed(FailedBatch),
+}
+
+/// What was found in the queue.
+enum Collected {
+    Batch(Vec<Operation>),
+    /// The last batch before the store closes.
+    Last(Vec<Operation>, Option<Reply<()>>),
+    /// Nothing for a while.
+    Nothing,
+}
+
+impl Writer {
+    /// Serves until the store is closed.
+    pub(in crate::sqlite) fn run(mut self, first: Connection) {
+        let mut connection = first;
+        let reply = loop {
+            match self.serve(&connection) {
+                Stop::Closed(reply) => {
+                    self.join_readers();
+                    let closed = self.close_file(&connection);
+                    drop(connection);
+                    if closed.is_ok() && !file::beside(&self.path, "-wal").exists() {
+                        self.lock.forget_commits();
+                    }
+                    break reply;
+                }
+                Stop::Failed(failed) => {
+                    drop(connection);
+                    match self.recover(failed) {
+                        Ok(reopened) => connection = reopened,
+                        Err(reply) => {
+                            self.join_readers();
+                            break reply;
+                        }
+                    }
+                }
+            }
+        };
+        self.shared.health.close();
+        let left: Vec<Operation> = self.queue.try_iter().collect();
+        drop(self.lock);
+        drop(left);
+        if let Some(reply) = reply {
+            let _ = reply.send(Ok(()));
+        }
+    }
+
+    fn serve(&mut self, connection: &Connection) -> Stop {
+        let mut statements = match Statements::prepare(connection) {
+            Ok(statements) => statements,
+            Err(error) => return Stop::Failed(FailedBatch::without_tasks(error)),
+        };
+        loop {
+            let served = match self.collect() {
+                Collected::Batch(operations) => self.batch(&mut statements, operations),
+                Collected::Nothing => self.idle(connection).map_err(FailedBatch::without_tasks),
+                Collected::Last(operations, reply) => {
+                    let mut served = self.batch(&mut statements, operations);
+                    while served.is_ok() && !self.backlog.is_empty() {
+                        let rest = self.take_batch();
+                        served = self.batch(&mut statements, rest);
+                    }
+                    return match served {
+                        Ok(()) => Stop::Closed(reply),
+                        Err(failed) => {
+                            self.close_requested = Some(reply);
+                            Stop::Failed(failed)
+                        }
+                    };
+                }
+            };
+            if let Err(failed) = served {
+                return Stop::Failed(failed);
+            }
+        }
+    }
+
+    /// Waits for operations and takes half of the queue, or all of it if that is little.
+    ///
+    /// While one half of many callers is written, the other half continues and queues its next
+    /// operations: the writer is never idle, and a sync still serves many callers.
+    fn collect(&mut self) -> Collected {
+        if self.backlog.is_empty() {
+            match self.queue.recv_timeout(self.idle_interval()) {
+                Ok(Operation::Close(reply)) => return Collected::Last(Vec::new(), Some(reply)),
+                Ok(operation) => self.backlog.push_back(operation),
+                Err(RecvTimeoutError::Timeout) => return Collected::Nothing,
+                Err(RecvTimeoutError::Disconnected) => return Collected::Last(Vec::new(), None),
+            }
+        }
+        let mut end = None;
+        while self.backlog.len() < 2 * MAX_BATCH {
+            match self.queue.try_recv() {
+                Ok(Operation::Close(reply)) => end = Some(Some(reply)),
+                Ok(operation) => {
+                    self.backlog.push_back(operation);
+                    continue;
+                }
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => end = Some(None),
+            }
+            break;
+        }
+        let operations = self.take_batch();
+        match end {
+            None => Collected::Batch(operations),
+            Some(reply) => Collected::Last(operations, reply),
+        }
+    }
+
+    /// Takes the part of the backlog that is committed together.
+    fn take_batch(&mut self) -> Vec<Operation> {
+        let waiting = self.backlog.len();
+        let count = (waiting / 2).max(SMALL_BATCH).min(waiting);
+        let sizes = self.backlog.iter().take(count).scan(0, |sum, operation| {
+            *sum += operation.size_bytes();
+            Some(*sum)
+        });
+        // The first operation is taken whatever its size.
+        let fitting = sizes.take_while(|sum| *sum <= MAX_BATCH_BYTES).count();
+        let count = count.min(fitting.max(1));
+        self.backlog.drain(..count).collect()
+    }
+
+    /// How long to wait for operations before the idle work is done.
+    fn idle_interval(&self) -> Duration {
+        match self.shrink {
+            true => SHRINK_INTERVAL,
+            false => space::RETRY_INTERVAL,
+        }
+    }
+
+    /// What is done when there are no operations.
+    fn idle(&mut self, connection: &Connection) -> Result<(), Fault> {
+        self.files.check()?;
+        if self.space.is_shut() && self.space.recovers(connection)? {
+            self.shared.health.set_no_space(None);
+        }
+        if self.shrink {
+            self.shrink = shrink(connection)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves one file that holds everything. Where this fails nothing is lost: the log stays, and the
+    /// mark still says that the store is open.
+    fn close_file(&mut self, connection: &Connection) -> Result<(), Fault> {
+        self.files.check()?;
+        schema::set_mark(connection, &self.mark.next(MarkState::Closed))?;
+        // Another program that has the file open keeps the log; it must hold nothing that counts.
+        let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
+        connect::set_checkpoint_on_close(connection, true)?;
+        Ok(())
+    }
+
+    fn join_readers(&mut self) {
+        for reader in self.readers.drain(..) {
+            let _ = reader.join();
+        }
+    }
+}
+
+/// Returns a few free pages to the disk if there are many; tells whether to go on.
+fn shrink(connection: &Connection) -> Result<bool, Fault> {
+    let number = |pragma: &str| -> rusqlite::Result<i64> {
+        connection.pragma_query_value(None, pragma, |row| row.get(0))
+    };
+    let (free, all) = (number("freelist_count")?, number("page_count")?);
+    if free < MIN_FREE_PAGES.max(all / 4) {
+        return Ok(false);
+    }
+    match connection.execute_batch("PRAGMA incremental_vacuum(256)") {
+        Ok(()) => Ok(true),
+        Err(error) => match Fault::from(error) {
+            // The next idle interval will do.
+            Fault::Busy(_) | Fault::Full(_) => Ok(true),
+            fault => Err(fault),
+        },
+    }
+}
+
+/// How many operations are committed together at most.
+const MAX_BATCH: usize = 1_024;
+
+/// A queue up to this length is not halved: the halves would not be worth a sync each.
+const SMALL_BATCH: usize = 128;
+
+/// How many bytes are committed together, unless one operation writes more.
+const MAX_BATCH_BYTES: usize = 8 << 20;
+
+/// How many free pages are left in the file for later tasks.
+const MIN_FREE_PAGES: i64 = 1_024;
+
+/// How long the queue is empty before the file is made smaller.
+const SHRINK_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,0 +1,195 @@
+//! After a failed commit: open the file again, verify it, bring the index to what it holds, go on.
+//!
+//! No caller of the failed batch was told that it succeeded. Tasks that the batch added are deleted
+//! if the file has them. For tasks that it changed or removed the file is right, and the engines are
+//! notified.
+
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use outlast_engine::store::Reason;
+use outlast_engine::{NodeId, StoreError, TaskId};
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::Writer;
+use super::operation::{Operation, Reply};
+use super::plan::Plan;
+use crate::sqlite::failpoint::FailPoint;
+use crate::sqlite::fault::Fault;
+use crate::sqlite::mark::{Mark, MarkState};
+use crate::sqlite::row::{self, RowId};
+use crate::sqlite::{body, connect, damage, records, scan, schema};
+
+/// A batch that failed: it is unknown what the file holds of it.
+#[derive(Debug)]
+pub(super) struct FailedBatch {
+    pub(super) fault: Fault,
+    tasks: Vec<UncertainTask>,
+}
+
+/// A task of which the file may hold either of two versions.
+#[derive(Debug)]
+struct UncertainTask {
+    id: TaskId,
+    /// Its row before the batch, if it had one.
+    from: Option<RowId>,
+    /// Its row after the batch.
+    row: RowId,
+}
+
+impl FailedBatch {
+    pub(super) fn of(plan: &Plan, fault: Fault) -> Self {
+        let tasks = plan.changes.iter().map(|change| UncertainTask {
+            id: change.id,
+            from: change.from,
+            row: change.row,
+        });
+        let tasks = tasks.collect();
+        Self { fault, tasks }
+    }
+
+    /// A failure outside of any batch.
+    pub(super) fn without_tasks(fault: impl Into<Fault>) -> Self {
+        Self {
+            fault: fault.into(),
+            tasks: Vec::new(),
+        }
+    }
+}
+
+impl Writer {
+    /// Refuses all operations until the file can be opened again, or the store is closed.
+    pub(super) fn recover(
+        &mut self,
+        mut failed: FailedBatch,
+    ) -> Result<Connection, Option<Reply<()>>> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            self.shared.health.set_down(Some(failed.fault.reason()));
+            self.refuse_for(pause, &failed.fault.error())?;
+            match self.reopen(&failed) {
+                Ok(connection) => {
+                    self.space.open();
+                    self.shared.health.set_no_space(None);
+                    self.shared.health.set_down(None);
+                    return Ok(connection);
+                }
+                Err(fault) => failed.fault = fault,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Answers all operations with `error` for a while. Fails if the store is closed meanwhile.
+    fn refuse_for(&mut self, pause: Duration, error: &StoreError) -> Result<(), Option<Reply<()>>> {
+        for operation in self.backlog.drain(..) {
+            operation.refuse(error.clone());
+        }
+        if let Some(reply) = self.close_requested.take() {
+            return Err(reply);
+        }
+        let until = Instant::now() + pause;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.queue.recv_timeout(left) {
+                Ok(Operation::Close(reply)) => return Err(Some(reply)),
+                Ok(operation) => operation.refuse(error.clone()),
+                Err(RecvTimeoutError::Timeout) => return Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return Err(None),
+            }
+        }
+    }
+
+    fn reopen(&mut self, failed: &FailedBatch) -> Result<Connection, Fault> {
+        if let Some(failure) = self.failure_at(FailPoint::BeforeReopen) {
+            return Err(failure.into());
+        }
+        // A file that was deleted or replaced is never opened, and never made again.
+        self.files.check()?;
+        let mut connection = connect::writing(&self.path, &self.options)?;
+        let found = self.verify(&connection)?;
+        // Pages that a failed sync left in the system's cache may never reach the disk by themselves.
+        // A checkpoint writes and syncs them once more.
+        let busy: bool =
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+        if busy {
+            let reader = "another program reads the file; recovery waits for it";
+            return Err(Fault::Busy(Reason::new(reader)));
+        }
+        let mark = Mark {
+            next_position: found.next_position.max(self.mark.next_position),
+            ..found.next(MarkState::Open)
+        };
+        undo_inserts(&mut connection, failed, &mark)?;
+        for task in failed.tasks.iter().filter(|task| task.from.is_some()) {
+            self.reload(&connection, task)?;
+        }
+        self.shared
+            .set_record_expiry(records::next_expiry(&connection)?);
+        self.files.check()?;
+        self.mark = mark;
+        Ok(connection)
+    }
+
+    /// Refuses a file that lost an acknowledged commit or is damaged.
+    fn verify(&self, connection: &Connection) -> Result<Mark, Fault> {
+        let lost = || {
+            let what = "the file no longer holds what was acknowledged; restore it from a backup";
+            Fault::Damaged(Reason::new(what))
+        };
+        let mark = Mark::read(connection)?.ok_or_else(lost)?;
+        if mark.store != self.mark.store || mark.commits < self.mark.commits {
+            return Err(lost());
+        }
+        match damage::quick_check(connection)? {
+            None => Ok(mark),
+            Some(what) => Err(Fault::Damaged(Reason::new(what))),
+        }
+    }
+
+    /// Brings the index to what the file says of a task.
+    fn reload(&self, connection: &Connection, task: &UncertainTask) -> Result<(), Fault> {
+        let index = &self.shared.index;
+        let Some(known) = index.current(task.id) else {
+            return Ok(());
+        };
+        let known = known.revision;
+        for row in task.from.into_iter().chain([task.row]) {
+            let Some(found) = body::task(connection, row, task.id)? else {
+                continue;
+            };
+            if found.revision != known {
+                // The revision was read just now, and only this thread changes the index.
+                let _ = index.replace(NO_NODE, known, found.into(), |_, _| row);
+            }
+            return Ok(());
+        }
+        index.remove(NO_NODE, task.id, known);
+        Ok(())
+    }
+}
+
+/// Deletes what the batch added. Writes the mark in any case, which proves that the disk works again.
+fn undo_inserts(
+    connection: &mut Connection,
+    failed: &FailedBatch,
+    mark: &Mark,
+) -> Result<(), Fault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    schema::set_mark(&transaction, mark)?;
+    for task in failed.tasks.iter().filter(|task| task.from.is_none()) {
+        if let Some(found) = scan::load(&transaction, task.row).map_err(body::fault)?
+            && found.id == task.id
+        {
+            row::delete(&transaction, task.row)?;
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+/// The name of no node: every node is notified of changes under it. Engines draw 63 bits.
+const NO_NODE: NodeId = NodeId(u64::MAX);
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);

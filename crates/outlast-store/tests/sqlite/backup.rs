@@ -1,0 +1,187 @@
+//! A copy of a store under load holds every task that was acknowledged before the copy began.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use outlast_engine::TaskId;
+use outlast_engine::laws::given;
+use outlast_store::sqlite::{BackupError, Existing, backup};
+use outlast_store::{Sqlite, SqliteOptions};
+
+use crate::locking::{another_process, said};
+use crate::opened::Place;
+
+/// A server under load, in a process of its own, and what it acknowledged so far.
+struct Loaded {
+    place: Place,
+    child: Child,
+    acknowledged: Arc<Mutex<Vec<TaskId>>>,
+}
+
+impl Loaded {
+    fn start() -> Self {
+        let place = Place::new();
+        let mut child = another_process(&place, "dying::write_until_killed")
+            .spawn()
+            .unwrap();
+        let acknowledged = Arc::<Mutex<Vec<TaskId>>>::default();
+        let (lines, heard) = (said(&mut child, "confirmed "), acknowledged.clone());
+        std::thread::spawn(move || {
+            for line in lines {
+                let id = line
+                    .split_once(' ')
+                    .and_then(|(id, _)| id.parse::<TaskId>().ok());
+                heard.lock().unwrap().extend(id);
+            }
+        });
+        let loaded = Self {
+            place,
+            child,
+            acknowledged,
+        };
+        loaded.wait_for(300);
+        loaded
+    }
+
+    fn wait_for(&self, count: usize) {
+        for _ in 0..3_000 {
+            if self.acknowledged.lock().unwrap().len() >= count {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the server does not get on");
+    }
+
+    /// Copies the store in that way, and checks that the copy is complete.
+    async fn check(&self, way: impl FnOnce(&Path, &Path)) {
+        let before = self.acknowledged.lock().unwrap().clone();
+        let copy = Place::new();
+        way(&self.place.path(), &copy.path());
+        assert!(!copy.file("tasks.db-wal").exists(), "one file");
+        // The server went on.
+        self.wait_for(before.len() + 100);
+        let store = copy.open().await;
+        for id in &before {
+            assert!(given::shown(&store, *id).await.is_some(), "{id} is lost");
+        }
+        given::stored(&store, given::task(10_000_000)).await;
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// Runs SQL with the `sqlite3` tool, or says that it is not installed.
+fn sqlite3(path: &Path, command: &str) -> bool {
+    let done = Command::new("sqlite3").arg(path).arg(command).output();
+    match done {
+        Ok(done) => {
+            assert!(done.status.success(), "{done:?}");
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+#[tokio::test]
+async fn a_backup_under_load_is_complete() {
+    let loaded = Loaded::start();
+    for _ in 0..3 {
+        loaded
+            .check(|from, to| backup(from, to, Existing::Keep).unwrap())
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn vacuum_into_under_load_is_complete() {
+    let loaded = Loaded::start();
+    loaded
+        .check(|from, to| {
+            let sql = format!("VACUUM INTO '{}'", to.display());
+            if !sqlite3(from, &sql) {
+                let from = rusqlite::Connection::open(from).unwrap();
+                from.execute_batch(&sql).unwrap();
+            }
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_backup_of_sqlite3_under_load_is_complete() {
+    let loaded = Loaded::start();
+    loaded
+        .check(|from, to| {
+            if !sqlite3(from, &format!(".backup '{}'", to.display())) {
+                let from = rusqlite::Connection::open(from).unwrap();
+                let all = |_: rusqlite::backup::Progress| ();
+                from.backup("main", to, Some(all)).unwrap();
+            }
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_backup_replaces_nothing_unless_told() {
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored(&store, given::task(1)).await;
+    let copy = place.file("copy.db");
+    fs::write(&copy, "precious").unwrap();
+    let refused = backup(place.path(), &copy, Existing::Keep);
+    assert!(matches!(refused, Err(BackupError::Exists(_))));
+    assert_eq!(fs::read(&copy).unwrap(), b"precious");
+    backup(place.path(), &copy, Existing::Replace).unwrap();
+    let mode = fs::metadata(&copy).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!place.file("copy.db.new").exists());
+    // Never the store itself while it is in use.
+    let refused = backup(&copy, place.path(), Existing::Replace);
+    assert!(matches!(refused, Err(BackupError::InUse(..))));
+    let copied = Sqlite::open(&copy, SqliteOptions::default()).await.unwrap();
+    let copied: Arc<dyn outlast_engine::Store> = Arc::new(copied);
+    assert!(given::shown(&copied, given::id(1)).await.is_some());
+    let refused = backup(place.file("none.db"), place.file("two.db"), Existing::Keep);
+    assert!(matches!(refused, Err(BackupError::NoStore(_))));
+}
+
+#[tokio::test]
+async fn the_log_of_the_original_is_not_applied_to_a_copy() {
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored(&store, given::task(1)).await;
+    backup(place.path(), place.file("copy.db"), Existing::Keep).unwrap();
+    given::stored(&store, given::task(2)).await;
+    let crashed = place.copy();
+    drop(store);
+    fs::rename(crashed.file("copy.db"), crashed.path()).unwrap();
+    fs::remove_file(crashed.file("tasks.db.lock")).unwrap();
+    let refused = crashed.refusal().await.to_string();
+    assert!(refused.contains("log of another file"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_damaged_store_gives_no_backup() {
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored_all(&store, 0..200).await;
+    store.close().await.unwrap();
+    let mut bytes = fs::read(place.path()).unwrap();
+    let page = bytes.len() / 8_192 - 1;
+    bytes[page * 8_192..].fill(0xa5);
+    fs::write(place.path(), &bytes).unwrap();
+    let refused = backup(place.path(), place.file("copy.db"), Existing::Keep);
+    assert!(matches!(refused, Err(BackupError::Open(_))), "{refused:?}");
+    assert!(!place.file("copy.db").exists());
+    assert!(!place.file("copy.db.new").exists());
+    assert_eq!(fs::read(place.path()).unwrap(), bytes);
+}

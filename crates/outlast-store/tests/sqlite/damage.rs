@@ -1,0 +1,335 @@
+//! P12: a store that is damaged or incomplete is refused and not changed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use outlast_engine::laws::given;
+use outlast_engine::store::Snapshot;
+use outlast_engine::{Scope, Store, TaskId};
+use outlast_store::{OpenError, Sqlite, SqliteOptions};
+use outlast_wire::Raw;
+
+use crate::locking::{another_process, given_path, said};
+use crate::opened::Place;
+
+/// The files that hold tasks.
+const FILES: [&str; 2] = ["tasks.db", "tasks.db-wal"];
+
+/// Everything in a store: revision, state and body of each task.
+type Facts = BTreeMap<TaskId, (u32, bool, Option<Raw>)>;
+
+async fn facts(store: &dyn Store) -> Result<Facts, outlast_engine::StoreError> {
+    let mut facts = Facts::new();
+    for task in store.page(&given::ada(), None, usize::MAX).await?.tasks {
+        let body = store.body(&Scope::Anyone, task.id()).await?;
+        let open = matches!(task, Snapshot::Open(_));
+        facts.insert(task.id(), (task.revision().0, open, body));
+    }
+    Ok(facts)
+}
+
+#[tokio::test]
+#[ignore = "runs in a process of its own, started by the tests below"]
+async fn write_and_wait() {
+    let Some(path) = given_path() else { return };
+    let store = Sqlite::open(path, SqliteOptions::default()).await.unwrap();
+    let store: std::sync::Arc<dyn Store> = std::sync::Arc::new(store);
+    for n in 0..40 {
+        let task = given::stored(&store, given::task(n)).await;
+        if n % 2 == 0 {
+            let text = format!("\"{}\"", "x".repeat(300 * (n as usize % 7)));
+            given::ended(&store, &task, given::result(&text)).await;
+        }
+    }
+    println!("\nwritten ");
+    std::future::pending::<()>().await;
+}
+
+/// A store whose process was killed, and what it had acknowledged.
+async fn killed() -> (Place, Facts) {
+    let place = Place::new();
+    let mut child = another_process(&place, "damage::write_and_wait")
+        .spawn()
+        .unwrap();
+    assert!(said(&mut child, "written").next().is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let copy = place.copy();
+    let store = Sqlite::open(copy.path(), SqliteOptions::default()).await;
+    let facts = facts(&store.unwrap()).await.unwrap();
+    assert_eq!(facts.len(), 40);
+    (place, facts)
+}
+
+/// A store that was closed, and what it had acknowledged.
+async fn closed() -> (Place, Facts) {
+    let (place, facts) = killed().await;
+    place.open().await.close().await.unwrap();
+    (place, facts)
+}
+
+/// The bytes of all files that hold tasks.
+fn bytes(place: &Place) -> Vec<Option<Vec<u8>>> {
+    FILES.map(|name| fs::read(place.file(name)).ok()).into()
+}
+
+/// How a store with changed files opens.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
+enum Opened {
+    Refused,
+    Whole,
+    /// As many tasks as before; one of them cannot be read, or has another value.
+    OneValue,
+}
+
+/// Opens a copy of `place` after `change`, and fails if it opens as if it were whole and is not.
+async fn open_changed(place: &Place, facts: &Facts, change: impl Fn(&Place)) -> Opened {
+    let copy = place.copy();
+    change(&copy);
+    let before = bytes(&copy);
+    let store = match Sqlite::open(copy.path(), SqliteOptions::default()).await {
+        Ok(store) => store,
+        Err(refused) => {
+            assert!(
+                matches!(
+                    refused,
+                    OpenError::Corrupt { .. }
+                        | OpenError::Incomplete { .. }
+                        | OpenError::Foreign { .. }
+                        | OpenError::Newer { .. }
+                        | OpenError::Sqlite { .. }
+                ),
+                "{refused}"
+            );
+            assert!(refused.to_string().contains("tasks.db"), "{refused}");
+            assert!(bytes(&copy) == before, "changed, although {refused}");
+            return Opened::Refused;
+        }
+    };
+    let mut differences = 0;
+    let page = store.page(&given::ada(), None, usize::MAX).await.unwrap();
+    for (id, (revision, open, body)) in facts {
+        let found = page.tasks.iter().find(|task| task.id() == *id);
+        let same = found.is_some_and(|task| {
+            task.revision().0 == *revision && matches!(task, Snapshot::Open(_)) == *open
+        });
+        let found = store.body(&Scope::Anyone, *id).await;
+        if !same || found.as_ref().ok() != Some(body) {
+            differences += 1;
+        }
+    }
+    assert!(differences <= 1, "{differences} tasks are lost or changed");
+    match differences {
+        0 => Opened::Whole,
+        _ => Opened::OneValue,
+    }
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[at] ^= 0x10;
+    fs::write(path, bytes).unwrap();
+}
+
+fn truncate(path: PathBuf, length: u64) {
+    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(length).unwrap();
+}
+
+#[tokio::test]
+async fn a_changed_byte_in_the_log_of_a_killed_process_is_refused() {
+    let (place, facts) = killed().await;
+    let length = fs::metadata(place.file("tasks.db-wal")).unwrap().len() as usize;
+    assert!(length > 20 * 8_192, "{length}");
+    // The header, and in each frame: its header, its page, its last byte.
+    let frames = (32..length).step_by(8_192 + 24);
+    let places = frames.flat_map(|at| [at, at + 9, at + 20, at + 24 + 100, at + 24 + 8_191]);
+    let places: Vec<usize> = (0..32).step_by(5).chain(places).collect();
+    let mut refused = 0;
+    for (n, at) in places.iter().enumerate() {
+        // Every frame at one of these places, all places in the first and the last frames.
+        if n > 40 && n + 20 < places.len() && n % 7 != 0 {
+            continue;
+        }
+        let opened = open_changed(&place, &facts, |copy| flip(&copy.file("tasks.db-wal"), *at));
+        assert_eq!(opened.await, Opened::Refused, "byte {at} of {length}");
+        refused += 1;
+    }
+    assert!(refused > 60, "{refused}");
+}
+
+#[tokio::test]
+async fn a_log_of_a_killed_process_that_is_cut_is_refused() {
+    let (place, facts) = killed().await;
+    let length = fs::metadata(place.file("tasks.db-wal")).unwrap().len();
+    let lengths = (0..40).map(|n| length * n / 40);
+    for cut in lengths.chain([31, 32, length - 1]) {
+        let opened = open_changed(&place, &facts, |copy| {
+            truncate(copy.file("tasks.db-wal"), cut)
+        });
+        assert_eq!(opened.await, Opened::Refused, "{cut} of {length}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_of_a_killed_process_that_is_deleted_is_refused() {
+    let (place, facts) = killed().await;
+    for names in [&["tasks.db-wal"][..], &["tasks.db-wal", "tasks.db-shm"][..]] {
+        let opened = open_changed(&place, &facts, |copy| {
+            for name in names {
+                fs::remove_file(copy.file(name)).unwrap();
+            }
+        });
+        assert_eq!(opened.await, Opened::Refused);
+    }
+    // The index of the log is derived from it.
+    let opened = open_changed(&place, &facts, |copy| {
+        fs::remove_file(copy.file("tasks.db-shm")).unwrap();
+    });
+    assert_eq!(opened.await, Opened::Whole);
+    let opened = open_changed(&place, &facts, |copy| {
+        flip(&copy.file("tasks.db-shm"), 17);
+    });
+    assert_eq!(opened.await, Opened::Whole);
+}
+
+#[tokio::test]
+async fn a_changed_byte_in_a_file_is_refused_or_changes_one_value() {
+    let (place, facts) = closed().await;
+    let length = fs::metadata(place.path()).unwrap().len() as usize;
+    assert_eq!(length % 8_192, 0);
+    let mut seen = BTreeMap::<Opened, u32>::new();
+    for page in (0..length).step_by(8_192) {
+        // The header of the page, its cells, its last byte.
+        for at in [0, 1, 4, 7, 9, 4_000, 8_000, 8_191] {
+            let opened = open_changed(&place, &facts, |copy| {
+                flip(&copy.path(), page + at);
+            });
+            *seen.entry(opened.await).or_default() += 1;
+        }
+    }
+    assert!(seen[&Opened::Refused] > 10, "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_cut_is_refused() {
+    for (place, facts) in [closed().await, killed().await] {
+        let length = fs::metadata(place.path()).unwrap().len();
+        let lengths = (0..24).map(|n| length * n / 24);
+        for cut in lengths.chain([1, 99, 100, length - 8_192, length - 1]) {
+            let opened = open_changed(&place, &facts, |copy| truncate(copy.path(), cut));
+            let opened = opened.await;
+            // What is missing of a file may be in its log.
+            let whole = place.file("tasks.db-wal").exists() && opened == Opened::Whole;
+            assert!(whole || opened == Opened::Refused, "{cut} of {length}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_of_another_store_is_refused() {
+    let (place, facts) = killed().await;
+    let (other, _) = killed().await;
+    let opened = open_changed(&place, &facts, |copy| {
+        fs::copy(other.file("tasks.db-wal"), copy.file("tasks.db-wal")).unwrap();
+        fs::remove_file(copy.file("tasks.db.lock")).unwrap();
+    });
+    assert_eq!(opened.await, Opened::Refused);
+    let opened = open_changed(&place, &facts, |copy| {
+        fs::copy(other.path(), copy.path()).unwrap();
+        fs::remove_file(copy.file("tasks.db.lock")).unwrap();
+    });
+    assert_eq!(opened.await, Opened::Refused);
+}
+
+#[tokio::test]
+async fn a_log_that_an_older_file_left_behind_is_refused() {
+    let (old, _) = closed().await;
+    let newer = old.copy();
+    // Enough for the log to be written anew several times.
+    let store = newer.open().await;
+    let large = format!("\"{}\"", "x".repeat(100_000));
+    for n in 1_000..1_250 {
+        let task = given::stored(&store, given::task(n)).await;
+        given::ended(&store, &task, given::result(&large)).await;
+    }
+    let crashed = newer.copy();
+    drop(store);
+    // Somebody restores the old file and forgets the log.
+    fs::copy(old.path(), crashed.path()).unwrap();
+    for lock in [true, false] {
+        if !lock {
+            fs::remove_file(crashed.file("tasks.db.lock")).unwrap();
+        }
+        let before = bytes(&crashed);
+        let refused = crashed.refusal().await;
+        assert!(matches!(refused, OpenError::Corrupt { .. }), "{refused}");
+        assert!(refused.to_string().contains("tasks.db-wal"), "{refused}");
+        assert!(bytes(&crashed) == before, "it is changed");
+    }
+}
+
+#[tokio::test]
+async fn an_older_copy_in_place_of_a_killed_store_is_refused_by_name() {
+    let (old, facts) = closed().await;
+    let newer = old.copy();
+    let store = newer.open().await;
+    given::stored_all(&store, 1_000..1_010).await;
+    let crashed = newer.copy();
+    drop(store);
+    fs::copy(old.path(), crashed.path()).unwrap();
+    fs::remove_file(crashed.file("tasks.db-wal")).unwrap();
+    let before = bytes(&crashed);
+    for _ in 0..2 {
+        let refused = crashed.refusal().await;
+        assert!(matches!(refused, OpenError::Incomplete { .. }), "{refused}");
+        assert!(refused.to_string().contains("tasks.db.lock"), "{refused}");
+        assert!(bytes(&crashed) == before, "it is changed");
+    }
+    // On purpose it can be used.
+    fs::remove_file(crashed.file("tasks.db.lock")).unwrap();
+    let store = Sqlite::open(crashed.path(), SqliteOptions::default()).await;
+    assert_eq!(super::damage::facts(&store.unwrap()).await.unwrap(), facts);
+}
+
+#[tokio::test]
+async fn a_killed_store_without_its_file_begins_empty() {
+    let (place, _) = killed().await;
+    let log = fs::read(place.file("tasks.db-wal")).unwrap();
+    fs::remove_file(place.path()).unwrap();
+    let store = place.open().await;
+    assert_eq!(given::listed(&store, &given::ada(), 99).await, []);
+    let usage = store.usage(&given::ada()).await.unwrap();
+    assert_eq!(usage.retained, 0);
+    // The log is not lost: a person may want it.
+    assert!(fs::read(place.file("tasks.db-wal.orphan-1")).unwrap() == log);
+    given::stored(&store, given::task(1)).await;
+    drop(store);
+    let store = place.open().await;
+    assert_eq!(given::listed(&store, &given::ada(), 99).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_empty_file_is_refused() {
+    let place = Place::new();
+    fs::write(place.path(), "").unwrap();
+    let refused = place.refusal().await.to_string();
+    assert!(refused.contains("empty"), "{refused}");
+    assert_eq!(fs::read(place.path()).unwrap(), b"");
+}
+
+#[tokio::test]
+async fn a_store_that_was_read_by_sqlite3_after_a_kill_opens() {
+    let (place, facts) = killed().await;
+    // Another program that closes the file last moves the log into it.
+    let other = rusqlite::Connection::open(place.path()).unwrap();
+    let count: u32 = other
+        .query_row("SELECT count(*) FROM tasks", (), |row| row.get(0))
+        .unwrap();
+    assert_eq!(count, 40);
+    drop(other);
+    assert!(!place.file("tasks.db-wal").exists());
+    let store = Sqlite::open(place.path(), SqliteOptions::default()).await;
+    assert_eq!(super::damage::facts(&store.unwrap()).await.unwrap(), facts);
+}

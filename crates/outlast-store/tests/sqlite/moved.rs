@@ -1,0 +1,106 @@
+//! P12: files that are deleted or replaced under a running store are noticed, and the store goes down.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::laws::given;
+use outlast_engine::store::Health;
+use outlast_engine::{Store, StoreError};
+
+use crate::opened::{Place, recovered};
+
+async fn down(store: &Arc<dyn Store>) -> String {
+    let mut health = store.health();
+    let down = health.wait_for(|health| matches!(health, Health::Down(_)));
+    let down = tokio::time::timeout(Duration::from_secs(20), down).await;
+    match &*down.expect("it is noticed in time").unwrap() {
+        Health::Down(reason) => reason.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn refused(store: &Arc<dyn Store>, n: u64) -> String {
+    let insert = store.insert(given::insertion(given::task(n))).await;
+    match insert {
+        Err(StoreError::Unavailable(reason)) => reason.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+const FILES: [&str; 4] = ["tasks.db", "tasks.db-wal", "tasks.db-shm", "tasks.db.lock"];
+
+#[tokio::test]
+async fn nothing_is_acknowledged_after_a_file_is_deleted() {
+    for name in FILES {
+        let place = Place::new();
+        let store = place.open().await;
+        given::stored(&store, given::task(1)).await;
+        fs::remove_file(place.file(name)).unwrap();
+        let reason = refused(&store, 2).await;
+        assert!(reason.contains(name), "{reason}");
+        assert!(reason.contains("deleted"), "{reason}");
+        assert!(down(&store).await.contains(name));
+        // Nothing is made in its place, neither by recovery nor by the end.
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        assert!(refused(&store, 3).await.contains("deleted"));
+        drop(store);
+        assert!(!place.file(name).exists(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_store_notices_a_deleted_file() {
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored(&store, given::task(1)).await;
+    fs::remove_file(place.path()).unwrap();
+    assert!(down(&store).await.contains("tasks.db"));
+}
+
+#[tokio::test]
+async fn a_file_that_is_replaced_is_left_alone() {
+    let other = Place::new();
+    let store = other.open().await;
+    given::stored(&store, given::task(7)).await;
+    store.close().await.unwrap();
+
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored(&store, given::task(1)).await;
+    let aside = place.file("aside");
+    fs::rename(place.path(), &aside).unwrap();
+    fs::copy(other.path(), place.path()).unwrap();
+    let reason = refused(&store, 2).await;
+    assert!(reason.contains("replaced"), "{reason}");
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(
+        fs::read(place.path()).unwrap(),
+        fs::read(other.path()).unwrap()
+    );
+
+    // The file comes back, and the store with it.
+    fs::rename(&aside, place.path()).unwrap();
+    recovered(&store).await;
+    given::stored(&store, given::task(3)).await;
+    drop(store);
+    let store = place.open().await;
+    let found = given::listed(&store, &given::ada(), 9).await;
+    assert_eq!(found, [given::id(3), given::id(1)]);
+}
+
+#[tokio::test]
+async fn a_replaced_file_is_left_alone_when_the_store_is_closed() {
+    let place = Place::new();
+    let store = place.open().await;
+    given::stored(&store, given::task(1)).await;
+    for name in ["tasks.db", "tasks.db-wal"] {
+        fs::rename(place.file(name), place.file(&format!("{name}.aside"))).unwrap();
+        fs::write(place.file(name), "somebody else's").unwrap();
+    }
+    store.close().await.unwrap();
+    drop(store);
+    for name in ["tasks.db", "tasks.db-wal"] {
+        assert_eq!(fs::read(place.file(name)).unwrap(), b"somebody else's");
+    }
+}

@@ -1,0 +1,85 @@
+//! Other programs beside a running store: they see every acknowledged task at once.
+
+use std::process::Command;
+use std::sync::Arc;
+
+use outlast_engine::laws::given;
+use outlast_engine::{Owner, Scope, Store};
+use outlast_store::sqlite::SqliteReader;
+
+use crate::locking::{another_process, given_path, said};
+use crate::opened::Place;
+
+#[tokio::test]
+async fn a_reader_changes_nothing_and_needs_no_lock() {
+    let place = Place::new();
+    assert!(SqliteReader::open(place.path()).unwrap().is_none());
+    assert!(!place.path().exists());
+    let store = place.open().await;
+    for n in 0..8 {
+        let task = given::stored(&store, given::task(n)).await;
+        if n < 4 {
+            given::ended(&store, &task, given::result("{\"content\":[]}")).await;
+        }
+    }
+    let reader = SqliteReader::open(place.path()).unwrap().unwrap();
+    let tasks = reader.newest(&Scope::Of(given::ada()), 5).unwrap();
+    assert_eq!(tasks.len(), 5);
+    assert_eq!(reader.newest(&Scope::Anyone, 5).unwrap(), tasks);
+    assert_eq!(reader.newest(&Scope::Anyone, 100).unwrap().len(), 8);
+    let stranger = Scope::Of(Owner::principal("eve"));
+    assert!(reader.task(&stranger, tasks[4].id).unwrap().is_none());
+    let scope = Scope::Of(given::ada());
+    assert!(reader.body(&scope, tasks[4].id).unwrap().is_some());
+}
+
+#[tokio::test]
+#[ignore = "runs in a process of its own, started by the test below"]
+async fn acknowledge_tasks() {
+    let Some(path) = given_path() else { return };
+    let store = outlast_store::Sqlite::open(path, Default::default()).await;
+    let store: Arc<dyn Store> = Arc::new(store.unwrap());
+    for n in 0..20 {
+        let task = given::stored(&store, given::task(n)).await;
+        println!("\nacknowledged {} working", task.id);
+        // The other process answers by a file that it makes.
+        while !std::path::Path::new(&format!("{}.seen-{n}", given_path().unwrap())).exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        given::ended(&store, &task, given::result("{\"n\":1}")).await;
+        println!("\nacknowledged {} result", task.id);
+    }
+    std::future::pending::<()>().await;
+}
+
+/// The server is a process of its own, and so is the reader: `sqlite3` if it is installed, this
+/// process otherwise.
+#[test]
+fn sqlite3_sees_each_acknowledged_task_at_once() {
+    let place = Place::new();
+    let mut child = another_process(&place, "reading::acknowledge_tasks")
+        .spawn()
+        .unwrap();
+    let mut seen = 0;
+    for line in said(&mut child, "acknowledged ").take(40) {
+        let (id, state) = line.split_once(' ').unwrap();
+        let sql = format!("SELECT state FROM tasks WHERE id = '{id}'");
+        assert_eq!(select(&place, &sql), state, "{id}");
+        if state == "working" {
+            std::fs::write(place.file(&format!("tasks.db.seen-{seen}")), "").unwrap();
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 20);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// The value that a query finds, from outside of the server.
+fn select(place: &Place, sql: &str) -> String {
+    let by_tool = Command::new("sqlite3").arg(place.path()).arg(sql).output();
+    match by_tool {
+        Ok(found) => String::from_utf8(found.stdout).unwrap().trim().to_owned(),
+        Err(_) => place.look(sql),
+    }
+}

@@ -1,0 +1,46 @@
+//! Files of builds from before the first release are refused by name. P11 begins with the first
+//! release: every later schema leaves a file here that must open.
+
+use std::fs;
+
+use outlast_store::OpenError;
+
+use crate::opened::Place;
+
+#[tokio::test]
+async fn a_file_of_an_unreleased_build_is_refused_and_left_alone() {
+    for version in [1, 2] {
+        let place = Place::new();
+        let old = rusqlite::Connection::open(place.path()).unwrap();
+        old.execute_batch(
+            "CREATE TABLE opened (id TEXT); CREATE TABLE meta (name TEXT, value INT)",
+        )
+        .unwrap();
+        old.pragma_update(None, "application_id", 0x4f75_744c)
+            .unwrap();
+        old.pragma_update(None, "user_version", version).unwrap();
+        drop(old);
+        let before = fs::read(place.path()).unwrap();
+        let refused = place.refusal().await;
+        assert!(matches!(refused, OpenError::Unreleased { .. }), "{refused}");
+        let words = refused.to_string();
+        assert!(words.contains("before its first release"), "{words}");
+        assert!(words.contains("move it away"), "{words}");
+        assert_eq!(fs::read(place.path()).unwrap(), before);
+        let refused = outlast_store::sqlite::SqliteReader::open(place.path());
+        assert!(matches!(refused, Err(OpenError::Unreleased { .. })));
+    }
+}
+
+#[tokio::test]
+async fn a_ledger_that_was_left_behind_is_named() {
+    for suffix in ["ledger-a", "ledger-b"] {
+        let place = Place::new();
+        let ledger = place.file(&format!("tasks.db.{suffix}"));
+        fs::write(&ledger, "frames").unwrap();
+        let refused = place.refusal().await.to_string();
+        assert!(refused.contains(suffix), "{refused}");
+        assert!(!place.path().exists());
+        assert_eq!(fs::read(&ledger).unwrap(), b"frames");
+    }
+}
