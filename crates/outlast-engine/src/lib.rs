@@ -5,6 +5,7 @@
 //! [`Committed`] value, which only stores make.
 
 mod ask;
+mod backoff;
 mod id;
 mod origin;
 mod outcome;
@@ -26,6 +27,7 @@ pub mod task;
 pub mod transition;
 
 pub use ask::{Accepts, Answer, AskKind, Outstanding, Question, Timing};
+pub use backoff::Backoff;
 pub use engine::{Engine, EngineError};
 pub use id::{
     AskKey, Attempt, BadTaskId, IdHasher, IdMap, IdText, NodeId, Revision, Scope, TaskId,

@@ -9,6 +9,7 @@ use tracing::Instrument;
 
 use super::cell::Cell;
 use super::{CallContext, Inner, Phase, Runner, call_span};
+use crate::backoff::Backoff;
 use crate::outcome::{ErrorCode, Outcome};
 use crate::runtime::sleep;
 use crate::task::Handle;
@@ -80,20 +81,22 @@ pub(crate) fn outcome_unknown() -> Outcome {
     )
 }
 
-/// Grows from try to try.
+/// The pauses between attempts at a store that fails.
 #[derive(Debug)]
-pub(crate) struct Pause(Duration);
+pub(crate) struct Pause(Backoff);
 
 impl Default for Pause {
     fn default() -> Self {
-        Self(Duration::from_millis(20))
+        Self(Backoff::new(
+            Duration::from_millis(20),
+            Duration::from_secs(2),
+        ))
     }
 }
 
 impl Pause {
     pub(crate) async fn rest(&mut self) {
-        sleep(self.0).await;
-        self.0 = (self.0 * 2).min(Duration::from_secs(2));
+        sleep(self.0.pause()).await;
     }
 }
 

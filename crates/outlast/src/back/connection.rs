@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use outlast_engine::Backoff;
 use tokio::sync::watch;
 
 use super::era::{Era, Introduction, Patience, Unmet, meet};
@@ -20,7 +21,8 @@ use crate::transport::link::LinkError;
 /// When a connection that was lost is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restart {
-    /// How long to wait before the first attempt; twice as long before each further one.
+    /// How long to wait before the first attempt, at most; twice as long before each further one. Each wait is
+    /// shortened at random by up to a half.
     pub first: Duration,
     /// The longest wait.
     pub longest: Duration,
@@ -237,7 +239,11 @@ impl Opener {
             (true, _) => Restart::default(),
             _ => return None,
         };
-        let mut pause = if gone { Duration::ZERO } else { restart.first };
+        let mut backoff = Backoff::new(restart.first, restart.longest);
+        let mut pause = match gone {
+            true => Duration::ZERO,
+            false => backoff.pause(),
+        };
         for _ in 0..restart.attempts.max(1) {
             tokio::time::sleep(pause).await;
             match self.open().await {
@@ -246,6 +252,7 @@ impl Opener {
                     return Some(up);
                 }
                 Err(fault) => {
+                    pause = backoff.pause_of_at_least(fault.retry_after());
                     let fault = fault.brief();
                     tracing::warn!(
                         server = &*self.name,
@@ -254,7 +261,6 @@ impl Opener {
                     );
                 }
             }
-            pause = (pause * 2).clamp(restart.first, restart.longest);
         }
         None
     }

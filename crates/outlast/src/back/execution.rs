@@ -1,6 +1,7 @@
 //! A call that is under way, as its caller sees it: watch it, settle it, cancel it, leave it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_engine::Outcome;
 use outlast_wire::PeerTask;
@@ -75,6 +76,14 @@ pub enum Unsettled {
 }
 
 impl Unsettled {
+    /// How long the server wants to be left alone, if it says so.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Lost { why, .. } | Self::Fault(why) => why.retry_after(),
+            Self::Expired(_) | Self::Left => None,
+        }
+    }
+
     /// The same for a log: without anything that the server said.
     pub(crate) fn brief(&self) -> String {
         match self {

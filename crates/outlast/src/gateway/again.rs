@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::connection::{Connection, Left};
 use super::follow::ATTEMPTS;
-use super::pool::{FIRST_PAUSE, LONGEST_PAUSE};
+use super::pool::RESTARTS;
 use super::prepared::Prepared;
 use super::runner::refused;
 use super::{Upstream, result};
@@ -213,7 +213,7 @@ impl Upstream {
         cx: &CallContext,
         client: &Arc<Client>,
     ) -> Result<Arc<Connection>, ErrorObject> {
-        let (mut pause, until) = (FIRST_PAUSE, place.kept_until());
+        let (mut backoff, until) = (RESTARTS, place.kept_until());
         loop {
             let left = Left {
                 call: cx.clone(),
@@ -227,8 +227,7 @@ impl Upstream {
                 return Err(error);
             }
             cx.status(&error.message);
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            tokio::time::sleep(backoff.pause()).await;
         }
     }
 }

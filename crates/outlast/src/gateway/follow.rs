@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::again::Round;
 use super::connection::{Connection, UnderWay};
 use super::pages::{self, Demand};
-use super::pool::FIRST_PAUSE;
+use super::pool::RESTARTS;
 use super::prepared::{Prepared, PrestartedCall, Started};
 use super::runner::{for_upstream, refused};
 use super::{Upstream, errors, result};
@@ -28,7 +28,7 @@ impl Upstream {
     ) -> Outcome {
         let client = &prepared.client;
         let (mut attempt, mut demands) = (1, 0);
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = RESTARTS;
         loop {
             let prestarted = prepared.prestarted.take();
             let (connection, _under_way, execution) =
@@ -80,13 +80,14 @@ impl Upstream {
                     tracing::info!(upstream = &*self.name, call = %cx.id(), lost = lost.brief(), "a call is made again");
                     attempt += 1;
                     // A server that has just gone may be on its way back.
+                    let pause = backoff.pause_of_at_least(lost.retry_after());
                     tokio::select! {
                         biased;
                         () = cx.cancelled() => return match cx.is_left() {
                             true => result::unsettled(&self.name, Unsettled::Left),
                             false => Outcome::Cancelled,
                         },
-                        () = tokio::time::sleep(pause) => pause *= 2,
+                        () = tokio::time::sleep(pause) => {}
                     }
                 }
                 Err(lost) => return result::unsettled(&self.name, lost),

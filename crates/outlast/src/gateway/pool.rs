@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use outlast_engine::Owner;
+use outlast_engine::{Backoff, Owner};
 use outlast_wire::codes;
 use outlast_wire::envelope::ErrorObject;
 use tokio::sync::OwnedMutexGuard;
@@ -44,7 +44,7 @@ struct State {
     connection: Option<Arc<Connection>>,
     /// What went wrong last, and until when it is not tried again.
     failed: Option<(ErrorObject, Instant)>,
-    pause: Duration,
+    backoff: Option<Backoff>,
 }
 
 /// That a connection which is not shared counts, as long as this lives.
@@ -310,8 +310,9 @@ impl Making {
             }
             Err(error) => {
                 // A server that does not begin is not begun for every request.
-                state.pause = (state.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
-                state.failed = Some((error.clone(), Instant::now() + state.pause));
+                let backoff = state.backoff.get_or_insert(RESTARTS);
+                let pause = backoff.pause();
+                state.failed = Some((error.clone(), Instant::now() + pause));
                 Err(error)
             }
         }
@@ -354,6 +355,6 @@ fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
     places.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a server that did not begin is left alone at first, and at most.
-pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(500);
-pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long a server that did not begin is left alone.
+pub(super) const RESTARTS: Backoff =
+    Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
