@@ -13,6 +13,7 @@ mod host;
 mod http;
 mod modern;
 mod probe;
+mod proxy;
 mod quirks;
 mod receiver;
 mod recovery;

@@ -1,7 +1,7 @@
 //! `https`: a server whose certificate is vouched for is spoken to, another is not. The certificates are in `tls`.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::Arc;
 
 use outlast::back::{Client, Fault, Target};
@@ -12,10 +12,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 
-const AUTHORITY: &[u8] = include_bytes!("tls/authority.pem");
+pub(crate) const AUTHORITY: &[u8] = include_bytes!("tls/authority.pem");
 
 /// A server behind TLS, which lives as long as this process: the port it listens on.
-fn listen(address: &str) -> u16 {
+pub(crate) fn listen(address: &str) -> u16 {
     let certificates = CertificateDer::pem_slice_iter(include_bytes!("tls/server.pem"));
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/server.key")).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -38,7 +38,7 @@ fn listen(address: &str) -> u16 {
 }
 
 /// Answers requests until the client is gone, or does not trust us.
-fn serve(stream: StreamOwned<ServerConnection, TcpStream>) -> Option<()> {
+pub(crate) fn serve(stream: impl Read + Write) -> Option<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let mut head = String::new();
@@ -75,7 +75,7 @@ fn answer(message: &Value) -> String {
     )
 }
 
-async fn connect(url: String, trust: &[u8]) -> Result<Client, Fault> {
+pub(crate) async fn connect(url: String, trust: &[u8]) -> Result<Client, Fault> {
     let options = HttpClientOptions {
         trust: trust.to_vec(),
         ..HttpClientOptions::new(url)

@@ -1,23 +1,17 @@
 //! One endpoint and what every request to it carries: session, version, token. Redirects within the origin are
 //! followed, no others.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming as Body;
-use hyper::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
-};
-use hyper::http::uri::PathAndQuery;
-use hyper::{Method, Request, Response, StatusCode, Uri};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use outlast_wire::envelope::Limits;
 use outlast_wire::headers;
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+};
+use reqwest::{Client, Method, Request, Response, StatusCode, Url, redirect, retry};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -26,7 +20,7 @@ use super::{HttpClientOptions, Session};
 use crate::transport::link::{LinkError, Parcel};
 
 pub(super) struct Endpoint {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client,
     fixed: HeaderMap,
     pub(super) accept: Duration,
     kept: Option<Session>,
@@ -34,7 +28,7 @@ pub(super) struct Endpoint {
 }
 
 struct State {
-    uri: Uri,
+    url: Url,
     session: Option<HeaderValue>,
     version: Option<HeaderValue>,
 }
@@ -45,8 +39,8 @@ impl Endpoint {
             // A URL may have a secret in it.
             LinkError::Unreachable(format!("its URL is no endpoint: {why}"))
         };
-        let uri: Uri = options.url.parse().map_err(|error| wrong(&error))?;
-        if uri.authority().is_none() || !matches!(uri.scheme_str(), Some("http" | "https")) {
+        let url: Url = options.url.parse().map_err(|error| wrong(&error))?;
+        if !url.has_host() || !matches!(url.scheme(), "http" | "https") {
             return Err(wrong(&"it must begin with http:// or https://"));
         }
         let mut fixed = HeaderMap::new();
@@ -61,34 +55,15 @@ impl Endpoint {
             value.set_sensitive(true);
             fixed.insert(AUTHORIZATION, value);
         }
-        let tls = match uri.scheme_str() {
-            Some("https") => trusting(&options.trust).map_err(|error| wrong(&error))?,
-            _ => RootCertStore::empty(),
-        };
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_connect_timeout(Some(options.connect));
-        tcp.set_keepalive(Some(KEEP_ALIVE));
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| wrong(&error))?
-            .with_root_certificates(tls)
-            .with_no_client_auth();
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(config)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
+        let client = client(&url, options).map_err(|error| wrong(&error))?;
         let known = options.session.as_ref().and_then(Session::id);
         Ok(Self {
-            client: Client::builder(TokioExecutor::new()).build(connector),
+            client,
             fixed,
             accept: options.accept,
             kept: options.session.clone(),
             state: Mutex::new(State {
-                uri,
+                url,
                 session: known.and_then(|id| secret(&id)),
                 version: None,
             }),
@@ -96,7 +71,7 @@ impl Endpoint {
     }
 
     /// Sends one message. The headers of the answer are there when this resolves.
-    pub(super) async fn post(&self, parcel: &Parcel) -> Result<Response<Body>, LinkError> {
+    pub(super) async fn post(&self, parcel: &Parcel) -> Result<Response, LinkError> {
         let mut extra = HeaderMap::new();
         extra.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         // V1-HTTP-5.
@@ -115,7 +90,7 @@ impl Endpoint {
     }
 
     /// Listens: in general, or for the rest of a stream after the event that was seen last (V1-RESUME-4).
-    pub(super) async fn get(&self, seen: Option<&str>) -> Result<Response<Body>, LinkError> {
+    pub(super) async fn get(&self, seen: Option<&str>) -> Result<Response, LinkError> {
         let mut extra = HeaderMap::new();
         extra.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(Ok(seen)) = seen.map(HeaderValue::try_from) {
@@ -133,7 +108,7 @@ impl Endpoint {
     }
 
     /// Remembers the session that the server opened (V1-SESS-1).
-    pub(super) fn opened_by(&self, answer: &Response<Body>) {
+    pub(super) fn opened_by(&self, answer: &Response) {
         let session = answer.headers().get(headers::SESSION_ID).cloned();
         let visible =
             session.filter(|id| id.as_bytes().iter().all(|byte| (0x21..0x7f).contains(byte)));
@@ -158,7 +133,7 @@ impl Endpoint {
     }
 
     /// What a status that is not success means.
-    pub(super) async fn refusal(&self, answer: Response<Body>) -> LinkError {
+    pub(super) async fn refusal(&self, answer: Response) -> LinkError {
         let status = answer.status();
         let retry_after = retry_after(&answer);
         // V1-SESS-5.
@@ -182,18 +157,15 @@ impl Endpoint {
         method: Method,
         extra: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<Body>, LinkError> {
+    ) -> Result<Response, LinkError> {
         for _ in 0..REDIRECTS {
-            let request = self.request(&method, &extra, body.clone())?;
-            let from = request.uri().clone();
-            let answer =
-                self.client
-                    .request(request)
-                    .await
-                    .map_err(|error| match error.is_connect() {
-                        true => LinkError::Unreachable(whole(&error)),
-                        false => LinkError::Broken(whole(&error)),
-                    })?;
+            let request = self.request(&method, &extra, body.clone());
+            let from = request.url().clone();
+            let sent = self.client.execute(request).await;
+            let answer = sent.map_err(|error| match error.is_connect() {
+                true => LinkError::Unreachable(whole(error)),
+                false => LinkError::Broken(whole(error)),
+            })?;
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
@@ -202,18 +174,12 @@ impl Endpoint {
         Err(LinkError::Redirected("itself, again and again".into()))
     }
 
-    fn request(
-        &self,
-        method: &Method,
-        extra: &HeaderMap,
-        body: Bytes,
-    ) -> Result<Request<Full<Bytes>>, LinkError> {
+    fn request(&self, method: &Method, extra: &HeaderMap, body: Bytes) -> Request {
         let state = self.state();
-        let mut request = Request::builder()
-            .method(method)
-            .uri(state.uri.clone())
-            .body(Full::new(body))
-            .map_err(|error| LinkError::Unreachable(error.to_string()))?;
+        let mut request = Request::new(method.clone(), state.url.clone());
+        if !body.is_empty() {
+            *request.body_mut() = Some(body.into());
+        }
         let headers = request.headers_mut();
         headers.extend(self.fixed.clone());
         if let Some(session) = &state.session {
@@ -224,11 +190,11 @@ impl Endpoint {
         }
         // What a message brings itself counts more.
         headers.extend(extra.clone());
-        Ok(request)
+        request
     }
 
     /// Goes to another place of the same origin. Another origin never sees token, session or message.
-    fn follow(&self, from: &Uri, answer: &Response<Body>) -> Result<(), LinkError> {
+    fn follow(&self, from: &Url, answer: &Response) -> Result<(), LinkError> {
         let to = answer.headers().get(LOCATION);
         let to = to.and_then(|to| to.to_str().ok()).unwrap_or_default();
         let keeps_method = matches!(
@@ -236,16 +202,14 @@ impl Endpoint {
             StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
         );
         let refused = || LinkError::Redirected(to.to_owned());
-        let place: Uri = to.parse().map_err(|_| refused())?;
-        let same = place.authority().is_none()
-            || place.scheme() == from.scheme() && place.authority() == from.authority();
-        if !keeps_method || !same || !place.path().starts_with('/') {
+        let place = from.join(to).map_err(|_| refused())?;
+        if to.is_empty() || !keeps_method || place.origin() != from.origin() {
             return Err(refused());
         }
-        let path = place.path_and_query().cloned();
-        let mut parts = from.clone().into_parts();
-        parts.path_and_query = path.or_else(|| Some(PathAndQuery::from_static("/")));
-        self.state().uri = Uri::from_parts(parts).map_err(|_| refused())?;
+        let mut url = from.clone();
+        url.set_path(place.path());
+        url.set_query(place.query());
+        self.state().url = url;
         Ok(())
     }
 
@@ -256,16 +220,23 @@ impl Endpoint {
 }
 
 /// The whole body of an answer, up to `limit` bytes.
-pub(super) async fn read_whole(answer: Response<Body>, limit: usize) -> Result<Bytes, LinkError> {
-    let body = Limited::new(answer.into_body(), limit).collect().await;
-    match body {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) => Err(LinkError::Broken(error.to_string())),
+pub(super) async fn read_whole(mut answer: Response, limit: usize) -> Result<Vec<u8>, LinkError> {
+    let mut body = Vec::new();
+    loop {
+        match answer.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= limit => body.extend_from_slice(&chunk),
+            Ok(Some(_)) => {
+                let why = format!("the answer has more than {limit} bytes");
+                return Err(LinkError::Broken(why));
+            }
+            Ok(None) => return Ok(body),
+            Err(error) => return Err(LinkError::Broken(whole(error))),
+        }
     }
 }
 
 /// How long a server wants to be left alone, if it says so in seconds.
-pub(super) fn retry_after(answer: &Response<Body>) -> Option<Duration> {
+pub(super) fn retry_after(answer: &Response) -> Option<Duration> {
     let said = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
     said.trim().parse().ok().map(Duration::from_secs)
 }
@@ -273,6 +244,42 @@ pub(super) fn retry_after(answer: &Response<Body>) -> Option<Duration> {
 /// The most bytes of an answer that is one message.
 pub(super) fn message_limit() -> usize {
     Limits::default().bytes
+}
+
+/// The client for the server at `url`. It speaks HTTP/1.1, sends nothing twice and leaves redirects to us.
+fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
+    let roots = match url.scheme() {
+        "https" => trusting(&options.trust)?,
+        _ => RootCertStore::empty(),
+    };
+    // The provider is named: that of the process belongs to the program, not to a library.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .connect_timeout(options.connect)
+        .tcp_keepalive(KEEP_ALIVE)
+        .redirect(redirect::Policy::none())
+        .retry(retry::never());
+    // No proxy reaches a server on this machine.
+    let client = match is_on_this_machine(url) {
+        true => client.no_proxy(),
+        false => client,
+    };
+    client.build().map_err(whole)
+}
+
+fn is_on_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    match address.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
+    }
 }
 
 /// The roots of the system and those in `pem`.
@@ -289,10 +296,11 @@ fn trusting(pem: &[u8]) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// An error with its causes.
-fn whole(error: &dyn std::error::Error) -> String {
+/// An error with its causes, without the URL, which may have a secret in it.
+fn whole(error: reqwest::Error) -> String {
+    let error = error.without_url();
     let mut text = error.to_string();
-    let mut cause = error.source();
+    let mut cause = std::error::Error::source(&error);
     while let Some(error) = cause {
         text = format!("{text}: {error}");
         cause = error.source();

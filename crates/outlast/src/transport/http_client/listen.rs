@@ -4,8 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use http_body_util::BodyExt;
-use hyper::StatusCode;
+use reqwest::StatusCode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Done;
@@ -34,11 +33,8 @@ pub(super) async fn listen(
             {
                 failures += 1;
                 events.reconnected();
-                while let Some(Ok(frame)) = answer.body_mut().frame().await {
+                while let Ok(Some(bytes)) = answer.chunk().await {
                     failures = 0;
-                    let Ok(bytes) = frame.into_data() else {
-                        continue;
-                    };
                     for line in events.take(&bytes) {
                         let message = Incoming::Message { line, via: None };
                         if tell.send(message).await.is_err() {

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::BodyExt;
-use hyper::Response;
-use hyper::body::Incoming as Body;
-use hyper::header::CONTENT_TYPE;
 use outlast_wire::envelope::{Id, Limits, Message};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Response, StatusCode};
 use tokio::sync::mpsc;
 
 use super::Done;
@@ -76,7 +74,7 @@ async fn ask(
         ContentKind::Json => {
             let body = read_whole(answer, message_limit()).await?;
             match answers(&body, id) {
-                true => pass_on(tell, body.to_vec(), id).await,
+                true => pass_on(tell, body, id).await,
                 false => Err(LinkError::Broken(
                     "the server answered with something else than an answer".into(),
                 )),
@@ -91,20 +89,20 @@ async fn ask(
 /// A refusal may still be a JSON-RPC answer: then that counts, whatever the status (A2-30).
 async fn refused(
     endpoint: &Endpoint,
-    answer: Response<Body>,
+    answer: Response,
     kind: ContentKind,
     id: &Id,
     tell: &mpsc::Sender<Incoming>,
 ) -> Result<(), LinkError> {
     let status = answer.status();
-    let session_gone = status == hyper::StatusCode::NOT_FOUND && endpoint.has_session();
+    let session_gone = status == StatusCode::NOT_FOUND && endpoint.has_session();
     if kind != ContentKind::Json || session_gone {
         return Err(endpoint.refusal(answer).await);
     }
     let retry_after = retry_after(&answer);
     let body = read_whole(answer, message_limit()).await?;
     if answers(&body, id) {
-        return pass_on(tell, body.to_vec(), id).await;
+        return pass_on(tell, body, id).await;
     }
     let text = String::from_utf8_lossy(&body);
     Err(LinkError::Refused {
@@ -118,7 +116,7 @@ async fn refused(
 /// it cannot be resumed (V2-HTTP-8).
 async fn stream(
     endpoint: &Endpoint,
-    mut answer: Response<Body>,
+    mut answer: Response,
     id: &Id,
     tell: &mpsc::Sender<Incoming>,
     resumes: bool,
@@ -148,7 +146,7 @@ async fn resume(
     endpoint: &Endpoint,
     events: &Events,
     failures: &mut u32,
-) -> Result<Response<Body>, LinkError> {
+) -> Result<Response, LinkError> {
     loop {
         tokio::time::sleep(pause(events, *failures)).await;
         let error = match endpoint.get(events.seen()).await {
@@ -178,17 +176,14 @@ enum Heard {
 }
 
 async fn hear(
-    answer: &mut Response<Body>,
+    answer: &mut Response,
     events: &mut Events,
     id: &Id,
     tell: &mpsc::Sender<Incoming>,
 ) -> Heard {
     let mut heard = Heard::Nothing;
     events.reconnected();
-    while let Some(Ok(frame)) = answer.body_mut().frame().await {
-        let Ok(bytes) = frame.into_data() else {
-            continue;
-        };
+    while let Ok(Some(bytes)) = answer.chunk().await {
         for line in events.take(&bytes) {
             heard = Heard::Something;
             let last = answers(&line, id);
@@ -197,7 +192,7 @@ async fn hear(
             }
             if last {
                 // A stream that ends by itself leaves a connection that can be used again.
-                let rest = async { while let Some(Ok(_)) = answer.body_mut().frame().await {} };
+                let rest = async { while let Ok(Some(_)) = answer.chunk().await {} };
                 let _ = tokio::time::timeout(REST, rest).await;
                 return Heard::Answer;
             }
@@ -230,7 +225,7 @@ pub(super) enum ContentKind {
 }
 
 impl ContentKind {
-    pub(super) fn of(answer: &Response<Body>) -> Self {
+    pub(super) fn of(answer: &Response) -> Self {
         let header = answer.headers().get(CONTENT_TYPE);
         let text = header.and_then(|value| value.to_str().ok()).unwrap_or("");
         let essence = text.split(';').next().unwrap_or("").trim();

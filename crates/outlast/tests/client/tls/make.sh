@@ -27,7 +27,7 @@ keyUsage = critical,keyCertSign
 [server]
 basicConstraints = CA:FALSE
 extendedKeyUsage = serverAuth
-subjectAltName = DNS:localhost,IP:127.0.0.1
+subjectAltName = DNS:localhost,DNS:tools.test,IP:127.0.0.1
 END
 touch "$work/index"
 key "$work/authority.key"
