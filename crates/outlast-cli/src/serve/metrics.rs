@@ -1,113 +1,82 @@
 //! How a gateway stands and what it has done, as Prometheus reads it. No task and no owner is ever a label.
 
-use std::fmt::Write;
+use std::time::Duration;
 
-use outlast::engine::engine::Tally;
+use metrics::{Unit, describe_gauge, gauge};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use outlast::engine::{Engine, Owner};
 use outlast::gateway::Served;
 
+/// Collects numbers from now on.
+pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
+    let builder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &BUCKETS_SECONDS)?
+        .set_buckets_for_metric(Matcher::Suffix("_bytes".into()), &BUCKETS_BYTES)?;
+    let collected = builder.install_recorder()?;
+    let unit = Unit::Count;
+    describe_gauge!("mcp_tasks", unit, "Tasks that are kept.");
+    describe_gauge!(
+        "mcp_calls_running",
+        unit,
+        "Calls that run in this process, tasks or not."
+    );
+    describe_gauge!(
+        "outlast_upstream_connections",
+        unit,
+        "Open connections to each server."
+    );
+    describe_gauge!(
+        "outlast_upstream_failing",
+        unit,
+        "Whether a server could not be reached when that was tried last."
+    );
+    let kept = collected.clone();
+    tokio::spawn(async move {
+        // What is measured is kept until somebody reads it, or until this.
+        loop {
+            tokio::time::sleep(UPKEEP).await;
+            kept.run_upkeep();
+        }
+    });
+    Ok(collected)
+}
+
 /// The whole page.
-pub(super) async fn text(engine: &Engine, served: &[Served]) -> String {
-    let mut page = Page::default();
+pub(super) async fn text(
+    collected: &PrometheusHandle,
+    engine: &Engine,
+    served: &[Served],
+) -> String {
     if let Ok(usage) = engine.usage(&Owner::Local).await {
         let ended = usage.retained.saturating_sub(usage.open);
-        let tasks = [("status=\"open\"", usage.open), ("status=\"ended\"", ended)];
-        page.family("mcp_tasks", "gauge", "Tasks that are kept.", &tasks);
+        gauge!("mcp_tasks", "status" => "open").set(usage.open as f64);
+        gauge!("mcp_tasks", "status" => "ended").set(ended as f64);
     }
-    let running = engine.running() as u64;
-    page.family(
-        "mcp_calls_running",
-        "gauge",
-        "Calls that run in this process, tasks or not.",
-        &[("", running)],
-    );
-    let tally = engine.tally();
-    let help = "Tasks that were stored since this process began.";
-    page.family(
-        "mcp_tasks_created_total",
-        "counter",
-        help,
-        &[("", tally.created)],
-    );
-    let ended = [
-        ("how=\"result\"", tally.results),
-        ("how=\"tool_error\"", tally.tool_errors),
-        ("how=\"error\"", tally.errors),
-        ("how=\"cancelled\"", tally.cancelled),
-    ];
-    page.family(
-        "mcp_tasks_ended_total",
-        "counter",
-        "Tasks that ended.",
-        &ended,
-    );
-    let help = "Tasks that were removed because their time was over.";
-    page.family(
-        "mcp_tasks_expired_total",
-        "counter",
-        help,
-        &[("", tally.expired)],
-    );
-    let recovered = [
-        ("how=\"reattached\"", tally.recovered.reattached as u64),
-        ("how=\"rerun\"", tally.recovered.rerun as u64),
-        ("how=\"cancelled\"", tally.recovered.cancelled as u64),
-        ("how=\"unknown\"", tally.recovered.unknown as u64),
-    ];
-    let help = "What became of tasks that an earlier life left.";
-    page.family("mcp_tasks_recovered_total", "counter", help, &recovered);
-    page.durations(&tally);
-    let labels: Vec<_> = served
-        .iter()
-        .map(|served| format!("server=\"{}\"", served.upstream.name()))
-        .collect();
-    let of_servers = |value: fn(&Served) -> u64| -> Vec<(&str, u64)> {
-        let values = served.iter().map(value);
-        labels.iter().map(String::as_str).zip(values).collect()
-    };
-    let open = of_servers(|served| served.upstream.connections() as u64);
-    page.family(
-        "outlast_upstream_connections",
-        "gauge",
-        "Open connections to each server.",
-        &open,
-    );
-    let failing = of_servers(|served| u64::from(served.upstream.is_failing()));
-    let help = "Whether a server could not be reached when that was tried last.";
-    page.family("outlast_upstream_failing", "gauge", help, &failing);
-    page.0
+    gauge!("mcp_calls_running").set(engine.running() as f64);
+    for served in served {
+        let upstream = &served.upstream;
+        let label = [("server", upstream.name().to_string())];
+        gauge!("outlast_upstream_connections", &label).set(upstream.connections() as f64);
+        let failing = f64::from(u8::from(upstream.is_failing()));
+        gauge!("outlast_upstream_failing", &label).set(failing);
+    }
+    collected.render()
 }
 
-#[derive(Default)]
-struct Page(String);
+/// Made for long work as well as for short.
+const BUCKETS_SECONDS: [f64; 11] = [
+    0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1_800.0, 7_200.0, 28_800.0, 86_400.0, 604_800.0,
+];
 
-impl Page {
-    // Writing to a string does not fail.
-    fn family(&mut self, name: &str, kind: &str, help: &str, values: &[(&str, u64)]) {
-        self.head(name, kind, help);
-        for (labels, value) in values {
-            let _ = match labels.is_empty() {
-                true => writeln!(self.0, "{name} {value}"),
-                false => writeln!(self.0, "{name}{{{labels}}} {value}"),
-            };
-        }
-    }
+const BUCKETS_BYTES: [f64; 7] = [
+    256.0,
+    1_024.0,
+    16_384.0,
+    131_072.0,
+    1_048_576.0,
+    8_388_608.0,
+    67_108_864.0,
+];
 
-    fn durations(&mut self, tally: &Tally) {
-        let name = "mcp_task_duration_seconds";
-        self.head(name, "histogram", "How long tasks took that ended.");
-        let mut sum = 0;
-        for (at, count) in tally.took.iter().enumerate() {
-            sum += count;
-            let bound = Tally::BOUNDS.get(at);
-            let bound = bound.map_or("+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
-            let _ = writeln!(self.0, "{name}_bucket{{le=\"{bound}\"}} {sum}");
-        }
-        let seconds = tally.took_in_all.as_secs_f64();
-        let _ = writeln!(self.0, "{name}_sum {seconds}\n{name}_count {sum}");
-    }
-
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    }
-}
+/// How often what was measured is put together.
+const UPKEEP: Duration = Duration::from_secs(5);

@@ -13,6 +13,8 @@ mod upstreams;
 pub(crate) use called::called;
 pub(crate) use settings::read as read_settings;
 
+use std::sync::Arc;
+
 use outlast::Outlast;
 use outlast::gateway::{Gateway, RunningGateway};
 use outlast::transport::http::HttpOptions;
@@ -27,6 +29,8 @@ use pages::Health;
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, Usual::Steps)?;
     let (upstreams, limits) = upstreams::all(&args)?;
+    // Before the engine is opened, which counts from then on.
+    let collected = metrics::collect().map_err(std::io::Error::other)?;
     let url = match &args.store {
         Some(url) => url.clone(),
         None => place::gateway_store()?,
@@ -42,7 +46,8 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         true => token::Tokens::default(),
         false => token::Tokens::find(&url, args.tokens.as_deref())?,
     };
-    let running = listen(gateway, &args, &tokens, limits.http).await?;
+    let health = Health::of(&gateway, collected);
+    let running = listen(gateway, health, &args, &tokens, limits.http).await?;
     for served in running.served() {
         println!("{}", running.url(served));
     }
@@ -71,6 +76,7 @@ fn probe(running: &RunningGateway) {
 
 async fn listen(
     gateway: Gateway,
+    health: Arc<Health>,
     args: &Serve,
     tokens: &token::Tokens,
     limits: HttpOptions,
@@ -82,7 +88,6 @@ async fn listen(
         allowed_origins: args.allow_origin.clone(),
         ..limits
     };
-    let health = Health::of(&gateway);
     gateway.http(Some(health), options).await.map_err(|error| {
         Failure::Usage(format!(
             "{} cannot be listened at: {error}\n  next: name another address with --http",

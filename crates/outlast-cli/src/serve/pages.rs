@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use metrics_exporter_prometheus::PrometheusHandle;
 use outlast::engine::{Engine, Owner};
 use outlast::gateway::{Gateway, Served};
 use outlast::transport::http::{Page, Pages};
@@ -14,13 +15,15 @@ use super::metrics;
 pub(super) struct Health {
     engine: Engine,
     served: Vec<Served>,
+    collected: PrometheusHandle,
 }
 
 impl Health {
-    pub(super) fn of(gateway: &Gateway) -> Arc<Self> {
+    pub(super) fn of(gateway: &Gateway, collected: PrometheusHandle) -> Arc<Self> {
         Arc::new(Self {
             engine: gateway.engine().clone(),
             served: gateway.served().to_vec(),
+            collected,
         })
     }
 
@@ -52,7 +55,10 @@ impl Pages for Health {
         match path {
             "/healthz" => Some(plain("ok\n".into())),
             "/readyz" => Some(self.ready().await),
-            "/metrics" => Some(plain(metrics::text(&self.engine, &self.served).await)),
+            "/metrics" => {
+                let text = metrics::text(&self.collected, &self.engine, &self.served);
+                Some(plain(text.await))
+            }
             _ => None,
         }
     }

@@ -220,7 +220,10 @@ fn health_and_numbers_stand_beside_the_endpoint() {
         "mcp_tasks_created_total 1",
         "mcp_tasks_ended_total{how=\"result\"} 1",
         "mcp_tasks{status=\"ended\"} 1",
-        "mcp_task_duration_seconds_count 1",
+        "mcp_task_duration_seconds_count{server=\"behind\",tool=\"wait\"} 1",
+        "mcp_call_duration_seconds_count{server=\"behind\",tool=\"wait\"} 1",
+        "mcp_call_result_bytes_count{server=\"behind\",tool=\"wait\"} 1",
+        "# TYPE mcp_call_request_bytes histogram",
         "outlast_upstream_failing{server=\"behind\"} 0",
     ] {
         assert!(body.contains(line), "{line} in {body}");

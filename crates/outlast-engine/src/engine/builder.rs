@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use crossbeam_utils::CachePadded;
 use tokio::sync::mpsc;
 
 use super::expiry::Alarm;
+use super::meter::Meter;
 use super::recovery::Patience;
 use super::runners::{Named, Runners};
 use super::topics::Topics;
@@ -82,7 +82,7 @@ impl EngineBuilder {
             remarks: Default::default(),
             doubts,
             phases,
-            counts: CachePadded::default(),
+            meter: Meter::new(),
         });
         let recovered = match inner.recover(Patience::Short).await {
             Ok(recovered) => recovered,

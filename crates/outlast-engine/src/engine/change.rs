@@ -167,7 +167,7 @@ impl Inner {
         })?;
         if let Some(ending) = stored.state.ending() {
             let took = stored.updated.since(stored.created);
-            self.counts.ended(ending, took);
+            self.meter.ended(&stored.origin, ending, took);
             audit::ended(&stored, ending, took);
         }
         self.perform(&stored, body, &effects);

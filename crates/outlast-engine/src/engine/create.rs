@@ -136,7 +136,7 @@ impl Inner {
             runner,
             follower,
         } = creation;
-        self.counts.created();
+        self.meter.created();
         audit::created(task);
         self.alarm.at(task.due());
         let following = follower.map(|(follower, events)| {

@@ -56,6 +56,7 @@ impl Inner {
                 sleep(tidy_up).await;
             }
         };
+        let began = self.now();
         let work = work.instrument(call_span(cell.origin.params.as_ref()));
         let outcome = tokio::select! {
             biased;
@@ -63,6 +64,8 @@ impl Inner {
             // The future is dropped: its outcome is not wanted any more.
             () = stopped => return,
         };
+        self.meter
+            .called(&cell.origin, &outcome, self.now().since(began));
         self.finish(&cell, outcome).await;
     }
 

@@ -111,7 +111,7 @@ impl Inner {
         let removed = self.store.remove(self.node, over).await;
         match &removed {
             Ok(removed) => {
-                self.counts.expired(removed.len());
+                self.meter.expired(removed.len());
                 for id in removed {
                     audit::expired(*id);
                     self.gone(*id);

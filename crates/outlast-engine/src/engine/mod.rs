@@ -12,7 +12,6 @@ mod cancel;
 mod cell;
 mod change;
 mod context;
-mod counts;
 mod create;
 mod cursor;
 mod doubt;
@@ -23,6 +22,7 @@ mod expiry;
 mod finish;
 mod list;
 mod mailbox;
+mod meter;
 mod news;
 mod phase;
 mod promote;
@@ -38,7 +38,6 @@ mod wait;
 
 use std::sync::Arc;
 
-use crossbeam_utils::CachePadded;
 use outlast_wire::Timestamp;
 use tokio::sync::mpsc;
 
@@ -51,7 +50,6 @@ pub use audit::AUDIT;
 pub use builder::EngineBuilder;
 pub use call::{NewCall, Parts};
 pub use context::{Answered, CallContext};
-pub use counts::Tally;
 pub use create::{Created, Follower, Following};
 pub use error::{AskError, EngineError};
 pub use event::{Event, Progress, Settled};
@@ -85,7 +83,7 @@ pub(crate) struct Inner {
     remarks: status::Remarks,
     doubts: mpsc::UnboundedSender<TaskId>,
     phases: phase::Phases,
-    counts: CachePadded<counts::Counts>,
+    meter: meter::Meter,
 }
 
 impl Engine {

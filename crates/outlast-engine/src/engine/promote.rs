@@ -225,7 +225,7 @@ impl RunningCall {
                 Ok(Promotion::Finished(outcome))
             }
             (None, Ok(task)) => {
-                self.inner.counts.created();
+                self.inner.meter.created();
                 audit::created(&task);
                 self.inner.alarm.at(task.due());
                 Ok(Promotion::Stored(task))

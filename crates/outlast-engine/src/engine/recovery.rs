@@ -61,7 +61,7 @@ impl Inner {
             };
             orphans.append(&mut unsettled);
             if orphans.is_empty() && failure.is_none() {
-                self.counts.recovered(recovered);
+                self.meter.recovered(recovered);
                 return Ok(recovered);
             }
             // All at once, so that they share their commits; and all to the end, so that none is left
