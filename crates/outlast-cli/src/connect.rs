@@ -7,6 +7,7 @@ use outlast::back::{Client, ClientOptions, Host, HostRequest, NoHost};
 use outlast::engine::{Accepts, Answer};
 use outlast::transport::http_client::Session;
 
+use crate::call::Waiting;
 use crate::exit::Failure;
 use crate::person::Person;
 use crate::sessions;
@@ -34,11 +35,13 @@ pub(crate) async fn connect(server: Named, person: &Person) -> Result<Connected,
         receiver_tasks: person.receiver(),
         ..ClientOptions::default()
     };
+    let waiting = Waiting::on(format!("Connecting to {}", server.name));
     let client = Client::connect(server.target, options).await?;
     if comes_back {
         // If it is gone, this is how we hear of it, and another is opened.
         let _ = client.ping().await;
     }
+    drop(waiting);
     Ok(Connected {
         client,
         session: server.session,

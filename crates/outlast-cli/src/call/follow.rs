@@ -1,7 +1,6 @@
 //! Stays with a call until it is over or left: shows how it stands, asks what its server asks, hears Ctrl-C.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use outlast::back::{Execution, Unsettled, Updates};
 use outlast::engine::Outcome;
@@ -95,23 +94,8 @@ async fn shown(execution: &Execution, updates: &mut Updates, status: &RefCell<St
             return;
         }
         status.borrow_mut().show(&view);
-        let alive = status.borrow().is_alive();
-        let beat = async {
-            match alive {
-                true => tokio::time::sleep(BEAT).await,
-                false => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            news = updates.next() => {
-                if news.is_none() {
-                    return;
-                }
-            }
-            () = beat => {}
+        if updates.next().await.is_none() {
+            return;
         }
     }
 }
-
-/// How often a line on a terminal moves.
-const BEAT: Duration = Duration::from_millis(120);

@@ -17,6 +17,7 @@ use crate::person::Person;
 use crate::target;
 
 pub(crate) use follow::{End, Interrupt, follow};
+pub(crate) use status::Waiting;
 
 pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
     let mut words = std::mem::take(&mut call.words);

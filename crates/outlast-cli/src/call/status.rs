@@ -1,8 +1,10 @@
 //! How a call stands, on standard error: one line that changes on a terminal, plain lines elsewhere.
 
-use std::io::{IsTerminal, Write};
-use std::time::Instant;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
+use console::Style;
+use indicatif::{ProgressBar, ProgressStyle};
 use outlast::back::View;
 use outlast::wire::Status;
 
@@ -11,7 +13,8 @@ pub(crate) struct StatusLine {
     terminal: bool,
     paint: Paint,
     began: Instant,
-    beat: usize,
+    /// The line that changes, while there is one.
+    line: Option<ProgressBar>,
     /// What was said last where lines stay.
     last: String,
     announced: bool,
@@ -24,19 +27,14 @@ impl StatusLine {
         let terminal = std::io::stderr().is_terminal();
         Self {
             terminal,
-            paint: Paint::here(terminal),
+            paint: Paint::of_stderr(terminal),
             began: Instant::now(),
-            beat: 0,
+            line: None,
             last: String::new(),
             announced: false,
             warned: false,
             quiet: false,
         }
-    }
-
-    /// Whether the line moves by itself.
-    pub(crate) fn is_alive(&self) -> bool {
-        self.terminal
     }
 
     /// Gives way to a question, or comes back after it.
@@ -62,24 +60,28 @@ impl StatusLine {
             );
             self.warned = true;
         }
-        match self.terminal {
-            true => {
-                self.beat += 1;
-                let seconds = self.began.elapsed().as_secs();
-                let text = indicator(view, SPINNER[self.beat % SPINNER.len()], self.paint);
-                eprint!("\r\x1b[2K{text} · {seconds} s");
-                let _ = std::io::stderr().flush();
-            }
-            false => self.say(indicator(view, "", Paint::Plain)),
+        if !self.terminal {
+            return self.say(indicator(view, self.paint));
         }
+        let line = self.line.get_or_insert_with(|| moving_line(self.began));
+        let waits = view
+            .task
+            .as_ref()
+            .is_some_and(|task| task.status != Status::Working);
+        line.set_style(style(if waits {
+            "{wide_msg} {elapsed}"
+        } else {
+            WORKING
+        }));
+        line.set_message(indicator(view, self.paint));
     }
 
     /// Shows how the call ended, in a line that stays.
     pub(crate) fn finish(&mut self, view: &View) {
         self.clear();
         match (self.terminal, &view.task) {
-            (true, _) => eprintln!("{}", indicator(view, " ", self.paint)),
-            (false, Some(_)) => self.say(indicator(view, "", Paint::Plain)),
+            (true, _) => eprintln!("{}", indicator(view, self.paint)),
+            (false, Some(_)) => self.say(indicator(view, self.paint)),
             (false, None) => {}
         }
     }
@@ -93,29 +95,61 @@ impl StatusLine {
     }
 
     /// Takes the line away.
-    pub(crate) fn clear(&self) {
-        if self.terminal {
-            eprint!("\r\x1b[2K");
+    fn clear(&mut self) {
+        if let Some(line) = self.line.take() {
+            line.finish_and_clear();
         }
     }
 }
 
-/// How a call stands: an icon, words, how far it is, and what it says of itself (S4-57, S4-68). `spinner` turns while
-/// something works.
-fn indicator(view: &View, spinner: &str, paint: Paint) -> String {
-    let (icon, colour) = match view.task.as_ref().map(|task| task.status) {
-        None | Some(Status::Working) => (spinner, Colour::None),
-        Some(Status::InputRequired) => ("⏸", Colour::Yellow),
-        Some(Status::Completed) => ("✔", Colour::Green),
-        Some(Status::Failed) => ("✘", Colour::Red),
-        Some(Status::Cancelled) => ("⊘", Colour::Muted),
+/// A line on a terminal that says that something goes on, until it is dropped. Elsewhere there is none.
+pub(crate) struct Waiting(ProgressBar);
+
+impl Waiting {
+    pub(crate) fn on(what: String) -> Self {
+        let line = moving_line(Instant::now());
+        line.set_message(one_line(&what));
+        Self(line)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A line that moves by itself and is cut to the width of the terminal.
+fn moving_line(began: Instant) -> ProgressBar {
+    let line = ProgressBar::new_spinner().with_elapsed(began.elapsed());
+    line.set_style(style(WORKING));
+    line.enable_steady_tick(BEAT);
+    line
+}
+
+fn style(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    // The last one is shown when all is over.
+    style.tick_strings(&["|", "/", "-", "\\", " "])
+}
+
+/// How a call stands: an icon unless it works, words, how far it is, and what it says of itself (S4-57, S4-68).
+fn indicator(view: &View, paint: Paint) -> String {
+    let status = view.task.as_ref().map(|task| task.status);
+    let (icon, colour) = match status {
+        None | Some(Status::Working) => ("", Style::new()),
+        Some(Status::InputRequired) => ("⏸", Style::new().yellow()),
+        Some(Status::Completed) => ("✔", Style::new().green()),
+        Some(Status::Failed) => ("✘", Style::new().red()),
+        Some(Status::Cancelled) => ("⊘", Style::new().dim()),
     };
-    let mut text = match paint {
-        Paint::Plain => String::new(),
-        Paint::Icons | Paint::Colours => format!("{} ", paint.of(colour, icon)),
+    let mut text = match (icon, paint) {
+        ("", _) | (_, Paint::Plain) => String::new(),
+        (icon, _) => format!("{} ", paint.of(colour, icon)),
     };
     text += &match &view.task {
-        Some(task) => format!("{}: task {}", words(task.status), task.id),
+        Some(task) => format!("{}: task {}", words(task.status), one_line(&task.id)),
         None => format!("Calling {}", view.tool),
     };
     if view.cancelling {
@@ -130,10 +164,8 @@ fn indicator(view: &View, spinner: &str, paint: Paint) -> String {
         .and_then(|progress| progress.message.as_deref());
     let said = said.or_else(|| view.task.as_ref().and_then(|task| task.message.as_deref()));
     if let Some(said) = said {
-        text += &format!(
-            " {}",
-            paint.of(Colour::Muted, &format!("— {}", one_line(said)))
-        );
+        let said = format!("— {}", one_line(said));
+        text += &format!(" {}", paint.of(Style::new().dim(), &said));
     }
     text
 }
@@ -147,36 +179,19 @@ enum Paint {
     Colours,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Colour {
-    None,
-    Yellow,
-    Green,
-    Red,
-    Muted,
-}
-
 impl Paint {
-    fn here(terminal: bool) -> Self {
-        match (terminal, std::env::var_os("NO_COLOR")) {
-            (false, _) => Self::Plain,
-            (true, Some(_)) => Self::Icons,
-            (true, None) => Self::Colours,
+    /// `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` count.
+    fn of_stderr(terminal: bool) -> Self {
+        match (console::colors_enabled_stderr(), terminal) {
+            (true, _) => Self::Colours,
+            (false, true) => Self::Icons,
+            (false, false) => Self::Plain,
         }
     }
 
-    fn of(self, colour: Colour, text: &str) -> String {
-        let code = match colour {
-            Colour::Yellow => 33,
-            Colour::Green => 32,
-            Colour::Red => 31,
-            Colour::Muted => 2,
-            Colour::None => return text.into(),
-        };
-        match self {
-            Self::Colours => format!("\x1b[{code}m{text}\x1b[0m"),
-            Self::Plain | Self::Icons => text.into(),
-        }
+    fn of(self, style: Style, text: &str) -> String {
+        let colours = self == Self::Colours;
+        style.force_styling(colours).apply_to(text).to_string()
     }
 }
 
@@ -214,7 +229,11 @@ const WIDTH: usize = 20;
 
 const LONGEST: usize = 200;
 
-const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
+/// How a line looks while something works.
+const WORKING: &str = "{spinner} {wide_msg} {elapsed}";
+
+/// How often a line on a terminal moves.
+const BEAT: Duration = Duration::from_millis(120);
 
 #[cfg(test)]
 mod tests {
@@ -249,10 +268,7 @@ mod tests {
     fn every_status_has_its_icon_its_colour_and_its_words() {
         // S4-58 to S4-64.
         for (status, expected) in [
-            (
-                Status::Working,
-                "| Working: task t1 \x1b[2m— reading\x1b[0m",
-            ),
+            (Status::Working, "Working: task t1 \x1b[2m— reading\x1b[0m"),
             (
                 Status::InputRequired,
                 "\x1b[33m⏸\x1b[0m Input Required: task t1 \x1b[2m— reading\x1b[0m",
@@ -270,16 +286,16 @@ mod tests {
                 "\x1b[2m⊘\x1b[0m Cancelled: task t1 \x1b[2m— reading\x1b[0m",
             ),
         ] {
-            assert_eq!(indicator(&view(status), "|", Paint::Colours), expected);
+            assert_eq!(indicator(&view(status), Paint::Colours), expected);
         }
     }
 
     #[test]
     fn without_colours_the_words_are_the_same() {
         let failed = view(Status::Failed);
-        let icons = indicator(&failed, "|", Paint::Icons);
+        let icons = indicator(&failed, Paint::Icons);
         assert_eq!(icons, "✘ Failed: task t1 — reading");
-        let plain = indicator(&failed, "|", Paint::Plain);
+        let plain = indicator(&failed, Paint::Plain);
         assert_eq!(plain, "Failed: task t1 — reading");
     }
 
@@ -297,7 +313,7 @@ mod tests {
             ..view(Status::Working)
         };
         assert_eq!(
-            indicator(&view, "|", Paint::Plain),
+            indicator(&view, Paint::Plain),
             "Working: task t1 · [##########----------] 3/6 — page 3"
         );
     }
