@@ -73,7 +73,7 @@ impl Config {
                 path.display()
             ))
         })?;
-        let file: File = serde_json::from_str(&jsonc::plain(&text)).map_err(|error| {
+        let file: File = jsonc::read(&text).map_err(|error| {
             Failure::Usage(format!(
                 "{}: {error}\n  next: mend the file",
                 path.display()
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     fn config(text: &str) -> Config {
-        let file: File = serde_json::from_str(&jsonc::plain(text)).unwrap();
+        let file: File = jsonc::read(text).unwrap();
         Config {
             path: "mcp.json".into(),
             servers: file.servers,
