@@ -76,6 +76,20 @@ impl Engine {
         })
     }
 
+    /// All tasks of an owner that have not ended, newest first.
+    pub async fn open_tasks(&self, owner: &Owner) -> Result<Vec<Snapshot>, EngineError> {
+        let (mut open, mut cursor) = (Vec::new(), None);
+        loop {
+            let page = self.page(owner, cursor.as_deref(), OPEN_PAGE).await?;
+            let tasks = page.tasks.into_iter();
+            open.extend(tasks.filter(|task| task.ending().is_none()));
+            cursor = page.next;
+            if cursor.is_none() {
+                return Ok(open);
+            }
+        }
+    }
+
     /// How many tasks there are.
     pub async fn usage(&self, owner: &Owner) -> Result<Usage, EngineError> {
         Ok(self.inner.store.usage(owner).await?)
@@ -92,6 +106,9 @@ impl Inner {
         }
     }
 }
+
+/// How many tasks are read at once when all open ones are wanted.
+const OPEN_PAGE: usize = 100;
 
 /// The most tasks on a page.
 const MAX_PAGE: usize = 1_000;

@@ -60,7 +60,7 @@ pub use recovery::Recovered;
 pub use runner::{FnRunner, Runner};
 pub use shutdown::Shutdown;
 pub use trace::call_span;
-pub use wait::Watch;
+pub use wait::{Awaited, OutcomeWait, Watch};
 
 /// Runs calls and keeps tasks. Cheap to clone; all clones are one engine.
 #[derive(Clone)]

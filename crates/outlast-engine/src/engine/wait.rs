@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::mailbox::Mailbox;
 use super::topics::Place;
 use super::{Engine, EngineError, Event, Inner, Phase, Settled};
@@ -31,28 +33,77 @@ impl Watch {
     }
 }
 
-impl Engine {
-    /// Waits until the task has ended, however long that takes, and returns its outcome.
-    pub async fn wait(&self, scope: &Scope, id: TaskId) -> Result<Settled, EngineError> {
-        // Most come when the task has ended, and need no place among those who wait.
-        let runs_here = self.inner.calls.contains(id);
-        if !runs_here && let Some(settled) = self.outcome(scope, id).await? {
-            return Ok(settled);
-        }
+/// A task as a waiter finds it.
+pub enum Awaited {
+    /// It has ended.
+    Ended(Settled),
+    /// It has not ended yet.
+    Open(OutcomeWait),
+}
+
+/// Waits for the end of a task that was open when this was made.
+pub struct OutcomeWait {
+    engine: Engine,
+    scope: Scope,
+    id: TaskId,
+    end: (Place, oneshot::Receiver<Option<Settled>>),
+}
+
+impl OutcomeWait {
+    /// Resolves when the task has ended or is gone, however long that takes.
+    pub async fn settled(self) -> Result<Settled, EngineError> {
+        let Self {
+            engine,
+            scope,
+            id,
+            mut end,
+        } = self;
         loop {
-            // In this order, so that no end falls between the look and the wait (P6).
-            let (_place, told) = self.inner.topics.end_of(id);
-            if let Some(settled) = self.outcome(scope, id).await? {
-                return Ok(settled);
-            }
-            // Whoever takes a place after the engine has closed sees that here; those before lose theirs.
-            if self.inner.phase() == Phase::Closed {
+            // A waiter that registers after the engine has closed sees the phase here; those before it lose
+            // their place.
+            if engine.inner.phase() == Phase::Closed {
                 return Err(EngineError::Closing);
             }
+            let (_place, told) = end;
             if let Ok(Some(settled)) = told.await {
                 return Ok(settled);
             }
+            // The event carries no outcome: the task ended elsewhere, expired, or the engine closes.
+            end = engine.inner.topics.end_of(id);
+            if let Some(settled) = engine.outcome(&scope, id).await? {
+                return Ok(settled);
+            }
         }
+    }
+}
+
+impl Engine {
+    /// Waits until the task has ended, however long that takes, and returns its outcome.
+    pub async fn wait(&self, scope: &Scope, id: TaskId) -> Result<Settled, EngineError> {
+        match self.awaited(scope, id).await? {
+            Awaited::Ended(settled) => Ok(settled),
+            Awaited::Open(wait) => wait.settled().await,
+        }
+    }
+
+    /// The outcome of a task, or the means to wait for it, by one look-up.
+    pub async fn awaited(&self, scope: &Scope, id: TaskId) -> Result<Awaited, EngineError> {
+        // Most tasks that do not run here have ended, and then there is nothing to register for.
+        let runs_here = self.inner.calls.contains(id);
+        if !runs_here && let Some(settled) = self.outcome(scope, id).await? {
+            return Ok(Awaited::Ended(settled));
+        }
+        // Registered before the look-up, so that no end falls between the two (P6).
+        let end = self.inner.topics.end_of(id);
+        Ok(match self.outcome(scope, id).await? {
+            Some(settled) => Awaited::Ended(settled),
+            None => Awaited::Open(OutcomeWait {
+                engine: self.clone(),
+                scope: scope.clone(),
+                id,
+                end,
+            }),
+        })
     }
 
     /// Watches a task from now on.

@@ -12,7 +12,7 @@ use outlast_wire::Raw;
 use outlast_wire::envelope::ErrorObject;
 
 use super::audit::Noted;
-use super::{HttpParts, Request, Session, Stopped, StreamId};
+use super::{HttpParts, Request, ResponseStream, Session, Stopped};
 
 /// Stands around every request.
 #[async_trait]
@@ -59,8 +59,8 @@ pub struct Next<'a> {
 /// The server itself.
 #[derive(Clone, Copy)]
 pub(super) enum End<'a> {
-    /// A session, the stream of the answer, and whether the client wants the request to stop.
-    Legacy(&'a Arc<Session>, StreamId, &'a Stopped),
+    /// A session, the stream of the response, and whether the client has cancelled the request.
+    Legacy(&'a Arc<Session>, &'a ResponseStream, &'a Stopped),
     /// A request that belongs to no session.
     Modern(&'a Request),
 }
@@ -80,7 +80,7 @@ impl Next<'_> {
                 let noted = Noted::of(&request);
                 let reply = match self.end {
                     End::Legacy(session, stream, stopped) => {
-                        session.handle(request, stream, stopped).await
+                        session.dispatch(request, stream, stopped).await
                     }
                     End::Modern(modern) => modern.handle(request).await,
                 };

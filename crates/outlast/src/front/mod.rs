@@ -19,6 +19,7 @@ mod legacy;
 mod modern;
 mod peer;
 mod prestart;
+mod response;
 mod session;
 mod stopped;
 mod tickets;
@@ -43,11 +44,12 @@ pub(crate) use errors::to_wire;
 pub use filter::{Filter, Incoming, Next, Reply};
 use holding::Held;
 pub use holding::{Holding, Patience};
-pub(crate) use legacy::Work;
 pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };
 pub(crate) use peer::Peer;
+pub(crate) use response::{Handling, Response, line};
+use response::{ResponseStream, Work};
 pub use session::{Session, SessionId};
 pub(crate) use stopped::Stopped;
 pub(crate) use wishes::Wishes;

@@ -86,10 +86,7 @@ async fn read_lines(
                         };
                     }
                     Ok(None) => {
-                        let message = Message::Request(request);
-                        if let Some(work) = session.receive(message, stream, None).await {
-                            handling.spawn(work);
-                        }
+                        handling.spawn(session.handle_on_pipe(request, stream));
                     }
                     Err(error) => {
                         let error = write::error(Some(&request.id), error.to_raw().borrow());
@@ -97,11 +94,8 @@ async fn read_lines(
                     }
                 }
             }
-            Ok(message) => {
-                if let Some(work) = session.receive(message, stream, None).await {
-                    handling.spawn(work);
-                }
-            }
+            Ok(Message::Notification(notification)) => session.notification(&notification),
+            Ok(Message::Response(response)) => session.answer(response).await,
             // A broken answer is not answered.
             Err(malformed) if malformed.sort == Sort::Answer => {}
             Err(malformed) => {

@@ -14,7 +14,7 @@ use super::hold::Hold;
 use crate::front::errors::to_wire;
 use crate::front::follow::question_id;
 use crate::front::tickets::Helper;
-use crate::front::{Arrival, Client, Incoming, Reply, Session, Stopped, StreamId};
+use crate::front::{Arrival, Client, Incoming, Reply, ResponseStream, Session, Stopped};
 use crate::sleep::sleep_until;
 
 impl Session {
@@ -23,7 +23,7 @@ impl Session {
         client: &Arc<Client>,
         request: Incoming,
         tasks: bool,
-        stream: StreamId,
+        stream: &ResponseStream,
         stopped: &Stopped,
     ) -> Reply {
         let Some(params) = &request.params else {
@@ -113,7 +113,7 @@ impl Session {
         client: &Arc<Client>,
         runner: Arc<str>,
         request: Incoming,
-        stream: StreamId,
+        stream: &ResponseStream,
     ) -> Reply {
         let params = request.params.as_ref().map(Raw::borrow);
         let token = params.and_then(meta::progress_token);
@@ -149,7 +149,7 @@ impl Session {
         call
     }
 
-    async fn start(&self, call: NewCall, token: Option<Id>, stream: StreamId) -> Reply {
+    async fn start(&self, call: NewCall, token: Option<Id>, stream: &ResponseStream) -> Reply {
         match self.front.engine.start(call) {
             Ok(running) => {
                 let mut hold = Hold::plainly(stream, token);
@@ -179,7 +179,7 @@ impl Session {
     pub(super) async fn run_plainly(
         &self,
         mut running: RunningCall,
-        hold: &mut Hold,
+        hold: &mut Hold<'_>,
         until: Option<Instant>,
     ) -> Plainly {
         let (call, stream) = (running.id(), hold.stream);
@@ -196,13 +196,13 @@ impl Session {
                             if hold.asks(ask.key) {
                                 let params = ask.params.map(Raw::borrow);
                                 let line = write::request(&question_id(call, ask.key), ask.method, params);
-                                self.board.send(stream, line);
+                                stream.send(line);
                             }
                         }
                     }
                     Some(Event::Log(log)) => {
                         if let Some(line) = self.log_line(&log, None) {
-                            self.board.send(stream, line);
+                            stream.send(line);
                         }
                     }
                     Some(Event::Stored(_)) => {}
@@ -210,7 +210,7 @@ impl Session {
                 },
                 // A question that nobody can hear is not waited for for ever; a stream may be resumed meanwhile.
                 () = tokio::time::sleep(LOOK), if hold.has_asked() => {
-                    unheard = if self.board.is_live(stream) { 0 } else { unheard + 1 };
+                    unheard = if stream.is_live() { 0 } else { unheard + 1 };
                     if unheard >= LOOKS {
                         return Plainly::Replied(Reply::Nothing);
                     }

@@ -16,12 +16,12 @@ use crate::front::errors::to_wire;
 use crate::front::follow::{progress_params, question_id};
 use crate::front::holding::Key;
 use crate::front::tickets::{self, Helper, Wish};
-use crate::front::{Client, Delivery, Holding, Reply, Session, Stopped, StreamId};
+use crate::front::{Client, Delivery, Holding, Reply, ResponseStream, Session, Stopped};
 use crate::sleep::sleep_until;
 
 /// Who waits for a call, and how long.
-pub(super) struct Hold {
-    pub(super) stream: StreamId,
+pub(super) struct Hold<'a> {
+    pub(super) stream: &'a ResponseStream,
     pub(super) token: Option<Id>,
     /// Questions that travelled on the stream already.
     asked: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl Session {
         call: NewCall,
         grace: Delivery,
         holding: Holding,
-        (stream, token): (StreamId, Option<Id>),
+        (stream, token): (&ResponseStream, Option<Id>),
         stopped: &Stopped,
     ) -> Reply {
         let (limit, beat) = holding.terms(token.is_some());
@@ -114,7 +114,7 @@ impl Session {
     async fn store(
         self: &Arc<Self>,
         running: Box<RunningCall>,
-        hold: &mut Hold,
+        hold: &mut Hold<'_>,
     ) -> Result<TaskId, Reply> {
         match running.promote().await {
             Ok(Promotion::Stored(task)) => {
@@ -134,7 +134,7 @@ impl Session {
     }
 
     /// Waits for a task: its outcome, or a ticket when the time is over.
-    async fn wait_for(self: &Arc<Self>, task: TaskId, mut hold: Hold) -> Reply {
+    async fn wait_for(self: &Arc<Self>, task: TaskId, mut hold: Hold<'_>) -> Reply {
         let (engine, scope) = (&self.front.engine, self.scope());
         let mut watch = match engine.watch(&scope, task).await {
             Ok(watch) => watch,
@@ -154,7 +154,7 @@ impl Session {
                     Some(Event::Stored(task)) => self.ask_on_stream(&task, &mut hold),
                     Some(Event::Log(log)) => {
                         if let Some(line) = self.log_line(&log, None) {
-                            self.board.send(hold.stream, line);
+                            hold.stream.send(line);
                         }
                     }
                     Some(Event::Plain(_)) => {}
@@ -181,22 +181,22 @@ impl Session {
     }
 
     /// Puts the open questions of a task on the stream where somebody waits for it.
-    fn ask_on_stream(&self, task: &Task, hold: &mut Hold) {
+    fn ask_on_stream(&self, task: &Task, hold: &mut Hold<'_>) {
         for ask in task.outstanding().into_iter().flat_map(|all| all.views()) {
             if hold.asked.insert(ask.key.to_owned()) {
                 let params = ask.params.map(Raw::borrow);
                 let line = write::request(&question_id(task.id, ask.key), ask.method, params);
-                self.board.send(hold.stream, line);
+                hold.stream.send(line);
             }
         }
     }
 
-    pub(super) fn progress_on_stream(&self, hold: &mut Hold, progress: &Progress) {
+    pub(super) fn progress_on_stream(&self, hold: &mut Hold<'_>, progress: &Progress) {
         hold.said = progress.done;
         let params = hold.token.as_ref();
         if let Some(params) = params.and_then(|token| progress_params(token, progress, None)) {
             let line = write::notification(notice::PROGRESS, Some(params.borrow()));
-            self.board.send(hold.stream, line);
+            hold.stream.send(line);
         }
     }
 
@@ -206,7 +206,7 @@ impl Session {
         helper: Helper,
         params: RawRef<'_>,
         holding: Holding,
-        (stream, token): (StreamId, Option<Id>),
+        (stream, token): (&ResponseStream, Option<Id>),
     ) -> Reply {
         let wish = match Wish::read(params) {
             Ok(wish) => wish,
@@ -240,9 +240,9 @@ impl Session {
     }
 }
 
-impl Hold {
+impl<'a> Hold<'a> {
     /// Somebody who waits as long as it takes.
-    pub(super) fn plainly(stream: StreamId, token: Option<Id>) -> Self {
+    pub(super) fn plainly(stream: &'a ResponseStream, token: Option<Id>) -> Self {
         Self {
             stream,
             token,

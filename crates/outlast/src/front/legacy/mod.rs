@@ -1,64 +1,72 @@
 //! MCP up to 2025-11-25 as a server: one file for each method that has more than a line to it.
 
-mod at_once;
 mod call;
 mod hold;
 mod initialize;
 mod subscribe;
 mod tasks;
+mod tasks_result;
 mod tools_list;
-mod wait;
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use outlast_engine::Answer;
-use outlast_wire::envelope::{self, Id, Message, write};
+use outlast_wire::envelope::{self, Id};
 use outlast_wire::log::{self, Level};
+use outlast_wire::v1::ServerTasks;
 use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::filter::End;
 use super::follow::answered;
 use super::wishes::{SUBSCRIBE, UNSUBSCRIBE, Wish};
-use super::{Client, HttpParts, Incoming, Next, Reply, Session, Stopped, StreamId, audit};
+use super::{
+    Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, Stopped, StreamId,
+    Work, audit,
+};
 use initialize::{ALL, declared};
 
 impl Session {
-    /// Handles one message. The answer to a request goes onto `stream`.
-    ///
-    /// A request is known when this returns, so that whoever cancels it in the next message finds it;
-    /// its work is the future that is returned.
-    pub(crate) async fn receive<'a>(
-        self: &Arc<Self>,
-        message: Message<'a>,
-        stream: StreamId,
-        http: Option<Arc<HttpParts>>,
-    ) -> Option<Work> {
-        match message {
-            Message::Request(request) => return Some(self.take(request, stream, http)),
-            Message::Notification(notification) => {
-                for filter in &self.front.filters {
-                    filter.notification(
-                        &notification.method,
-                        notification.params.map(RawRef::as_str),
-                    );
-                }
-                self.notified(&notification.method, notification.params);
-            }
-            Message::Response(response) => self.answer(response).await,
-        }
-        None
-    }
-
-    /// The work of one request, to its answer. Cancelling the request drops it (V1-CANC-3).
-    fn take(
+    /// Handles one request over HTTP, where its response has a stream of its own if it needs one.
+    pub(crate) fn handle(
         self: &Arc<Self>,
         request: envelope::Request<'_>,
-        stream: StreamId,
+        http: Option<Arc<HttpParts>>,
+    ) -> Handling {
+        let stream = ResponseStream::unopened(self.clone());
+        let id = request.id.clone();
+        Handling::new(id, self.work(request, stream.clone(), http), stream)
+    }
+
+    /// Handles one request on a pipe, to its reply there. Dropping the future stops the handler.
+    pub(crate) fn handle_on_pipe(
+        self: &Arc<Self>,
+        request: envelope::Request<'_>,
+        pipe: StreamId,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let stream = ResponseStream::on_pipe(self.clone(), pipe);
+        let id = request.id.clone();
+        let work = self.work(request, stream.clone(), None);
+        async move { stream.finish(&id, &work.await) }
+    }
+
+    /// Handles a notification.
+    pub(crate) fn notification(self: &Arc<Self>, notification: &envelope::Notification<'_>) {
+        let (method, params) = (&*notification.method, notification.params);
+        for filter in &self.front.filters {
+            filter.notification(method, params.map(RawRef::as_str));
+        }
+        self.notified(method, params);
+    }
+
+    /// The handler of one request. It is registered when this returns, so that a cancellation in the next message
+    /// finds it; cancelling the request drops the handler (V1-CANC-3).
+    fn work(
+        self: &Arc<Self>,
+        request: envelope::Request<'_>,
+        stream: Arc<ResponseStream>,
         http: Option<Arc<HttpParts>>,
     ) -> Work {
         let cancelled = self.begin(&request.id);
-        let id = request.id;
         let incoming = Incoming {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
@@ -68,13 +76,14 @@ impl Session {
         let session = self.clone();
         let known = Known {
             session: self.clone(),
-            id: id.clone(),
+            id: request.id,
         };
         Box::pin(async move {
+            let _known = known;
             let stopped = Stopped::default();
             let next = Next {
                 filters: &session.front.filters,
-                end: End::Legacy(&session, stream, &stopped),
+                end: End::Legacy(&session, &stream, &stopped),
             };
             let cancelled = async {
                 let cancelled = cancelled.await;
@@ -83,34 +92,19 @@ impl Session {
                 }
                 cancelled
             };
-            let reply = tokio::select! {
+            tokio::select! {
                 biased;
                 reply = next.run(incoming) => reply,
                 Ok(()) = cancelled => Reply::Nothing,
-            };
-            drop(known);
-            session.reply(&id, stream, reply);
+            }
         })
     }
 
-    pub(in crate::front) fn reply(&self, id: &Id, stream: StreamId, reply: Reply) {
-        match reply {
-            Reply::Result(result) => self
-                .board
-                .finish(stream, write::result(id, result.borrow())),
-            Reply::Error(error) => {
-                self.board
-                    .finish(stream, write::error(Some(id), error.borrow()));
-            }
-            Reply::Nothing => self.board.end(stream),
-        }
-    }
-
     /// Answers a request that has passed every filter.
-    pub(in crate::front) async fn handle(
+    pub(in crate::front) async fn dispatch(
         self: &Arc<Self>,
         request: Incoming,
-        stream: StreamId,
+        stream: &ResponseStream,
         stopped: &Stopped,
     ) -> Reply {
         let method = request.method.as_str();
@@ -120,37 +114,65 @@ impl Session {
             v1::method::INITIALIZE => return self.initialize(params).await,
             _ => {}
         }
-        let about = match self.introduction().await {
-            Ok(about) => Some(about),
-            // What tasks there are does not depend on how their server is.
-            Err(_) if method.starts_with("tasks/") => None,
-            Err(error) => return Reply::from(error),
-        };
         let Some(client) = self.client() else {
             return Reply::from(codes::invalid_request(
                 "the session begins with `initialize`",
             ));
         };
-        let has_tasks = client.peer().has_tasks();
-        let tasks = about.map_or(Some(ALL), declared).filter(|_| has_tasks);
-        match (method, tasks) {
-            (outlast_wire::tool::LIST, _) => {
+        if method.starts_with("tasks/") {
+            // No method of a service begins like this.
+            return match self.offered_tasks(client) {
+                Some(tasks) => self.about_tasks(tasks, method, params, stream).await,
+                None => Reply::from(codes::method_not_found(method)),
+            };
+        }
+        let tasks = match self.introduction().await {
+            Ok(about) => client.peer().has_tasks() && declared(about).is_some(),
+            Err(error) => return Reply::from(error),
+        };
+        match method {
+            outlast_wire::tool::LIST => {
                 let params = request.params.as_ref();
-                self.list_tools(client, tasks.is_some(), params).await
+                self.list_tools(client, tasks, params).await
             }
-            (outlast_wire::tool::CALL, _) => {
-                self.call_tool(client, request, tasks.is_some(), stream, stopped)
+            outlast_wire::tool::CALL => {
+                self.call_tool(client, request, tasks, stream, stopped)
                     .await
             }
-            (v1::method::GET, Some(_)) => self.get_task(params).await,
-            (v1::method::RESULT, Some(_)) => self.task_result(params, stream).await,
-            (v1::method::LIST, Some(tasks)) if tasks.list => self.list_tasks(params).await,
-            (v1::method::CANCEL, Some(_)) => self.cancel_task(params).await,
-            // No method of a service begins like this.
-            _ if method.starts_with("tasks/") => Reply::from(codes::method_not_found(method)),
-            (log::SET_LEVEL, _) => self.set_log_level(client, request, stream).await,
-            (SUBSCRIBE | UNSUBSCRIBE, _) => self.subscribe_to(client, request, stream).await,
+            log::SET_LEVEL => self.set_log_level(client, request, stream).await,
+            SUBSCRIBE | UNSUBSCRIBE => self.subscribe_to(client, request, stream).await,
             _ => self.pass_on(client, request, stream).await,
+        }
+    }
+
+    /// The task methods that the client may use (V1-CAP-13). Tasks are kept here, so this does not wait for a backend
+    /// that has not introduced itself yet.
+    fn offered_tasks(&self, client: &Client) -> Option<ServerTasks> {
+        if !client.peer().has_tasks() {
+            return None;
+        }
+        match self.said() {
+            Some(about) => declared(about),
+            None => match self.front.service.has_tasks(client) {
+                Some(false) => None,
+                Some(true) | None => Some(ALL),
+            },
+        }
+    }
+
+    async fn about_tasks(
+        self: &Arc<Self>,
+        tasks: ServerTasks,
+        method: &str,
+        params: Option<RawRef<'_>>,
+        stream: &ResponseStream,
+    ) -> Reply {
+        match method {
+            v1::method::GET => self.get_task(params).await,
+            v1::method::RESULT => self.task_result(params, stream).await,
+            v1::method::LIST if tasks.list => self.list_tasks(params).await,
+            v1::method::CANCEL => self.cancel_task(params).await,
+            _ => Reply::from(codes::method_not_found(method)),
         }
     }
 
@@ -159,7 +181,7 @@ impl Session {
         self: &Arc<Self>,
         client: &Arc<Client>,
         request: Incoming,
-        stream: StreamId,
+        stream: &ResponseStream,
     ) -> Reply {
         match self.front.service.runs(&request.method) {
             Some(runner) => self.run_request(client, runner, request, stream).await,
@@ -171,7 +193,7 @@ impl Session {
         self: &Arc<Self>,
         client: &Arc<Client>,
         request: Incoming,
-        stream: StreamId,
+        stream: &ResponseStream,
     ) -> Reply {
         let level = match Level::wanted(request.params.as_ref().map(Raw::borrow)) {
             Ok(level) => level,
@@ -207,8 +229,8 @@ impl Session {
         }
     }
 
-    /// Takes the answer to a question of ours; any other response is ignored.
-    async fn answer(&self, response: envelope::Response<'_>) {
+    /// Takes the response to an input request; any other response is ignored.
+    pub(crate) async fn answer(&self, response: envelope::Response<'_>) {
         let Some(id) = response.id else { return };
         let answer = match response.outcome {
             envelope::Outcome::Result(result) => Answer::Result(result.to_raw()),
@@ -229,9 +251,6 @@ impl Session {
         }
     }
 }
-
-/// What is left to do for a request. In a place of its own from the beginning: it is large and goes from hand to hand.
-pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// That a request is in flight, until it is answered or given up.
 pub(in crate::front) struct Known {

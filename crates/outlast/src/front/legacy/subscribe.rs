@@ -5,14 +5,14 @@ use std::sync::Arc;
 use outlast_wire::{Raw, RawRef, codes, log, object};
 
 use crate::front::wishes::{SUBSCRIBE, Wish};
-use crate::front::{Client, Incoming, Kind, Reply, Session, StreamId};
+use crate::front::{Client, Incoming, Reply, ResponseStream, Session};
 
 impl Session {
     pub(super) async fn subscribe_to(
         self: &Arc<Self>,
         client: &Arc<Client>,
         request: Incoming,
-        stream: StreamId,
+        stream: &ResponseStream,
     ) -> Reply {
         let params = request.params.as_ref().map(Raw::borrow);
         let Some(uri) = address(params) else {
@@ -52,12 +52,14 @@ impl Session {
             owner: self.owner.clone(),
             http: None,
         };
-        // Nobody reads it: the client has had its answer.
-        let answer = self.board.open(Kind::Answer);
-        if let Reply::Error(_) = self.pass_on(client, request, answer.stream).await {
-            tracing::warn!(method, "what a client said before a restart holds no more");
+        // The client had its response before the restart.
+        let unread = ResponseStream::abandoned(self.clone());
+        if let Reply::Error(_) = self.pass_on(client, request, &unread).await {
+            tracing::warn!(
+                method,
+                "could not restore a session preference after a restart"
+            );
         }
-        self.board.end(answer.stream);
     }
 }
 

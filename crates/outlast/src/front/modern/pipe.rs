@@ -8,7 +8,7 @@ use outlast_wire::envelope::{self, ErrorObject};
 use super::said::{Said, is_modern_only, nothing_said};
 use super::{Closing, Outlet, Request, Visitor};
 use crate::front::legacy::Known;
-use crate::front::{Incoming, Reply, Session, StreamId};
+use crate::front::{Incoming, Reply, ResponseStream, Session, StreamId};
 
 /// What a request on a pipe says about itself, or `None` if it is the session's.
 pub(crate) fn said_on_pipe(request: &envelope::Request<'_>) -> Result<Option<Said>, ErrorObject> {
@@ -47,7 +47,7 @@ impl Session {
             outlet: Outlet::Pipe(self.clone(), stream),
             closing,
         };
-        let session = self.clone();
+        let stream = ResponseStream::on_pipe(self.clone(), stream);
         async move {
             let reply = tokio::select! {
                 biased;
@@ -55,7 +55,7 @@ impl Session {
                 Ok(()) = cancelled => Reply::Nothing,
             };
             drop(known);
-            session.reply(&request.id, stream, reply);
+            stream.finish(&request.id, &reply);
         }
     }
 }

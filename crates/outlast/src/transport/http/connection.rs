@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::time::interval;
 
 use super::inward::Inward;
-use super::mounts::Mounts;
+use super::router::Router;
 use super::server::Phase;
 use crate::front::Visitor;
 
@@ -56,7 +56,7 @@ impl Connections {
 
 /// Serves one connection.
 pub(super) async fn serve(
-    mounts: Arc<Mounts>,
+    router: Arc<Router>,
     stream: TcpStream,
     mut phase: watch::Receiver<Phase>,
 ) {
@@ -65,11 +65,11 @@ pub(super) async fn serve(
     let address = stream.peer_addr().map(|address| address.ip());
     let activity = Arc::new(Activity::new(address.unwrap_or(NOWHERE)));
     let service = service_fn(|request: Request<Incoming>| {
-        let (mounts, busy) = (mounts.clone(), activity.begin());
+        let (router, busy) = (router.clone(), activity.begin());
         let (head, mut body) = request.into_parts();
         // Both in places of their own: the head goes from hand to hand, and hyper moves what it is given about.
         let head = Arc::new(head);
-        Box::pin(async move { Ok::<_, Infallible>(mounts.answer(&head, &mut body, busy).await) })
+        Box::pin(async move { Ok::<_, Infallible>(router.answer(&head, &mut body, busy).await) })
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -78,13 +78,13 @@ pub(super) async fn serve(
             .writev(false)
             .serve_connection(TokioIo::new(stream), service)
     );
-    let mut tick = interval(mounts.options.patience / 2);
+    let mut tick = interval(router.options.patience / 2);
     let mut silence = Silence::default();
     let mut known = None;
     let mut inward = Inward::default();
     poll_fn(|cx| {
         if known.is_none() {
-            known = Some(Known::new(&mounts.connections, cx.waker().clone()));
+            known = Some(Known::new(&router.connections, cx.waker().clone()));
         }
         if phase.has_changed().unwrap_or(true) {
             phase.mark_unchanged();

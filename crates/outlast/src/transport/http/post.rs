@@ -8,20 +8,19 @@ use bytes::{Bytes, BytesMut};
 use hyper::StatusCode;
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
-use outlast_wire::envelope::{self, Limits, Message};
+use outlast_wire::envelope::{self, Id, Limits, Message};
 use outlast_wire::v1;
 
 use super::answer::{self, Answer};
 use super::connection::Busy;
 use super::guard::{self, Caller, Forms, Stated};
 use super::modern;
-use super::outliving::Outliving;
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sessions::{Entry, Permit};
 use super::sse::Events;
 use super::within::within;
-use crate::front::{Attached, HttpParts, Kind, Out, Session, StreamId};
+use crate::front::{Attached, HttpParts, Reply, Response, Session, line};
 
 impl Endpoint {
     pub(super) async fn post(
@@ -53,17 +52,15 @@ impl Endpoint {
             (None, Message::Notification(_)) if stated.is_modern() => Ok(answer::accepted()),
             (Some(entry), Message::Request(request)) => {
                 let permit = self.sessions.permit(&entry).ok_or(Refused::Streams)?;
-                if forms.json
-                    && let Some(line) = entry.session.at_once(&request).await
-                {
-                    return Ok(answer::text(StatusCode::OK, line));
-                }
-                // In a place of its own: most requests are looks, and were answered above.
-                Box::pin(self.work_on(&entry, request, head, forms, (permit, busy))).await
+                self.respond(&entry, request, head, forms, (permit, busy))
+                    .await
             }
-            (Some(entry), message) => {
-                // No request, and so no work.
-                let _ = Box::pin(entry.session.receive(message, NOWHERE, None)).await;
+            (Some(entry), Message::Notification(notification)) => {
+                entry.session.notification(&notification);
+                Ok(answer::accepted())
+            }
+            (Some(entry), Message::Response(response)) => {
+                Box::pin(entry.session.answer(response)).await;
                 Ok(answer::accepted())
             }
             (None, Message::Request(request)) if request.method == v1::method::INITIALIZE => {
@@ -103,23 +100,15 @@ impl Endpoint {
             return Err(Refused::Sessions(id));
         }
         let session = self.sessions.begin(caller);
-        let mut attached = session.board.open(Kind::Answer);
-        let work = session
-            .receive(
-                Message::Request(request),
-                attached.stream,
-                Some(head.clone()),
-            )
-            .await;
-        if let Some(work) = work {
-            work.await;
-        }
-        let Some(line) = attached.receiver.recv().await.and_then(|out| out.line) else {
-            return Ok(answer::accepted());
+        let mut handling = session.handle(request, Some(head.clone()));
+        let reply = match handling.response().await {
+            Response::Immediate(reply) => reply,
+            // Only another method, put there by a filter, has anything to send first.
+            Response::Stream(_) => Reply::Nothing,
         };
-        session.board.end(attached.stream);
+        let answer = reply_alone(&id, &reply);
         if session.peer().is_none() {
-            return Ok(answer::json(line));
+            return Ok(answer);
         }
         let name = HeaderValue::from_str(session.id.as_str())
             .expect("the names of sessions are letters and digits");
@@ -127,54 +116,48 @@ impl Endpoint {
             .keep(session)
             .await
             .map_err(|error| Refused::Unavailable(Some(id), error.to_string()))?;
-        let mut answer = answer::json(line);
+        let mut answer = answer;
         answer.headers_mut().insert(guard::SESSION_ID, name);
         Ok(answer)
     }
 
-    /// Does what takes more than a look: JSON if the first thing to say is the last, else a stream (V1-HTTP-7).
-    async fn work_on(
+    /// Answers a request of a session: JSON if nothing precedes the reply, else a stream (V1-HTTP-7).
+    async fn respond(
         &self,
         entry: &Entry,
         request: envelope::Request<'_>,
         head: &Arc<HttpParts>,
         forms: Forms,
-        (permit, busy): (Permit, Busy),
+        open: (Permit, Busy),
     ) -> Result<Answer, Refused> {
         let session = &entry.session;
-        // Only a tool takes long without a word; a wait says at once that it is one.
+        let id = request.id.clone();
+        // Only a tool takes long without a message; `tasks/result` opens its stream at once.
         let may_hold = request.method == outlast_wire::tool::CALL;
-        let mut open = Unnamed::new(session);
-        let stream = open.attached().stream;
-        let work = session
-            .receive(Message::Request(request), stream, Some(head.clone()))
-            .await;
-        // What goes on without its caller must not end with the connection (V1-SSE-6).
-        let mut work = Outliving::new(work);
-        let first = work.beside(open.attached().receiver.recv());
-        let first = match may_hold && forms.events {
-            true => within(self.options.hold, pin!(first)).await,
-            false => Some(first.await),
+        let mut handling = session.handle(request, Some(head.clone()));
+        let response = match may_hold && forms.events {
+            true => within(self.options.hold, pin!(handling.response())).await,
+            false => Some(handling.response().await),
         };
-        drop(work);
-        match first {
-            Some(Some(Out {
-                line: Some(line),
-                last: true,
-                ..
-            })) if forms.json => Ok(answer::json(line)),
-            Some(Some(first)) if forms.events => {
-                let events = self.events(session, open.named(), 0, (permit, busy));
-                Ok(answer::events(events.beginning_with(first)))
-            }
-            Some(Some(first)) => Ok(last_of(open.attached(), first).await),
-            // Cancelled: there is nothing to say (V1-CANC-3).
-            Some(None) => Ok(answer::accepted()),
-            None => {
-                let events = self.events(session, open.named(), 0, (permit, busy));
-                Ok(answer::events(events))
-            }
+        let mut reader = match response {
+            // Cancelled: there is no reply (V1-CANC-3).
+            Some(Response::Immediate(Reply::Nothing)) => return Ok(answer::accepted()),
+            Some(Response::Immediate(reply)) if forms.json => return Ok(reply_alone(&id, &reply)),
+            Some(Response::Immediate(reply)) => handling.stream_of(&reply),
+            Some(Response::Stream(reader)) => reader,
+            // It takes long: the open stream shows that the connection lives.
+            None => handling.open(),
+        };
+        drop(handling);
+        if !forms.events {
+            return Ok(last_of(session, &mut reader).await);
         }
+        let first = reader.receiver.try_recv().ok();
+        let events = self.events(session, reader, 0, open);
+        Ok(answer::events(match first {
+            Some(first) => events.beginning_with(first),
+            None => events,
+        }))
     }
 
     pub(super) fn events(
@@ -212,48 +195,23 @@ impl Endpoint {
     }
 }
 
-/// A stream that no client knows by name yet: nobody can come back for it.
-struct Unnamed<'a> {
-    session: &'a Session,
-    attached: Option<Attached>,
-}
-
-impl<'a> Unnamed<'a> {
-    fn new(session: &'a Session) -> Self {
-        Self {
-            session,
-            attached: Some(session.board.open(Kind::Answer)),
+/// The last message of a stream as JSON, for a client that takes no streams: it never sees the other messages.
+async fn last_of(session: &Session, reader: &mut Attached) -> Answer {
+    let mut last = None;
+    while let Some(out) = reader.receiver.recv().await {
+        if out.last {
+            last = out.line;
+            break;
         }
     }
-
-    fn attached(&mut self) -> &mut Attached {
-        self.attached.as_mut().expect("it is taken only at the end")
-    }
-
-    /// The stream, whose name a client is about to learn.
-    fn named(mut self) -> Attached {
-        self.attached.take().expect("it is taken only at the end")
-    }
+    session.board.end(reader.stream);
+    last.map_or_else(answer::accepted, answer::json)
 }
 
-impl Drop for Unnamed<'_> {
-    fn drop(&mut self) {
-        if let Some(attached) = &self.attached {
-            self.session.board.end(attached.stream);
-        }
-    }
-}
-
-/// The last message of a stream as JSON, for one who takes no streams: the rest is lost on it.
-async fn last_of(attached: &mut Attached, mut out: Out) -> Answer {
-    while !out.last {
-        match attached.receiver.recv().await {
-            Some(next) => out = next,
-            None => return answer::accepted(),
-        }
-    }
-    match out.line {
-        Some(line) => answer::json(line),
+/// A reply as one JSON text.
+fn reply_alone(id: &Id, reply: &Reply) -> Answer {
+    match line(id, reply) {
+        Some(line) => answer::text(StatusCode::OK, line),
         None => answer::accepted(),
     }
 }
@@ -290,6 +248,3 @@ async fn collect(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
         false => all.freeze(),
     })
 }
-
-/// The stream of messages that are not answered.
-const NOWHERE: StreamId = StreamId(0);

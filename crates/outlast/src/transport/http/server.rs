@@ -5,9 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Method;
-use hyper::body::Incoming;
-use hyper::header::ORIGIN;
 use outlast_engine::task::Keep;
 use outlast_engine::{Ids, Policy, RandomIds};
 use tokio::net::TcpListener;
@@ -15,16 +12,13 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::answer::Answer;
-use super::connection::{self, Busy, Connections};
-use super::cors;
-use super::guard::{Guard, Stated};
-use super::mounts::{Mounts, Pages};
+use super::connection::{self, Connections};
+use super::guard::Guard;
 use super::options::HttpOptions;
-use super::refused::Refused;
+use super::router::{Pages, Router};
 use super::sessions::{Bounds, Sessions};
 use super::sse::Life;
-use crate::front::{Front, HttpParts};
+use crate::front::Front;
 
 /// A server that listens. It ends when it is shut down or dropped.
 pub struct HttpServer {
@@ -60,18 +54,16 @@ pub async fn serve_all(
             .await
             .map_err(io::Error::other)?;
         endpoints.push(Arc::new(Endpoint {
-            guard: Guard::new(&options, address),
+            path,
             sessions: Arc::new(sessions),
             life: Life(RandomIds.node().0),
             phase: seen.clone(),
-            options: HttpOptions {
-                path,
-                ..options.clone()
-            },
+            options: options.clone(),
         }));
     }
     let path = options.path.clone();
-    let mounts = Arc::new(Mounts {
+    let router = Arc::new(Router {
+        guard: Guard::new(&options, address),
         endpoints,
         pages,
         connections: Connections::default(),
@@ -82,7 +74,7 @@ pub async fn serve_all(
         address,
         path,
         stop,
-        accepting: tokio::spawn(accept(mounts, listener, stopped, phase)),
+        accepting: tokio::spawn(accept(router, listener, stopped, phase)),
     })
 }
 
@@ -121,7 +113,7 @@ pub(super) enum Phase {
 
 /// What every request needs.
 pub(super) struct Endpoint {
-    pub(super) guard: Guard,
+    pub(super) path: String,
     pub(super) sessions: Arc<Sessions>,
     pub(super) life: Life,
     pub(super) phase: watch::Receiver<Phase>,
@@ -129,58 +121,6 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Answers one request, in whatever way.
-    pub(super) async fn answer(
-        &self,
-        head: &Arc<HttpParts>,
-        body: &mut Incoming,
-        busy: Busy,
-    ) -> Answer {
-        let mut answer = self
-            .route(head, body, busy)
-            .await
-            .unwrap_or_else(Refused::answer);
-        let page = head.headers.get(ORIGIN);
-        if let Some(origin) = page.filter(|origin| self.guard.may_read(origin)) {
-            cors::let_read(&mut answer, origin.clone());
-        }
-        answer
-    }
-
-    async fn route(
-        &self,
-        head: &Arc<HttpParts>,
-        body: &mut Incoming,
-        busy: Busy,
-    ) -> Result<Answer, Refused> {
-        let preflight = head.method == Method::OPTIONS;
-        // A browser asks before it has shown the page's token.
-        let caller = match preflight {
-            true => {
-                self.guard.admit_place(&head.uri, &head.headers)?;
-                None
-            }
-            false => Some(self.guard.admit(&head.uri, &head.headers)?),
-        };
-        if head.uri.path() != self.options.path {
-            return Err(Refused::Path);
-        }
-        let Some(caller) = caller else {
-            return Ok(cors::preflight(&head.headers));
-        };
-        match head.method {
-            Method::POST => self.post(caller, head, body, busy).await,
-            // V2-HTTP-7.
-            Method::GET | Method::DELETE if Stated::read(&head.headers).is_modern() => {
-                Err(Refused::Method)
-            }
-            // In places of their own: most requests are POSTs.
-            Method::GET => Box::pin(self.get(caller, &head.headers, busy)).await,
-            Method::DELETE => Box::pin(self.delete(caller, &head.headers)).await,
-            _ => Err(Refused::Method),
-        }
-    }
-
     /// Resolves when the server closes, or is gone.
     pub(super) fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
         closed(self.phase.clone())
@@ -193,18 +133,18 @@ pub(super) async fn closed(mut phase: watch::Receiver<Phase>) {
 }
 
 async fn accept(
-    mounts: Arc<Mounts>,
+    router: Arc<Router>,
     listener: TcpListener,
     mut stopped: oneshot::Receiver<()>,
     phase: watch::Sender<Phase>,
 ) {
     let mut background = JoinSet::new();
-    for endpoint in &mounts.endpoints {
+    for endpoint in &router.endpoints {
         background.spawn(endpoint.sessions.clone().keep_sweeping());
     }
     let mut open = JoinSet::new();
     loop {
-        let room = open.len() < mounts.options.connections;
+        let room = open.len() < router.options.connections;
         tokio::select! {
             told = &mut stopped => match told {
                 Ok(()) => break,
@@ -214,7 +154,7 @@ async fn accept(
             Some(_) = open.join_next() => {}
             accepted = listener.accept(), if room => match accepted {
                 Ok((stream, _)) => {
-                    open.spawn(connection::serve(mounts.clone(), stream, phase.subscribe()));
+                    open.spawn(connection::serve(router.clone(), stream, phase.subscribe()));
                 }
                 Err(error) => {
                     // Out of files, or a connection that was gone at once: neither ends the server.
@@ -227,10 +167,10 @@ async fn accept(
     // In this order: whoever is sent away does not find the door open.
     drop(listener);
     phase.send_replace(Phase::Closing);
-    mounts.connections.wake();
+    router.connections.wake();
     let drained = async { while open.join_next().await.is_some() {} };
-    if timeout(mounts.options.drain, drained).await.is_err() {
-        for endpoint in &mounts.endpoints {
+    if timeout(router.options.drain, drained).await.is_err() {
+        for endpoint in &router.endpoints {
             endpoint.sessions.close_streams();
         }
         let ended = async { while open.join_next().await.is_some() {} };

@@ -1,52 +1,46 @@
-//! `tasks/result`: at once if the task has ended, else on a stream that carries its questions meanwhile.
+//! `tasks/result`: the outcome if the task has ended, else a stream that carries its input requests meanwhile.
 
 use std::sync::Arc;
 
-use outlast_engine::engine::{EngineError, Settled};
+use outlast_engine::engine::{Awaited, EngineError, Settled};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Ending, TaskId};
 use outlast_wire::{RawRef, codes, v1};
 
 use super::tasks::named;
 use crate::front::errors::to_wire;
-use crate::front::{Reply, Session, StreamId, audit};
+use crate::front::{Reply, ResponseStream, Session, audit};
 
 impl Session {
     /// Waits on behalf of one request. Cancelling that request drops this and nothing else (V1-CANCEL-11).
     pub(super) async fn task_result(
         self: &Arc<Self>,
         params: Option<RawRef<'_>>,
-        stream: StreamId,
+        stream: &ResponseStream,
     ) -> Reply {
         let task = match named(params) {
             Ok(task) => task,
             Err(error) => return Reply::from(error),
         };
-        match self.ended(task).await {
-            Ok(Some(reply)) => return reply,
-            Ok(None) => {}
+        let wait = match self.front.engine.awaited(&self.scope(), task).await {
+            Ok(Awaited::Ended(settled)) => {
+                audit::retrieved(&self.owner, task);
+                return outcome(task, Ok(settled));
+            }
+            Ok(Awaited::Open(wait)) => wait,
             Err(error) => return self.refused(v1::method::RESULT, &error),
-        }
-        self.board.prime(stream);
-        // Questions of a task that an earlier life of this server began are heard of from here on.
+        };
+        let stream = stream.prime();
+        // The input requests of a task that was created before a restart are delivered from here on.
         self.front.follow(self, task);
-        let _waits = self.wait_on(task, stream);
-        let settled = self.front.engine.wait(&self.scope(), task).await;
-        // Whoever has the result may leave: the news comes first.
+        let _waits = stream.map(|stream| self.wait_on(task, stream));
+        let settled = wait.settled().await;
+        // The client may go away as soon as it has the result, so the status notification comes first.
         if let Ok(settled) = &settled {
             audit::retrieved(&self.owner, task);
             self.hear(&Snapshot::Ended(settled.brief.clone()));
         }
         outcome(task, settled)
-    }
-
-    /// The outcome of a task that has ended.
-    pub(super) async fn ended(&self, task: TaskId) -> Result<Option<Reply>, EngineError> {
-        let settled = self.front.engine.outcome(&self.scope(), task).await?;
-        Ok(settled.map(|settled| {
-            audit::retrieved(&self.owner, task);
-            outcome(task, Ok(settled))
-        }))
     }
 }
 
@@ -67,7 +61,7 @@ fn outcome(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
         (Ending::Error(_), Some(error)) => Reply::Error(error),
         // A1-1.
         (Ending::Cancelled, _) => Reply::from(codes::task_cancelled(task.text().as_str())),
-        // Expired between the look and the read.
+        // Expired between the two reads.
         (_, None) => Reply::from(to_wire(&EngineError::Expired)),
     }
 }

@@ -1,0 +1,121 @@
+//! The router: what a server has at which path. Endpoints, one for each front, and plain pages next to them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
+use hyper::{Method, StatusCode};
+
+use super::answer::{self, Answer};
+use super::connection::{Busy, Connections};
+use super::cors;
+use super::guard::{Guard, Stated};
+use super::options::HttpOptions;
+use super::refused::Refused;
+use super::server::Endpoint;
+use crate::front::HttpParts;
+
+/// Answers plain GETs beside the endpoints, such as whether the server is well. They need no token.
+#[async_trait]
+pub trait Pages: Send + Sync + 'static {
+    /// The page at `path`, if there is one.
+    async fn page(&self, path: &str) -> Option<Page>;
+}
+
+/// A page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The HTTP status.
+    pub status: u16,
+    /// What sort of text it is.
+    pub content_type: &'static str,
+    /// The text.
+    pub body: String,
+}
+
+/// Everything that a server has, and the way of a request to it.
+pub(super) struct Router {
+    pub(super) guard: Guard,
+    pub(super) endpoints: Vec<Arc<Endpoint>>,
+    pub(super) pages: Option<Arc<dyn Pages>>,
+    pub(super) connections: Connections,
+    pub(super) options: HttpOptions,
+}
+
+impl Router {
+    /// Answers one request, in whatever way.
+    pub(super) async fn answer(
+        &self,
+        head: &Arc<HttpParts>,
+        body: &mut Incoming,
+        busy: Busy,
+    ) -> Answer {
+        let path = head.uri.path();
+        let mut endpoints = self.endpoints.iter();
+        let endpoint = endpoints.find(|endpoint| endpoint.path == path);
+        if endpoint.is_none()
+            && let Some(page) = Box::pin(self.page(head)).await
+        {
+            return page;
+        }
+        let routed = self.route(endpoint, head, body, busy).await;
+        let mut answer = routed.unwrap_or_else(Refused::answer);
+        let origin = head.headers.get(ORIGIN);
+        if let Some(origin) = origin.filter(|origin| self.guard.may_read(origin)) {
+            cors::let_read(&mut answer, origin.clone());
+        }
+        answer
+    }
+
+    async fn route(
+        &self,
+        endpoint: Option<&Arc<Endpoint>>,
+        head: &Arc<HttpParts>,
+        body: &mut Incoming,
+        busy: Busy,
+    ) -> Result<Answer, Refused> {
+        let headers = &head.headers;
+        // A browser sends its preflight request without the token of the page.
+        let caller = match head.method == Method::OPTIONS {
+            true => {
+                self.guard.admit_place(&head.uri, headers)?;
+                None
+            }
+            false => Some(self.guard.admit(&head.uri, headers)?),
+        };
+        // Only a caller that is admitted learns which paths there are.
+        let endpoint = endpoint.ok_or(Refused::Path)?;
+        let Some(caller) = caller else {
+            return Ok(cors::preflight(headers));
+        };
+        match head.method {
+            Method::POST => endpoint.post(caller, head, body, busy).await,
+            // V2-HTTP-7.
+            Method::GET | Method::DELETE if Stated::read(headers).is_modern() => {
+                Err(Refused::Method)
+            }
+            // Boxed: most requests are POSTs, and their future stays small.
+            Method::GET => Box::pin(endpoint.get(caller, headers, busy)).await,
+            Method::DELETE => Box::pin(endpoint.delete(caller, headers)).await,
+            _ => Err(Refused::Method),
+        }
+    }
+
+    async fn page(&self, head: &HttpParts) -> Option<Answer> {
+        let pages = self.pages.as_ref()?;
+        if !matches!(head.method, Method::GET | Method::HEAD) {
+            return None;
+        }
+        let page = pages.page(head.uri.path()).await?;
+        // A web page that reached this address under another name (DNS rebinding) learns nothing.
+        if let Err(refused) = self.guard.admit_place(&head.uri, &head.headers) {
+            return Some(refused.answer());
+        }
+        let status = StatusCode::from_u16(page.status).unwrap_or(StatusCode::OK);
+        let mut answer = answer::text(status, page.body);
+        let content_type = HeaderValue::from_static(page.content_type);
+        answer.headers_mut().insert(CONTENT_TYPE, content_type);
+        Some(answer)
+    }
+}
