@@ -12,7 +12,7 @@ use outlast_wire::Raw;
 use outlast_wire::envelope::ErrorObject;
 
 use super::audit::Noted;
-use super::{HttpParts, Request, ResponseStream, Session, Stopped};
+use super::{HttpParts, Request, ResponseStream, Session};
 
 /// Stands around every request.
 #[async_trait]
@@ -59,8 +59,8 @@ pub struct Next<'a> {
 /// The server itself.
 #[derive(Clone, Copy)]
 pub(super) enum End<'a> {
-    /// A session, the stream of the response, and whether the client has cancelled the request.
-    Legacy(&'a Arc<Session>, &'a ResponseStream, &'a Stopped),
+    /// A session, and the stream of the response.
+    Legacy(&'a Arc<Session>, &'a ResponseStream),
     /// A request that belongs to no session.
     Modern(&'a Request),
 }
@@ -79,9 +79,7 @@ impl Next<'_> {
             None => {
                 let noted = Noted::of(&request);
                 let reply = match self.end {
-                    End::Legacy(session, stream, stopped) => {
-                        session.dispatch(request, stream, stopped).await
-                    }
+                    End::Legacy(session, stream) => session.dispatch(request, stream).await,
                     End::Modern(modern) => modern.handle(request).await,
                 };
                 noted.answered(&reply);

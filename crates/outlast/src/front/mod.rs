@@ -14,7 +14,6 @@ mod delivery;
 mod errors;
 mod filter;
 mod follow;
-mod holding;
 mod legacy;
 mod modern;
 mod peer;
@@ -22,7 +21,6 @@ mod prestart;
 mod response;
 mod session;
 mod stopped;
-mod tickets;
 mod wishes;
 
 use std::collections::HashMap;
@@ -39,11 +37,10 @@ pub use backend::{
 pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
 pub use changes::Change;
 pub use client::{Client, Keeper};
-pub use delivery::Delivery;
+use delivery::Held;
+pub use delivery::{Delivery, Holding, Patience};
 pub(crate) use errors::to_wire;
 pub use filter::{Filter, Incoming, Next, Reply};
-use holding::Held;
-pub use holding::{Holding, Patience};
 pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };

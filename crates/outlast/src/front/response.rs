@@ -12,7 +12,7 @@ use std::task::Poll;
 use outlast_wire::envelope::{Id, write};
 use tokio::runtime::Handle;
 
-use super::{Attached, Kind, Reply, Session, StreamId};
+use super::{Attached, Kind, Reply, Session, Stopped, StreamId};
 
 /// The response to one request.
 pub(crate) enum Response {
@@ -38,6 +38,8 @@ pub(crate) type Work = Pin<Box<dyn Future<Output = Reply> + Send>>;
 pub(crate) struct ResponseStream {
     session: Arc<Session>,
     state: Mutex<State>,
+    /// Whether the client has cancelled the request.
+    cancelled: Stopped,
 }
 
 enum State {
@@ -106,20 +108,30 @@ impl Drop for Handling {
 impl ResponseStream {
     /// The stream of a response that has none yet.
     pub(super) fn unopened(session: Arc<Session>) -> Arc<Self> {
-        let state = Mutex::new(State::Unopened);
-        Arc::new(Self { session, state })
+        Arc::new(Self::new(session, State::Unopened))
     }
 
     /// The stream of a response that travels among others on `pipe`.
     pub(super) fn on_pipe(session: Arc<Session>, pipe: StreamId) -> Arc<Self> {
-        let state = Mutex::new(State::Open(pipe, None));
-        Arc::new(Self { session, state })
+        Arc::new(Self::new(session, State::Open(pipe, None)))
     }
 
     /// The stream of a response that no caller waits for.
     pub(super) fn abandoned(session: Arc<Session>) -> Self {
-        let state = Mutex::new(State::Abandoned);
-        Self { session, state }
+        Self::new(session, State::Abandoned)
+    }
+
+    fn new(session: Arc<Session>, state: State) -> Self {
+        Self {
+            session,
+            state: Mutex::new(state),
+            cancelled: Stopped::default(),
+        }
+    }
+
+    /// The flag that is set before a cancelled request is dropped.
+    pub(super) fn cancelled(&self) -> &Stopped {
+        &self.cancelled
     }
 
     /// Opens the stream, unless it is open; `None` if its caller has gone away.

@@ -1,7 +1,7 @@
 //! MCP up to 2025-11-25 as a server: one file for each method that has more than a line to it.
 
 mod call;
-mod hold;
+mod deliver;
 mod initialize;
 mod subscribe;
 mod tasks;
@@ -20,7 +20,7 @@ use super::filter::End;
 use super::follow::answered;
 use super::wishes::{SUBSCRIBE, UNSUBSCRIBE, Wish};
 use super::{
-    Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, Stopped, StreamId,
+    Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, StreamId,
     Work, audit,
 };
 use initialize::{ALL, declared};
@@ -80,15 +80,14 @@ impl Session {
         };
         Box::pin(async move {
             let _known = known;
-            let stopped = Stopped::default();
             let next = Next {
                 filters: &session.front.filters,
-                end: End::Legacy(&session, &stream, &stopped),
+                end: End::Legacy(&session, &stream),
             };
             let cancelled = async {
                 let cancelled = cancelled.await;
                 if cancelled.is_ok() {
-                    stopped.now();
+                    stream.cancelled().now();
                 }
                 cancelled
             };
@@ -105,7 +104,6 @@ impl Session {
         self: &Arc<Self>,
         request: Incoming,
         stream: &ResponseStream,
-        stopped: &Stopped,
     ) -> Reply {
         let method = request.method.as_str();
         let params = request.params.as_ref().map(Raw::borrow);
@@ -136,8 +134,7 @@ impl Session {
                 self.list_tools(client, tasks, params).await
             }
             outlast_wire::tool::CALL => {
-                self.call_tool(client, request, tasks, stream, stopped)
-                    .await
+                self.call_tool(client, request, tasks, stream).await
             }
             log::SET_LEVEL => self.set_log_level(client, request, stream).await,
             SUBSCRIBE | UNSUBSCRIBE => self.subscribe_to(client, request, stream).await,

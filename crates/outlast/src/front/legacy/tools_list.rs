@@ -5,7 +5,8 @@ use std::sync::Arc;
 use outlast_wire::object::Edit;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v1};
 
-use crate::front::{Client, Reply, Session, tickets};
+use crate::front::delivery::tickets;
+use crate::front::{Client, Reply, Session};
 
 impl Session {
     pub(super) async fn list_tools(

@@ -1,32 +1,31 @@
-//! `tools/call`: one way to run it, and the delivery that the tool, the caller and the clock decide.
-//!
-//! A call begins as a plain one unless its tool is always a task. It is answered inline if it ends within the grace
-//! window of its tool. Otherwise it becomes a task in the middle of its life: stored, then answered. Where the caller
-//! or the tool does not take tasks, or the store refuses, the answer waits for the end.
+//! `tools/call`: one way to run it; the tool, the caller and the time that it takes decide how it is delivered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::engine::{Event, NewCall, Progress, Promotion, RunningCall};
-use outlast_engine::{Accepts, AskKey, Committed, Origin, Outcome, Retry, Scope, Task, Timing};
+use outlast_engine::engine::{NewCall, Progress, RunningCall};
+use outlast_engine::{
+    Accepts, Answer, AskKey, Committed, Origin, Outcome, Outstanding, Retry, Scope, Task, TaskId,
+    Timing,
+};
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::headers;
 use outlast_wire::log::{self, Log};
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, codes, meta, notice, object, v2};
-use tokio::time::Instant;
 
 use super::lists::{CACHEABLE, finished};
 use super::{Request, answers};
 use crate::front::client::capabilities;
+use crate::front::delivery::tickets::{self, Helper};
+use crate::front::delivery::{self, Delivered, InputDelivery, Source, Terms};
 use crate::front::errors::to_wire;
 use crate::front::follow::progress_params;
-use crate::front::tickets::Helper;
 use crate::front::{Arrival, Client, Delivery, Incoming, PreparedCall, Reply, Reservation};
 
-/// A call as it is to be delivered.
-pub(super) struct Terms {
+/// A call as its caller wants it.
+pub(super) struct Wanted {
     /// The request, as it came this time.
     pub(super) method: String,
     pub(super) params: Raw,
@@ -34,11 +33,11 @@ pub(super) struct Terms {
     pub(super) task: Option<Delivery>,
     /// Under which token its caller wants progress.
     token: Option<Id>,
-    /// Answers that came without a question.
+    /// Input responses that came with the request.
     given: Vec<v2::Answer>,
-    /// How long a caller waits that takes no tasks, if it waits no longer.
+    /// How long a caller waits that takes no tasks, if it does not wait for ever.
     patience: Option<Duration>,
-    /// What the model should hear while the task runs.
+    /// The text for the model while the task runs.
     immediate: Option<Arc<str>>,
 }
 
@@ -161,7 +160,7 @@ impl Request {
         let token = self.said.token.clone();
         origin.params = Some(params.clone());
         origin.progress_token = token.as_ref().map(Id::to_raw);
-        let mut terms = Terms {
+        let mut wanted = Wanted {
             method: request.method,
             params,
             task: task.when,
@@ -171,7 +170,7 @@ impl Request {
             immediate: None,
         };
         if let Some(state) = retry.state {
-            return self.resume(&state, terms).await;
+            return self.resume(&state, wanted).await;
         }
         let mut call = NewCall::new(self.visitor.owner().clone(), origin);
         call.ttl = task.ttl;
@@ -184,131 +183,144 @@ impl Request {
             .reservation
             .filter(|_| task.prestarts && task.when.is_some())
         {
-            terms.immediate = match self.front.prestart(&reservation, &mut call).await {
+            wanted.immediate = match self.front.prestart(&reservation, &mut call).await {
                 Ok(immediate) => immediate,
-                Err(refused) => return delivered(refused, &terms.method),
+                Err(refused) => return delivered(refused, &wanted.method),
             };
         }
         let engine = &self.front.engine;
         if task.when == Some(Delivery::Always) {
             let created = engine.create(call).await;
             let created = created.map_err(|error| to_wire(&error))?;
-            return Ok(accepted(created.task(), terms.immediate.as_deref()));
+            return Ok(accepted(created.task(), wanted.immediate.as_deref()));
         }
         let running = engine.start(call).map_err(|error| to_wire(&error))?;
-        self.follow(running, terms, 0).await
+        self.follow(running, wanted, 0).await
     }
 
-    /// Stays with a call until it can be answered: by its outcome, by a task, or by its questions. Dropping this
+    /// Follows a call until it can be answered: by its outcome, by a task, or by its input requests. Dropping this
     /// stops the work (V2-HTTP-6), unless it has become a task.
     pub(super) async fn follow(
         &self,
-        mut running: RunningCall,
-        mut terms: Terms,
+        running: RunningCall,
+        wanted: Wanted,
         round: u32,
     ) -> Result<Reply, ErrorObject> {
-        let mut promotion = terms.promotion();
-        // Questions that are put together are delivered together.
-        let mut ask = None;
-        loop {
-            let moment = ask.or(promotion).unwrap_or_else(far_away);
-            tokio::select! {
-                biased;
-                event = running.event() => match event {
-                    Some(Event::Progress(progress)) => self.tell_progress(&terms, &progress).await,
-                    Some(Event::Log(log)) => self.tell_log(&log).await,
-                    Some(Event::Plain(state)) => {
-                        let answered = terms.answers_given(&state)?;
-                        if !answered.is_empty() {
-                            // A question that is not open any more takes no answer.
-                            let _ = running.answer(answered).await;
-                        }
-                        let asks = running.state().is_some_and(|state| state.outstanding().is_some());
-                        ask = asks.then(|| ask.unwrap_or_else(|| Instant::now() + TOGETHER));
-                    }
-                    Some(Event::Stored(_)) => {}
-                    None => return delivered(running.outcome().await, &terms.method),
-                },
-                () = tokio::time::sleep_until(moment) => {
-                    let open = running.state().and_then(|state| state.outstanding().cloned());
-                    let first = open.as_ref().is_some_and(|open| {
-                        open.iter().all(|(_, question)| question.timing == Timing::BeforeWork)
-                    });
-                    match open {
-                        // What is asked before the work begins, or cannot be asked by a task.
-                        Some(open) if first || terms.task.is_none() => {
-                            return self.park(running, &open, &terms, round).await;
-                        }
-                        Some(_) => {}
-                        None if ask.take().is_some() => continue,
-                        None => {}
-                    }
-                    match running.promote().await {
-                        Ok(Promotion::Stored(task)) if terms.task.is_none() => {
-                            let scope = Scope::Of(task.owner.clone());
-                            return match self.front.ticket(&scope, task.id).await {
-                                Reply::Result(ticket) => finished(ticket.borrow(), false),
-                                other => Ok(other),
-                            };
-                        }
-                        Ok(Promotion::Stored(task)) => {
-                            return Ok(accepted(&task, terms.immediate.as_deref()));
-                        }
-                        Ok(Promotion::Finished(outcome)) => return delivered(outcome, &terms.method),
-                        Err((still, error)) => {
-                            // The call goes on and is answered inline.
-                            tracing::warn!(call = %still.id(), %error, "a call did not become a task");
-                            running = *still;
-                            (terms.task, terms.patience, promotion) = (None, None, None);
-                        }
-                    }
-                }
+        let terms = wanted.terms();
+        let scope = Scope::Of(self.visitor.owner().clone());
+        let mut caller = Caller {
+            request: self,
+            wanted,
+        };
+        let (engine, source) = (&self.front.engine, Source::call(running));
+        let answer = delivery::follow(engine, &scope, source, terms, &mut caller).await;
+        let wanted = &caller.wanted;
+        match answer {
+            Delivered::Outcome(outcome) => delivered(outcome, &wanted.method),
+            Delivered::Handle(task) => Ok(accepted(&task, wanted.immediate.as_deref())),
+            Delivered::Input(running, open) => self.park(*running, &open, wanted, round).await,
+            // A retry without state would run the call again, so the ticket comes first: `task_wait` returns the input
+            // requests.
+            Delivered::TaskInput(task, _) => self.deliver(Delivered::Ticket(task), &scope).await,
+            of_a_task => self.deliver(of_a_task, &scope).await,
+        }
+    }
+
+    /// Waits for a task: its outcome, its input requests, or a ticket when the time is over. A retry carries the input
+    /// responses; they name their requests, so no state is needed.
+    pub(super) async fn wait_for(
+        &self,
+        scope: &Scope,
+        task: TaskId,
+        limit: Option<Duration>,
+    ) -> Result<Reply, ErrorObject> {
+        let engine = &self.front.engine;
+        let source = Source::task(engine, scope, task).await;
+        let source = source.map_err(|error| to_wire(&error))?;
+        let terms = Terms::waiting((limit, None), InputDelivery::Returned);
+        let answer = delivery::follow(engine, scope, source, terms, &mut Silent).await;
+        self.deliver(answer, scope).await
+    }
+
+    /// The response to a caller that waited for a task.
+    async fn deliver(&self, answer: Delivered, scope: &Scope) -> Result<Reply, ErrorObject> {
+        match answer {
+            Delivered::Outcome(outcome) => delivered(outcome, outlast_wire::tool::CALL),
+            Delivered::Settled(task, settled) => inline(tickets::settled(task, settled)),
+            Delivered::Handle(task) => Ok(accepted(&task, None)),
+            Delivered::Ticket(task) => inline(self.front.ticket(scope, task).await),
+            Delivered::Input(_, open) | Delivered::TaskInput(_, open) => {
+                let asks: Vec<_> = open.views().collect();
+                let asking = v2::input_required_result(&asks, None);
+                Ok(asking.map_or(Reply::Nothing, Reply::Result))
             }
-        }
-    }
-
-    /// V2-PRG-1: only before the answer.
-    async fn tell_progress(&self, terms: &Terms, progress: &Progress) {
-        let params = terms.token.as_ref();
-        if let Some(params) = params.and_then(|token| progress_params(token, progress, None)) {
-            self.outlet.notify(notice::PROGRESS, &params).await;
-        }
-    }
-
-    /// V2-LOG-1: only to a caller that asked for it.
-    async fn tell_log(&self, log: &Log) {
-        if self.said.level.is_some_and(|wanted| log.level >= wanted) {
-            self.outlet.notify(log::MESSAGE, &log.to_raw()).await;
+            Delivered::Refused(error) => Err(error),
+            Delivered::Abandoned => Ok(Reply::Nothing),
         }
     }
 }
 
-impl Terms {
-    /// When the call becomes a task, counted from now.
-    fn promotion(&self) -> Option<Instant> {
-        let grace = match self.task {
-            Some(Delivery::Within(grace)) => grace,
-            Some(Delivery::Always) => Duration::ZERO,
-            Some(Delivery::OnceAnswered) => Delivery::GRACE,
-            // Its caller gets a ticket then.
-            None => self.patience?,
-        };
-        Some(Instant::now() + grace)
+/// The caller of a modern request.
+struct Caller<'a> {
+    request: &'a Request,
+    wanted: Wanted,
+}
+
+impl delivery::Caller for Caller<'_> {
+    /// V2-PRG-1: only before the response.
+    async fn progress(&mut self, progress: &Progress) {
+        let params = self.wanted.token.as_ref();
+        if let Some(params) = params.and_then(|token| progress_params(token, progress, None)) {
+            self.request.outlet.notify(notice::PROGRESS, &params).await;
+        }
     }
 
-    /// Answers to questions that are asked before the work begins and were answered before they were asked
-    /// (V2-MRTR-10).
+    /// V2-LOG-1: only to a caller that asked for it.
+    async fn log(&mut self, log: &Log) {
+        let level = self.request.said.level;
+        if level.is_some_and(|wanted| log.level >= wanted) {
+            let outlet = &self.request.outlet;
+            outlet.notify(log::MESSAGE, &log.to_raw()).await;
+        }
+    }
+
+    fn given(&mut self, open: &Outstanding) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
+        self.wanted.answers_given(open)
+    }
+}
+
+/// The caller of a helper tool, which receives nothing before the response.
+struct Silent;
+
+impl delivery::Caller for Silent {
+    async fn progress(&mut self, _: &Progress) {}
+
+    async fn log(&mut self, _: &Log) {}
+}
+
+impl Wanted {
+    fn terms(&self) -> Terms {
+        let input = InputDelivery::Returned;
+        match (self.task, self.patience) {
+            (Some(task), _) => Terms::handle_after(task.grace(), input),
+            // The caller gets a ticket as soon as there is a task.
+            (None, Some(patience)) => {
+                Terms::waiting((Some(patience), None), input).held_after(patience)
+            }
+            (None, None) => Terms::inline(input),
+        }
+    }
+
+    /// Input responses that came before their requests, to those that are made before the work begins (V2-MRTR-10).
     fn answers_given(
         &mut self,
-        state: &Task,
-    ) -> Result<std::collections::BTreeMap<AskKey, outlast_engine::Answer>, ErrorObject> {
+        open: &Outstanding,
+    ) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
         if self.given.is_empty() {
-            return Ok(Default::default());
+            return Ok(BTreeMap::new());
         }
-        let open = state.outstanding();
         let first: BTreeSet<_> = open
-            .into_iter()
-            .flat_map(|open| open.iter())
+            .iter()
             .filter(|(_, question)| question.timing == Timing::BeforeWork)
             .map(|(key, _)| key.as_str())
             .collect();
@@ -317,7 +329,7 @@ impl Terms {
             .into_iter()
             .partition(|answer| first.contains(answer.key.as_str()));
         self.given = later;
-        answers::fitting(open, now)
+        answers::fitting(Some(open), now)
     }
 
     pub(super) fn take_given(&mut self) -> Vec<v2::Answer> {
@@ -348,9 +360,10 @@ pub(super) fn delivered(outcome: Outcome, method: &str) -> Result<Reply, ErrorOb
     }
 }
 
-fn far_away() -> Instant {
-    Instant::now() + Duration::from_secs(86_400)
+/// A result as a complete one, for a caller that would have got the same from the call itself.
+pub(super) fn inline(reply: Reply) -> Result<Reply, ErrorObject> {
+    match reply {
+        Reply::Result(result) => finished(result.borrow(), false),
+        other => Ok(other),
+    }
 }
-
-/// How long after a question others are waited for.
-const TOGETHER: Duration = Duration::from_millis(5);

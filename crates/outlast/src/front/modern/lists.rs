@@ -8,7 +8,8 @@ use outlast_wire::{RawRef, codes, v1};
 
 use super::Request;
 use super::discover::CACHE;
-use crate::front::{Incoming, Reply, tickets};
+use crate::front::delivery::tickets;
+use crate::front::{Incoming, Reply};
 
 impl Request {
     /// Answers a request that is neither about tasks nor a call of a tool.

@@ -5,7 +5,7 @@ use outlast_engine::{Clock, Outstanding, Scope, SystemClock};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Timestamp, codes, v2};
 
-use super::call::{Terms, accepted, delivered};
+use super::call::{Wanted, accepted, delivered};
 use super::park::{Full, Parked};
 use super::seal::{Fingerprint, Seal, State};
 use super::{Request, answers};
@@ -18,7 +18,7 @@ impl Request {
         &self,
         running: RunningCall,
         open: &Outstanding,
-        terms: &Terms,
+        wanted: &Wanted,
         round: u32,
     ) -> Result<Reply, ErrorObject> {
         let modern = &self.front.modern;
@@ -27,7 +27,7 @@ impl Request {
             call: running.id(),
             round,
             expires: now().plus(patience),
-            request: self.fingerprint(terms),
+            request: self.fingerprint(wanted),
         };
         let state = self.seal().await?.close(&state);
         let asks: Vec<_> = open.views().collect();
@@ -46,10 +46,10 @@ impl Request {
 
     /// Takes up the call that a state names. Whatever is wrong with the state, nothing is run a second time
     /// (BR-IN-4).
-    pub(super) async fn resume(&self, state: &str, mut terms: Terms) -> Result<Reply, ErrorObject> {
+    pub(super) async fn resume(&self, state: &str, mut wanted: Wanted) -> Result<Reply, ErrorObject> {
         let state = self.seal().await?.open(state);
         let state = state.ok_or_else(|| refused("it was not made here, or was changed"))?;
-        if state.request != self.fingerprint(&terms) {
+        if state.request != self.fingerprint(&wanted) {
             return Err(refused("it belongs to another request"));
         }
         if now() >= state.expires {
@@ -61,7 +61,7 @@ impl Request {
         })?;
         let open = parked.running.state();
         let open = open.as_ref().and_then(|state| state.outstanding());
-        let answers = match answers::fitting(open, terms.take_given()) {
+        let answers = match answers::fitting(open, wanted.take_given()) {
             Ok(answers) => answers,
             Err(error) => {
                 // The state stays good for a better answer; there was room a moment ago.
@@ -71,9 +71,9 @@ impl Request {
         };
         let all = open.is_none_or(|open| open.iter().len() == answers.len());
         let Parked { running, round, .. } = parked;
-        if all && terms.task == Some(Delivery::OnceAnswered) {
+        if all && wanted.task == Some(Delivery::OnceAnswered) {
             return self
-                .promote_answered(running, answers, terms, round + 1)
+                .promote_answered(running, answers, wanted, round + 1)
                 .await;
         }
         // A question that is not open any more takes no answer.
@@ -81,8 +81,8 @@ impl Request {
         let left = running.state();
         match left.as_ref().and_then(|state| state.outstanding()) {
             // V2-MRTR-10: what is missing is asked for again.
-            Some(left) if !all => self.park(running, left, &terms, round + 1).await,
-            _ => self.follow(running, terms, round + 1).await,
+            Some(left) if !all => self.park(running, left, &wanted, round + 1).await,
+            _ => self.follow(running, wanted, round + 1).await,
         }
     }
 
@@ -92,7 +92,7 @@ impl Request {
         &self,
         running: RunningCall,
         answers: std::collections::BTreeMap<outlast_engine::AskKey, outlast_engine::Answer>,
-        mut terms: Terms,
+        mut wanted: Wanted,
         round: u32,
     ) -> Result<Reply, ErrorObject> {
         let engine = &self.front.engine;
@@ -107,12 +107,12 @@ impl Request {
                 let found = engine.load(&scope, task.id).await;
                 Ok(accepted(found.as_ref().unwrap_or(&task), None))
             }
-            Ok(Promotion::Finished(outcome)) => delivered(outcome, &terms.method),
+            Ok(Promotion::Finished(outcome)) => delivered(outcome, &wanted.method),
             Err((running, error)) => {
                 tracing::warn!(call = %running.id(), %error, "a call did not become a task");
-                terms.task = None;
+                wanted.task = None;
                 let _ = running.answer(answers).await;
-                self.follow(*running, terms, round).await
+                self.follow(*running, wanted, round).await
             }
         }
     }
@@ -125,11 +125,11 @@ impl Request {
             .map_err(|error| to_wire(&error.into()))
     }
 
-    fn fingerprint(&self, terms: &Terms) -> Fingerprint {
+    fn fingerprint(&self, wanted: &Wanted) -> Fingerprint {
         Fingerprint::of(
             &self.visitor.principal(),
-            &terms.method,
-            terms.params.borrow(),
+            &wanted.method,
+            wanted.params.borrow(),
         )
     }
 }

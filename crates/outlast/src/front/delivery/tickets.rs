@@ -12,12 +12,12 @@ use outlast_wire::tool;
 use outlast_wire::{Raw, RawRef, codes, object, v1};
 use serde_json::{Value, json};
 
-use super::errors::to_wire;
-use super::{Front, Reply};
+use crate::front::errors::to_wire;
+use crate::front::{Front, Reply};
 
 /// The tools by which tickets are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Helper {
+pub(in crate::front) enum Helper {
     Wait,
     Status,
     Cancel,
@@ -25,7 +25,7 @@ pub(super) enum Helper {
 
 impl Helper {
     /// The helper of that name.
-    pub(super) fn named(tool: &str) -> Option<Self> {
+    pub(in crate::front) fn named(tool: &str) -> Option<Self> {
         match tool {
             WAIT => Some(Self::Wait),
             STATUS => Some(Self::Status),
@@ -36,13 +36,13 @@ impl Helper {
 }
 
 /// What a helper is called with.
-pub(super) struct Wish {
-    pub(super) task: Option<TaskId>,
-    pub(super) time: Option<Duration>,
+pub(in crate::front) struct Wish {
+    pub(in crate::front) task: Option<TaskId>,
+    pub(in crate::front) time: Option<Duration>,
 }
 
 impl Wish {
-    pub(super) fn read(params: RawRef<'_>) -> Result<Self, ErrorObject> {
+    pub(in crate::front) fn read(params: RawRef<'_>) -> Result<Self, ErrorObject> {
         let member =
             |name| object::find(params, &["arguments", name]).filter(|found| !found.is_null());
         let task = member("taskId").map(|named| {
@@ -63,7 +63,7 @@ impl Wish {
     }
 
     /// The task, which must be named.
-    pub(super) fn needed(&self) -> Result<TaskId, ErrorObject> {
+    pub(in crate::front) fn needed(&self) -> Result<TaskId, ErrorObject> {
         self.task
             .ok_or_else(|| codes::invalid_params("`taskId` must name a task"))
     }
@@ -71,7 +71,7 @@ impl Wish {
 
 impl Front {
     /// The result that names a task which still runs.
-    pub(super) async fn ticket(&self, scope: &Scope, task: TaskId) -> Reply {
+    pub(in crate::front) async fn ticket(&self, scope: &Scope, task: TaskId) -> Reply {
         match self.engine.get(scope, task).await {
             Ok(found) => Reply::Result(ticket(&found)),
             Err(error) => Reply::from(to_wire(&error)),
@@ -79,7 +79,7 @@ impl Front {
     }
 
     /// How one task stands, or all of an owner.
-    pub(super) async fn status_of(&self, scope: &Scope, task: Option<TaskId>) -> Reply {
+    pub(in crate::front) async fn status_of(&self, scope: &Scope, task: Option<TaskId>) -> Reply {
         let tasks = match (task, scope) {
             (Some(task), _) => match self.engine.get(scope, task).await {
                 Ok(found) => vec![found],
@@ -104,7 +104,7 @@ impl Front {
     }
 
     /// Asks a task to stop.
-    pub(super) async fn stop(&self, scope: &Scope, task: TaskId) -> Reply {
+    pub(in crate::front) async fn stop(&self, scope: &Scope, task: TaskId) -> Reply {
         match self.engine.request_cancel(scope, task).await {
             Ok(()) => {
                 let text =
@@ -117,7 +117,7 @@ impl Front {
 }
 
 /// What the call itself would have answered.
-pub(super) fn settled(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
+pub(in crate::front) fn settled(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
     let settled = match settled {
         Ok(settled) => settled,
         Err(error) => return Reply::from(to_wire(&error)),
@@ -132,7 +132,7 @@ pub(super) fn settled(task: TaskId, settled: Result<Settled, EngineError>) -> Re
 
 /// A page of tools for those who get tickets: with the helpers on the last one, and without promises of structured results
 /// that a ticket would break.
-pub(super) fn listed(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
+pub(in crate::front) fn listed(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
     let page = tool::edit_list(page, |tool| match object::find(tool, &["outputSchema"]) {
         Some(_) => object::remove(tool, &["outputSchema"]).map_or(Edit::Keep, Edit::Replace),
         None => Edit::Keep,
