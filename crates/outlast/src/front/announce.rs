@@ -35,7 +35,7 @@ impl Session {
             Change::Tools => (["tools", "listChanged"], None),
             Change::Prompts => (["prompts", "listChanged"], None),
             Change::Resources => (["resources", "listChanged"], None),
-            Change::Resource(uri) if self.held.has_subscribed(uri) => {
+            Change::Resource(uri) if self.preferences.has_subscribed(uri) => {
                 let params = Raw::encode(&json!({ "uri": &**uri })).expect("a text is JSON");
                 (["resources", "subscribe"], Some(params))
             }

@@ -12,7 +12,7 @@ use outlast_wire::{Raw, RawRef, version};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::asking::Put;
+use super::session::Put;
 use super::{Peer, SessionId};
 
 /// A client.

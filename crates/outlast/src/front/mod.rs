@@ -4,16 +4,13 @@
 //! what, what an answer looks like, and on which stream a message travels.
 
 mod announce;
-mod asking;
 mod audit;
 mod backend;
-mod board;
 mod changes;
 mod client;
 mod delivery;
 mod errors;
 mod filter;
-mod follow;
 mod legacy;
 mod modern;
 mod peer;
@@ -21,7 +18,6 @@ mod prestart;
 mod response;
 mod session;
 mod stopped;
-mod wishes;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -34,7 +30,6 @@ use crate::tools::Tools;
 pub use backend::{
     Arrival, Backend, HttpParts, Introduction, Listening, PreparedCall, Prestarted, Reservation,
 };
-pub(crate) use board::{Attached, Board, Kind, Out, StreamId};
 pub use changes::Change;
 pub use client::{Client, Keeper};
 use delivery::Held;
@@ -47,9 +42,9 @@ pub(crate) use modern::{
 pub(crate) use peer::Peer;
 pub(crate) use response::{Handling, Response, line};
 use response::{ResponseStream, Work};
+pub(crate) use session::{Attached, Bounds, Entry, Kind, Out, Permit, Sessions, StreamId};
 pub use session::{Session, SessionId};
 pub(crate) use stopped::Stopped;
-pub(crate) use wishes::Wishes;
 
 /// What a server offers, and to whom.
 pub struct Front {

@@ -15,8 +15,7 @@ use outlast_wire::{Raw, RawRef, codes, notice};
 use crate::front::delivery::tickets::{self, Helper, Wish};
 use crate::front::delivery::{self, Delivered, InputDelivery, Key, Source, Terms};
 use crate::front::errors::to_wire;
-use crate::front::follow::{progress_params, question_id};
-use crate::front::session::Answers;
+use crate::front::session::{Answers, progress_params, question_id};
 use crate::front::{Client, Delivery, Holding, Reply, ResponseStream, Session, Stopped};
 
 /// A caller that waits for the response to a request.
@@ -68,7 +67,7 @@ impl Session {
         }
         match engine.start(call) {
             Ok(running) => {
-                caller.answers = Some(self.expect_answers(running.id()));
+                caller.answers = Some(self.call_answers.expect(running.id()));
                 self.deliver_by(Source::call(running), terms, caller).await
             }
             Err(error) => Reply::from(to_wire(&error)),

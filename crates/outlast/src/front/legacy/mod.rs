@@ -17,11 +17,10 @@ use outlast_wire::v1::ServerTasks;
 use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::filter::End;
-use super::follow::answered;
-use super::wishes::{SUBSCRIBE, UNSUBSCRIBE, Wish};
+use super::session::{SUBSCRIBE, UNSUBSCRIBE, Wish, answered};
 use super::{
-    Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, StreamId,
-    Work, audit,
+    Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, StreamId, Work,
+    audit,
 };
 use initialize::{ALL, declared};
 
@@ -66,7 +65,7 @@ impl Session {
         stream: Arc<ResponseStream>,
         http: Option<Arc<HttpParts>>,
     ) -> Work {
-        let cancelled = self.begin(&request.id);
+        let cancelled = self.in_flight.begin(&request.id);
         let incoming = Incoming {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
@@ -133,9 +132,7 @@ impl Session {
                 let params = request.params.as_ref();
                 self.list_tools(client, tasks, params).await
             }
-            outlast_wire::tool::CALL => {
-                self.call_tool(client, request, tasks, stream).await
-            }
+            outlast_wire::tool::CALL => self.call_tool(client, request, tasks, stream).await,
             log::SET_LEVEL => self.set_log_level(client, request, stream).await,
             SUBSCRIBE | UNSUBSCRIBE => self.subscribe_to(client, request, stream).await,
             _ => self.pass_on(client, request, stream).await,
@@ -211,7 +208,7 @@ impl Session {
                     && let Some(request) = notice::cancelled_request(params)
                 {
                     audit::request_cancelled(&self.owner, params);
-                    self.cancel(&request);
+                    self.in_flight.cancel(&request);
                 }
             }
             v1::method::INITIALIZED => {
@@ -233,13 +230,13 @@ impl Session {
             envelope::Outcome::Result(result) => Answer::Result(result.to_raw()),
             envelope::Outcome::Error(error) => Answer::Error(error.raw.to_raw()),
         };
-        let Some(answer) = self.answer_outside(&id, answer) else {
+        let Some(answer) = self.answer_client_request(&id, answer) else {
             return;
         };
         let Some((task, key)) = answered(&id) else {
             return;
         };
-        let Some((key, answer)) = self.answer_call(task, key, answer) else {
+        let Some((key, answer)) = self.call_answers.answer(task, key, answer) else {
             return;
         };
         let answers = [(key, answer)].into();
@@ -257,6 +254,6 @@ pub(in crate::front) struct Known {
 
 impl Drop for Known {
     fn drop(&mut self) {
-        self.session.done(&self.id);
+        self.session.in_flight.done(&self.id);
     }
 }

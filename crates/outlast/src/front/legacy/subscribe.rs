@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_wire::{Raw, RawRef, codes, log, object};
 
-use crate::front::wishes::{SUBSCRIBE, Wish};
+use crate::front::session::{SUBSCRIBE, Wish};
 use crate::front::{Client, Incoming, Reply, ResponseStream, Session};
 
 impl Session {

@@ -33,7 +33,7 @@ impl Session {
         let stream = stream.prime();
         // The input requests of a task that was created before a restart are delivered from here on.
         self.front.follow(self, task);
-        let _waits = stream.map(|stream| self.wait_on(task, stream));
+        let _waits = stream.map(|stream| self.input_requests.wait_on(&self.board, task, stream));
         let settled = wait.settled().await;
         // The client may go away as soon as it has the result, so the status notification comes first.
         if let Ok(settled) = &settled {

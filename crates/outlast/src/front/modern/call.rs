@@ -21,7 +21,7 @@ use crate::front::client::capabilities;
 use crate::front::delivery::tickets::{self, Helper};
 use crate::front::delivery::{self, Delivered, InputDelivery, Source, Terms};
 use crate::front::errors::to_wire;
-use crate::front::follow::progress_params;
+use crate::front::session::progress_params;
 use crate::front::{Arrival, Client, Delivery, Incoming, PreparedCall, Reply, Reservation};
 
 /// A call as its caller wants it.

@@ -46,7 +46,11 @@ impl Request {
 
     /// Takes up the call that a state names. Whatever is wrong with the state, nothing is run a second time
     /// (BR-IN-4).
-    pub(super) async fn resume(&self, state: &str, mut wanted: Wanted) -> Result<Reply, ErrorObject> {
+    pub(super) async fn resume(
+        &self,
+        state: &str,
+        mut wanted: Wanted,
+    ) -> Result<Reply, ErrorObject> {
         let state = self.seal().await?.open(state);
         let state = state.ok_or_else(|| refused("it was not made here, or was changed"))?;
         if state.request != self.fingerprint(&wanted) {

@@ -28,7 +28,7 @@ impl Session {
         stream: StreamId,
         closing: Closing,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let cancelled = self.begin(&request.id);
+        let cancelled = self.in_flight.begin(&request.id);
         let known = Known {
             session: self.clone(),
             id: request.id.clone(),

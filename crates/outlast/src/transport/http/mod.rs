@@ -1,7 +1,7 @@
 //! Streamable HTTP: one endpoint, POST to speak; up to 2025-11-25 also GET to listen and DELETE to leave.
 //!
-//! Bytes and headers only. What a message means and on which stream it travels is the front's business;
-//! here is who may come in, which session a request belongs to, and whether an answer is JSON or a stream.
+//! Bytes and headers only. What a message means, which sessions there are and on which stream a message travels is the
+//! business of `front`; here is which requests are admitted, and whether a response is JSON or a stream.
 
 mod answer;
 mod answering;
@@ -17,9 +17,7 @@ mod post;
 mod refused;
 mod router;
 mod server;
-mod sessions;
 mod sse;
-mod stored;
 mod within;
 
 pub use options::{HttpOptions, Token};

@@ -17,10 +17,9 @@ use super::guard::{self, Caller, Forms, Stated};
 use super::modern;
 use super::refused::Refused;
 use super::server::Endpoint;
-use super::sessions::{Entry, Permit};
 use super::sse::Events;
 use super::within::within;
-use crate::front::{Attached, HttpParts, Reply, Response, Session, line};
+use crate::front::{Attached, Entry, HttpParts, Permit, Reply, Response, Session, line};
 
 impl Endpoint {
     pub(super) async fn post(
@@ -82,7 +81,7 @@ impl Endpoint {
         let name = stated.session()?;
         stated.check_version()?;
         self.sessions
-            .find(name, caller)
+            .find(name, caller.0.as_ref())
             .await
             .map_err(|error| Refused::Unavailable(None, error.to_string()))?
             .ok_or(Refused::UnknownSession)
@@ -99,7 +98,7 @@ impl Endpoint {
         if !self.sessions.have_room().await {
             return Err(Refused::Sessions(id));
         }
-        let session = self.sessions.begin(caller);
+        let session = self.sessions.begin(caller.0.as_ref());
         let mut handling = session.handle(request, Some(head.clone()));
         let reply = match handling.response().await {
             Response::Immediate(reply) => reply,

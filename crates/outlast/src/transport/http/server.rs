@@ -16,9 +16,8 @@ use super::connection::{self, Connections};
 use super::guard::Guard;
 use super::options::HttpOptions;
 use super::router::{Pages, Router};
-use super::sessions::{Bounds, Sessions};
 use super::sse::Life;
-use crate::front::Front;
+use crate::front::{Bounds, Front, Sessions};
 
 /// A server that listens. It ends when it is shut down or dropped.
 pub struct HttpServer {

@@ -16,8 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use super::connection::Busy;
-use super::sessions::Permit;
-use crate::front::{Attached, Out, Session, StreamId};
+use crate::front::{Attached, Out, Permit, Session, StreamId};
 
 /// Names one life of a server in the ids of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,12 @@
 //! A session as it is stored: who the client is, whose session it is, until when.
 
-use outlast_engine::Owner;
 use outlast_engine::store::{Record, RecordKey};
 use outlast_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::front::{Peer, Session, SessionId, Wishes};
+use super::preferences::Wishes;
+use super::{Session, SessionId};
+use crate::front::Peer;
 
 /// What is stored of a session besides its key, its owner and its end.
 #[derive(Serialize, Deserialize)]
@@ -37,16 +38,6 @@ pub(super) fn record(session: &Session, peer: &Peer, expires: Timestamp) -> Reco
 pub(super) fn read(record: &Record) -> Option<(Peer, Wishes)> {
     let stored: Stored<Peer> = serde_json::from_slice(&record.bytes).ok()?;
     Some((stored.peer, stored.wishes))
-}
-
-/// The owner of what is made in a session of nobody in particular.
-pub(super) fn session_owner(id: &SessionId) -> Owner {
-    Owner::session(id.as_str())
-}
-
-/// Whether tasks of this owner can be reached by one session only.
-pub(super) fn is_session(owner: &Owner) -> bool {
-    matches!(owner, Owner::Session(_))
 }
 
 pub(super) const KIND: &str = "session";

@@ -1,8 +1,8 @@
-//! The sessions of a server: those in use are at hand, all of them are stored.
+//! The sessions of a server: those in use are in memory, all of them are stored.
 //!
-//! A session outlives the process: it is stored before its client hears of it, and taken up again when a
-//! request names it. It lives at least as long as its tasks: at any moment half its life is left, and
-//! that half is as long as the longest task.
+//! A session survives a restart of the process: it is stored before its client learns its name, and restored when a
+//! request names it. It lives at least as long as its tasks: at any moment half its lifetime is left, and that half is
+//! as long as the longest task.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,12 +13,11 @@ use outlast_engine::store::{Record, RecordWrite, StoreError};
 use outlast_engine::{Clock, Owner, SystemClock};
 use outlast_wire::Timestamp;
 
-use super::guard::Caller;
-use super::stored::{self, is_session, session_owner};
-use crate::front::{Front, Session, SessionId};
+use super::{Session, SessionId, record};
+use crate::front::Front;
 
 /// The sessions of a server.
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     front: Arc<Front>,
     /// By name.
     live: RwLock<HashMap<Arc<str>, Arc<Entry>>>,
@@ -28,26 +27,26 @@ pub(super) struct Sessions {
 }
 
 /// How many sessions there may be, how much of each, and for how long.
-pub(super) struct Bounds {
-    pub(super) sessions: usize,
-    pub(super) streams: usize,
+pub(crate) struct Bounds {
+    pub(crate) sessions: usize,
+    pub(crate) streams: usize,
     /// Half a life, in milliseconds.
-    pub(super) half_life: u64,
+    pub(crate) half_life: u64,
 }
 
 /// A session at hand.
-pub(super) struct Entry {
-    pub(super) session: Arc<Session>,
+pub(crate) struct Entry {
+    pub(crate) session: Arc<Session>,
     expires: AtomicU64,
     ended: AtomicBool,
     open: Arc<AtomicUsize>,
 }
 
 /// Leave to have one more request or stream open, until it is dropped.
-pub(super) struct Permit(Arc<AtomicUsize>);
+pub(crate) struct Permit(Arc<AtomicUsize>);
 
 impl Sessions {
-    pub(super) async fn load(front: Arc<Front>, limits: Bounds) -> Result<Self, StoreError> {
+    pub(crate) async fn load(front: Arc<Front>, limits: Bounds) -> Result<Self, StoreError> {
         let sessions = Self {
             front,
             live: RwLock::default(),
@@ -58,19 +57,20 @@ impl Sessions {
         Ok(sessions)
     }
 
-    pub(super) fn front(&self) -> &Arc<Front> {
+    pub(crate) fn front(&self) -> &Arc<Front> {
         &self.front
     }
 
-    /// A session of `caller` that nobody knows of yet.
-    pub(super) fn begin(&self, caller: &Caller) -> Arc<Session> {
+    /// A session of `principal`, or of its own, that is not stored yet.
+    pub(crate) fn begin(&self, principal: Option<&Owner>) -> Arc<Session> {
         let id = SessionId::drawn();
-        let owner = caller.0.clone().unwrap_or_else(|| session_owner(&id));
+        let own = || Owner::session(id.as_str());
+        let owner = principal.cloned().unwrap_or_else(own);
         Session::new(self.front.clone(), id, owner)
     }
 
     /// Whether another session may begin. Expired ones make room.
-    pub(super) async fn have_room(&self) -> bool {
+    pub(crate) async fn have_room(&self) -> bool {
         let full = || self.stored.load(Ordering::Relaxed) >= self.limits.sessions;
         if full() && self.sweep().await.is_err() {
             return false;
@@ -79,7 +79,7 @@ impl Sessions {
     }
 
     /// Stores a session whose client has introduced itself: from now on it is known.
-    pub(super) async fn keep(self: &Arc<Self>, session: Arc<Session>) -> Result<(), StoreError> {
+    pub(crate) async fn keep(self: &Arc<Self>, session: Arc<Session>) -> Result<(), StoreError> {
         let expires = now().plus(2 * self.limits.half_life);
         self.write(&session, expires).await?;
         self.stored.fetch_add(1, Ordering::Relaxed);
@@ -87,11 +87,11 @@ impl Sessions {
         Ok(())
     }
 
-    /// The session that `caller` names, if it is there and is the caller's.
-    pub(super) async fn find(
+    /// The session of that name, if it is there and belongs to `principal`.
+    pub(crate) async fn find(
         self: &Arc<Self>,
         name: &str,
-        caller: &Caller,
+        principal: Option<&Owner>,
     ) -> Result<Option<Arc<Entry>>, StoreError> {
         let now = now();
         let entry = match self.at_hand(name) {
@@ -101,7 +101,7 @@ impl Sessions {
                 None => return Ok(None),
             },
         };
-        if !entry.is_of(caller) || entry.is_over(now) {
+        if !entry.is_of(principal) || entry.is_over(now) {
             return Ok(None);
         }
         let expires = Timestamp(entry.expires.load(Ordering::Relaxed));
@@ -111,8 +111,15 @@ impl Sessions {
         Ok(Some(entry))
     }
 
-    /// Ends a session for good.
-    pub(super) async fn remove(&self, entry: &Entry) -> Result<(), StoreError> {
+    /// Ends a session for good. What is left to do for its tasks and streams goes on in the background.
+    pub(crate) async fn end(&self, entry: &Entry) -> Result<(), StoreError> {
+        self.remove(entry).await?;
+        let session = entry.session.clone();
+        tokio::spawn(async move { session.end().await });
+        Ok(())
+    }
+
+    async fn remove(&self, entry: &Entry) -> Result<(), StoreError> {
         // Before the record goes: whoever renews it looks here afterwards.
         entry.ended.store(true, Ordering::SeqCst);
         let id = &entry.session.id;
@@ -128,7 +135,7 @@ impl Sessions {
     }
 
     /// Closes the streams of all sessions at hand.
-    pub(super) fn close_streams(&self) {
+    pub(crate) fn close_streams(&self) {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         for entry in live.values() {
             entry.session.board.close();
@@ -136,7 +143,7 @@ impl Sessions {
     }
 
     /// Forgets expired sessions and renews those that are still needed, until the handle is gone.
-    pub(super) async fn keep_sweeping(self: Arc<Self>) {
+    pub(crate) async fn keep_sweeping(self: Arc<Self>) {
         let every = Duration::from_millis((self.limits.half_life / 4).clamp(1_000, 600_000));
         loop {
             tokio::time::sleep(every).await;
@@ -152,7 +159,7 @@ impl Sessions {
             .front
             .engine
             .store()
-            .records(stored::KIND, None, now)
+            .records(record::KIND, None, now)
             .await?;
         self.stored.store(records.len(), Ordering::Relaxed);
         for record in records {
@@ -215,7 +222,7 @@ impl Sessions {
     }
 
     async fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let delete = RecordWrite::Delete(stored::key(id));
+        let delete = RecordWrite::Delete(record::key(id));
         let store = self.front.engine.store();
         store.write_records(vec![delete]).await
     }
@@ -236,11 +243,11 @@ impl Sessions {
             return Ok(None);
         }
         let id = SessionId::new(name);
-        let key = stored::key(&id);
+        let key = record::key(&id);
         let Some(record) = self.front.engine.store().record(&key, now).await? else {
             return Ok(None);
         };
-        let (Some((peer, wishes)), Some(owner)) = (stored::read(&record), record.owner) else {
+        let (Some((peer, wishes)), Some(owner)) = (record::read(&record), record.owner) else {
             tracing::warn!("the record of a session is not readable");
             return Ok(None);
         };
@@ -311,7 +318,7 @@ impl Sessions {
         let Some(peer) = session.peer() else {
             return Ok(());
         };
-        let record = stored::record(session, peer, expires);
+        let record = record::record(session, peer, expires);
         let store = self.front.engine.store();
         store.write_records(vec![RecordWrite::Put(record)]).await
     }
@@ -323,7 +330,7 @@ impl Sessions {
     }
 
     /// Leave for one more open request or stream of a session.
-    pub(super) fn permit(&self, entry: &Entry) -> Option<Permit> {
+    pub(crate) fn permit(&self, entry: &Entry) -> Option<Permit> {
         let permit = Permit(entry.open.clone());
         let before = permit.0.fetch_add(1, Ordering::Relaxed);
         // Dropping the permit takes the count back.
@@ -332,10 +339,10 @@ impl Sessions {
 }
 
 impl Entry {
-    /// Whether the session is the caller's (V1-SESS-7).
-    fn is_of(&self, caller: &Caller) -> bool {
+    /// Whether the session belongs to `principal`, or to no principal (V1-SESS-7).
+    fn is_of(&self, principal: Option<&Owner>) -> bool {
         let owner: &Owner = &self.session.owner;
-        match &caller.0 {
+        match principal {
             Some(principal) => owner == principal,
             None => is_session(owner),
         }
@@ -352,6 +359,11 @@ impl Drop for Permit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// Whether tasks of this owner can be reached by one session only.
+fn is_session(owner: &Owner) -> bool {
+    matches!(owner, Owner::Session(_))
 }
 
 fn now() -> Timestamp {

@@ -1,7 +1,8 @@
-//! What a session hears of the tasks it made: status, progress, log messages, questions.
+//! Events of the tasks that a session follows: status, progress, log messages, input requests.
 
+use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use outlast_engine::engine::{Event, Follower, Progress, Watch};
 use outlast_engine::store::Snapshot;
@@ -10,7 +11,8 @@ use outlast_wire::envelope::{Id, write};
 use outlast_wire::log::{self, Log};
 use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
 
-use super::{Front, Session};
+use super::Session;
+use crate::front::Front;
 
 impl Front {
     /// Lets `session` hear of a task until it ends, unless another session does.
@@ -49,14 +51,14 @@ impl Front {
         if !self.claim_follower(task, session) {
             return None;
         }
-        session.note_shown(task, known);
+        session.shown.insert(task, known);
         let session = Arc::downgrade(session);
         Some(async move {
             if let Some(watch) = watch.await {
                 self.tell_all(task, &session, watch).await;
             }
             if let Some(session) = session.upgrade() {
-                session.forget_shown(task);
+                session.shown.remove(task);
             }
             self.drop_follower(task, &session);
         })
@@ -85,13 +87,13 @@ impl Front {
                 Event::Progress(progress) => {
                     // V1-PROG-2.
                     if let Some(token) = &token
-                        && !session.is_over(task)
+                        && !session.shown.is_over(task)
                     {
                         session.tell_progress(task, token, &progress);
                     }
                 }
                 Event::Log(log) => {
-                    if !session.is_over(task) {
+                    if !session.shown.is_over(task) {
                         session.tell_log(task, &log);
                     }
                 }
@@ -99,7 +101,7 @@ impl Front {
             }
         }
         if let Some(session) = session.upgrade() {
-            session.keep_questions(task, |_| false);
+            session.input_requests.retain(task, |_| false);
         }
     }
 }
@@ -114,7 +116,7 @@ impl Session {
         let text = task.id().text();
         let view = task.view(&text);
         let now = (v1::status(view.phase), view.message.map(Arc::from));
-        if self.is_news(task.id(), now) {
+        if self.shown.is_news(task.id(), now) {
             self.tell(task.id(), || {
                 let params = v1::task(&view);
                 write::notification(v1::method::STATUS, Some(params.borrow()))
@@ -125,12 +127,12 @@ impl Session {
     /// Puts the open questions of a task, and takes those back that are not open any more.
     fn put_questions(&self, task: &Task) {
         let outstanding = task.outstanding();
-        self.keep_questions(task.id, |key| {
+        self.input_requests.retain(task.id, |key| {
             outstanding.is_some_and(|all| all.get(key).is_some())
         });
         for ask in outstanding.into_iter().flat_map(|all| all.views()) {
             let key = AskKey::new(ask.key);
-            self.put_question(task.id, key, || {
+            self.input_requests.put(&self.board, task.id, key, || {
                 question(task.id, ask.key, ask.method, ask.params)
             });
         }
@@ -138,7 +140,7 @@ impl Session {
 
     /// Tells something of a task, which is only written if there is a stream that a client reads or may come back to.
     fn tell(&self, task: TaskId, line: impl FnOnce() -> String) {
-        if let Some(stream) = self.stream_for_news(task) {
+        if let Some(stream) = self.stream_for_events(task) {
             self.board.send(stream, line());
         }
     }
@@ -169,8 +171,52 @@ impl Session {
     }
 }
 
-/// What a client was told of a task: the word and the message.
-pub(crate) type Shown = (Status, Option<Arc<str>>);
+/// The tasks that a session follows, and what its client knows of each.
+#[derive(Default)]
+pub(super) struct ShownTasks(Mutex<BTreeMap<TaskId, Option<Shown>>>);
+
+/// What a client knows of a task: its status and its message.
+type Shown = (Status, Option<Arc<str>>);
+
+impl ShownTasks {
+    /// The session follows `task` from now on; its client knows it as `known`.
+    fn insert(&self, task: TaskId, known: Option<Shown>) {
+        self.lock().insert(task, known);
+    }
+
+    fn remove(&self, task: TaskId) {
+        self.lock().remove(&task);
+    }
+
+    /// Whether the client does not know `now` of a task that the session follows, which it does from then on. Nothing
+    /// is new after the end (V1-LIFE-10).
+    fn is_news(&self, task: TaskId, now: Shown) -> bool {
+        let mut shown = self.lock();
+        let Some(known) = shown.get_mut(&task) else {
+            return false;
+        };
+        let over = known
+            .as_ref()
+            .is_some_and(|(status, _)| status.is_terminal());
+        let news = !over && known.as_ref() != Some(&now);
+        if news {
+            *known = Some(now);
+        }
+        news
+    }
+
+    /// Whether the client knows that a task has ended.
+    fn is_over(&self, task: TaskId) -> bool {
+        let shown = self.lock();
+        let known = shown.get(&task).and_then(Option::as_ref);
+        known.is_some_and(|(status, _)| status.is_terminal())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, Option<Shown>>> {
+        // Every critical section is a few map operations that do not panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// The request that asks a question. Its id names task and question, so that the answer finds its way after
 /// a restart, too (BD-17); a task's question carries the task (V1-INPUT-2).

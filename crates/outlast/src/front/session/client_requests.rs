@@ -10,12 +10,13 @@ use outlast_wire::envelope::{Id, write};
 use outlast_wire::notice;
 use tokio::sync::{oneshot, watch};
 
-use super::client::Outbox;
-use super::{Board, Client};
+use super::streams::Board;
+use crate::front::Client;
+use crate::front::client::Outbox;
 
 /// The questions of one session that belong to no call.
 #[derive(Debug, Default)]
-pub(super) struct Asking {
+pub(super) struct ClientRequests {
     open: Mutex<Open>,
     /// Changes whenever a client that has introduced itself begins to listen.
     listens: watch::Sender<bool>,
@@ -28,9 +29,9 @@ struct Open {
 }
 
 /// A question that was put: its id, and where the answer arrives.
-pub(super) type Put = (Id, oneshot::Receiver<Answer>);
+pub(in crate::front) type Put = (Id, oneshot::Receiver<Answer>);
 
-impl Asking {
+impl ClientRequests {
     /// The client listens from now on.
     pub(super) fn listens(&self) {
         self.listens.send_replace(true);

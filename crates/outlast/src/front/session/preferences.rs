@@ -1,5 +1,5 @@
-//! What a client has said once and wants to hold for its session: kept with the session, and said to the service again
-//! when the session is taken up in another life of the process.
+//! Preferences of a session (log level, resource subscriptions): stored with the session, and sent to the service again
+//! after a restart.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -13,7 +13,8 @@ use outlast_wire::{Raw, codes};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Session, errors};
+use super::Session;
+use crate::front::errors;
 
 /// What a client wants to hold for its session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +29,7 @@ pub(crate) struct Wishes {
 
 /// What holds for a session, and who stores it.
 #[derive(Default)]
-pub(super) struct Held {
+pub(in crate::front) struct SessionPreferences {
     wishes: Mutex<Wishes>,
     /// Absent where sessions are not stored.
     recorder: OnceLock<Recorder>,
@@ -43,13 +44,13 @@ pub(crate) type Recorder = Box<dyn Fn() -> Recording + Send + Sync>;
 pub(crate) type Recording = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 
 /// One more thing that a client wants, or one less.
-pub(super) enum Wish {
+pub(in crate::front) enum Wish {
     Level(Level),
     Hear(String),
     HearNoMore(String),
 }
 
-impl Held {
+impl SessionPreferences {
     /// From which level on log messages are wanted, once the client has said so.
     pub(super) fn level(&self) -> Option<Level> {
         let wishes = self.wishes();
@@ -57,7 +58,7 @@ impl Held {
     }
 
     /// Whether the client wants to hear of a resource.
-    pub(super) fn has_subscribed(&self, uri: &str) -> bool {
+    pub(in crate::front) fn has_subscribed(&self, uri: &str) -> bool {
         self.wishes().resources.contains(uri)
     }
 
@@ -102,10 +103,10 @@ impl Wishes {
 
 impl Session {
     /// Takes note of a wish. Where sessions are stored, it is stored when this resolves.
-    pub(super) async fn wish(&self, wish: Wish) -> Result<(), ErrorObject> {
-        let _turn = self.held.turn.lock().await;
+    pub(in crate::front) async fn wish(&self, wish: Wish) -> Result<(), ErrorObject> {
+        let _turn = self.preferences.turn.lock().await;
         let before = {
-            let mut wishes = self.held.wishes();
+            let mut wishes = self.preferences.wishes();
             let before = wishes.clone();
             wishes.take(wish)?;
             if before == *wishes {
@@ -113,29 +114,29 @@ impl Session {
             }
             before
         };
-        let Some(record) = self.held.recorder.get() else {
+        let Some(record) = self.preferences.recorder.get() else {
             return Ok(());
         };
         record().await.map_err(|error| {
-            *self.held.wishes() = before;
+            *self.preferences.wishes() = before;
             errors::to_wire(&EngineError::from(error))
         })
     }
 
     /// What the client wants to hold for the session.
     pub(crate) fn wishes(&self) -> Wishes {
-        self.held.wishes().clone()
+        self.preferences.wishes().clone()
     }
 
     /// Takes up what the client said in an earlier life of this process. Whoever calls this has the service told, too.
     pub(crate) fn remember(&self, wishes: Wishes) {
-        *self.held.wishes() = wishes;
+        *self.preferences.wishes() = wishes;
     }
 
     /// Has the session stored by `recorder` whenever that changes which is kept with it.
     pub(crate) fn record_by(&self, recorder: Recorder) {
         // The first is as good as any other.
-        let _ = self.held.recorder.set(recorder);
+        let _ = self.preferences.recorder.set(recorder);
     }
 
     /// Says to the service what it has heard in an earlier life of this process.
@@ -150,8 +151,8 @@ impl Session {
     }
 }
 
-pub(super) const SUBSCRIBE: &str = "resources/subscribe";
-pub(super) const UNSUBSCRIBE: &str = "resources/unsubscribe";
+pub(in crate::front) const SUBSCRIBE: &str = "resources/subscribe";
+pub(in crate::front) const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
 /// The most resources that one session may subscribe to.
 const MOST: usize = 1_000;

@@ -1,0 +1,67 @@
+//! Input responses to calls that are no tasks: the engine does not store those calls, so the session finds them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use outlast_engine::{Answer, AskKey, TaskId};
+use tokio::sync::mpsc;
+
+/// Calls that are no tasks, by the id that their input requests carry.
+#[derive(Default)]
+pub(in crate::front) struct CallAnswers(Mutex<HashMap<TaskId, Sender>>);
+
+type Sender = mpsc::UnboundedSender<(AskKey, Answer)>;
+
+/// Input responses to one call.
+pub(in crate::front) struct Answers<'a> {
+    calls: &'a CallAnswers,
+    call: TaskId,
+    receiver: mpsc::UnboundedReceiver<(AskKey, Answer)>,
+}
+
+impl CallAnswers {
+    /// Registers a call for as long as the returned value lives.
+    pub(in crate::front) fn expect(&self, call: TaskId) -> Answers<'_> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.lock().insert(call, sender);
+        Answers {
+            calls: self,
+            call,
+            receiver,
+        }
+    }
+
+    /// Hands an input response to a call; gives it back if there is none of that id.
+    pub(in crate::front) fn answer(
+        &self,
+        call: TaskId,
+        key: AskKey,
+        answer: Answer,
+    ) -> Option<(AskKey, Answer)> {
+        match self.lock().get(&call) {
+            Some(sender) => {
+                let _ = sender.send((key, answer));
+                None
+            }
+            None => Some((key, answer)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Sender>> {
+        // Every critical section is a map operation that does not panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Answers<'_> {
+    /// The next input response.
+    pub(in crate::front) async fn next(&mut self) -> Option<(AskKey, Answer)> {
+        self.receiver.recv().await
+    }
+}
+
+impl Drop for Answers<'_> {
+    fn drop(&mut self) {
+        self.calls.lock().remove(&self.call);
+    }
+}
