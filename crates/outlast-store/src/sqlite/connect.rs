@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, PrepFlags, Statement};
+use rusqlite::{Connection, ErrorCode, OpenFlags, PrepFlags, Statement};
 
 use super::options::{Durability, SqliteOptions};
 
@@ -23,6 +23,18 @@ pub(super) fn set_checkpoint_on_close(
 ) -> rusqlite::Result<()> {
     let never = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
     connection.set_db_config(never, !allowed).map(drop)
+}
+
+/// Moves the log into the file and truncates it. A crash can leave parts of a torn transaction behind
+/// the last whole one. Without this, new transactions are written in front of those parts, and after
+/// a second crash they look like a damaged transaction in the middle of the log.
+pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+    match connection.query_row(sql, (), |_| Ok(())) {
+        // A full disk prevents it, as does another program that reads the file. Nothing is lost.
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Ok(()),
+        done => done,
+    }
 }
 
 /// A connection to an empty file, whose page size and vacuum mode it sets.

@@ -83,6 +83,9 @@ impl Sqlite {
         for ours in ["", "-wal", "-shm"].map(|suffix| file::beside(&path, suffix)) {
             file::restrict(&ours).map_err(OpenError::io(&ours))?;
         }
+        if had_log {
+            connect::empty_log(&connection).map_err(refused())?;
+        }
         let mark = mark.next(MarkState::Open);
         begin_session(&connection, &path, &mark)?;
         let files = OpenFiles::of(&path).map_err(OpenError::io(&path))?;

@@ -333,3 +333,37 @@ async fn a_store_that_was_read_by_sqlite3_after_a_kill_opens() {
     let store = Sqlite::open(place.path(), SqliteOptions::default()).await;
     assert_eq!(super::damage::facts(&store.unwrap()).await.unwrap(), facts);
 }
+
+#[tokio::test]
+async fn what_two_power_losses_tear_is_no_damage() {
+    let (place, _) = killed().await;
+    let log = place.file("tasks.db-wal");
+    let torn = last_transaction(&fs::read(&log).unwrap());
+    flip(&log, torn);
+    // After a power loss the note in it may be older.
+    fs::remove_file(place.file("tasks.db.lock")).unwrap();
+    // The torn transaction was not synced, so nobody relied on it.
+    let _store = place.open().await;
+
+    let again = place.copy();
+    fs::remove_file(again.file("tasks.db.lock")).unwrap();
+    let log = again.file("tasks.db-wal");
+    let length = fs::metadata(&log).unwrap().len() as usize;
+    // The transaction of the second process is where the torn one was, or the last one.
+    flip(&log, torn.min(length - 100));
+    again.open().await;
+}
+
+/// A byte in the first frame of the last transaction of a log, which has several frames.
+fn last_transaction(log: &[u8]) -> usize {
+    let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
+    let frame = 24 + number(8) as usize;
+    let starts = (32..=log.len() - frame).step_by(frame);
+    let ends = starts.filter(|at| number(at + 4) != 0);
+    let ends: Vec<_> = ends.collect();
+    let [.., before, last] = ends[..] else {
+        panic!("a log with transactions");
+    };
+    assert!(last - before > frame, "the last transaction has one frame");
+    before + frame + 24 + 50
+}
