@@ -5,7 +5,7 @@
 //! - A sector of 512 bytes is written as a whole, from what the system held of it at some moment: it has
 //!   the synced content or that after any later write to it, whatever became of other sectors.
 //! - The size is one that the file had since its last sync. What lies within it and was never written to
-//!   the disk reads as zeros or, in some images, as garbage.
+//!   the disk reads as zeros, as journaling file systems guarantee.
 //! - A truncation takes place or does not. Writes after it are lost with it, writes before it are
 //!   cut off by it.
 //! - Names are made, renamed and removed in order and at the latest with the sync of any file, as journaling
@@ -383,22 +383,6 @@ impl File {
             _ => sizes[dice.below(sizes.len() as u64) as usize],
         };
         content.resize(size, 0);
-        if dice.percent(20) {
-            let touched: BTreeSet<_> = pending.iter().flat_map(Change::sectors).collect();
-            for sector in touched
-                .into_iter()
-                .filter(|sector| !last.contains_key(sector))
-            {
-                let start = sector * SECTOR;
-                // What was part of the file on the disk before is no garbage.
-                if start >= self.synced.len() {
-                    let end = (start + SECTOR).min(size);
-                    for byte in content.get_mut(start..end).unwrap_or_default() {
-                        *byte = dice.next() as u8;
-                    }
-                }
-            }
-        }
         content
     }
 

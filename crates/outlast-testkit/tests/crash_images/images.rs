@@ -43,16 +43,20 @@ pub(crate) struct Failure {
 }
 
 /// Checks at least `wanted` images: at every moment one in which the disk has everything that was written
-/// (every prefix of the record), and others in which it lacks a part.
+/// (every prefix of the record), and others in which it lacks a part, at least half as many.
 pub(crate) fn check(recording: &Recording, seed: u64, wanted: usize) -> Tally {
-    let cuts: Vec<_> = cuts(&recording.events);
-    let each = (wanted.div_ceil(cuts.len()) as u64).max(2);
+    let cuts = cuts(&recording.events);
+    let others = wanted.saturating_sub(cuts.len()).max(cuts.len() / 2);
+    let mut work: Vec<_> = cuts.iter().map(|cut| (*cut, 1)).collect();
+    let mut dice = Dice::new(seed);
+    for _ in 0..others {
+        work[dice.below(cuts.len() as u64) as usize].1 += 1;
+    }
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(4));
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
         let share = |thread| {
-            let mine = cuts.iter().copied().skip(thread).step_by(threads);
-            let mine = mine.collect::<Vec<_>>();
-            scope.spawn(move || check_cuts(recording, seed, &mine, each))
+            let mine: Vec<_> = work.iter().copied().skip(thread).step_by(threads).collect();
+            scope.spawn(move || check_cuts(recording, seed, &mine))
         };
         let shares: Vec<_> = (0..threads).map(share).collect();
         let joined = shares.into_iter().map(|share| share.join());
@@ -80,11 +84,12 @@ pub(crate) fn dice(seed: u64, cut: usize, number: u64) -> Dice {
     Dice::new(seed ^ ((cut as u64) << 20) ^ number)
 }
 
-fn check_cuts(recording: &Recording, seed: u64, cuts: &[usize], each: u64) -> Tally {
+/// Checks so many images of each moment.
+fn check_cuts(recording: &Recording, seed: u64, cuts: &[(usize, u64)]) -> Tally {
     let bench = Bench::new();
     let mut tally = Tally::default();
     let mut moment = Moment::first(recording);
-    for cut in cuts {
+    for (cut, images) in cuts {
         if let Err(broken) = moment.advance(recording, *cut) {
             tally.failures.push(Failure {
                 image: (*cut, 0),
@@ -94,7 +99,7 @@ fn check_cuts(recording: &Recording, seed: u64, cuts: &[usize], each: u64) -> Ta
             return tally;
         }
         tally.cuts += 1;
-        for number in 0..each {
+        for number in 0..*images {
             let mut dice = dice(seed, *cut, number);
             let choice = match number {
                 0 => Choice::Everything,

@@ -23,6 +23,17 @@ use crate::contents::{
 };
 use crate::facts::{Change, Note};
 
+/// What a process does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Order {
+    pub(crate) seed: u64,
+    /// How many steps each worker takes.
+    pub(crate) steps: u64,
+    /// Its number among those that use the store.
+    pub(crate) number: u64,
+    pub(crate) end: End,
+}
+
 /// How a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -36,20 +47,14 @@ pub(crate) enum End {
 pub(crate) const PROCESS: &str = "load::the_recorded_process";
 
 /// Tells the process what to do.
-pub(crate) fn order(
-    process: &mut Process,
-    store: &Path,
-    notes: &Path,
-    seed: u64,
-    number: u64,
-    end: End,
-) {
+pub(crate) fn order(process: &mut Process, store: &Path, notes: &Path, order: Order) {
     process
         .env(STORE, store)
         .env(NOTES, notes)
-        .env(SEED, seed.to_string())
-        .env(NUMBER, number.to_string())
-        .env(DIES, u8::from(end == End::Die).to_string());
+        .env(SEED, order.seed.to_string())
+        .env(STEPS, order.steps.to_string())
+        .env(NUMBER, order.number.to_string())
+        .env(DIES, u8::from(order.end == End::Die).to_string());
 }
 
 #[test]
@@ -72,6 +77,7 @@ fn the_recorded_process() {
             acknowledged: AtomicU64::new(0),
         }),
         seed: number(SEED),
+        steps: number(STEPS),
         number: number(NUMBER),
         dies: number(DIES) == 1,
     };
@@ -87,6 +93,7 @@ struct Life {
     path: PathBuf,
     notes: Arc<Notes>,
     seed: u64,
+    steps: u64,
     number: u64,
     dies: bool,
 }
@@ -113,7 +120,7 @@ impl Life {
             };
             let steps = match self.dies && number > 0 {
                 true => u64::MAX,
-                false => STEPS,
+                false => self.steps,
             };
             workers.push(tokio::spawn(worker.work(steps)));
         }
@@ -404,11 +411,9 @@ fn change_of_record(record: &Record) -> Change {
 /// How many workers a process has.
 const WORKERS: u64 = 4;
 
-/// How many steps the worker takes that determines the end.
-const STEPS: u64 = 10;
-
 const STORE: &str = "OUTLAST_CRASH_STORE";
 const NOTES: &str = "OUTLAST_CRASH_NOTES";
 const SEED: &str = "OUTLAST_CRASH_SEED";
+const STEPS: &str = "OUTLAST_CRASH_STEPS";
 const NUMBER: &str = "OUTLAST_CRASH_NUMBER";
 const DIES: &str = "OUTLAST_CRASH_DIES";

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::disk::{Disk, Files, Operation, Target};
 use crate::facts::{Facts, Note};
-use crate::load::{self, End};
+use crate::load::{self, End, Order};
 
 /// What happened to a store, in order.
 #[derive(Clone, Debug)]
@@ -58,6 +58,7 @@ impl Recording {
         base: (Files, Facts),
         ends: &[End],
         seed: u64,
+        steps: u64,
     ) -> Result<Self> {
         let store = folder.join("store");
         let (files, facts) = base;
@@ -77,14 +78,13 @@ impl Recording {
                 .env("OUTLAST_RECORD_NOTES", &notes)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null());
-            load::order(
-                &mut command,
-                &store,
-                &notes,
+            let order = Order {
                 seed,
-                facts.processes() + number,
-                *end,
-            );
+                steps,
+                number: facts.processes() + number,
+                end: *end,
+            };
+            load::order(&mut command, &store, &notes, order);
             wait(command, *end)?;
         }
         let recording = Self::read(folder)?;
