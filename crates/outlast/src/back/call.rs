@@ -6,12 +6,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use outlast_engine::Outcome;
 use outlast_wire::Raw;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::v2::InputRequired;
 
 use super::client::Core;
-use super::execution::Execution;
+use super::drive::Driver;
+use super::execution::{CallOwner, Execution, Unsettled, View};
 use super::fault::Fault;
 use super::server::Generation;
 use super::tools::Age;
@@ -53,6 +55,13 @@ pub(crate) struct CallSpec {
     pub(crate) keeper: Option<Arc<dyn RoundKeeper>>,
     /// The round in which an earlier life of this program left it.
     pub(crate) pending: Option<InputRequired>,
+}
+
+/// A call that can be made.
+pub(crate) struct CheckedCall {
+    pub(crate) core: Arc<Core>,
+    pub(crate) spec: CallSpec,
+    pub(crate) form: Form,
 }
 
 /// Hears of the rounds in which a server asks before it begins (V2-MRTR): in each, nothing is under way at the server until
@@ -152,10 +161,19 @@ impl Call {
         self
     }
 
-    /// Checks the call and begins it. It goes on in the background as long as the [`Execution`] lives.
+    /// Checks the call and starts it. It runs in the background as long as the [`Execution`] lives.
     async fn start(self) -> Result<Execution, CallRefused> {
+        Ok(Execution::begin(self.check().await?))
+    }
+
+    /// Checks the call. Nothing is sent yet, except for a list of tools that the check needs.
+    pub(crate) async fn check(self) -> Result<CheckedCall, CallRefused> {
         let form = self.form().await?;
-        Ok(Execution::begin(self.core, self.spec, form))
+        Ok(CheckedCall {
+            core: self.core,
+            spec: self.spec,
+            form,
+        })
     }
 
     async fn form(&self) -> Result<Form, CallRefused> {
@@ -177,6 +195,15 @@ impl Call {
             &core.ears.server,
             &self.spec.tool,
         )
+    }
+}
+
+impl CheckedCall {
+    /// Makes the call and drives it to its end, without a task of the runtime: whoever polls this drives it. Dropping it
+    /// is as dropping an [`Execution`].
+    pub(crate) async fn drive<O: CallOwner>(self, owner: &mut O) -> Result<Outcome, Unsettled> {
+        let view = View::new(self.core.ears.server.clone(), self.spec.tool.clone());
+        Driver::new(view, owner).call(self).await
     }
 }
 

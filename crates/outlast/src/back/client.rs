@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use outlast_engine::Outcome;
 use outlast_wire::envelope::Id;
 use outlast_wire::headers::{self, HeaderParam};
 use outlast_wire::v2;
@@ -13,9 +14,10 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use super::connection::{Connection, Opener, Restart, Ups};
+use super::drive::Driver;
 use super::ears::{Ears, Notices};
 use super::era::{Era, Introduction, Patience};
-use super::execution::Execution;
+use super::execution::{CallOwner, Execution, Unsettled, View};
 use super::fault::{Fault, PeerError};
 use super::host::{Host, NoHost, capabilities};
 use super::modern::Listener;
@@ -238,20 +240,25 @@ impl Client {
 
     /// Goes on with a task that was left, or that an earlier life of this program began.
     pub fn resume(&self, reference: Reference) -> Result<Execution, InUse> {
-        self.resume_named(reference, None)
-    }
-
-    /// The same under a name, as of [`Call::named`].
-    pub fn resume_named(
-        &self,
-        reference: Reference,
-        name: Option<Arc<str>>,
-    ) -> Result<Execution, InUse> {
         let references = self.0.options.references.as_ref();
         if references.is_some_and(|references| references.is_in_use(&reference)) {
             return Err(InUse(reference.task));
         }
-        Ok(Execution::continued(self.0.clone(), reference, name))
+        Ok(Execution::continued(self.0.clone(), reference))
+    }
+
+    /// The same without a task of the runtime, as [`CheckedCall::drive`](super::call::CheckedCall::drive), under a name as
+    /// of [`Call::named`].
+    pub(crate) async fn drive_task<O: CallOwner>(
+        &self,
+        reference: Reference,
+        name: Arc<str>,
+        owner: &mut O,
+    ) -> Result<Outcome, Unsettled> {
+        let core = self.0.clone();
+        let view = View::new(core.ears.server.clone(), reference.tool.as_str().into());
+        let driver = Driver::new(view, owner);
+        driver.resume(core, reference, Some(name)).await
     }
 
     /// Our tasks at the server, from all pages.

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use outlast_engine::{Clock, Outcome, SystemClock};
 use outlast_wire::envelope::Id;
-use outlast_wire::{Raw, RawRef, meta, object, tool};
-use tokio::sync::{mpsc, oneshot, watch};
+use outlast_wire::{PeerTask, Raw, RawRef, meta, object, tool};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::call::{CallSpec, Form, Preference};
+use super::call::{CallSpec, CheckedCall, Form, Preference};
 use super::client::Core;
 use super::exchange::{GiveUp, Ticket};
-use super::execution::{Command, NotCancelled, Unsettled, View};
+use super::execution::{CallOwner, Command, NotCancelled, Unsettled, View};
 use super::fault::Fault;
 use super::modern::{Asker, Inputs, OnUnfit, Rounds};
 use super::observe::Observed;
@@ -22,12 +22,13 @@ use super::routes::{Ear, LAG, Told};
 use super::server::Generation;
 use super::sight::Sight;
 use super::up::{Draft, Made, Up};
-use super::{legacy, modern};
+use super::{audit, legacy, modern};
+use crate::transport::link::LinkError;
 
-/// Drives one execution: tells its owner how it stands, and hears what the owner wants.
-pub(crate) struct Driver {
-    pub(super) view: Arc<watch::Sender<View>>,
-    pub(super) commands: mpsc::Receiver<Command>,
+/// Drives one call: shows its owner how it stands, and takes the owner's commands.
+pub(crate) struct Driver<'a, O> {
+    pub(super) view: View,
+    pub(super) owner: &'a mut O,
     pub(super) told: mpsc::Receiver<Told>,
     ear: Ear,
 }
@@ -44,24 +45,30 @@ enum Began {
     Cancelled,
 }
 
-impl Driver {
-    pub(crate) fn new(view: Arc<watch::Sender<View>>, commands: mpsc::Receiver<Command>) -> Self {
+/// A request that is to make a task. If it is dropped before it is answered, the task is cancelled as soon as its id is
+/// known (A1-25): the answer may be on its way, and a request that makes a V1 task is never cancelled itself (V1-CANC-2).
+struct Making {
+    ticket: Option<Ticket>,
+    up: Arc<Up>,
+    /// Keeps the connection until a V1 task is made; a V2 server is told that the request is withdrawn.
+    core: Option<Arc<Core>>,
+    patience: Duration,
+}
+
+impl<'a, O: CallOwner> Driver<'a, O> {
+    pub(crate) fn new(view: View, owner: &'a mut O) -> Self {
         let (ear, told) = mpsc::channel(LAG);
         Self {
             view,
-            commands,
+            owner,
             told,
             ear,
         }
     }
 
-    /// Makes a call and sees it through.
-    pub(crate) async fn call(
-        mut self,
-        core: Arc<Core>,
-        spec: CallSpec,
-        form: Form,
-    ) -> Result<Outcome, Unsettled> {
+    /// Makes a call and drives it to its end.
+    pub(crate) async fn call(mut self, call: CheckedCall) -> Result<Outcome, Unsettled> {
+        let CheckedCall { core, spec, form } = call;
         let token = core.fresh_token();
         // V1-PROG-3: from the call to the end of the task.
         let _progress = core
@@ -82,10 +89,8 @@ impl Driver {
                 let reference = Reference::new(&core, generation, &spec, task, &token, now);
                 // Stored before it is reported: whoever knows of the task finds it after a crash.
                 let kept = core.keep(&reference).await;
-                self.view.send_modify(|view| {
-                    view.immediate_response = immediate;
-                    view.reference = Some(Arc::new(reference));
-                });
+                self.view.immediate_response = immediate;
+                self.view.reference = Some(Arc::new(reference));
                 let asker = Asker::new(&core.ears, spec.name.clone());
                 let inputs = Inputs::new(task.id.clone(), asker, OnUnfit::Refuse);
                 let observed = Observed::new(core, sight, inputs, Instant::now(), cancels);
@@ -107,8 +112,7 @@ impl Driver {
         let token = reference.token();
         let _progress = token.map(|token| core.ears.routes.hear_progress(token, self.ear.clone()));
         let kept = core.keep(&reference).await;
-        self.view
-            .send_modify(|view| view.reference = Some(Arc::new(reference.clone())));
+        self.view.reference = Some(Arc::new(reference.clone()));
         let age = Duration::from_millis(SystemClock.now().since(reference.created()));
         let now = Instant::now();
         let created = now.checked_sub(age).unwrap_or(now);
@@ -189,10 +193,13 @@ impl Driver {
             let name = spec.name.clone();
             let _named = name.map(|name| routes.name_request(id.clone(), name));
             let answer = match up.send_as(id, &draft).await {
-                Ok(ticket) => match self.await_answer(core, &up, ticket, form, cancels).await {
-                    Ok(answer) => answer,
-                    Err(began) => return Ok(began),
-                },
+                Ok(ticket) => {
+                    let mut making = Making::new(core, &up, ticket, form);
+                    match self.await_answer(core, &mut making, form, cancels).await {
+                        Ok(answer) => answer,
+                        Err(began) => return Ok(began),
+                    }
+                }
                 Err(fault) => Err(fault),
             };
             if repeats < REPEATS && core.may_repeat(&up, &answer) {
@@ -230,14 +237,15 @@ impl Driver {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                command = self.commands.recv() => return Err(match command {
-                    Some(Command::Cancel(tell)) => {
+                command = self.owner.command() => match command {
+                    Command::Cancel(tell) => {
                         let _ = tell.send(Ok(()));
-                        Began::Cancelled
+                        return Err(Began::Cancelled);
                     }
-                    Some(Command::Leave) | None => Began::GivenUp(Unsettled::Left),
-                }),
-                Some(told) = self.told.recv() => self.hear_progress(told),
+                    Command::Leave => return Err(Began::GivenUp(Unsettled::Left)),
+                    Command::Show => self.show().await,
+                },
+                Some(told) = self.told.recv() => self.hear_progress(told).await,
             }
         }
     }
@@ -246,75 +254,118 @@ impl Driver {
     async fn await_answer(
         &mut self,
         core: &Arc<Core>,
-        up: &Arc<Up>,
-        mut ticket: Ticket,
+        making: &mut Making,
         form: Form,
         cancels: &mut Cancels,
     ) -> Result<Result<Raw, Fault>, Began> {
         let options = &core.options;
         // A V1 task is made at once, and its making is never cancelled (V1-CANC-2).
-        let makes_task = form == Form::Task && !up.server.is_modern();
+        let makes_task = form == Form::Task && !making.up.server.is_modern();
         let patience = match makes_task {
             false => options.silence,
             true => options.request,
         };
         let limit = Instant::now() + options.longest_call.max(patience);
         let mut patient_until = Instant::now() + patience;
-        let given_up = loop {
+        loop {
             tokio::select! {
                 biased;
-                answer = ticket.wait() => return Ok(answer),
-                command = self.commands.recv() => match command {
+                answer = making.answer() => return Ok(answer),
+                command = self.owner.command() => match command {
                     // A1-25: kept until the id is known.
-                    Some(Command::Cancel(tell)) if makes_task => {
-                        self.view.send_modify(|view| view.cancelling = true);
+                    Command::Cancel(tell) if makes_task => {
                         cancels.push(tell);
+                        self.view.cancelling = true;
+                        self.show().await;
                     }
-                    Some(Command::Cancel(tell)) => {
+                    Command::Cancel(tell) => {
                         let _ = tell.send(Ok(()));
-                        break Began::Cancelled;
+                        return Err(Began::Cancelled);
                     }
-                    Some(Command::Leave) | None => break Began::GivenUp(Unsettled::Left),
+                    Command::Leave => return Err(Began::GivenUp(Unsettled::Left)),
+                    Command::Show => self.show().await,
                 },
                 Some(told) = self.told.recv() => {
                     // V1-INIT-9: progress shows that it lives, up to a limit.
                     patient_until = (Instant::now() + patience).min(limit);
-                    self.hear_progress(told);
+                    self.hear_progress(told).await;
                 }
                 () = tokio::time::sleep_until(patient_until.min(limit)) => {
-                    break Began::GivenUp(Fault::TimedOut(patience).into());
+                    return Err(Began::GivenUp(Fault::TimedOut(patience).into()));
                 }
-            }
-        };
-        match form {
-            // V1-CANC-1, V2-CANC-1: dropping the ticket says so.
-            Form::Plain => drop(ticket),
-            Form::Task => {
-                // The making of a V1 task is seen through, so the connection is kept for it.
-                let kept = makes_task.then(|| core.clone());
-                if !makes_task {
-                    ticket.withdraw();
-                }
-                let late = cancel_late(up.clone(), ticket, options.request);
-                tokio::spawn(async move {
-                    late.await;
-                    drop(kept);
-                });
             }
         }
-        Err(given_up)
     }
 
-    pub(super) fn hear_progress(&self, told: Told) {
+    pub(super) async fn hear_progress(&mut self, told: Told) {
         if let Told::Progress(progress) = told {
-            self.view
-                .send_modify(|view| view.progress = Some(*progress));
+            self.view.progress = Some(*progress);
+            self.show().await;
+        }
+    }
+
+    /// Shows the owner how the task stands, if that has changed.
+    pub(super) async fn show_task(&mut self, task: &PeerTask) {
+        let shown = self.view.task.as_ref();
+        if shown.map(|shown| shown.status) != Some(task.status) {
+            audit::moved(&self.view, task);
+        }
+        if shown != Some(task) {
+            self.view.task = Some(task.clone());
+            self.show().await;
+        }
+    }
+
+    /// Shows the owner how the call stands.
+    pub(super) async fn show(&mut self) {
+        self.owner.changed(&self.view).await;
+    }
+}
+
+impl Making {
+    fn new(core: &Arc<Core>, up: &Arc<Up>, ticket: Ticket, form: Form) -> Self {
+        Self {
+            ticket: Some(ticket),
+            up: up.clone(),
+            core: (form == Form::Task).then(|| core.clone()),
+            patience: core.options.request,
+        }
+    }
+
+    async fn answer(&mut self) -> Result<Raw, Fault> {
+        match &mut self.ticket {
+            Some(ticket) => ticket.wait().await,
+            None => Err(Fault::Link(LinkError::Closed)),
         }
     }
 }
 
-/// Cancels a task that nobody wants any more as soon as its id is known (A1-25): the answer may be on its way, and a
-/// request that makes a V1 task is never cancelled itself (V1-CANC-2).
+impl Drop for Making {
+    fn drop(&mut self) {
+        // V1-CANC-1, V2-CANC-1: dropping the ticket of a plain call cancels it.
+        let (Some(mut ticket), Some(core)) = (self.ticket.take(), self.core.take()) else {
+            return;
+        };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        if !ticket.is_open() {
+            return;
+        }
+        let mut kept = Some(core);
+        if self.up.server.is_modern() {
+            ticket.withdraw();
+            kept = None;
+        }
+        let late = cancel_late(self.up.clone(), ticket, self.patience);
+        runtime.spawn(async move {
+            late.await;
+            drop(kept);
+        });
+    }
+}
+
+/// Cancels a task that is not wanted any more as soon as its id is known.
 async fn cancel_late(up: Arc<Up>, ticket: Ticket, patience: Duration) {
     let answer = tokio::time::timeout(LATE, ticket.answer()).await;
     let Ok(Ok(answer)) = answer else { return };

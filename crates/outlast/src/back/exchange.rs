@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::fault::{Fault, PeerError};
+use crate::transport::http_client::DirectRequests;
 use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel};
 
 /// Hears what a server says on its own.
@@ -67,6 +68,7 @@ pub(crate) struct Asked {
 /// One conversation on one link.
 pub(crate) struct Exchange {
     outgoing: Mutex<Option<mpsc::Sender<Outgoing>>>,
+    direct: Option<Arc<DirectRequests>>,
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Fault>>>>,
     ids: Arc<AtomicI64>,
     serial: i64,
@@ -78,10 +80,15 @@ pub(crate) struct Exchange {
 pub(crate) struct Ticket {
     id: Id,
     answer: oneshot::Receiver<Result<Raw, Fault>>,
+    /// The request itself, where it is driven by whoever waits for the answer.
+    direct: Option<Direct>,
     exchange: Arc<Exchange>,
     on_drop: GiveUp,
     open: bool,
 }
+
+/// A request that is driven by whoever waits for its answer; `None` if that comes on the link.
+type Direct = Pin<Box<dyn Future<Output = Result<Option<Result<Raw, Fault>>, LinkError>> + Send>>;
 
 /// What the server hears when nobody waits for an answer any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +110,8 @@ pub(crate) struct Wrap {
     pub(crate) stateless: bool,
     /// Headers where the transport has any.
     pub(crate) headers: Vec<(String, String)>,
+    /// Whether whoever has its [`Ticket`] polls that until the answer is there. Then no task of the runtime has to.
+    pub(crate) polled: bool,
 }
 
 impl Wrap {
@@ -112,6 +121,7 @@ impl Wrap {
             on_drop,
             stateless: false,
             headers: Vec::new(),
+            polled: false,
         }
     }
 }
@@ -122,6 +132,7 @@ impl Exchange {
     pub(crate) fn begin(link: Link, ids: Arc<AtomicI64>, inbound: Arc<dyn Inbound>) -> Arc<Self> {
         let exchange = Arc::new(Self {
             outgoing: Mutex::new(Some(link.outgoing)),
+            direct: link.direct,
             waiting: Mutex::default(),
             // Every conversation begins with a request, so no two begin at the same number.
             serial: ids.load(Ordering::Relaxed),
@@ -163,9 +174,10 @@ impl Exchange {
         };
         let (tell, answer) = oneshot::channel();
         self.waiting().insert(id.clone(), tell);
-        let ticket = Ticket {
+        let mut ticket = Ticket {
             id: id.clone(),
             answer,
+            direct: None,
             exchange: self.clone(),
             on_drop: wrap.on_drop,
             open: true,
@@ -176,7 +188,19 @@ impl Exchange {
             kind,
             headers: wrap.headers,
         };
-        self.put(Outgoing::Message(parcel)).await?;
+        let direct = self.direct.as_ref().filter(|_| wrap.polled);
+        match direct.filter(|direct| direct.takes(&parcel.kind)) {
+            Some(direct) => {
+                // The link may have ended before the ticket was there to be told.
+                self.sender()?;
+                let direct = direct.clone();
+                ticket.direct = Some(Box::pin(async move {
+                    let read = |line: &[u8]| read_answer(line, &id);
+                    direct.request(&parcel, &id, read).await
+                }));
+            }
+            None => self.put(Outgoing::Message(parcel)).await?,
+        }
         Ok(ticket)
     }
 
@@ -237,10 +261,17 @@ impl Exchange {
     }
 
     async fn put(&self, out: Outgoing) -> Result<(), Fault> {
-        let sender = self.outgoing().clone();
-        let closed = || Fault::Link(self.over.borrow().clone().unwrap_or(LinkError::Closed));
-        let sender = sender.ok_or_else(closed)?;
-        sender.send(out).await.map_err(|_| closed())
+        let sent = self.sender()?.send(out).await;
+        sent.map_err(|_| self.closed())
+    }
+
+    /// The way to the server, unless the link is over.
+    fn sender(&self) -> Result<mpsc::Sender<Outgoing>, Fault> {
+        self.outgoing().clone().ok_or_else(|| self.closed())
+    }
+
+    fn closed(&self) -> Fault {
+        Fault::Link(self.over.borrow().clone().unwrap_or(LinkError::Closed))
     }
 
     /// Reads the link to its end.
@@ -314,11 +345,7 @@ impl Exchange {
         match message {
             Message::Response(response) => {
                 if let Some(id) = &response.id {
-                    let answer = match response.outcome {
-                        envelope::Outcome::Result(result) => Ok(result.to_raw()),
-                        envelope::Outcome::Error(error) => Err(PeerError::of(&error).into()),
-                    };
-                    self.settle(id, answer);
+                    self.settle(id, outcome(&response.outcome));
                 }
             }
             Message::Notification(told) if told.method == notice::CANCELLED => {
@@ -427,10 +454,17 @@ impl Ticket {
         &self.id
     }
 
+    /// Whether its answer has not come.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open
+    }
+
     /// Gives the request up, and still hears an answer that is on its way.
     pub(crate) fn withdraw(&mut self) {
         self.exchange.say_given_up(&self.id, self.on_drop);
         self.on_drop = GiveUp::Quietly;
+        // Closing its connection is all that such a server is told (V2-CANC-1).
+        self.direct = None;
     }
 
     /// Waits for the answer.
@@ -440,9 +474,33 @@ impl Ticket {
 
     /// Waits for the answer without giving the ticket away.
     pub(crate) async fn wait(&mut self) -> Result<Raw, Fault> {
-        let answer = (&mut self.answer).await;
+        let answer = self.next().await;
         self.open = false;
-        answer.unwrap_or(Err(Fault::Link(LinkError::Closed)))
+        answer
+    }
+}
+
+impl Ticket {
+    async fn next(&mut self) -> Result<Raw, Fault> {
+        if let Some(direct) = &mut self.direct {
+            let done = tokio::select! {
+                biased;
+                done = direct => done,
+                answer = &mut self.answer => return answer.unwrap_or_else(|_| Err(LinkError::Closed.into())),
+            };
+            self.direct = None;
+            let answer = match done {
+                Ok(Some(answer)) => Some(answer),
+                Ok(None) => None,
+                Err(error) => Some(Err(error.into())),
+            };
+            if let Some(answer) = answer {
+                self.exchange.waiting().remove(&self.id);
+                return answer;
+            }
+        }
+        let answer = (&mut self.answer).await;
+        answer.unwrap_or_else(|_| Err(LinkError::Closed.into()))
     }
 }
 
@@ -480,6 +538,23 @@ impl Questions {
             self.by_id.retain(|_, work| !work.is_finished());
         }
         self.work.len() >= ASKED
+    }
+}
+
+/// The answer to the request `id`, if a message is that.
+fn read_answer(line: &[u8], id: &Id) -> Option<Result<Raw, Fault>> {
+    match Message::parse(line, &Limits::default()) {
+        Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
+            Some(outcome(&response.outcome))
+        }
+        _ => None,
+    }
+}
+
+fn outcome(outcome: &envelope::Outcome<'_>) -> Result<Raw, Fault> {
+    match outcome {
+        envelope::Outcome::Result(result) => Ok(result.to_raw()),
+        envelope::Outcome::Error(error) => Err(PeerError::of(error).into()),
     }
 }
 

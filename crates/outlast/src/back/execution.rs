@@ -9,7 +9,7 @@ use outlast_wire::notice::Progress;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::Instrument;
 
-use super::call::{CallSpec, Form};
+use super::call::CheckedCall;
 use super::client::Core;
 use super::drive::Driver;
 use super::fault::Fault;
@@ -119,31 +119,67 @@ impl NotCancelled {
     }
 }
 
-/// What the owner of an execution wants.
+/// What the owner of a call wants.
 pub(crate) enum Command {
     Cancel(oneshot::Sender<Result<(), NotCancelled>>),
     Leave,
+    /// To see how the call stands, by [`CallOwner::changed`].
+    Show,
+}
+
+/// The owner of a call that is driven: it sees how the call stands, and decides what becomes of it.
+pub(crate) trait CallOwner: Send {
+    /// Waits for the next command. The future is dropped and made again whenever something else happens.
+    fn command(&mut self) -> impl Future<Output = Command> + Send;
+
+    /// The call has changed. It does not go on before this is done.
+    fn changed(&mut self, view: &View) -> impl Future<Output = ()> + Send;
+}
+
+/// The owner of a call that runs in the background: an [`Execution`] at the other end of two channels.
+struct Background {
+    commands: mpsc::Receiver<Command>,
+    view: Arc<watch::Sender<View>>,
+}
+
+impl CallOwner for Background {
+    async fn command(&mut self) -> Command {
+        self.commands.recv().await.unwrap_or(Command::Leave)
+    }
+
+    async fn changed(&mut self, view: &View) {
+        self.view.send_replace(view.clone());
+    }
 }
 
 impl Execution {
-    pub(crate) fn begin(core: Arc<Core>, spec: CallSpec, form: Form) -> Self {
-        let view = View::new(core.ears.server.clone(), spec.tool.clone());
-        Self::driven(view, |driver| driver.call(core, spec, form))
+    pub(crate) fn begin(call: CheckedCall) -> Self {
+        let view = View::new(call.core.ears.server.clone(), call.spec.tool.clone());
+        Self::driven(view.clone(), |mut owner| async move {
+            Driver::new(view, &mut owner).call(call).await
+        })
     }
 
-    pub(crate) fn continued(core: Arc<Core>, reference: Reference, name: Option<Arc<str>>) -> Self {
+    pub(crate) fn continued(core: Arc<Core>, reference: Reference) -> Self {
         let view = View::new(core.ears.server.clone(), reference.tool.as_str().into());
-        Self::driven(view, |driver| driver.resume(core, reference, name))
+        Self::driven(view.clone(), |mut owner| async move {
+            Driver::new(view, &mut owner)
+                .resume(core, reference, None)
+                .await
+        })
     }
 
-    fn driven<W>(view: View, work: impl FnOnce(Driver) -> W) -> Self
+    fn driven<W>(view: View, work: impl FnOnce(Background) -> W) -> Self
     where
         W: Future<Output = Result<Outcome, Unsettled>> + Send + 'static,
     {
-        let (commands, wished) = mpsc::channel(4);
+        let (commands, wanted) = mpsc::channel(4);
         let (tell, view) = watch::channel(view);
         let tell = Arc::new(tell);
-        let work = work(Driver::new(tell.clone(), wished));
+        let work = work(Background {
+            commands: wanted,
+            view: tell.clone(),
+        });
         let driving = async move {
             let ended = work.await;
             tell.send_modify(|view| view.ended = Some(ended));
@@ -197,13 +233,6 @@ impl Execution {
 }
 
 impl Updates {
-    /// How the call stands once there is a task, or the end; `None` if there is neither and nobody drives it any more.
-    pub(crate) async fn known(&mut self) -> Option<View> {
-        let known = |view: &View| view.task.is_some() || view.ended.is_some();
-        let view = self.0.wait_for(known).await.ok()?;
-        Some(view.clone())
-    }
-
     /// How the call stands after something has changed; `None` after the end. One who is slow sees the last of several
     /// changes.
     pub async fn next(&mut self) -> Option<View> {
@@ -213,7 +242,7 @@ impl Updates {
 }
 
 impl View {
-    fn new(server: Arc<str>, tool: Arc<str>) -> Self {
+    pub(crate) fn new(server: Arc<str>, tool: Arc<str>) -> Self {
         Self {
             server,
             tool,

@@ -65,6 +65,7 @@ pub use connection::Restart;
 pub(crate) use connection::Ups;
 pub use ears::Notices;
 pub use era::Era;
+pub(crate) use execution::{CallOwner, Command};
 pub use execution::{Execution, NotCancelled, Unsettled, Updates, View};
 pub use fault::{Fault, PeerError};
 pub use host::{Host, HostRequest, NoHost, accept, decline, dismiss, roots};

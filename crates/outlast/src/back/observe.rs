@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::audit;
 use super::client::Core;
 use super::drive::{Cancels, Driver};
-use super::execution::{Command, NotCancelled, Unsettled};
+use super::execution::{CallOwner, Command, NotCancelled, Unsettled};
 use super::fault::{Fault, PeerError};
 use super::modern::{Inputs, Refused};
 use super::outcome::{is_hollow, of_error, of_result};
@@ -90,15 +90,15 @@ impl Observed {
     }
 
     /// Observes the task to its end.
-    pub(super) async fn observe(&mut self, driver: &mut Driver) -> Ended {
-        audit::followed(&driver.view.borrow(), &self.task);
+    pub(super) async fn observe<O: CallOwner>(&mut self, driver: &mut Driver<'_, O>) -> Ended {
+        audit::followed(&driver.view, &self.task);
         let ended = self.watch(driver).await;
-        audit::settled(&driver.view.borrow(), &self.task, &ended);
+        audit::settled(&driver.view, &self.task, &ended);
         ended
     }
 
-    async fn watch(&mut self, driver: &mut Driver) -> Ended {
-        self.show(driver);
+    async fn watch<O: CallOwner>(&mut self, driver: &mut Driver<'_, O>) -> Ended {
+        driver.show_task(&self.task).await;
         if !self.cancels.is_empty() {
             self.begin_cancel();
         }
@@ -148,14 +148,19 @@ impl Observed {
                     self.look = None;
                     self.looked(looked)
                 }
-                command = driver.commands.recv() => match command {
-                    Some(Command::Cancel(tell)) => {
-                        driver.view.send_modify(|view| view.cancelling = true);
+                command = driver.owner.command() => match command {
+                    Command::Cancel(tell) => {
                         self.cancels.push(tell);
                         self.begin_cancel();
+                        driver.view.cancelling = true;
+                        driver.show().await;
                         None
                     }
-                    Some(Command::Leave) | None => Some(Err(Unsettled::Left)),
+                    Command::Leave => Some(Err(Unsettled::Left)),
+                    Command::Show => {
+                        driver.show().await;
+                        None
+                    }
                 },
                 Some(told) = driver.told.recv() => {
                     match told {
@@ -164,7 +169,7 @@ impl Observed {
                             self.learn(*sight)
                         }
                         progress => {
-                            driver.hear_progress(progress);
+                            driver.hear_progress(progress).await;
                             None
                         }
                     }
@@ -175,11 +180,12 @@ impl Observed {
                 }
                 () = sleep_until(warn_at) => {
                     self.warned = true;
-                    driver.view.send_modify(|view| view.expiring = true);
+                    driver.view.expiring = true;
+                    driver.show().await;
                     None
                 }
             };
-            self.show(driver);
+            driver.show_task(&self.task).await;
             if let Some(ended) = ended {
                 return ended;
             }
@@ -423,20 +429,6 @@ impl Observed {
         for tell in self.cancels.drain(..) {
             let _ = tell.send(told.clone());
         }
-    }
-
-    fn show(&self, driver: &Driver) {
-        driver.view.send_if_modified(|view| {
-            let news = view.task.as_ref() != Some(&self.task);
-            let status = |task: &PeerTask| task.status;
-            if view.task.as_ref().map(status) != Some(self.task.status) {
-                audit::moved(view, &self.task);
-            }
-            if news {
-                view.task = Some(self.task.clone());
-            }
-            news
-        });
     }
 
     fn lost(&self, why: Fault) -> Unsettled {

@@ -88,13 +88,17 @@ impl Up {
     pub(crate) async fn send_as(&self, id: Id, draft: &Draft<'_>) -> Result<Ticket, Fault> {
         match &self.manner {
             None => {
-                let wrap = Wrap::legacy(draft.on_drop);
+                let wrap = Wrap {
+                    polled: true,
+                    ..Wrap::legacy(draft.on_drop)
+                };
                 self.exchange
                     .send_as(id, draft.method, draft.params, wrap)
                     .await
             }
             Some(manner) => {
-                let (params, wrap) = manner.frame(draft)?;
+                let (params, mut wrap) = manner.frame(draft)?;
+                wrap.polled = true;
                 self.exchange
                     .send_as(id, draft.method, Some(params.borrow()), wrap)
                     .await

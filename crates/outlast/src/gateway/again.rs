@@ -173,16 +173,20 @@ impl Upstream {
         };
         let under_way = connection.begin(cx);
         let in_round = place.reference.is_none();
-        let execution = match (place.reference, place.round) {
+        let mut owner = self.owner(&connection, call, cx, client);
+        let ended = match (place.reference, place.round) {
             (Some(reference), _) => {
-                let name = Some(under_way.name());
-                connection.back.resume_named(reference, name).ok()?
+                let name = under_way.name();
+                connection
+                    .back
+                    .drive_task(reference, name, &mut owner)
+                    .await
             }
             (None, Some(asked)) => {
                 let round = Round::Left(cx, asked.into());
-                let begun = self.begin(&connection, &under_way, call, None, client, round);
-                match begun.await {
-                    Ok(execution) => execution,
+                let made = self.make(&connection, &under_way, call, None, client, round);
+                match made.check().await {
+                    Ok(made) => made.drive(&mut owner).await,
                     Err(refusal) => {
                         return Some(result::internal(format!("{}: {refusal}", self.name)));
                     }
@@ -190,8 +194,7 @@ impl Upstream {
             }
             (None, None) => return None,
         };
-        let ended = self.stay(&connection, &execution, call, cx, client).await;
-        match ended {
+        match owner.ended(ended, client) {
             // It is another process, which does not know what the one before it has asked.
             Ok(Outcome::Error(_, ErrorCode(codes::INVALID_PARAMS), why)) if in_round => {
                 tracing::info!(upstream = &*self.name, call = %cx.id(), ?why, "the upstream has forgotten what it asked");

@@ -412,6 +412,11 @@ impl UnderWay {
         self.name.clone()
     }
 
+    /// Tells whose it is, once that is known.
+    pub(super) fn whose(&self) -> Option<watch::Receiver<Option<CallContext>>> {
+        self.kept.as_ref().map(watch::Sender::subscribe)
+    }
+
     /// Says whose it is.
     pub(super) fn belongs_to(&self, cx: &CallContext) {
         if let Some(kept) = &self.kept {

@@ -13,7 +13,7 @@
 //! | `asks`, `pages`, `notices` | what the upstream asks and tells on its own, and whose business it is |
 //! | `catalogue`, `list` | its tools: how they may be called, and how they are shown |
 //! | `backend`, `runner` | what the server side uses, and what runs its calls |
-//! | `prepared`, `follow`, `again` | one call from its preparation to its end; a task of the upstream found again after a restart |
+//! | `prepared`, `follow`, `owner`, `again` | one call from its preparation to its end; a task of the upstream found again after a restart |
 //! | `result`, `errors` | an answer of the upstream as our client gets it |
 //! | `patience` | how long known clients wait for an answer |
 //! | `assembly` | several upstreams on one store, each at its own endpoint |
@@ -43,6 +43,7 @@ mod errors;
 mod follow;
 mod list;
 mod notices;
+mod owner;
 mod pages;
 mod patience;
 mod pool;

@@ -2,18 +2,21 @@
 //! started before our task is stored: such a server says at once whether it accepts a task, so that its refusal can be the
 //! answer to the request, and what it grants is known when our task is made (BR-CREATE-2, BR-CREATE-5, BD-1).
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
 use outlast_engine::{Origin, Outcome};
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use super::admission::CallPermit;
 use super::again::Round;
 use super::connection::{Connection, UnderWay};
-use super::{Turn, Upstream, pages, result};
-use crate::back::{CallRefused, Execution};
+use super::owner::UpstreamOwner;
+use super::{Turn, Upstream, pages};
+use crate::back::{Unsettled, View};
 use crate::front::{Arrival, Client, Prestarted};
 
 /// A call that is ready to run.
@@ -36,11 +39,13 @@ pub(super) struct PrestartedCall(Option<Started>);
 
 /// What its runner continues with.
 pub(super) struct Started {
-    pub(super) connection: Arc<Connection>,
     pub(super) under_way: UnderWay,
-    pub(super) execution: Execution,
-    pub(super) turn: Turn,
+    pub(super) running: Running,
+    turn: Turn,
 }
+
+/// Drives the call to its end.
+type Running = Pin<Box<dyn Future<Output = (Result<Outcome, Unsettled>, UpstreamOwner)> + Send>>;
 
 impl Prepared {
     /// A call that is prepared by its runner: no request of this run of the process is behind it.
@@ -82,14 +87,9 @@ impl Drop for PrestartedCall {
     fn drop(&mut self) {
         let started = self.0.take();
         if let (Some(started), Ok(runtime)) = (started, tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async move {
-                if let Err(error) = started.execution.cancel().await {
-                    tracing::info!(
-                        error = error.brief(),
-                        "a call without a task was not cancelled"
-                    );
-                }
-            });
+            // Its owner cancels it when nothing is under way for it any more.
+            drop(started.under_way);
+            runtime.spawn(started.running);
         }
     }
 }
@@ -111,34 +111,45 @@ impl Upstream {
         };
         let until = Instant::now() + PATIENCE;
         let starting = self.start(call, ttl, &client, connection);
-        let started = match timeout_at(until, starting).await {
+        let (mut started, mut known) = match timeout_at(until, starting).await {
             Ok(Some(started)) => started?,
             // The runner meets the same obstacle, and reports it.
             Ok(None) | Err(_) => return Ok(Prestarted::default()),
         };
-        let mut updates = started.execution.updates();
-        let prestarted = PrestartedCall(Some(started));
         // BR-CREATE-2: a server that takes longer is not waited for.
-        let view = timeout_at(until, updates.known()).await.ok().flatten();
-        let view = view.as_ref();
-        if let Some(Ok(refused @ Outcome::Error(..))) = view.and_then(|view| view.ended.as_ref())
-            && view.is_some_and(|view| view.task.is_none())
-            // The runner handles what the server demands of the caller.
-            && !pages::is_demand(refused)
-        {
-            return Err(refused.clone());
-        }
-        reserved.with(|prepared| {
-            if let Some(prepared) = prepared {
-                prepared.prestarted = Some(prestarted);
+        let first = timeout_at(until, async {
+            tokio::select! {
+                biased;
+                ended = &mut started.running => Err(ended),
+                view = known.wait_for(Option::is_some) => Ok(view.ok().and_then(|view| view.clone())),
             }
         });
-        let task = view.and_then(|view| view.task.as_ref());
+        let view = match first.await {
+            Ok(Ok(view)) => view,
+            Ok(Err((Ok(refused @ Outcome::Error(..)), owner)))
+                // The runner handles what the server demands of the caller.
+                if !owner.has_task() && !pages::is_demand(&refused) =>
+            {
+                return Err(refused);
+            }
+            Ok(Err(ended)) => {
+                started.running = Box::pin(std::future::ready(ended));
+                None
+            }
+            Err(_) => None,
+        };
+        reserved.with(|prepared| {
+            if let Some(prepared) = prepared {
+                prepared.prestarted = Some(PrestartedCall(Some(started)));
+            }
+        });
+        let task = view.as_ref().and_then(|view| view.task.as_ref());
         Ok(Prestarted {
+            ttl: task.and_then(|task| task.ttl_ms),
             immediate: view
+                .as_ref()
                 .and_then(|view| view.immediate_response.as_deref())
                 .map(Into::into),
-            ttl: task.and_then(|task| task.ttl_ms),
         })
     }
 
@@ -149,23 +160,34 @@ impl Upstream {
         ttl: u64,
         client: &Arc<Client>,
         connection: Option<Arc<Connection>>,
-    ) -> Option<Result<Started, Outcome>> {
+    ) -> Option<Result<(Started, watch::Receiver<Option<View>>), Outcome>> {
         let turn = self.turn(call.tool.as_deref()).await;
         let connection = self.connection_of(connection, client).await.ok()?;
         let under_way = connection.reserve();
         // A V1 server has no input requests before it begins.
-        let round = Round::None;
-        let begun = self.begin(&connection, &under_way, call, Some(ttl), client, round);
-        Some(match begun.await {
-            Ok(execution) => Ok(Started {
-                connection,
-                under_way,
-                execution,
-                turn,
-            }),
-            Err(CallRefused::Fault(fault)) => Err(result::of_fault(&self.name, fault)),
-            Err(refusal) => Err(result::internal(format!("{}: {refusal}", self.name))),
-        })
+        let made = self.make(
+            &connection,
+            &under_way,
+            call,
+            Some(ttl),
+            client,
+            Round::None,
+        );
+        let made = match made.check().await {
+            Ok(made) => made,
+            Err(refusal) => return Some(Err(self.not_made(refusal))),
+        };
+        let (mut owner, known) = self.owner_before_task(&connection, &under_way, call, client);
+        let running = async move {
+            let ended = made.drive(&mut owner).await;
+            (ended, owner)
+        };
+        let started = Started {
+            under_way,
+            running: Box::pin(running),
+            turn,
+        };
+        Some(Ok((started, known)))
     }
 }
 

@@ -150,7 +150,7 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
         });
         let _ = tell.send(Incoming::Closed(error)).await;
     });
-    Ok(Link { outgoing, incoming })
+    Ok(Link::new(outgoing, incoming))
 }
 
 /// Waits for a child that should leave, and makes it leave.

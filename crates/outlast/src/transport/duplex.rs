@@ -52,7 +52,7 @@ pub fn over(
         };
         let _ = tell.send(Incoming::Closed(error)).await;
     });
-    Link { outgoing, incoming }
+    Link::new(outgoing, incoming)
 }
 
 /// How many bytes may be on their way in one direction.

@@ -8,6 +8,8 @@ use std::time::Duration;
 use outlast_wire::envelope::Id;
 use tokio::sync::mpsc;
 
+use super::http_client::DirectRequests;
+
 /// A connection to a server.
 ///
 /// Dropping `outgoing` closes it in an orderly way; `incoming` ends when that is done.
@@ -17,6 +19,19 @@ pub struct Link {
     pub outgoing: mpsc::Sender<Outgoing>,
     /// What comes from it.
     pub incoming: mpsc::Receiver<Incoming>,
+    /// Sends requests whose answers do not come with the other messages.
+    pub(crate) direct: Option<Arc<DirectRequests>>,
+}
+
+impl Link {
+    /// A connection of two queues.
+    pub fn new(outgoing: mpsc::Sender<Outgoing>, incoming: mpsc::Receiver<Incoming>) -> Self {
+        Self {
+            outgoing,
+            incoming,
+            direct: None,
+        }
+    }
 }
 
 /// Something for the server, or for the transport itself.

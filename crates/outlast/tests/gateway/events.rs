@@ -181,10 +181,7 @@ pub(crate) fn deaf(mut link: Link) -> Link {
             }
         }
     });
-    Link {
-        outgoing: link.outgoing,
-        incoming,
-    }
+    Link::new(link.outgoing, incoming)
 }
 
 #[tokio::test(start_paused = true)]

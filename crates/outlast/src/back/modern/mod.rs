@@ -83,6 +83,7 @@ impl Manner {
             on_drop: GiveUp::Withdraw,
             stateless: true,
             headers,
+            polled: false,
         };
         Ok((params, wrap))
     }

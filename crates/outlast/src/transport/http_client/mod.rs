@@ -4,6 +4,7 @@
 //! Bytes, headers and sessions only. A session that the server has forgotten ends the [`Link`]; opening another is the
 //! business of [`back`](crate::back).
 
+mod direct;
 mod endpoint;
 mod events;
 mod listen;
@@ -20,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, QUEUE};
+pub(crate) use direct::DirectRequests;
 use endpoint::Endpoint;
 
 pub use options::HttpClientOptions;
@@ -30,8 +32,10 @@ pub fn connect(options: &HttpClientOptions) -> Result<Link, LinkError> {
     let endpoint = Arc::new(Endpoint::new(options)?);
     let (outgoing, sent) = mpsc::channel(QUEUE);
     let (tell, incoming) = mpsc::channel(QUEUE);
+    let direct = Arc::new(DirectRequests::new(endpoint.clone(), tell.clone()));
     let carrier = Carrier {
         endpoint,
+        direct: direct.clone(),
         tell,
         work: JoinSet::new(),
         posts: HashMap::new(),
@@ -39,7 +43,10 @@ pub fn connect(options: &HttpClientOptions) -> Result<Link, LinkError> {
         patience: options.listen,
     };
     tokio::spawn(carrier.carry(sent));
-    Ok(Link { outgoing, incoming })
+    Ok(Link {
+        direct: Some(direct),
+        ..Link::new(outgoing, incoming)
+    })
 }
 
 /// How long requests that are under way when the session is gone may take to be refused.
@@ -48,6 +55,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 /// Carries the messages of one link.
 struct Carrier {
     endpoint: Arc<Endpoint>,
+    direct: Arc<DirectRequests>,
     tell: mpsc::Sender<Incoming>,
     work: JoinSet<Done>,
     posts: HashMap<Id, AbortHandle>,
@@ -84,6 +92,7 @@ impl Carrier {
                         break error;
                     }
                 }
+                () = self.direct.session_gone() => break LinkError::SessionGone,
                 // Nobody listens: the link was dropped as a whole.
                 () = self.tell.closed() => {
                     self.work.abort_all();
@@ -107,10 +116,11 @@ impl Carrier {
                 tokio::select! {
                     Some(out) = sent.recv() => self.refuse(out).await,
                     Some(_) = self.work.join_next() => {}
-                    else => return,
+                    else => break,
                 }
                 self.posts.retain(|_, post| !post.is_finished());
             }
+            self.direct.idle().await;
         };
         let _ = tokio::time::timeout(LAST_ANSWERS, refused).await;
         sent.close();
@@ -160,6 +170,7 @@ impl Carrier {
             ));
             // Nothing is asked before the server knows that somebody listens.
             let _ = tokio::time::timeout(self.patience, answered).await;
+            self.direct.open();
             return None;
         }
         let post = self.work.spawn(work);

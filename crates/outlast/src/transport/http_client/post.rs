@@ -21,7 +21,10 @@ pub(super) async fn deliver(
 ) -> Done {
     let request = parcel.request().cloned();
     let error = match &request {
-        Some(id) => ask(&endpoint, &parcel, id, &tell).await.err(),
+        // Whoever waits hears of it by `tell`.
+        Some(id) => ask(&endpoint, &parcel, id, &tell, |_| None::<()>)
+            .await
+            .err(),
         None => {
             let told = tokio::time::timeout(endpoint.accept, hand_over(&endpoint, &parcel));
             told.await.unwrap_or(Ok(())).err()
@@ -51,17 +54,21 @@ async fn hand_over(endpoint: &Endpoint, parcel: &Parcel) -> Result<(), LinkError
     }
 }
 
-/// Sends a request and passes on its answer, with all that comes before it.
-async fn ask(
+/// Sends a request. Returns its answer if that is the first message that comes back and `read` recognises it; otherwise
+/// everything that comes is sent to `tell`.
+pub(super) async fn ask<A>(
     endpoint: &Endpoint,
     parcel: &Parcel,
     id: &Id,
     tell: &mpsc::Sender<Incoming>,
-) -> Result<(), LinkError> {
+    read: impl Fn(&[u8]) -> Option<A>,
+) -> Result<Option<A>, LinkError> {
     let answer = endpoint.post(parcel).await?;
     let kind = ContentKind::of(&answer);
     if !answer.status().is_success() {
-        return refused(endpoint, answer, kind, id, tell).await;
+        return refused(endpoint, answer, kind, id, tell)
+            .await
+            .map(|()| None);
     }
     if matches!(parcel.kind, Kind::Opening(_)) {
         endpoint.opened_by(&answer);
@@ -69,12 +76,15 @@ async fn ask(
     match kind {
         ContentKind::Stream => {
             let resumes = !matches!(parcel.kind, Kind::Stateless(_));
-            stream(endpoint, answer, id, tell, resumes).await
+            stream(endpoint, answer, id, tell, resumes, read).await
         }
         ContentKind::Json => {
             let body = read_whole(answer, message_limit()).await?;
+            if let Some(answer) = read(&body) {
+                return Ok(Some(answer));
+            }
             match answers(&body, id) {
-                true => pass_on(tell, body, id).await,
+                true => pass_on(tell, body, id).await.map(|()| None),
                 false => Err(LinkError::Broken(
                     "the server answered with something else than an answer".into(),
                 )),
@@ -114,19 +124,40 @@ async fn refused(
 
 /// Reads the stream of an answer to its end, over as many connections as it takes (V1-SSE-2, V1-SSE-3), or over one if
 /// it cannot be resumed (V2-HTTP-8).
-async fn stream(
+async fn stream<A>(
     endpoint: &Endpoint,
     mut answer: Response,
     id: &Id,
     tell: &mpsc::Sender<Incoming>,
     resumes: bool,
-) -> Result<(), LinkError> {
+    read: impl Fn(&[u8]) -> Option<A>,
+) -> Result<Option<A>, LinkError> {
     let mut events = Events::new(message_limit());
     let mut failures = 0;
+    let mut is_first = true;
     loop {
-        let heard = hear(&mut answer, &mut events, id, tell).await;
+        let mut heard = Heard::Nothing;
+        events.reconnected();
+        while let Ok(Some(bytes)) = answer.chunk().await {
+            for line in events.take(&bytes) {
+                heard = Heard::Something;
+                if std::mem::take(&mut is_first)
+                    && let Some(read) = read(&line)
+                {
+                    end(answer).await;
+                    return Ok(Some(read));
+                }
+                let last = answers(&line, id);
+                if pass_on(tell, line, id).await.is_err() {
+                    return Ok(None);
+                }
+                if last {
+                    end(answer).await;
+                    return Ok(None);
+                }
+            }
+        }
         match heard {
-            Heard::Answer => return Ok(()),
             Heard::Something => failures = 0,
             Heard::Nothing => failures += 1,
         }
@@ -170,35 +201,20 @@ pub(super) fn pause(events: &Events, failures: u32) -> Duration {
 }
 
 enum Heard {
-    Answer,
     Something,
     Nothing,
 }
 
-async fn hear(
-    answer: &mut Response,
-    events: &mut Events,
-    id: &Id,
-    tell: &mpsc::Sender<Incoming>,
-) -> Heard {
-    let mut heard = Heard::Nothing;
-    events.reconnected();
-    while let Ok(Some(bytes)) = answer.chunk().await {
-        for line in events.take(&bytes) {
-            heard = Heard::Something;
-            let last = answers(&line, id);
-            if pass_on(tell, line, id).await.is_err() {
-                return Heard::Answer;
-            }
-            if last {
-                // A stream that ends by itself leaves a connection that can be used again.
-                let rest = async { while let Ok(Some(_)) = answer.chunk().await {} };
-                let _ = tokio::time::timeout(REST, rest).await;
-                return Heard::Answer;
-            }
-        }
+/// Reads the rest of a stream after its answer: one that ends by itself leaves a connection that can be used again.
+async fn end(mut answer: Response) {
+    let mut rest =
+        Box::pin(async move { while let Ok(Some(_)) = answer.chunk().await {} });
+    tokio::select! {
+        biased;
+        () = &mut rest => {}
+        // The end has not come with the answer, which does not wait for it.
+        () = std::future::ready(()) => drop(tokio::spawn(tokio::time::timeout(REST, rest))),
     }
-    heard
 }
 
 async fn pass_on(tell: &mpsc::Sender<Incoming>, line: Vec<u8>, id: &Id) -> Result<(), LinkError> {

@@ -1,0 +1,267 @@
+//! Our call as the owner of a call at the upstream: what that one reports is reported of ours, and whoever cancels ours
+//! cancels that one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast_engine::engine::{CallContext, Progress};
+use outlast_engine::{Origin, Outcome};
+use outlast_wire::version;
+use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+
+use super::connection::{Connection, UnderWay};
+use super::{Upstream, again, errors, result};
+use crate::back::{CallOwner, Command, NotCancelled, Unsettled, View};
+use crate::front::Client;
+use crate::sleep::sleep_until;
+
+/// The owner of a call at the upstream.
+pub(super) struct UpstreamOwner {
+    connection: Arc<Connection>,
+    upstream: Arc<str>,
+    whose: Whose,
+    timeout: Option<Duration>,
+    stop: Stop,
+    shown: Shown,
+}
+
+/// Our call.
+enum Whose {
+    /// It takes longer than it may after this moment.
+    Known(CallContext, Option<Instant>),
+    /// It has no task yet. What is known of the call at the upstream is sent meanwhile.
+    Unknown(
+        watch::Receiver<Option<CallContext>>,
+        watch::Sender<Option<View>>,
+    ),
+}
+
+/// Whether the call is to stop.
+enum Stop {
+    No,
+    /// Our caller wants that.
+    Cancelling(oneshot::Receiver<Result<(), NotCancelled>>),
+    /// It took longer than it may.
+    TimedOut(oneshot::Receiver<Result<(), NotCancelled>>),
+    /// It took longer than it may, and whether it was cancelled.
+    GivenUp(bool),
+    /// The upstream has answered the cancellation.
+    Cancelled,
+}
+
+/// What was reported of our call.
+struct Shown {
+    /// Whether progress is reported as a text (BR-PG-2).
+    in_words: bool,
+    progress: Option<f64>,
+    message: Option<String>,
+    attached: bool,
+    /// Whether the upstream made a task.
+    has_task: bool,
+}
+
+impl Upstream {
+    /// The owner of a call that `cx` is ours of.
+    pub(super) fn owner(
+        &self,
+        connection: &Arc<Connection>,
+        call: &Origin,
+        cx: &CallContext,
+        client: &Client,
+    ) -> UpstreamOwner {
+        let whose = |timeout| Whose::Known(cx.clone(), after(timeout));
+        self.owner_of(connection, call, client, whose)
+    }
+
+    /// The owner of a call that has no task yet, and what is known of that call.
+    pub(super) fn owner_before_task(
+        &self,
+        connection: &Arc<Connection>,
+        under_way: &UnderWay,
+        call: &Origin,
+        client: &Client,
+    ) -> (UpstreamOwner, watch::Receiver<Option<View>>) {
+        let (tell, known) = watch::channel(None);
+        let whose = under_way.whose().unwrap_or_else(|| watch::channel(None).1);
+        let owner = self.owner_of(connection, call, client, |_| Whose::Unknown(whose, tell));
+        (owner, known)
+    }
+
+    fn owner_of(
+        &self,
+        connection: &Arc<Connection>,
+        call: &Origin,
+        client: &Client,
+        whose: impl FnOnce(Option<Duration>) -> Whose,
+    ) -> UpstreamOwner {
+        let tool = call.tool.as_deref();
+        let timeout = tool.and_then(|tool| self.settings.timeout(tool));
+        UpstreamOwner {
+            connection: connection.clone(),
+            upstream: self.name.clone(),
+            whose: whose(timeout),
+            timeout,
+            stop: Stop::No,
+            shown: Shown {
+                in_words: client.version() == version::MODERN || call.progress_token.is_none(),
+                progress: None,
+                message: None,
+                attached: false,
+                has_task: false,
+            },
+        }
+    }
+}
+
+impl CallOwner for UpstreamOwner {
+    async fn command(&mut self) -> Command {
+        match &mut self.stop {
+            Stop::No => {}
+            Stop::Cancelling(answer) => {
+                if let Ok(Err(error)) = answer.await {
+                    let (upstream, error) = (&*self.upstream, error.brief());
+                    tracing::info!(upstream, error, "a call was not cancelled");
+                }
+                self.stop = Stop::Cancelled;
+                if let Whose::Unknown(..) = self.whose {
+                    return Command::Leave;
+                }
+            }
+            Stop::TimedOut(answer) => {
+                self.stop = Stop::GivenUp(matches!(answer.await, Ok(Ok(()))));
+                return Command::Leave;
+            }
+            Stop::GivenUp(_) | Stop::Cancelled => {}
+        }
+        if !matches!(self.stop, Stop::No) {
+            return std::future::pending().await;
+        }
+        let (is_timeout, is_left) = match &mut self.whose {
+            Whose::Unknown(whose, _) => {
+                let known = whose.wait_for(Option::is_some).await.ok();
+                if let Some(cx) = known.and_then(|known| known.clone()) {
+                    self.whose = Whose::Known(cx, after(self.timeout));
+                    return Command::Show;
+                }
+                // No runner will take it.
+                (false, false)
+            }
+            Whose::Known(cx, limit) => tokio::select! {
+                biased;
+                () = cx.cancelled() => (false, cx.is_left()),
+                () = sleep_until(*limit) => (true, false),
+            },
+        };
+        if is_left {
+            // The next start finds the task again.
+            return Command::Leave;
+        }
+        let (tell, answer) = oneshot::channel();
+        self.stop = match is_timeout {
+            true => Stop::TimedOut(answer),
+            false => Stop::Cancelling(answer),
+        };
+        Command::Cancel(tell)
+    }
+
+    async fn changed(&mut self, view: &View) {
+        self.shown.has_task |= view.task.is_some();
+        match &self.whose {
+            Whose::Known(cx, _) => self.shown.show(&self.connection, view, cx).await,
+            Whose::Unknown(_, tell) => {
+                if view.task.is_some() {
+                    tell.send_replace(Some(view.clone()));
+                }
+            }
+        }
+    }
+}
+
+impl UpstreamOwner {
+    /// Whether the upstream made a task.
+    pub(super) fn has_task(&self) -> bool {
+        self.shown.has_task
+    }
+
+    /// How the call ended, as its caller understands it.
+    pub(super) fn ended(
+        &mut self,
+        ended: Result<Outcome, Unsettled>,
+        client: &Client,
+    ) -> Result<Outcome, Unsettled> {
+        let cancelled = match &mut self.stop {
+            Stop::TimedOut(answer) => matches!(answer.try_recv(), Ok(Ok(()))),
+            Stop::GivenUp(cancelled) => *cancelled,
+            Stop::No | Stop::Cancelling(_) | Stop::Cancelled => {
+                return ended.map(|outcome| errors::across(outcome, &self.connection, client));
+            }
+        };
+        let stopped = match cancelled {
+            true => "was cancelled",
+            false => "could not be cancelled",
+        };
+        Ok(result::internal(format!(
+            "the call took longer than it may (setting `timeoutMs`) and {stopped} at {}",
+            self.upstream
+        )))
+    }
+}
+
+impl Shown {
+    /// Reports what is new.
+    async fn show(&mut self, connection: &Connection, view: &View, cx: &CallContext) {
+        if let Some(progress) = view
+            .progress
+            .as_ref()
+            .filter(|now| Some(now.progress) != self.progress)
+        {
+            self.progress = Some(progress.progress);
+            let message = progress.message.as_deref();
+            if self.in_words {
+                cx.status(&in_words(progress.progress, progress.total, message));
+            }
+            cx.progress(Progress {
+                done: progress.progress,
+                total: progress.total,
+                message: message.map(Into::into),
+            });
+        }
+        let Some(task) = &view.task else { return };
+        again::take_back_left(connection, task, cx).await;
+        if let Some(message) = task
+            .message
+            .as_ref()
+            .filter(|now| Some(*now) != self.message.as_ref())
+        {
+            cx.status(message);
+            self.message = Some(message.clone());
+        }
+        if let Some(immediate) = view
+            .immediate_response
+            .as_ref()
+            .filter(|_| self.message.is_none())
+        {
+            // BR-CREATE-9.
+            cx.status(immediate);
+            self.message = Some(immediate.clone());
+        }
+        if let Some(reference) = view.reference.as_ref().filter(|_| !self.attached) {
+            self.attached = true;
+            again::attach(connection, reference, cx).await;
+        }
+    }
+}
+
+/// Progress as a text.
+fn in_words(done: f64, total: Option<f64>, message: Option<&str>) -> String {
+    match (message, total) {
+        (Some(message), _) => message.to_owned(),
+        (None, Some(total)) => format!("{done} of {total}"),
+        (None, None) => format!("{done}"),
+    }
+}
+
+fn after(timeout: Option<Duration>) -> Option<Instant> {
+    Instant::now().checked_add(timeout?)
+}

@@ -1,0 +1,107 @@
+//! Requests that are driven by whoever waits for their answer: no task of the runtime, and no queue on the way, unless
+//! something comes before the answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use outlast_wire::envelope::Id;
+use tokio::sync::{Notify, mpsc};
+
+use super::endpoint::Endpoint;
+use super::post;
+use crate::transport::link::{Incoming, Kind, LinkError, Parcel};
+
+/// Sends requests of one link.
+pub(crate) struct DirectRequests {
+    endpoint: Arc<Endpoint>,
+    tell: mpsc::Sender<Incoming>,
+    /// Whether the handshake is over: requests before it keep their order.
+    is_open: AtomicBool,
+    in_flight: AtomicUsize,
+    /// Notified when a request is not in flight any more.
+    done: Notify,
+    /// Notified when the server does not know the session any more.
+    session_gone: Notify,
+}
+
+/// Counts a request as in flight.
+struct InFlight<'a>(&'a DirectRequests);
+
+impl DirectRequests {
+    pub(super) fn new(endpoint: Arc<Endpoint>, tell: mpsc::Sender<Incoming>) -> Self {
+        Self {
+            endpoint,
+            tell,
+            is_open: AtomicBool::new(false),
+            in_flight: AtomicUsize::new(0),
+            done: Notify::new(),
+            session_gone: Notify::new(),
+        }
+    }
+
+    /// The handshake is over.
+    pub(super) fn open(&self) {
+        self.is_open.store(true, Ordering::Release);
+    }
+
+    /// Resolves when the server has refused a request because it does not know the session any more.
+    pub(super) async fn session_gone(&self) {
+        self.session_gone.notified().await;
+    }
+
+    /// Resolves when no request is in flight.
+    pub(super) async fn idle(&self) {
+        loop {
+            let done = self.done.notified();
+            let mut done = std::pin::pin!(done);
+            done.as_mut().enable();
+            if self.in_flight.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            done.await;
+        }
+    }
+
+    /// Whether a message can be sent by [`DirectRequests::request`] now.
+    pub(crate) fn takes(&self, kind: &Kind) -> bool {
+        match kind {
+            Kind::Stateless(_) => true,
+            Kind::Request(_) => self.is_open.load(Ordering::Acquire),
+            Kind::Opening(_) | Kind::OneWay => false,
+        }
+    }
+
+    /// Sends the request `id` and waits for its answer, which `read` recognises. `None` if the answer, or why there is
+    /// none, comes on the link: after other messages on its stream, or when the session is gone.
+    pub(crate) async fn request<A>(
+        &self,
+        parcel: &Parcel,
+        id: &Id,
+        read: impl Fn(&[u8]) -> Option<A>,
+    ) -> Result<Option<A>, LinkError> {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        let _in_flight = InFlight(self);
+        match post::ask(&self.endpoint, parcel, id, &self.tell, read).await {
+            Err(error @ LinkError::SessionGone) => {
+                let id = id.clone();
+                let _ = self.tell.send(Incoming::Failed { id, error }).await;
+                self.session_gone.notify_one();
+                Ok(None)
+            }
+            answered => answered,
+        }
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.0.done.notify_waiters();
+    }
+}
+
+impl std::fmt::Debug for DirectRequests {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DirectRequests").finish_non_exhaustive()
+    }
+}
