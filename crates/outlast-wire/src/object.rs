@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::json::skim::Skimmer;
 use crate::json::write::quote;
+use crate::meta::META;
 use crate::raw::{Raw, RawRef};
 
 /// The value is not a JSON object.
@@ -71,6 +72,55 @@ pub fn edited(
     }
     out.push_str(&text[last.value.end..]);
     Ok(Some(RawRef::scanned(&out).to_raw()))
+}
+
+/// Changes of an object and of its `_meta`, made together.
+#[derive(Clone, Debug, Default)]
+pub struct Rewrite<'a> {
+    /// Members that go.
+    pub drop: &'a [&'a str],
+    /// Keys of `_meta` that go. If that leaves none, `_meta` goes.
+    pub drop_meta: &'a [&'a str],
+    /// Members that are set.
+    pub set: Vec<(&'a str, RawRef<'a>)>,
+    /// Keys of `_meta` that are set.
+    pub set_meta: Vec<(&'a str, RawRef<'a>)>,
+}
+
+impl Rewrite<'_> {
+    /// `object` with all changes, copied once. A `_meta` that is not an object counts as absent where something is set in it.
+    pub fn apply(&self, object: RawRef<'_>) -> Result<Raw, NotAnObject> {
+        let text = object.as_str();
+        let found = places(text)?;
+        let old = found.iter().rev().find(|place| place.name == META);
+        let old = old.map(|place| &text[place.value.clone()]);
+        let old = old.filter(|old| old.starts_with('{'));
+        let mut set: Vec<_> = self
+            .set
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let new = match old {
+            None if self.set_meta.is_empty() => None,
+            old => {
+                let old = old.unwrap_or("{}");
+                let keys = places(old)?;
+                let set = self.set_meta.iter();
+                let set: Vec<_> = set.map(|(key, value)| (*key, value.as_str())).collect();
+                Some(merged(old, &keys, self.drop_meta, &set))
+            }
+        };
+        let is_empty = |meta: &String| places(meta).is_ok_and(|keys| keys.is_empty());
+        let emptied = !self.drop_meta.is_empty() && new.as_ref().is_some_and(is_empty);
+        let mut drop = self.drop.to_vec();
+        match &new {
+            Some(_) if emptied => drop.push(META),
+            Some(new) => set.push((META, new)),
+            None => {}
+        }
+        let new = merged(text, &found, &drop, &set);
+        Ok(RawRef::scanned(&new).to_raw())
+    }
 }
 
 /// Every member of `object` in the order of the text, duplicates included.
@@ -219,6 +269,52 @@ fn splice(object: &str, found: &[Place<'_>], name: &str, new: Option<&str>) -> S
     out
 }
 
+/// `object` without the members in `drop`, in which each in `set` occurs once.
+fn merged(object: &str, found: &[Place<'_>], drop: &[&str], set: &[(&str, &str)]) -> String {
+    let more: usize = set
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 4)
+        .sum();
+    let mut out = String::with_capacity(object.len() + more);
+    let mut empty = true;
+    let brace = object.find('{').map_or(0, |at| at + 1);
+    out.push_str(&object[..found.first().map_or(brace, |place| place.key.start)]);
+    let mut done = vec![false; set.len()];
+    for (at, place) in found.iter().enumerate() {
+        if drop.contains(&&*place.name) {
+            continue;
+        }
+        let new = set.iter().position(|(name, _)| *name == place.name);
+        // Of duplicates the last one is replaced, and the others go.
+        if new.is_some() && found[at + 1..].iter().any(|later| later.name == place.name) {
+            continue;
+        }
+        if !empty {
+            out.push_str(&object[found[at - 1].value.end..place.key.start]);
+        }
+        empty = false;
+        match new {
+            Some(new) => {
+                done[new] = true;
+                out.push_str(&object[place.key.start..place.value.start]);
+                out.push_str(set[new].1);
+            }
+            None => out.push_str(&object[place.key.start..place.value.end]),
+        }
+    }
+    for ((name, value), _) in set.iter().zip(done).filter(|(_, done)| !done) {
+        if !empty {
+            out.push(',');
+        }
+        empty = false;
+        quote(&mut out, name);
+        out.push(':');
+        out.push_str(value);
+    }
+    out.push_str(&object[found.last().map_or(brace, |place| place.value.end)..]);
+    out
+}
+
 /// Where a member stands in the text of its object.
 struct Place<'a> {
     name: Cow<'a, str>,
@@ -266,6 +362,45 @@ fn walked<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_changes_are_made_in_one_copy_and_other_bytes_stay() {
+        let rewrite = Rewrite {
+            drop: &["task"],
+            drop_meta: &["gone"],
+            set: vec![("name", RawRef::scanned("\"x\""))],
+            set_meta: vec![("token", RawRef::scanned("7"))],
+        };
+        for (before, after) in [
+            ("{}", r#"{"name":"x","_meta":{"token":7}}"#),
+            (
+                r#"{ "name": "old", "a" : 1.50, "task":{}, "_meta":{"gone":1,"k": 1e1} }"#,
+                r#"{ "name": "x", "a" : 1.50, "_meta":{"k": 1e1,"token":7} }"#,
+            ),
+            (
+                r#"{"name":1,"_meta":7,"name":2}"#,
+                r#"{"_meta":{"token":7},"name":"x"}"#,
+            ),
+        ] {
+            let new = rewrite.apply(RawRef::parse(before).unwrap()).unwrap();
+            assert_eq!(new.as_str(), after);
+        }
+        let strip = Rewrite {
+            drop_meta: &["gone"],
+            ..Rewrite::default()
+        };
+        for (before, after) in [
+            (r#"{"a":1,"_meta":{"gone":1}}"#, r#"{"a":1}"#),
+            (r#"{"_meta":7}"#, r#"{"_meta":7}"#),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+        ] {
+            let new = strip.apply(RawRef::parse(before).unwrap()).unwrap();
+            assert_eq!(new.as_str(), after);
+        }
+        let odd = RawRef::parse("[]").unwrap();
+        assert_eq!(rewrite.apply(odd), Err(NotAnObject));
+    }
+
     use crate::json::tests::{any_json, any_object};
     use proptest::prelude::*;
     use serde_json::{Value, json};

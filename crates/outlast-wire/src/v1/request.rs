@@ -48,6 +48,17 @@ impl<'a> ToolCall<'a> {
 }
 
 impl TaskRequest {
+    /// The member `task` of the params of a call.
+    pub fn to_raw(self) -> Raw {
+        let mut task = String::new();
+        let mut fields = Fields::begin(&mut task);
+        if let Some(ttl) = self.ttl_ms {
+            fields.number("ttl", ttl.min(MAX_SAFE_INTEGER));
+        }
+        fields.end();
+        RawRef::scanned(&task).to_raw()
+    }
+
     /// Reads `params.task`: absent and null are no wish, an object is one, anything else is invalid.
     ///
     /// Of the lifetime, null counts as absent, a fraction is rounded up, and what is negative or not
@@ -77,13 +88,7 @@ impl TaskRequest {
 
 /// `params` with a wish for a task.
 pub fn augment(params: RawRef<'_>, wish: TaskRequest) -> Result<Raw, NotAnObject> {
-    let mut task = String::new();
-    let mut fields = Fields::begin(&mut task);
-    if let Some(ttl) = wish.ttl_ms {
-        fields.number("ttl", ttl.min(MAX_SAFE_INTEGER));
-    }
-    fields.end();
-    object::set(params, &["task"], RawRef::scanned(&task))
+    object::set(params, &["task"], wish.to_raw().borrow())
 }
 
 #[cfg(test)]

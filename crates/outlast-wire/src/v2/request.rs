@@ -6,8 +6,9 @@ use memchr::memchr2;
 
 use crate::codes::invalid_params;
 use crate::envelope::{ErrorObject, Id};
+use crate::json::write::quoted;
 use crate::meta;
-use crate::object::{NotAnObject, find, pick};
+use crate::object::{NotAnObject, Rewrite, find, pick};
 use crate::raw::{Raw, RawRef};
 
 /// The per-request metadata.
@@ -80,13 +81,30 @@ pub fn request_params(
     capabilities: RawRef<'_>,
     client_info: Option<RawRef<'_>>,
 ) -> Result<Raw, NotAnObject> {
-    let params = params.unwrap_or(RawRef::EMPTY_OBJECT);
-    let said = meta::set_text(params, meta::PROTOCOL_VERSION, version)?;
-    let said = meta::set(said.borrow(), meta::CLIENT_CAPABILITIES, capabilities)?;
-    match client_info {
-        Some(info) => meta::set(said.borrow(), meta::CLIENT_INFO, info),
-        None => Ok(said),
-    }
+    let version = quoted(version);
+    let mut rewrite = Rewrite::default();
+    frame(
+        &mut rewrite,
+        RawRef::scanned(&version),
+        capabilities,
+        client_info,
+    );
+    rewrite.apply(params.unwrap_or(RawRef::EMPTY_OBJECT))
+}
+
+/// The same as part of other changes of the params.
+pub fn frame<'a>(
+    rewrite: &mut Rewrite<'a>,
+    version: RawRef<'a>,
+    capabilities: RawRef<'a>,
+    client_info: Option<RawRef<'a>>,
+) {
+    rewrite.set_meta.extend([
+        (meta::PROTOCOL_VERSION, version),
+        (meta::CLIENT_CAPABILITIES, capabilities),
+    ]);
+    let info = client_info.map(|info| (meta::CLIENT_INFO, info));
+    rewrite.set_meta.extend(info);
 }
 
 fn log_level(level: RawRef<'_>) -> Option<&'static str> {

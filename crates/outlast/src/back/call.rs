@@ -49,6 +49,10 @@ pub(crate) struct CallSpec {
     pub(crate) ttl: Option<u64>,
     /// What else the params hold.
     pub(crate) params: Option<Raw>,
+    /// Which of that is not sent.
+    pub(crate) without: Without,
+    /// What else `_meta` holds.
+    pub(crate) meta: Option<(&'static str, Raw)>,
     /// What the caller calls it.
     pub(crate) name: Option<Arc<str>>,
     /// Hears of rounds of questions.
@@ -62,6 +66,13 @@ pub(crate) struct CheckedCall {
     pub(crate) core: Arc<Core>,
     pub(crate) spec: CallSpec,
     pub(crate) form: Form,
+}
+
+/// Members of params, and keys of their `_meta`, that are not sent: those that belong to another hop.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Without {
+    pub(crate) members: &'static [&'static str],
+    pub(crate) meta: &'static [&'static str],
 }
 
 /// Hears of the rounds in which a server asks before it begins (V2-MRTR): in each, nothing is under way at the server until
@@ -117,6 +128,8 @@ impl Call {
             preference: Preference::default(),
             ttl: None,
             params: None,
+            without: Without::default(),
+            meta: None,
             name: None,
             keeper: None,
             pending: None,
@@ -139,6 +152,18 @@ impl Call {
     /// Sends these params, an object, with whatever they hold besides the tool and its arguments.
     pub fn params(mut self, params: Raw) -> Self {
         self.spec.params = Some(params);
+        self
+    }
+
+    /// Sends the params without these.
+    pub(crate) fn without(mut self, without: Without) -> Self {
+        self.spec.without = without;
+        self
+    }
+
+    /// Sends the params with this key of `_meta`.
+    pub(crate) fn meta(mut self, key: &'static str, value: Raw) -> Self {
+        self.spec.meta = Some((key, value));
         self
     }
 
@@ -200,7 +225,7 @@ impl Call {
 
 impl CheckedCall {
     /// Makes the call and drives it to its end, without a task of the runtime: whoever polls this drives it. Dropping it
-    /// is as dropping an [`Execution`].
+    /// is as dropping an [`Execution`]. A result is as the server sent it.
     pub(crate) async fn drive<O: CallOwner>(self, owner: &mut O) -> Result<Outcome, Unsettled> {
         let view = View::new(self.core.ears.server.clone(), self.spec.tool.clone());
         Driver::new(view, owner).call(self).await

@@ -8,7 +8,7 @@ use outlast_engine::Outcome;
 use outlast_wire::envelope::Id;
 use outlast_wire::headers::{self, HeaderParam};
 use outlast_wire::v2;
-use outlast_wire::{PeerTask, Raw, Status, codes, object, tool};
+use outlast_wire::{PeerTask, Raw, Status, codes, object};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -365,17 +365,23 @@ impl Core {
 
     /// The headers of a call besides those that every request has (V2-PARAM-1). A list that cannot be had costs the
     /// headers, and the server says so if it wants them.
-    pub(crate) async fn call_headers(&self, up: &Arc<Up>, params: &Raw) -> Vec<(String, String)> {
-        let called = tool::called(params.borrow());
-        let (true, Some(called)) = (self.headers && up.server.is_modern(), called) else {
+    pub(crate) async fn call_headers(
+        &self,
+        up: &Arc<Up>,
+        arguments: Option<&Raw>,
+        called: &str,
+        params: &Raw,
+    ) -> Vec<(String, String)> {
+        if !self.headers || !up.server.is_modern() {
             return Vec::new();
-        };
+        }
         let Ok(tools) = self.tools(up, Age::Any).await else {
             return Vec::new();
         };
-        let found = tools.iter().find(|tool| *tool.name == called);
+        let found = tools.iter().find(|tool| &*tool.name == called);
         let marked = found.and_then(|tool| header_params(tool).ok());
-        let arguments = object::find(params.borrow(), &["arguments"]);
+        let arguments = arguments.map(Raw::borrow);
+        let arguments = arguments.or_else(|| object::find(params.borrow(), &["arguments"]));
         let mirrored = |marked: Vec<HeaderParam>| {
             let all = headers::mirrored_params(&marked, arguments).into_iter();
             all.map(|(name, value)| (name.to_owned(), value)).collect()

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use outlast_engine::{Clock, Outcome, SystemClock};
 use outlast_wire::envelope::Id;
-use outlast_wire::{PeerTask, Raw, RawRef, meta, object, tool};
+use outlast_wire::object::Rewrite;
+use outlast_wire::v1::TaskRequest;
+use outlast_wire::{PeerTask, Raw, meta, tool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -22,7 +24,7 @@ use super::routes::{Ear, LAG, Told};
 use super::server::Generation;
 use super::sight::Sight;
 use super::up::{Draft, Made, Up};
-use super::{audit, legacy, modern};
+use super::{audit, modern};
 use crate::transport::link::LinkError;
 
 /// Drives one call: shows its owner how it stands, and takes the owner's commands.
@@ -151,9 +153,13 @@ impl<'a, O: CallOwner> Driver<'a, O> {
         token: &Id,
         cancels: &mut Cancels,
     ) -> Result<Began, Unsettled> {
-        let plain = call_params(spec, token)?;
+        let tool = Raw::encode(&*spec.tool).map_err(|_| modern::odd("the name"))?;
+        let token = token.to_raw();
+        let (base, first) = spec.params(&tool, &token)?;
+        let task = TaskRequest { ttl_ms: spec.ttl }.to_raw();
         let asker = Asker::new(&core.ears, spec.name.clone());
-        let mut said = plain.clone();
+        // The params of a repetition with input responses.
+        let mut answering: Option<Raw> = None;
         let mut rounds = Rounds::default();
         let mut repeats = 0;
         let mut pending = spec.pending.clone();
@@ -163,9 +169,12 @@ impl<'a, O: CallOwner> Driver<'a, O> {
                 if let Some(keeper) = &spec.keeper {
                     keeper.asked(&asked).await;
                 }
+                let plain = first
+                    .apply(base.borrow())
+                    .map_err(|_| modern::odd("params"))?;
                 let retry = Box::pin(rounds.retry(&asker, plain.borrow(), asked));
-                said = match self.unless_given_up(retry).await {
-                    Ok(Ok(params)) => params,
+                answering = match self.unless_given_up(retry).await {
+                    Ok(Ok(params)) => Some(params),
                     // A2-19: the call fails with what the host said.
                     Ok(Err(refused)) => return Ok(Began::Ended(of_error(refused.into_error()))),
                     Err(began) => return Ok(began),
@@ -175,13 +184,20 @@ impl<'a, O: CallOwner> Driver<'a, O> {
                 }
             }
             let up = core.up().await?;
-            let params = match (form, up.server.is_modern()) {
-                (Form::Task, false) => legacy::augmented(said.borrow(), spec.ttl)?,
-                (Form::Plain, _) | (Form::Task, true) => said.clone(),
+            let (params, mut rewrite) = match &answering {
+                Some(params) => (params, Rewrite::default()),
+                None => (&base, first.clone()),
             };
+            if form == Form::Task && !up.server.is_modern() {
+                // V1-CREATE-1, S4-94.
+                rewrite.set.push(("task", task.borrow()));
+            }
             let draft = Draft {
                 tasks: form == Form::Task,
-                headers: core.call_headers(&up, &params).await,
+                rewrite: Some(rewrite),
+                headers: core
+                    .call_headers(&up, spec.arguments.as_ref(), &spec.tool, &base)
+                    .await,
                 on_drop: match form {
                     Form::Plain => GiveUp::Cancel,
                     Form::Task => GiveUp::Quietly,
@@ -382,26 +398,27 @@ fn finished(cancels: Cancels) {
     }
 }
 
-fn call_params(spec: &CallSpec, token: &Id) -> Result<Raw, Fault> {
-    let odd = |what: &str| Fault::Malformed(format!("{what} must be an object"));
-    let name = Raw::encode(&*spec.tool).map_err(|_| odd("the name"))?;
-    let begun = spec.params.clone().unwrap_or_else(Raw::empty_object);
-    let set = |object: RawRef<'_>, path: &[&str], value: RawRef<'_>| {
-        object::set(object, path, value).map_err(|_| odd("params"))
-    };
-    let mut params = set(begun.borrow(), &["name"], name.borrow())?;
-    if let Some(arguments) = &spec.arguments {
-        if !arguments.borrow().is_object() {
-            return Err(odd("arguments"));
+impl CallSpec {
+    /// The params as they were given, and what is changed in them when they are sent.
+    fn params<'a>(&'a self, tool: &'a Raw, token: &'a Raw) -> Result<(Raw, Rewrite<'a>), Fault> {
+        let mut rewrite = Rewrite {
+            drop: self.without.members,
+            drop_meta: self.without.meta,
+            set: vec![("name", tool.borrow())],
+            set_meta: vec![(meta::PROGRESS_TOKEN, token.borrow())],
+        };
+        if let Some(arguments) = &self.arguments {
+            if !arguments.borrow().is_object() {
+                return Err(modern::odd("arguments"));
+            }
+            rewrite.set.push(("arguments", arguments.borrow()));
         }
-        params = set(params.borrow(), &["arguments"], arguments.borrow())?;
+        if let Some((key, value)) = &self.meta {
+            rewrite.set_meta.push((key, value.borrow()));
+        }
+        let base = self.params.clone().unwrap_or_else(Raw::empty_object);
+        Ok((base, rewrite))
     }
-    let token = token.to_raw();
-    set(
-        params.borrow(),
-        &[meta::META, meta::PROGRESS_TOKEN],
-        token.borrow(),
-    )
 }
 
 /// How often a call is sent again to a server that has not seen it.

@@ -13,6 +13,7 @@ use super::call::CheckedCall;
 use super::client::Core;
 use super::drive::Driver;
 use super::fault::Fault;
+use super::outcome::unlabelled;
 use super::reference::Reference;
 
 /// A call that is under way.
@@ -181,7 +182,7 @@ impl Execution {
             view: tell.clone(),
         });
         let driving = async move {
-            let ended = work.await;
+            let ended = work.await.map(unlabelled);
             tell.send_modify(|view| view.ended = Some(ended));
         };
         tokio::spawn(driving.in_current_span());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::v1::{Initialize, ServerTasks, TaskPage, TaskRequest};
+use outlast_wire::v1::{Initialize, ServerTasks, TaskPage};
 use outlast_wire::{PeerTask, Raw, RawRef, meta, object, params, v1, version};
 
 use super::era::Introduction;
@@ -139,11 +139,6 @@ pub(crate) async fn page(
 
 fn read_task(answer: RawRef<'_>) -> Result<PeerTask, Fault> {
     v1::read_task(answer).map_err(|error| Fault::Malformed(error.to_string()))
-}
-
-/// The params of a call that shall be a task (V1-CREATE-1, S4-94).
-pub(crate) fn augmented(params: RawRef<'_>, ttl_ms: Option<u64>) -> Result<Raw, Fault> {
-    v1::augment(params, TaskRequest { ttl_ms }).map_err(|error| Fault::Malformed(error.to_string()))
 }
 
 /// Reads the answer to a call that was to be a task.

@@ -58,8 +58,8 @@ mod target;
 mod tools;
 mod up;
 
-pub(crate) use call::RoundKeeper;
 pub use call::{Call, CallRefused, Preference};
+pub(crate) use call::{RoundKeeper, Without};
 pub use client::{Client, ClientOptions};
 pub use connection::Restart;
 pub(crate) use connection::Ups;

@@ -206,11 +206,13 @@ impl Observed {
                 self.react();
                 None
             }
-            (Brings::Result(result), Status::Completed) => Some(match modern::complete(&result) {
-                Ok(result) => Ok(of_result(result)),
-                // A2-26.
-                Err(fault) => Err(self.lost(fault)),
-            }),
+            (Brings::Result(result), Status::Completed) => {
+                Some(match modern::check_complete(&result) {
+                    Ok(()) => Ok(of_result(result)),
+                    // A2-26.
+                    Err(fault) => Err(self.lost(fault)),
+                })
+            }
             (Brings::Error(error), Status::Failed) => Some(match PeerError::read(error.borrow()) {
                 Some(error) => Ok(of_error(error)),
                 None => Err(self.lost(Fault::Malformed("its error is none".into()))),

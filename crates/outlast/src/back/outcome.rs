@@ -4,6 +4,7 @@ use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{Raw, codes, object, tool};
 
 use super::fault::{Fault, PeerError};
+use super::modern;
 
 /// A tool result as an outcome.
 pub(crate) fn of_result(result: Raw) -> Outcome {
@@ -13,6 +14,17 @@ pub(crate) fn of_result(result: Raw) -> Outcome {
             Outcome::ToolError(result, message)
         }
         false => Outcome::Result(result),
+    }
+}
+
+/// An outcome without the word that says what its result is (BR-RES-2).
+pub(crate) fn unlabelled(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Result(result) => Outcome::Result(modern::unlabelled(&result)),
+        Outcome::ToolError(result, message) => {
+            Outcome::ToolError(modern::unlabelled(&result), message)
+        }
+        other => other,
     }
 }
 

@@ -96,7 +96,8 @@ impl Request {
             // V2-CAP-1: task methods are for those who declare it; no other answer shall be a task.
             draft.tasks = self.method.starts_with("tasks/");
             if self.method == tool::CALL {
-                draft.headers = core.call_headers(&up, &first).await;
+                let called = tool::called(first.borrow()).unwrap_or_default();
+                draft.headers = core.call_headers(&up, None, &called, &first).await;
             }
             let id = up.exchange.fresh_id();
             let name = self.name.clone();
@@ -110,7 +111,7 @@ impl Request {
                 continue;
             }
             match up.read_answer(&self.method, answer.map_err(modern::explained)?)? {
-                Answered::Result(result) => return Ok(result),
+                Answered::Result(result) => return Ok(modern::unlabelled(&result)),
                 Answered::Asks(asked) => {
                     rounds.another(&asked)?;
                     let retry = rounds.retry(&asker, first.borrow(), asked).await;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_wire::envelope::Id;
+use outlast_wire::object::Rewrite;
 use outlast_wire::v2::{self, InputRequired, ResultType};
 use outlast_wire::{PeerTask, Raw, RawRef, tool};
 
@@ -29,6 +30,8 @@ pub(crate) struct Up {
 pub(crate) struct Draft<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: Option<RawRef<'a>>,
+    /// What is changed in the params, where something is.
+    pub(crate) rewrite: Option<Rewrite<'a>>,
     /// Whether the request declares the tasks extension, where there is one.
     pub(crate) tasks: bool,
     /// Headers besides those that every request has, where each has some.
@@ -48,6 +51,7 @@ pub(crate) enum Made {
 
 /// The answer to a request that makes no task.
 pub(crate) enum Answered {
+    /// As the server sent it.
     Result(Raw),
     /// Questions first (V2-MRTR-1).
     Asks(InputRequired),
@@ -58,6 +62,7 @@ impl<'a> Draft<'a> {
         Self {
             method,
             params,
+            rewrite: None,
             tasks: false,
             headers: Vec::new(),
             on_drop: GiveUp::Cancel,
@@ -92,9 +97,13 @@ impl Up {
                     polled: true,
                     ..Wrap::legacy(draft.on_drop)
                 };
-                self.exchange
-                    .send_as(id, draft.method, draft.params, wrap)
-                    .await
+                let params = draft.rewrite.as_ref().map(|rewrite| {
+                    let params = draft.params.unwrap_or(RawRef::EMPTY_OBJECT);
+                    rewrite.apply(params).map_err(|_| modern::odd("params"))
+                });
+                let params = params.transpose()?;
+                let params = params.as_ref().map(Raw::borrow).or(draft.params);
+                self.exchange.send_as(id, draft.method, params, wrap).await
             }
             Some(manner) => {
                 let (params, mut wrap) = manner.frame(draft)?;
@@ -186,7 +195,7 @@ impl Up {
                 Some(asked) => Ok(Answered::Asks(asked)),
                 None => Err(Fault::Malformed("it asks, but nothing".into())),
             },
-            _ => modern::complete(&answer).map(Answered::Result),
+            _ => modern::check_complete(&answer).map(|()| Answered::Result(answer)),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use outlast_engine::engine::CallContext;
 use outlast_engine::{Accepts, AskKey, Origin, Owner, TaskId, random};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, RawRef, codes, log, meta, object};
+use outlast_wire::{Raw, RawRef, codes, log, object};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -324,16 +324,12 @@ impl Connection {
         self.shared.state().level = level.map(RawRef::to_raw);
     }
 
-    /// Params that say from which level on log messages are wanted, where that is said with every request.
-    pub(super) fn with_level(&self, params: Raw, client: &Client) -> Raw {
-        let level = self.shared.state().level.clone();
-        match level.filter(|_| client.has_session() && self.server().is_modern()) {
-            Some(level) => {
-                let marked = meta::set(params.borrow(), meta::LOG_LEVEL, level.borrow());
-                marked.unwrap_or(params)
-            }
-            None => params,
+    /// From which level on log messages are wanted, where every request says so.
+    pub(super) fn level(&self, client: &Client) -> Option<Raw> {
+        if !client.has_session() || !self.server().is_modern() {
+            return None;
         }
+        self.shared.state().level.clone()
     }
 }
 

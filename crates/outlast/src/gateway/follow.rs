@@ -2,14 +2,14 @@
 
 use outlast_engine::engine::CallContext;
 use outlast_engine::{Origin, Outcome, Retry};
-use outlast_wire::{object, tool, v1, v2, version};
+use outlast_wire::{meta, object, tool, v1, v2, version};
 
 use super::again::Round;
 use super::connection::{Connection, UnderWay};
 use super::pages::{self, Demand};
 use super::pool::RESTARTS;
 use super::prepared::{Prepared, PrestartedCall};
-use super::runner::{for_upstream, refused};
+use super::runner::{OTHER_HOP, refused};
 use super::{Upstream, result};
 use crate::back::{Call, CallRefused, Preference, Unsettled};
 use crate::front::Client;
@@ -93,19 +93,24 @@ impl Upstream {
     ) -> Call {
         let params = call.params.as_ref();
         let tool = call.tool.clone().unwrap_or_default();
+        let has_wish = params.is_some_and(|it| object::find(it.borrow(), &["task"]).is_some());
         let mut made = connection
             .back
             .call_tool(tool.clone(), None)
-            .task(preference(call, client))
+            .task(preference(has_wish, client))
             .named(under_way.name());
         if connection.server().is_modern() {
             made = round.told_of(made);
         }
         if let Some(params) = params {
-            made = made.params(connection.with_level(for_upstream(params), client));
+            made = made.params(params.clone()).without(OTHER_HOP);
+            if let Some(level) = connection.level(client) {
+                made = made.meta(meta::LOG_LEVEL, level);
+            }
         }
         // BR-TTL-1, BR-TTL-2.
-        let wish = params.and_then(|params| v1::TaskRequest::read(Some(params.borrow())).ok());
+        let wish = params.filter(|_| has_wish);
+        let wish = wish.and_then(|params| v1::TaskRequest::read(Some(params.borrow())).ok());
         let wish = wish.flatten().and_then(|wish| wish.ttl_ms);
         match ttl.or(wish).or_else(|| self.settings.ttl(&tool)) {
             Some(ttl) => made.ttl(ttl),
@@ -124,9 +129,7 @@ impl Upstream {
 
 /// Whether the upstream shall make a task, where its tool may be called either way (BR-CREATE-2, BR-CREATE-4,
 /// BR-CREATE-5).
-fn preference(call: &Origin, client: &Client) -> Preference {
-    let params = call.params.as_ref();
-    let has_wish = params.is_some_and(|params| object::find(params.borrow(), &["task"]).is_some());
+fn preference(has_wish: bool, client: &Client) -> Preference {
     let extension = ["extensions", v2::EXTENSION];
     let takes_tasks = match client.version() == version::MODERN {
         true => object::find(client.capabilities(), &extension).is_some(),

@@ -13,6 +13,7 @@ use outlast_wire::{Raw, log, meta, object, tool};
 use super::connection::Connection;
 use super::prepared::{self, Prepared};
 use super::{Turn, Upstream, errors, list, result};
+use crate::back::Without;
 use crate::front::{Arrival, Client};
 
 #[async_trait]
@@ -103,7 +104,13 @@ impl Upstream {
         if let Some(answered) = self.of_session(&connection, client, call).await {
             return answered;
         }
-        let params = params.map(|params| connection.with_level(params, client));
+        let params = match (params, connection.level(client)) {
+            (Some(params), Some(level)) => {
+                let with = meta::set(params.borrow(), meta::LOG_LEVEL, level.borrow());
+                Some(with.unwrap_or(params))
+            }
+            (params, _) => params,
+        };
         let under_way = connection.begin(cx);
         let heard = cx.clone();
         let request = connection
@@ -175,15 +182,20 @@ fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
 
 /// Params as the upstream may see them: nothing of our own hop (BR-GEN-1, BR-CREATE-3).
 pub(super) fn for_upstream(params: &Raw) -> Raw {
-    let keys = [
+    meta::strip(params, OTHER_HOP.members, OTHER_HOP.meta)
+}
+
+/// What belongs to our own hop.
+pub(super) const OTHER_HOP: Without = Without {
+    members: &["task", "inputResponses", "requestState"],
+    meta: &[
         meta::PROGRESS_TOKEN,
         meta::PROTOCOL_VERSION,
         meta::CLIENT_CAPABILITIES,
         meta::CLIENT_INFO,
         meta::RELATED_TASK,
-    ];
-    meta::strip(params, &["task", "inputResponses", "requestState"], &keys)
-}
+    ],
+};
 
 pub(super) fn refused(error: ErrorObject) -> Outcome {
     let message = error.message.as_str().into();

@@ -38,7 +38,10 @@ pub(crate) use rounds::Rounds;
 #[derive(Clone, Debug)]
 pub(crate) struct Manner {
     info: Raw,
-    accepts: Accepts,
+    version: Raw,
+    capabilities: Raw,
+    /// The same with the tasks extension.
+    with_tasks: Raw,
 }
 
 /// What the answer to `server/discover` says of a server.
@@ -56,23 +59,27 @@ pub(crate) enum Found {
 
 impl Manner {
     pub(crate) fn new(we: &Introduction) -> Self {
+        let capabilities = declared(we.accepts);
+        let with_tasks = v2::declare_tasks(capabilities.borrow());
         Self {
             info: we.info.clone(),
-            accepts: we.accepts,
+            version: Raw::encode(version::MODERN).expect("a string is JSON"),
+            with_tasks: with_tasks.unwrap_or_else(|_| capabilities.clone()),
+            capabilities,
         }
     }
 
     /// A request with what every one of this era says (V2-META-1, V2-META-2, V2-CAP-1), and the headers that repeat it
     /// (V2-HH-1, V2-HH-3).
     pub(crate) fn frame(&self, draft: &Draft<'_>) -> Result<(Raw, Wrap), Fault> {
-        let odd = |what: &str| Fault::Malformed(format!("{what} must be an object"));
-        let mut declared = declared(self.accepts);
-        if draft.tasks {
-            let with = v2::declare_tasks(declared.borrow());
-            declared = with.map_err(|_| odd("capabilities"))?;
-        }
+        let capabilities = match draft.tasks {
+            true => self.with_tasks.borrow(),
+            false => self.capabilities.borrow(),
+        };
+        let mut rewrite = draft.rewrite.clone().unwrap_or_default();
         let info = Some(self.info.borrow());
-        let params = v2::request_params(draft.params, version::MODERN, declared.borrow(), info);
+        v2::frame(&mut rewrite, self.version.borrow(), capabilities, info);
+        let params = rewrite.apply(draft.params.unwrap_or(RawRef::EMPTY_OBJECT));
         let params = params.map_err(|_| odd("params"))?;
         let mut headers = general_headers(draft.method);
         if let Some(name) = headers::mirrored_name(draft.method, Some(params.borrow())) {
@@ -87,6 +94,11 @@ impl Manner {
         };
         Ok((params, wrap))
     }
+}
+
+/// What should be an object is none.
+pub(crate) fn odd(what: &str) -> Fault {
+    Fault::Malformed(format!("{what} must be an object"))
 }
 
 /// The headers of any message.
@@ -216,11 +228,15 @@ pub(crate) fn explained(fault: Fault) -> Fault {
     }
 }
 
-/// A result that is the answer itself, without the word that says so (BR-RES-2); anything else is invalid here
-/// (V2-RT-5, V2-RT-6, V2-CAP-8).
+/// A result that is the answer itself, without the word that says so (BR-RES-2); anything else is invalid here.
 pub(crate) fn complete(result: &Raw) -> Result<Raw, Fault> {
+    check_complete(result).map(|()| unlabelled(result))
+}
+
+/// Whether a result is the answer itself; anything else is invalid here (V2-RT-5, V2-RT-6, V2-CAP-8).
+pub(crate) fn check_complete(result: &Raw) -> Result<(), Fault> {
     match ResultType::of(result.borrow()) {
-        ResultType::Complete => Ok(unlabelled(result)),
+        ResultType::Complete => Ok(()),
         ResultType::Task => Err(invalid("task")),
         ResultType::InputRequired => Err(invalid("input_required")),
         ResultType::Unknown(word) => Err(invalid(&word)),

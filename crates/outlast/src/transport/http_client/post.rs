@@ -207,8 +207,7 @@ enum Heard {
 
 /// Reads the rest of a stream after its answer: one that ends by itself leaves a connection that can be used again.
 async fn end(mut answer: Response) {
-    let mut rest =
-        Box::pin(async move { while let Ok(Some(_)) = answer.chunk().await {} });
+    let mut rest = Box::pin(async move { while let Ok(Some(_)) = answer.chunk().await {} });
     tokio::select! {
         biased;
         () = &mut rest => {}
