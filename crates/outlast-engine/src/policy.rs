@@ -1,7 +1,7 @@
 //! The limits of an engine: how long, how many, how large.
 
-use outlast_wire::Raw;
 use outlast_wire::log::Log;
+use outlast_wire::{Raw, Timestamp};
 
 use crate::outcome::Outcome;
 use crate::task::{Keep, Lifetime};
@@ -13,11 +13,13 @@ pub struct Policy {
     pub ttl_default: u64,
     /// The longest TTL that is granted.
     pub ttl_cap: u64,
-    /// What happens to a task whose TTL runs out while it works.
+    /// What happens to a task whose TTL runs out while it works: the default is [`Keep::WhileLive`],
+    /// and [`Keep::Strict`] is the rule that the TTL ends the work.
     pub keep: Keep,
     /// How long a call may run, time spent awaiting input not counted.
     pub run_limit: Option<u64>,
-    /// How often callers are told to look.
+    /// The poll interval that is reported while a task is young. Once it is older than 30 s, five times
+    /// this is reported.
     pub poll_interval: u32,
     /// How many tasks there may be.
     pub quota: Quota,
@@ -60,12 +62,12 @@ pub struct Sizes {
 }
 
 impl Default for Policy {
-    /// The seeds' values: one hour, 32 running tasks per owner, 16 MiB.
+    /// One hour, kept while it runs, 32 running tasks per owner, 16 MiB.
     fn default() -> Self {
         Self {
             ttl_default: HOUR,
             ttl_cap: HOUR,
-            keep: Keep::Strict,
+            keep: Keep::default(),
             run_limit: None,
             poll_interval: 1_000,
             quota: Quota {
@@ -93,6 +95,17 @@ impl Policy {
     pub(crate) fn lifetime(&self, ttl: Option<u64>) -> Lifetime {
         let ttl = ttl.unwrap_or(self.ttl_default).min(self.ttl_cap).max(1);
         Lifetime::new(ttl, self.keep, self.run_limit)
+    }
+}
+
+/// The poll interval to report at `now`, in milliseconds, for a task with that interval while young.
+///
+/// A caller that gives a task up after five failed polls must outlast a restart of the server, and most
+/// tasks end soon: a short interval first, a longer one later.
+pub(crate) fn poll_interval_at(young: u32, created: Timestamp, now: Timestamp) -> u64 {
+    match now.since(created) > YOUNG_MS {
+        true => u64::from(young) * POLL_GROWTH,
+        false => young.into(),
     }
 }
 
@@ -132,3 +145,26 @@ impl Sizes {
 }
 
 const HOUR: u64 = 3_600_000;
+
+/// For how long after its creation a task is young.
+const YOUNG_MS: u64 = 30_000;
+
+/// How many times longer the poll interval of an older task is.
+const POLL_GROWTH: u64 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_poll_interval_grows_once_a_task_is_older_than_30_s() {
+        let interval = |age| {
+            let created = Timestamp(1 << 40);
+            poll_interval_at(Policy::default().poll_interval, created, created.plus(age))
+        };
+        assert_eq!([0, 1, 30_000].map(interval), [1_000; 3]);
+        assert_eq!([30_001, 3_600_000].map(interval), [5_000; 2]);
+        // A clock that went back makes nothing older.
+        assert_eq!(poll_interval_at(250, Timestamp(9), Timestamp(3)), 250);
+    }
+}

@@ -152,11 +152,17 @@ impl Server {
         self.http_with(options).await
     }
 
-    /// Serves over HTTP as `options` say.
+    /// Serves over HTTP as `options` say. The listener opens first: until tasks of a previous run are
+    /// recovered, and the store is open if it is an [`OpeningStore`](outlast_engine::store::OpeningStore), requests
+    /// are answered with −32603 "starting".
     pub async fn http_with(self, options: HttpOptions) -> io::Result<Running> {
         let store = self.outlast.store.clone();
-        let (engine, front) = self.open().await?;
+        let (engine, front, start) = self.start().await?;
         let http = http::serve(front, options).await?;
+        if let Err(error) = start.await {
+            http.shutdown().await;
+            return Err(error);
+        }
         Ok(Running {
             http,
             engine,
@@ -164,8 +170,21 @@ impl Server {
         })
     }
 
-    /// Its engine, which has taken up what an earlier life left, and its front.
+    /// Its engine, which has recovered tasks of a previous run, and its front.
     pub async fn open(self) -> io::Result<(Engine, Arc<Front>)> {
+        let (engine, front, start) = self.start().await?;
+        start.await?;
+        Ok((engine, front))
+    }
+
+    /// Its engine and its front, which refuse everything until the future is done.
+    async fn start(
+        self,
+    ) -> io::Result<(
+        Engine,
+        Arc<Front>,
+        impl Future<Output = io::Result<()>> + Send,
+    )> {
         self.outlast.end_left().await?;
         let Outlast {
             store,
@@ -174,10 +193,10 @@ impl Server {
             ..
         } = self.outlast;
         let builder = Engine::builder(store).policy(policy);
-        let opened = builder.runner(self.name, self.runner).open().await;
-        let (engine, _) = opened.map_err(io::Error::other)?;
+        let (engine, start) = builder.runner(self.name, self.runner).start();
         let front = Front::serving(engine.clone(), self.service, filters);
-        Ok((engine, front))
+        let start = async { start.await.map(drop).map_err(io::Error::other) };
+        Ok((engine, front, start))
     }
 }
 

@@ -61,16 +61,14 @@ pub(super) async fn farewell(url: &StoreUrl, engine: &Engine) -> Result<(), Fail
 pub(super) fn event(tool: &str, id: TaskId, event: &Event) {
     match event {
         Event::Stored(task) if task.state.ending().is_none() => {
-            let text = id.text();
-            let view = task.view(&text);
-            let status = v1::status(view.phase);
+            let status = v1::status(task.phase());
             let asked = task
                 .outstanding()
                 .map(|_| "waits for an answer")
                 .unwrap_or_default();
             say(format_args!(
                 "{tool:<10} {id}  {status:<14} {}",
-                view.message.unwrap_or(asked)
+                task.message.as_deref().unwrap_or(asked)
             ));
         }
         Event::Progress(progress) => {
@@ -92,8 +90,7 @@ pub(super) fn event(tool: &str, id: TaskId, event: &Event) {
 }
 
 pub(super) fn outcome(tool: &str, id: TaskId, settled: &Settled) {
-    let text = id.text();
-    let status = v1::status(settled.brief.view(&text).phase);
+    let status = v1::status(settled.brief.phase());
     let body = settled.body.as_ref().map_or("", |body| body.as_str());
     say(format_args!("{tool:<10} {id}  {status:<14} {body}"));
 }

@@ -40,7 +40,8 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
         .policy(policy())
         .children(place::children(&args.store))
         .build();
-    let gateway = outlast.gateway(Vec::new()).await?;
+    let mut gateway = outlast.gateway(Vec::new()).await?;
+    gateway.started().await?;
     let listener = listen(&path)?;
     let background = Arc::new(Background {
         desk: Front::serving(gateway.engine().clone(), Arc::new(Desk), Vec::new()),

@@ -1,10 +1,11 @@
 //! The `outlast` object of a whole configuration file: what one owner may have, and all together.
 
 use outlast::engine::Policy;
+use outlast::engine::task::Keep;
 use outlast::transport::http::HttpOptions;
 use serde_json::Value;
 
-use super::settings::{count, unknown, whole};
+use super::settings::{count, unknown, whole, wrong};
 
 /// What a gateway puts up with.
 #[derive(Clone, Debug)]
@@ -35,6 +36,13 @@ pub(super) fn read(object: &Value) -> Result<Limits, String> {
             "tasks" => policy.quota.retained = count(key, value)? as u64,
             "payloadBytes" => policy.sizes.payload = count(key, value)?,
             "ttlCapMs" => policy.ttl_cap = count(key, value)? as u64,
+            "ttlPolicy" => {
+                policy.keep = match value.as_str() {
+                    Some("keep-live") => Keep::WhileLive,
+                    Some("strict") => Keep::Strict,
+                    _ => return Err(wrong(key, "\"keep-live\" or \"strict\"")),
+                }
+            }
             "runLimitMs" => policy.run_limit = Some(count(key, value)? as u64),
             "sessions" => http.sessions = count(key, value)?,
             "streams" => http.streams = count(key, value)?,
@@ -50,12 +58,13 @@ fn small(key: &str, value: &Value) -> Result<u32, String> {
     u32::try_from(whole(key, value)?).map_err(|_| format!("`{key}` is too large"))
 }
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 10] = [
     "openTasksPerOwner",
     "tasksPerOwner",
     "tasks",
     "payloadBytes",
     "ttlCapMs",
+    "ttlPolicy",
     "runLimitMs",
     "sessions",
     "streams",
@@ -69,8 +78,9 @@ mod tests {
 
     #[test]
     fn every_limit_is_read_and_a_slip_of_the_pen_is_told() {
+        let numbers = KEYS.iter().filter(|key| **key != "ttlPolicy");
         let object: serde_json::Map<_, _> =
-            KEYS.iter().map(|key| (key.to_string(), json!(7))).collect();
+            numbers.map(|key| (key.to_string(), json!(7))).collect();
         let limits = read(&Value::Object(object)).unwrap();
         let quota = limits.policy.quota;
         assert_eq!(
@@ -84,6 +94,10 @@ mod tests {
         assert_eq!(limits.policy.sizes.payload, 7);
         let http = limits.http;
         assert_eq!((http.sessions, http.streams, http.connections), (7, 7, 7));
+        assert_eq!(limits.policy.keep, Keep::WhileLive);
+        let strict = read(&json!({ "ttlPolicy": "strict" })).unwrap();
+        assert_eq!(strict.policy.keep, Keep::Strict);
+        assert!(read(&json!({ "ttlPolicy": "lax" })).is_err());
         let told = read(&json!({ "openTasksPerOwners": 1 })).unwrap_err();
         assert!(told.contains("write `openTasksPerOwner`"), "{told}");
         assert!(

@@ -116,7 +116,7 @@ pub(super) fn count(key: &str, value: &Value) -> Result<usize, String> {
     }
 }
 
-fn wrong(key: &str, expected: &str) -> String {
+pub(super) fn wrong(key: &str, expected: &str) -> String {
     format!("`{key}` must be {expected}")
 }
 

@@ -169,8 +169,7 @@ fn show_one(at: &Place, id: TaskId) -> Result<(), Failure> {
 fn show_result(at: &Place, id: TaskId) -> Result<(), Failure> {
     let (look, task) = find(at, id)?;
     let body = look.body(&scope(at), id)?;
-    let text = id.text();
-    let status = v1::status(task.view(&text).phase).to_string();
+    let status = v1::status(task.phase()).to_string();
     println!("{}", body.ok_or(Failure::NoResult(id, status))?.as_str());
     Ok(())
 }

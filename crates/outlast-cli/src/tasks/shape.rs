@@ -1,7 +1,7 @@
 //! Tasks as text and as JSON.
 
-use outlast::engine::Task;
 use outlast::engine::task::Happening;
+use outlast::engine::{Clock, SystemClock, Task};
 use outlast::wire::{Timestamp, v1};
 use serde_json::{Value, json};
 
@@ -13,7 +13,9 @@ pub(super) fn list(tasks: &[Task]) -> Value {
 /// A task as V1 writes it, with where it comes from.
 pub(super) fn one(task: &Task) -> Value {
     let id = task.id.text();
-    let mut shown: Value = v1::task(&task.view(&id)).open().unwrap_or_default();
+    let mut shown: Value = v1::task(&task.view(&id, SystemClock.now()))
+        .open()
+        .unwrap_or_default();
     shown["tool"] = json!(task.origin.tool.as_deref());
     shown["owner"] = json!(task.owner.to_storage());
     shown["attempt"] = json!(task.attempt.0);
@@ -37,8 +39,7 @@ pub(super) fn print_table(tasks: &[Task], now: Timestamp) {
         "TASK", "STATUS", "TOOL", "AGE", "LEFT"
     );
     for task in tasks {
-        let id = task.id.text();
-        let status = v1::status(task.view(&id).phase);
+        let status = v1::status(task.phase());
         let tool = task.origin.tool.as_deref().unwrap_or("-");
         let age = length(now.since(task.created));
         let left = length(task.expires().since(now));
@@ -52,8 +53,7 @@ pub(super) fn print_table(tasks: &[Task], now: Timestamp) {
 
 /// One line about a task.
 pub(super) fn line(task: &Task) -> String {
-    let id = task.id.text();
-    let status = v1::status(task.view(&id).phase);
+    let status = v1::status(task.phase());
     let message = task
         .message
         .as_deref()
@@ -63,9 +63,8 @@ pub(super) fn line(task: &Task) -> String {
 
 /// All about one task, for people.
 pub(super) fn print_one(task: &Task) {
-    let id = task.id.text();
     println!("task     {}", task.id);
-    println!("status   {}", v1::status(task.view(&id).phase));
+    println!("status   {}", v1::status(task.phase()));
     println!("tool     {}", task.origin.tool.as_deref().unwrap_or("-"));
     println!("owner    {}", task.owner);
     println!("attempt  {}", task.attempt.0);

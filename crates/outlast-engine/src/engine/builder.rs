@@ -1,5 +1,5 @@
-//! How an engine comes to life: it joins its store and settles what an earlier life left behind before
-//! anybody can reach it (P4).
+//! How an engine starts: it joins its store and settles what a previous run left behind before it serves
+//! anything (P4).
 
 use std::sync::Arc;
 
@@ -63,18 +63,29 @@ impl EngineBuilder {
         self
     }
 
-    /// Joins the store, settles every task whose executor is gone, and starts.
+    /// Joins the store, settles every task whose executor is gone, and opens.
     pub async fn open(self) -> Result<(Engine, Recovered), EngineError> {
-        let node = self.ids.node();
-        let feed = self.store.join(node).await?;
-        let (last, phases) = phase::open();
+        let (engine, start) = self.start();
+        let recovered = start.await?;
+        Ok((engine, recovered))
+    }
+
+    /// An engine that refuses everything with [`StoreError::Starting`](crate::StoreError::Starting) until
+    /// the returned future has done what [`open`](Self::open) does. A listener can be opened meanwhile.
+    pub fn start(
+        self,
+    ) -> (
+        Engine,
+        impl Future<Output = Result<Recovered, EngineError>> + Send + use<>,
+    ) {
+        let (last, phases) = phase::starting();
         let (doubts, doubts_seen) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             store: self.store,
             policy: self.policy,
             clock: self.clock,
+            node: self.ids.node(),
             ids: self.ids,
-            node,
             runners: Runners::new(self.runners),
             calls: super::calls::Calls::default(),
             topics: Arc::new(Topics::default()),
@@ -84,26 +95,31 @@ impl EngineBuilder {
             phases,
             meter: Meter::new(),
         });
-        let recovered = match inner.recover(Patience::Short).await {
-            Ok(recovered) => recovered,
-            Err(error) => {
-                // What was offered to this engine, or begun, must be offered to the next.
-                last.enter(Phase::Closed);
-                inner.call_all_off();
-                inner.store.leave(node).await?;
-                return Err(error.into());
-            }
+        let engine = Engine {
+            inner: inner.clone(),
+            last: Arc::new(last),
         };
-        spawn(inner.clone().watch_deadlines());
-        spawn(inner.clone().store_statuses());
-        spawn(inner.clone().resolve_doubts(doubts_seen));
-        spawn(inner.clone().hear_news(feed));
-        Ok((
-            Engine {
-                inner,
-                last: Arc::new(last),
-            },
-            recovered,
-        ))
+        let last = engine.last.clone();
+        let start = async move {
+            let node = inner.node;
+            let feed = inner.store.join(node).await?;
+            let recovered = match inner.recover(Patience::Short).await {
+                Ok(recovered) => recovered,
+                Err(error) => {
+                    // What was offered to this engine, or begun, must be offered to the next.
+                    last.enter(Phase::Closed);
+                    inner.call_all_off();
+                    inner.store.leave(node).await?;
+                    return Err(error.into());
+                }
+            };
+            spawn(inner.clone().watch_deadlines());
+            spawn(inner.clone().store_statuses());
+            spawn(inner.clone().resolve_doubts(doubts_seen));
+            spawn(inner.clone().hear_news(feed));
+            last.enter(Phase::Open);
+            Ok(recovered)
+        };
+        (engine, start)
     }
 }

@@ -7,7 +7,7 @@ use super::{EngineError, Inner, Phase, Runner};
 use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::policy::Sizes;
-use crate::store::RecordWrite;
+use crate::store::{RecordWrite, StoreError};
 use crate::task::{NewTask, Task};
 
 /// A call to be run.
@@ -60,8 +60,10 @@ impl Inner {
         &self,
         mut call: NewCall,
     ) -> Result<(Arc<Task>, Arc<dyn Runner>), EngineError> {
-        if self.phase() != Phase::Open {
-            return Err(EngineError::Closing);
+        match self.phase() {
+            Phase::Starting => return Err(StoreError::Starting.into()),
+            Phase::Open => {}
+            Phase::Draining | Phase::Closed => return Err(EngineError::Closing),
         }
         call.check(&self.policy.sizes)?;
         let (name, runner) = self.named_runner(&call.origin.runner)?;

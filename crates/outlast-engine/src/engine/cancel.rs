@@ -72,6 +72,7 @@ impl Engine {
         id: TaskId,
         command: Command,
     ) -> Result<Committed<Task>, EngineError> {
+        self.ready()?;
         let (inner, scope) = (self.inner.clone(), scope.clone());
         to_the_end(async move { inner.change(&scope, id, command).await }).await
     }

@@ -18,12 +18,14 @@ pub struct TaskPage {
 impl Engine {
     /// The task as it stands. Never waits for the task.
     pub async fn get(&self, scope: &Scope, id: TaskId) -> Result<Snapshot, EngineError> {
+        self.ready()?;
         let found = self.inner.store.get(scope, id).await?;
         self.inner.alive(found)
     }
 
     /// The whole task, with its origin and its timeline.
     pub async fn load(&self, scope: &Scope, id: TaskId) -> Result<Committed<Task>, EngineError> {
+        self.ready()?;
         let found = self
             .inner
             .store
@@ -38,6 +40,7 @@ impl Engine {
 
     /// The outcome of a task, or `None` while it has not ended.
     pub async fn outcome(&self, scope: &Scope, id: TaskId) -> Result<Option<Settled>, EngineError> {
+        self.ready()?;
         let found = self.inner.store.get(scope, id).await?;
         match self.inner.alive(found)? {
             Snapshot::Open(_) => Ok(None),
@@ -59,6 +62,7 @@ impl Engine {
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<TaskPage, EngineError> {
+        self.ready()?;
         let after = cursor
             .map(|cursor| cursor::read(owner, cursor))
             .transpose()?;
@@ -92,6 +96,7 @@ impl Engine {
 
     /// How many tasks there are.
     pub async fn usage(&self, owner: &Owner) -> Result<Usage, EngineError> {
+        self.ready()?;
         Ok(self.inner.store.usage(owner).await?)
     }
 }

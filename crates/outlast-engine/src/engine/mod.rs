@@ -43,7 +43,7 @@ use tokio::sync::mpsc;
 
 use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::world::{Clock, Ids};
 
 pub use audit::AUDIT;
@@ -110,6 +110,19 @@ impl Engine {
     /// Whether new work is taken.
     pub fn takes_work(&self) -> bool {
         self.inner.phase() == Phase::Open
+    }
+
+    /// The time by this engine's clock.
+    pub fn now(&self) -> Timestamp {
+        self.inner.now()
+    }
+
+    /// Refuses while the engine starts: a task of which it does not know yet is not "not found".
+    fn ready(&self) -> Result<(), EngineError> {
+        match self.inner.phase() {
+            Phase::Starting => Err(StoreError::Starting.into()),
+            Phase::Open | Phase::Draining | Phase::Closed => Ok(()),
+        }
     }
 
     /// How many wait for or watch a task in this process.

@@ -1,4 +1,4 @@
-//! How an engine stands towards new work: read at every step of a call, changed twice in its life.
+//! How an engine stands towards new work: read at every step of a call, changed three times.
 
 use std::sync::Arc;
 
@@ -9,6 +9,8 @@ use crate::runtime::atomic::{AtomicU8, Ordering};
 /// How an engine stands towards new work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Phase {
+    /// The store is being opened, or tasks of a previous run are being recovered: nothing is served.
+    Starting,
     Open,
     /// No new work; what runs may finish.
     Draining,
@@ -29,9 +31,9 @@ pub(crate) struct Last {
     news: watch::Sender<()>,
 }
 
-/// An engine that is open.
-pub(crate) fn open() -> (Last, Phases) {
-    let now = Arc::new(AtomicU8::new(Phase::Open as u8));
+/// The phase of an engine that starts.
+pub(crate) fn starting() -> (Last, Phases) {
+    let now = Arc::new(AtomicU8::new(Phase::Starting as u8));
     let (tell, news) = watch::channel(());
     let last = Last {
         now: now.clone(),
@@ -50,6 +52,7 @@ impl Last {
 impl Phases {
     pub(crate) fn now(&self) -> Phase {
         match self.now.load(Ordering::SeqCst) {
+            STARTING => Phase::Starting,
             OPEN => Phase::Open,
             DRAINING => Phase::Draining,
             _ => Phase::Closed,
@@ -69,5 +72,6 @@ impl Phases {
     }
 }
 
+const STARTING: u8 = Phase::Starting as u8;
 const OPEN: u8 = Phase::Open as u8;
 const DRAINING: u8 = Phase::Draining as u8;

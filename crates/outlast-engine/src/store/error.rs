@@ -47,6 +47,10 @@ pub enum StoreError {
     /// The backend cannot do it now: wait and try again.
     #[error("the store is unavailable: {0}")]
     Unavailable(Reason),
+    /// The store is being opened, or tasks of a previous run are being recovered. Nothing was done: try
+    /// again in a moment.
+    #[error("starting: the server opens its store and recovers tasks; try again in a moment")]
+    Starting,
     /// The stored bytes are not what was written: an operator must look.
     #[error("the store is damaged: {0}")]
     Corrupt(Reason),

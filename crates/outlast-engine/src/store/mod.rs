@@ -6,6 +6,7 @@
 
 mod error;
 mod future;
+mod opening;
 mod proof;
 mod record;
 mod view;
@@ -23,6 +24,7 @@ use crate::task::Task;
 
 pub use error::{Reason, StoreError};
 pub use future::StoreFuture;
+pub use opening::OpeningStore;
 pub use proof::Committed;
 pub use record::{Record, RecordKey, RecordWrite};
 pub use view::{Brief, Page, Position, Snapshot, Usage};

@@ -41,7 +41,7 @@ pub struct Brief {
     pub message: Option<Arc<str>>,
     /// When it ended.
     pub updated: Timestamp,
-    /// How often its caller should look, in milliseconds.
+    /// How often its caller should poll while it is young, in milliseconds.
     pub poll_interval: u32,
     /// How often it was stored.
     pub revision: Revision,

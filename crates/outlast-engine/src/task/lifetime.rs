@@ -25,9 +25,9 @@ pub struct Lifetime {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
     /// It is aborted and removed.
-    #[default]
     Strict,
     /// It is kept: its TTL is extended, and its outcome stays for the granted TTL after the end.
+    #[default]
     WhileLive,
 }
 

@@ -52,7 +52,7 @@ pub struct Fields {
     pub updated: Timestamp,
     /// How long it lives.
     pub lifetime: Lifetime,
-    /// How often its caller should look, in milliseconds.
+    /// How often its caller should poll while it is young, in milliseconds.
     pub poll_interval: u32,
     /// A sentence about where it stands, for people.
     pub message: Option<Arc<str>>,
@@ -189,7 +189,7 @@ pub struct NewTask {
     pub executor: NodeId,
     /// How long it will live.
     pub lifetime: Lifetime,
-    /// How often its caller should look, in milliseconds.
+    /// How often its caller should poll while it is young, in milliseconds.
     pub poll_interval: u32,
 }
 

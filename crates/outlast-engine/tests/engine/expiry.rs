@@ -28,7 +28,7 @@ async fn a_task_is_there_until_its_time_is_over_and_not_after() {
 
 #[tokio::test(start_paused = true)]
 async fn expiry_answers_waiters_and_stops_the_work() {
-    let stage = Stage::new().await;
+    let stage = Stage::with(strict()).await;
     let mut short = call("stubborn");
     short.ttl = Some(1_000);
     let id = stage.engine.create(short).await.unwrap().task().id;
@@ -58,11 +58,8 @@ async fn a_requested_ttl_is_capped_and_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn work_that_is_kept_while_it_lives_outlasts_its_ttl() {
-    let stage = Stage::with(Policy {
-        keep: Keep::WhileLive,
-        ..Policy::default()
-    })
-    .await;
+    // The default policy.
+    let stage = Stage::new().await;
     let mut short = call("second");
     short.ttl = Some(100);
     let id = stage.engine.create(short).await.unwrap().task().id;
@@ -78,7 +75,6 @@ async fn work_that_is_kept_while_it_lives_outlasts_its_ttl() {
 #[tokio::test(start_paused = true)]
 async fn a_runaway_is_stopped_at_its_run_limit() {
     let policy = Policy {
-        keep: Keep::WhileLive,
         run_limit: Some(5_000),
         ..Policy::default()
     };
@@ -98,7 +94,7 @@ async fn a_runaway_is_stopped_at_its_run_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn an_extended_task_lives_longer() {
-    let stage = Stage::new().await;
+    let stage = Stage::with(strict()).await;
     let mut short = call("echo");
     short.ttl = Some(1_000);
     let id = stage.engine.create(short).await.unwrap().task().id;
@@ -122,7 +118,7 @@ async fn a_thousand_deadlines_pass_without_a_crowd() {
             owner_retained: 2_000,
             retained: 2_000,
         },
-        ..Policy::default()
+        ..strict()
     })
     .await;
     for n in 0..1_000 {
@@ -138,4 +134,12 @@ async fn a_thousand_deadlines_pass_without_a_crowd() {
         stage.engine.usage(&owner()).await.unwrap(),
         outlast_engine::store::Usage::default()
     );
+}
+
+/// The TTL ends the work.
+fn strict() -> Policy {
+    Policy {
+        keep: Keep::Strict,
+        ..Policy::default()
+    }
 }

@@ -15,3 +15,4 @@ mod promotion;
 mod recovery;
 mod shutdown;
 mod stage;
+mod starting;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use outlast_engine::engine::{EngineError, NewCall, Settled};
 use outlast_engine::store::Snapshot;
+use outlast_engine::task::Keep;
 use outlast_engine::{
     Accepts, Answer, AskKey, Clock, Ending, Engine, Ids, NodeId, Origin, Owner, Policy, Retry,
     Scope, Store, Task, TaskId,
@@ -65,6 +66,7 @@ impl Stage {
             .clock(self.clock.clone())
             .ids(self.names.clone())
             .policy(Policy {
+                keep: Keep::Strict,
                 max_attempts: 10,
                 ..Policy::default()
             })

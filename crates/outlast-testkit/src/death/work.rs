@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use outlast_engine::engine::{EngineError, NewCall};
 use outlast_engine::store::{Record, RecordKey, RecordWrite, Snapshot};
+use outlast_engine::task::Keep;
 use outlast_engine::{
     Accepts, Answer, AskKey, Engine, Origin, Owner, Policy, Quota, Retry, Scope, Store, TaskId,
 };
@@ -65,6 +66,8 @@ pub async fn work(
 pub(crate) async fn open(store: Arc<dyn Store>, speaks: bool) -> Result<Engine, EngineError> {
     let policy = Policy {
         quota: QUOTA,
+        // The journal knows of each task until when it is there.
+        keep: Keep::Strict,
         cancel_patience: 50,
         ..Policy::default()
     };

@@ -11,23 +11,23 @@ use outlast_wire::{Raw, RawRef, object};
 use super::{Incoming, Reply};
 
 pub(crate) fn retrieved(owner: &Owner, task: TaskId) {
-    tracing::info!(target: AUDIT, %task, %owner, "result retrieved");
+    tracing::info!(target: AUDIT, %task, owner = owner.to_string(), "result retrieved");
 }
 
 pub(crate) fn cancelled(owner: &Owner, task: TaskId) {
-    tracing::info!(target: AUDIT, %task, %owner, "cancelled");
+    tracing::info!(target: AUDIT, %task, owner = owner.to_string(), "cancelled");
 }
 
 /// Many of these mean that somebody guesses.
 pub(crate) fn not_found(owner: &Owner, method: &str) {
-    tracing::info!(target: AUDIT, %owner, method, "task not found");
+    tracing::info!(target: AUDIT, owner = owner.to_string(), method, "task not found");
 }
 
 /// V1-CANC-7.
 pub(crate) fn request_cancelled(owner: &Owner, params: RawRef<'_>) {
     let reason = object::find(params, &["reason"]).map_or("none", RawRef::as_str);
     let reason: String = reason.chars().take(REASON).collect();
-    tracing::info!(target: AUDIT, %owner, reason, "request cancelled");
+    tracing::info!(target: AUDIT, owner = owner.to_string(), reason, "request cancelled");
 }
 
 /// What is remembered of a request for the case that it is refused; nothing if nobody would hear of it.
@@ -49,7 +49,7 @@ impl Noted {
         };
         let _in = call_span(params.as_ref()).entered();
         let code = object::find(error.borrow(), &["code"]).and_then(RawRef::integer);
-        tracing::info!(target: AUDIT, %owner, method, code, "answered with an error");
+        tracing::info!(target: AUDIT, owner = owner.to_string(), method, code, "answered with an error");
         tracing::debug!(target: AUDIT, error = error.as_str(), "the error");
     }
 }

@@ -1,5 +1,6 @@
 //! What an engine's refusal is in JSON-RPC. The only place where the two meet.
 
+use outlast_engine::StoreError;
 use outlast_engine::engine::EngineError;
 use outlast_engine::transition::Refused;
 use outlast_wire::codes::{internal, invalid_params, task_expired, task_not_found};
@@ -17,6 +18,7 @@ pub(crate) fn to_wire(error: &EngineError) -> ErrorObject {
         EngineError::TooLarge { .. } | EngineError::KeyConflict(_) => {
             invalid_params(error.to_string())
         }
+        EngineError::Store(StoreError::Starting) => internal(error.to_string()),
         // V1-ERR-4, S2-58: limits, a store that is down, an engine that closes.
         _ => {
             tracing::warn!(%error, "a request is refused");

@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use outlast_engine::task::Keep;
-use outlast_engine::{Engine, Policy, Store};
+use outlast_engine::engine::Recovered;
+use outlast_engine::{Engine, EngineError, Policy, Store};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::Upstream;
@@ -13,9 +14,11 @@ use crate::outlast::{DRAIN, Outlast, Server};
 use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
 use crate::transport::register::Register;
 
-/// A gateway that has taken up what an earlier life left.
+/// Upstreams before one engine.
 pub struct Gateway {
     engine: Engine,
+    /// Until its result is known.
+    start: Option<JoinHandle<Result<Recovered, EngineError>>>,
     store: Arc<dyn Store>,
     children: Option<Register>,
     served: Vec<Served>,
@@ -48,6 +51,10 @@ impl Outlast {
 
     /// A gateway to several upstreams, of which no two have the same name. A single one is at `/mcp`, each of several at
     /// `/mcp/NAME`.
+    ///
+    /// Tasks of a previous run are recovered, and the store is opened if it is an
+    /// [`OpeningStore`](outlast_engine::store::OpeningStore), in the background: until then requests are answered with
+    /// −32603 "starting". [`Gateway::started`] waits for it.
     pub async fn gateway(&self, upstreams: Vec<Upstream>) -> io::Result<Gateway> {
         self.end_left().await?;
         let children = self.children.as_ref();
@@ -58,7 +65,8 @@ impl Outlast {
         let builder = upstreams.iter().fold(builder, |builder, upstream| {
             builder.runner(upstream.runner.clone(), upstream.clone())
         });
-        let (engine, _) = builder.open().await.map_err(io::Error::other)?;
+        let (engine, start) = builder.start();
+        let start = tokio::spawn(start);
         let single = upstreams.len() == 1;
         let served = upstreams.into_iter().map(|upstream| Served {
             front: Front::serving(engine.clone(), upstream.clone(), self.filters.clone()),
@@ -71,6 +79,7 @@ impl Outlast {
         Ok(Gateway {
             served: served.collect(),
             engine,
+            start: Some(start),
             store: self.store.clone(),
             children: self.children.clone(),
         })
@@ -81,6 +90,16 @@ impl Gateway {
     /// Its engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Waits until the store is open and tasks of a previous run are recovered.
+    pub async fn started(&mut self) -> io::Result<()> {
+        let Some(start) = &mut self.start else {
+            return Ok(());
+        };
+        let started = start.await.map_err(io::Error::other)?;
+        self.start = None;
+        started.map(drop).map_err(io::Error::other)
     }
 
     /// What it serves.
@@ -102,15 +121,20 @@ impl Gateway {
         front
     }
 
-    /// Serves over HTTP as `options` say, with pages beside the endpoints.
+    /// Serves over HTTP as `options` say, with pages beside the endpoints. The listener is open before the
+    /// gateway has started; this returns when it has.
     pub async fn http(
-        self,
+        mut self,
         pages: Option<Arc<dyn Pages>>,
         options: HttpOptions,
     ) -> io::Result<RunningGateway> {
         let fronts = self.served.iter();
         let fronts = fronts.map(|served| (served.path.clone(), served.front.clone()));
         let http = http::serve_all(fronts.collect(), pages, options).await?;
+        if let Err(error) = self.started().await {
+            http.shutdown().await;
+            return Err(error);
+        }
         Ok(RunningGateway {
             gateway: self,
             http,
@@ -154,7 +178,6 @@ impl RunningGateway {
 pub fn policy() -> Policy {
     Policy {
         ttl_cap: DAY,
-        keep: Keep::WhileLive,
         run_limit: Some(DAY),
         ..Policy::default()
     }

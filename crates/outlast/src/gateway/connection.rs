@@ -143,7 +143,7 @@ impl Connection {
             .map_err(unreachable)?;
         let server = back.server().await.map_err(unreachable)?;
         let owner = &shared.owner;
-        tracing::info!(upstream = &*way.name, %owner, era = ?server.era(), "connected");
+        tracing::info!(upstream = &*way.name, owner = owner.to_string(), era = ?server.era(), "connected");
         let ups = back.ups();
         let connection = Arc::new(Self {
             back,

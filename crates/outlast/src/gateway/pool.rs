@@ -344,7 +344,11 @@ async fn close_when_idle(
         if is_this {
             places.shared.remove(&key);
             let owner = &key.owner;
-            tracing::info!(upstream = &*upstream, %owner, "closed: nobody needed it");
+            tracing::info!(
+                upstream = &*upstream,
+                owner = owner.to_string(),
+                "closed: nobody needed it"
+            );
         }
         return;
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outlast::back::Target;
 use outlast::engine::Policy;
+use outlast::engine::task::Keep;
 use outlast::front::Front;
 use outlast::gateway::Settings;
 use outlast::transport::duplex;
@@ -136,6 +137,7 @@ async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
         for kind in KINDS {
             let plan = Plan {
                 behind: Policy {
+                    keep: Keep::Strict,
                     ttl_default: 500,
                     ttl_cap: 500,
                     poll_interval: 100,

@@ -20,4 +20,5 @@ mod resume;
 mod samples;
 mod sessions;
 mod stage;
+mod starting;
 mod streams;

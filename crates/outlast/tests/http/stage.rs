@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::{Engine, MemoryStore, Policy, Store};
+use outlast::engine::engine::Recovered;
+use outlast::engine::{Engine, EngineError, MemoryStore, Policy, Store};
 use outlast::front::{About, Front, RUNNER};
 use outlast::resources::{Contents, Resource, Resources};
 use outlast::store::open_store;
@@ -48,12 +49,26 @@ impl Stage {
     }
 
     async fn on(store: Arc<dyn Store>, options: HttpOptions, policy: Policy) -> Self {
+        let (stage, start) = Self::starting(store, options, policy).await;
+        start.await.unwrap();
+        stage
+    }
+
+    /// A server that refuses everything until the future is done.
+    pub(crate) async fn starting(
+        store: Arc<dyn Store>,
+        options: HttpOptions,
+        policy: Policy,
+    ) -> (
+        Self,
+        impl Future<Output = Result<Recovered, EngineError>> + Send,
+    ) {
         let gate = Arc::new(Semaphore::new(0));
         let tools = Arc::new(tools(&gate));
         let builder = Engine::builder(store.clone())
             .policy(policy)
             .runner(RUNNER, tools.clone());
-        let (engine, _) = builder.open().await.unwrap();
+        let (engine, start) = builder.start();
         let about = About {
             name: "test".into(),
             version: "1".into(),
@@ -63,13 +78,14 @@ impl Stage {
         let resources = Resources::new().with(resource);
         let own = Own::new(tools, about).resources(resources.clone());
         let front = Front::serving(engine.clone(), Arc::new(own), Vec::new());
-        Self {
+        let stage = Self {
             server: serve(front, options).await.unwrap(),
             engine,
             store,
             resources,
             gate,
-        }
+        };
+        (stage, start)
     }
 
     /// A client that has introduced itself.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use outlast::engine::{Engine, MemoryStore, Store};
+use outlast::engine::{Engine, MemoryStore, Policy, Store};
 use outlast::front::{About, Filter, Front, RUNNER};
 use outlast::tools::Hints;
 use outlast::wire::Timestamp;
@@ -29,7 +29,13 @@ pub(crate) struct Client {
 impl Client {
     /// A client of a server with every sample tool, already introduced at 2025-11-25.
     pub(crate) async fn new() -> Self {
-        let mut client = Self::connect(Arc::new(MemoryStore::new()), samples()).await;
+        Self::with(Policy::default()).await
+    }
+
+    /// The same, of a server that grants by `policy`.
+    pub(crate) async fn with(policy: Policy) -> Self {
+        let store = Arc::new(MemoryStore::new());
+        let mut client = Self::serving(store, policy, samples(), |own| own, Vec::new()).await;
         client
             .introduce(
                 "2025-11-25",
@@ -48,16 +54,18 @@ impl Client {
         tools: Tools,
         filters: Vec<Arc<dyn Filter>>,
     ) -> Self {
-        Self::serving(store, tools, |own| own, filters).await
+        Self::serving(store, Policy::default(), tools, |own| own, filters).await
     }
 
     /// A client of a server that has more than tools.
     pub(crate) async fn of(offers: impl FnOnce(Own) -> Own) -> Self {
-        Self::serving(Arc::new(MemoryStore::new()), samples(), offers, Vec::new()).await
+        let store = Arc::new(MemoryStore::new());
+        Self::serving(store, Policy::default(), samples(), offers, Vec::new()).await
     }
 
     async fn serving(
         store: Arc<dyn Store>,
+        policy: Policy,
         tools: Tools,
         offers: impl FnOnce(Own) -> Own,
         filters: Vec<Arc<dyn Filter>>,
@@ -69,6 +77,7 @@ impl Client {
         };
         let own = Arc::new(offers(Own::new(Arc::new(tools), about)));
         let builder = Engine::builder(store)
+            .policy(policy)
             .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
             .runner(RUNNER, own.clone());
         let (engine, _) = builder.open().await.unwrap();

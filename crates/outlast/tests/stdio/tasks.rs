@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outlast::engine::Policy;
+use outlast::engine::task::Keep;
 use serde_json::{Value, json};
 
 use crate::client::Client;
@@ -188,8 +190,12 @@ async fn the_list_pages_through_all_tasks_newest_first() {
 
 #[tokio::test(start_paused = true)]
 async fn an_expired_task_is_not_found_and_those_who_wait_are_told() {
-    // A1-23, V1-RES-12, S2-55, S2-82.
-    let mut client = Client::new().await;
+    // A1-23, V1-RES-12, S2-55, S2-82: the rule of the seeds.
+    let mut client = Client::with(Policy {
+        keep: Keep::Strict,
+        ..Policy::default()
+    })
+    .await;
     let answer = client
         .call(
             "tools/call",
@@ -203,6 +209,38 @@ async fn an_expired_task_is_not_found_and_those_who_wait_are_told() {
         let refused = client.call(method, json!({ "taskId": id })).await;
         assert_eq!(refused["error"]["code"], -32602, "{method}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_running_task_outlasts_its_ttl_by_default_and_reports_the_extension() {
+    let mut client = Client::new().await;
+    let params = json!({ "name": "endless", "task": { "ttl": 500 } });
+    let answer = client.call("tools/call", params).await;
+    let id = answer["result"]["task"]["taskId"].clone();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let task = client.call("tasks/get", json!({ "taskId": id })).await;
+    assert_eq!(task["result"]["status"], "working");
+    assert!(task["result"]["ttl"].as_u64() > Some(2_000), "{task}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reported_poll_interval_grows_with_the_age_of_a_task() {
+    let mut client = Client::new().await;
+    let params = json!({ "name": "endless", "task": {} });
+    let answer = client.call("tools/call", params).await;
+    let task = &answer["result"]["task"];
+    assert_eq!(task["pollInterval"], 1_000);
+    let id = task["taskId"].clone();
+    for (pause_s, interval) in [(0, 1_000), (29, 1_000), (2, 5_000)] {
+        tokio::time::sleep(Duration::from_secs(pause_s)).await;
+        let task = client.call("tasks/get", json!({ "taskId": id })).await;
+        assert_eq!(task["result"]["pollInterval"], interval, "{task}");
+        let list = client.call("tasks/list", json!({})).await;
+        assert_eq!(list["result"]["tasks"][0]["pollInterval"], interval);
+    }
+    client.call("tasks/cancel", json!({ "taskId": id })).await;
+    let notification = client.told("notifications/tasks/status").await;
+    assert_eq!(notification["params"]["pollInterval"], 5_000);
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ mod serve;
 use std::sync::Arc;
 
 use outlast_engine::engine::{EngineError, NewCall};
+use outlast_engine::task::Keep;
 use outlast_engine::{
     Accepts, AskKind, Engine, MemoryStore, Origin, Owner, Policy, Quota, Retry, Scope,
 };
@@ -37,6 +38,8 @@ impl Receiver {
     ) -> Result<Self, EngineError> {
         let policy = Policy {
             ttl_cap: options.longest_ttl,
+            // Client-hosted tasks live for their TTL (S1-25).
+            keep: Keep::Strict,
             poll_interval: options.poll_interval,
             quota: Quota {
                 owner_open: options.open,
@@ -99,7 +102,7 @@ impl Receiver {
         };
         let task = created.task();
         let text = task.id.text();
-        let answer = v1::create_result(&task.view(&text), None);
+        let answer = v1::create_result(&task.view(&text, self.engine.now()), None);
         let (receiver, exchange, id) = (self.clone(), exchange.clone(), task.id);
         // The server knows the task before it hears of it (S1-33).
         Ok(Replied::result(answer).then(move || {

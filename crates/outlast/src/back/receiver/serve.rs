@@ -35,7 +35,8 @@ impl Receiver {
                 page.map(|page| {
                     let texts: Vec<_> = page.tasks.iter().map(|task| task.id().text()).collect();
                     let views = page.tasks.iter().zip(&texts);
-                    let views = views.map(|(task, text)| shown(task.view(text)));
+                    let now = self.engine.now();
+                    let views = views.map(|(task, text)| shown(task.view(text, now)));
                     v1::list_result(views, page.next.as_deref())
                 })
             }
@@ -50,14 +51,14 @@ impl Receiver {
     async fn get(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Result<Raw, EngineError> {
         let task = self.engine.get(scope, named(params)?).await?;
         let text = task.id().text();
-        Ok(v1::task(&shown(task.view(&text))))
+        Ok(v1::task(&shown(task.view(&text, self.engine.now()))))
     }
 
     /// S0-59 to S0-64: unknown and ended tasks are refused by the engine.
     async fn cancel(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Result<Raw, EngineError> {
         let task = self.engine.cancel_now(scope, named(params)?).await?;
         let text = task.id.text();
-        Ok(v1::task(&shown(task.view(&text))))
+        Ok(v1::task(&shown(task.view(&text, self.engine.now()))))
     }
 
     /// Waits for the outcome (S0-33, V1-RES-2), and marks it with its task (S0-37, S0-81).
@@ -105,7 +106,7 @@ impl Receiver {
         loop {
             if let Some(task) = next.take() {
                 let text = task.id().text();
-                let view = shown(task.view(&text));
+                let view = shown(task.view(&text, self.engine.now()));
                 let now = (v1::status(view.phase), view.message.map(str::to_owned));
                 if now != told {
                     let params = v1::task(&view);

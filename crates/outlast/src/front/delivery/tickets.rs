@@ -9,7 +9,7 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::Edit;
 use outlast_wire::object::NotAnObject;
 use outlast_wire::tool;
-use outlast_wire::{Raw, RawRef, codes, object, v1};
+use outlast_wire::{Raw, RawRef, Timestamp, codes, object, v1};
 use serde_json::{Value, json};
 
 use crate::front::errors::to_wire;
@@ -73,7 +73,7 @@ impl Front {
     /// The result that names a task which still runs.
     pub(in crate::front) async fn ticket(&self, scope: &Scope, task: TaskId) -> Reply {
         match self.engine.get(scope, task).await {
-            Ok(found) => Reply::Result(ticket(&found)),
+            Ok(found) => Reply::Result(ticket(&found, self.engine.now())),
             Err(error) => Reply::from(to_wire(&error)),
         }
     }
@@ -94,12 +94,13 @@ impl Front {
                 return Reply::from(codes::invalid_params("`taskId` must name a task"));
             }
         };
+        let now = self.engine.now();
         let lines: Vec<_> = tasks.iter().map(in_words).collect();
         let text = match lines.is_empty() {
             true => "There are no tasks.".to_owned(),
             false => lines.join("\n"),
         };
-        let tasks: Vec<_> = tasks.iter().map(shown).collect();
+        let tasks: Vec<_> = tasks.iter().map(|task| shown(task, now)).collect();
         Reply::Result(result(&text, json!({ "tasks": tasks })))
     }
 
@@ -186,13 +187,13 @@ fn helpers() -> [Value; 3] {
     ]
 }
 
-fn ticket(task: &Snapshot) -> Raw {
+fn ticket(task: &Snapshot, now: Timestamp) -> Raw {
     let id = task.id();
     let text = format!(
         "{} The call goes on and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call.",
         in_words(task)
     );
-    result(&text, json!({ "ticket": shown(task) }))
+    result(&text, json!({ "ticket": shown(task, now) }))
 }
 
 fn result(text: &str, structured: Value) -> Raw {
@@ -204,25 +205,23 @@ fn result(text: &str, structured: Value) -> Raw {
 }
 
 fn in_words(task: &Snapshot) -> String {
-    let text = task.id().text();
-    let view = task.view(&text);
     let tool = match task {
         Snapshot::Open(task) => task.origin.tool.clone(),
         Snapshot::Ended(_) => None,
     };
     let of = tool.map(|tool| format!(" ({tool})")).unwrap_or_default();
-    let message = view.message.map(|message| format!(": {message}"));
+    let message = task.message().map(|message| format!(": {message}"));
     format!(
         "Task {}{of} is {}{}.",
         task.id(),
-        v1::status(view.phase).as_str(),
+        v1::status(task.phase()).as_str(),
         message.unwrap_or_default()
     )
 }
 
-fn shown(task: &Snapshot) -> Value {
+fn shown(task: &Snapshot, now: Timestamp) -> Value {
     let text = task.id().text();
-    let view = v1::task(&task.view(&text));
+    let view = v1::task(&task.view(&text, now));
     view.open().unwrap_or_default()
 }
 

@@ -162,7 +162,7 @@ impl Session {
 /// Only a task that is stored is announced.
 fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> Raw {
     let text = task.id.text();
-    v1::create_result(&task.view(&text), immediate)
+    v1::create_result(&task.view(&text, task.updated), immediate)
 }
 
 /// -32601 with a reason that says what to do.

@@ -16,7 +16,7 @@ impl Session {
             Err(error) => return Reply::from(error),
         };
         match self.front.engine.get(&self.scope(), id).await {
-            Ok(task) => Reply::Result(v1::task(&task.view(&id.text()))),
+            Ok(task) => Reply::Result(v1::task(&task.view(&id.text(), self.front.engine.now()))),
             Err(error) => self.refused(v1::method::GET, &error),
         }
     }
@@ -35,11 +35,12 @@ impl Session {
         {
             Ok(page) => {
                 let texts: Vec<_> = page.tasks.iter().map(|task| task.id().text()).collect();
+                let now = self.front.engine.now();
                 let views = page
                     .tasks
                     .iter()
                     .zip(&texts)
-                    .map(|(task, text)| task.view(text));
+                    .map(|(task, text)| task.view(text, now));
                 Reply::Result(v1::list_result(views, page.next.as_deref()))
             }
             Err(error) => Reply::from(to_wire(&error)),
@@ -56,7 +57,7 @@ impl Session {
             Ok(task) => {
                 audit::cancelled(&self.owner, id);
                 let text = id.text();
-                Reply::Result(v1::task(&task.view(&text)))
+                Reply::Result(v1::task(&task.view(&text, self.front.engine.now())))
             }
             Err(error) => self.refused(v1::method::CANCEL, &error),
         }

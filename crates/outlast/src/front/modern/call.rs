@@ -340,7 +340,7 @@ impl Wanted {
 /// Only a task that is stored is handed out (V2-CREATE-5).
 pub(super) fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> Reply {
     let text = task.id.text();
-    let result = v2::create_result(&task.view(&text));
+    let result = v2::create_result(&task.view(&text, task.updated));
     let marked = immediate.and_then(|immediate| {
         let immediate = Raw::encode(immediate).ok()?;
         let key = meta::MODEL_IMMEDIATE_RESPONSE;

@@ -88,7 +88,7 @@ impl Front {
         ) -> Result<Raw, v2::Unwritable>,
     ) -> Result<Raw, ErrorObject> {
         let text = task.id().text();
-        let view = task.view(&text);
+        let view = task.view(&text, self.engine.now());
         let written = match task {
             Snapshot::Open(task) => {
                 let asks = task.outstanding().into_iter().flat_map(|all| all.views());

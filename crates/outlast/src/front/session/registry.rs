@@ -53,8 +53,11 @@ impl Sessions {
             stored: AtomicUsize::new(0),
             limits,
         };
-        sessions.sweep().await?;
-        Ok(sessions)
+        match sessions.sweep().await {
+            // They are counted when the store is open.
+            Ok(()) | Err(StoreError::Starting) => Ok(sessions),
+            Err(error) => Err(error),
+        }
     }
 
     pub(crate) fn front(&self) -> &Arc<Front> {
@@ -145,10 +148,14 @@ impl Sessions {
     /// Forgets expired sessions and renews those that are still needed, until the handle is gone.
     pub(crate) async fn keep_sweeping(self: Arc<Self>) {
         let every = Duration::from_millis((self.limits.half_life / 4).clamp(1_000, 600_000));
+        let mut pause = every;
         loop {
-            tokio::time::sleep(every).await;
-            if let Err(error) = self.sweep().await {
-                tracing::warn!(%error, "sessions were not looked through");
+            tokio::time::sleep(pause).await;
+            pause = every;
+            match self.sweep().await {
+                Ok(()) => {}
+                Err(StoreError::Starting) => pause = Duration::from_secs(1),
+                Err(error) => tracing::warn!(%error, "sessions were not swept"),
             }
         }
     }

@@ -114,7 +114,7 @@ impl Session {
             self.put_questions(task);
         }
         let text = task.id().text();
-        let view = task.view(&text);
+        let view = task.view(&text, self.front.engine.now());
         let now = (v1::status(view.phase), view.message.map(Arc::from));
         if self.shown.is_news(task.id(), now) {
             self.tell(task.id(), || {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use outlast::engine::Policy;
+use outlast::engine::task::Keep;
 use serde_json::{Value, json};
 
 use super::place::{Place, Plan};
@@ -133,6 +134,7 @@ pub(super) async fn expired(cell: Cell) {
 pub(super) async fn expired_at_the_server(cell: Cell) {
     let plan = Plan {
         behind: Policy {
+            keep: Keep::Strict,
             ttl_default: 2_000,
             ttl_cap: 2_000,
             poll_interval: 100,
