@@ -10,8 +10,6 @@ pub mod front;
 mod fronts;
 pub mod gateway;
 mod hints;
-#[cfg(feature = "logs")]
-pub mod logs;
 mod outlast;
 mod own;
 pub mod prompts;

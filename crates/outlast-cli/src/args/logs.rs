@@ -1,11 +1,12 @@
-//! What can be typed about logs.
+//! The options of the log.
 
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Logs {
-    /// What is logged: off, error, warn, info, debug or trace, or a list such as `info,outlast::back=debug` [default:
-    /// $OUTLAST_LOG]. From debug on, what clients and servers say may be in it.
+    /// What is logged: off, error, warn, info, debug or trace; a list of TARGET=LEVEL such as `outlast::audit=info`, which
+    /// adds one line per lifecycle event of a task; or both [default: $OUTLAST_LOG]. From debug on, the log may contain
+    /// what clients and servers send.
     #[arg(long = "log", value_name = "LEVEL")]
     pub(crate) level: Option<String>,
     /// How log lines are written.

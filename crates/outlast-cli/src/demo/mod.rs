@@ -13,10 +13,11 @@ use outlast::engine::store::Snapshot;
 use outlast::engine::{Accepts, Answer, Engine, Owner, Scope, TaskId};
 use outlast::front::RUNNER;
 use outlast::wire::Raw;
+use tracing::level_filters::LevelFilter;
 
 use crate::args;
 use crate::exit::Failure;
-use crate::logs::{self, Usual};
+use crate::logs;
 use crate::place;
 use narrate::say;
 
@@ -24,7 +25,7 @@ use narrate::say;
 pub(crate) const OWNER: Owner = Owner::Local;
 
 pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
-    logs::to_stderr(&args.logs, Usual::Warnings)?;
+    logs::to_stderr(&args.logs, LevelFilter::WARN)?;
     let url = match args.store {
         Some(url) => url,
         None => place::demo_store()?,

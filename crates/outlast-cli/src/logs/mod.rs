@@ -1,13 +1,14 @@
-//! What happens, told to whoever operates us: on standard error, or in a file of bounded size.
+//! The log: on standard error, or in a file of bounded size.
 //!
-//! At the levels up to `info` nothing is told that a client or a server said, and no secret: what ran, for whom, how it
-//! ended, and why something was refused.
+//! Up to the level `info` the log contains nothing that a client or a server sent and no secret. At the default level no
+//! request writes a line; the audit trail (`outlast::audit`, one line per lifecycle event of a task and per refused
+//! request) is written only if it is switched on.
 
 mod bounded;
 
 use std::sync::Mutex;
 
-use outlast::logs::Line;
+use outlast::engine::engine::AUDIT;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -19,48 +20,36 @@ use crate::exit::Failure;
 
 pub(crate) use bounded::{Bounded, append};
 
-/// What is logged where nothing is said.
-#[derive(Clone, Copy)]
-pub(crate) enum Usual {
-    /// Every step in the life of a task and of a server.
-    Steps,
-    /// What went wrong.
-    Warnings,
+/// Logs to standard error from now on, at `default` if no level is given.
+pub(crate) fn to_stderr(logs: &Logs, default: LevelFilter) -> Result<(), Failure> {
+    begin(logs, default, std::io::stderr)
 }
 
-/// Logs to standard error from now on.
-pub(crate) fn to_stderr(logs: &Logs, usual: Usual) -> Result<(), Failure> {
-    begin(logs, usual, std::io::stderr)
+/// Logs to a file from now on, at `default` if no level is given.
+pub(crate) fn to_file(logs: &Logs, default: LevelFilter, file: Bounded) -> Result<(), Failure> {
+    begin(logs, default, Mutex::new(file))
 }
 
-/// Logs to a file from now on.
-pub(crate) fn to_file(logs: &Logs, usual: Usual, file: Bounded) -> Result<(), Failure> {
-    begin(logs, usual, Mutex::new(file))
-}
-
-/// Whether what is asked for can be logged.
+/// Checks that the filter is valid.
 pub(crate) fn check(logs: &Logs) -> Result<(), Failure> {
-    targets(logs, Usual::Steps).map(drop)
+    filter(logs, LevelFilter::INFO).map(drop)
 }
 
-fn begin<W>(logs: &Logs, usual: Usual, writer: W) -> Result<(), Failure>
+fn begin<W>(logs: &Logs, default: LevelFilter, writer: W) -> Result<(), Failure>
 where
     W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
 {
-    // Without anybody who listens, an event costs next to nothing.
-    let Some(targets) = targets(logs, usual)? else {
-        return Ok(());
-    };
-    let text = tracing_subscriber::fmt::layer().with_ansi(false);
+    let filter = filter(logs, default)?;
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .with_writer(writer);
     match logs.format {
-        Format::Text => {
-            let lines = text.event_format(Line).with_writer(writer);
-            install(registry().with(targets).with(lines))
-        }
-        Format::Json => {
-            let json = text.json().flatten_event(true).with_writer(writer);
-            install(registry().with(targets).with(json))
-        }
+        Format::Text => install(registry().with(filter).with(lines)),
+        Format::Json => install(
+            registry()
+                .with(filter)
+                .with(lines.json().flatten_event(true)),
+        ),
     }
 }
 
@@ -69,41 +58,44 @@ fn install(subscriber: impl Subscriber + Send + Sync) -> Result<(), Failure> {
         .map_err(|error| std::io::Error::other(error).into())
 }
 
-/// What is let through; `None` if nothing is.
-fn targets(logs: &Logs, usual: Usual) -> Result<Option<Targets>, Failure> {
-    let said = logs.level.clone().or_else(|| std::env::var(SETTING).ok());
-    let said = said.filter(|said| !said.trim().is_empty());
-    let Some(said) = said else {
-        return Ok(Some(ours(match usual {
-            Usual::Steps => LevelFilter::INFO,
-            Usual::Warnings => LevelFilter::WARN,
-        })));
-    };
-    if let Ok(level) = said.trim().parse() {
-        return Ok((level != LevelFilter::OFF).then(|| ours(level)));
-    }
-    let wrong = |why: &str| {
+/// Which events are written. A level is that of our own targets; entries of the form TARGET=LEVEL come on top of it.
+fn filter(logs: &Logs, default: LevelFilter) -> Result<Targets, Failure> {
+    let given = logs.level.clone().or_else(|| std::env::var(SETTING).ok());
+    let given = given.unwrap_or_default();
+    let invalid = |why: &str| {
         Failure::Usage(format!(
-            "`{said}` is no level of a log{why}\n  next: write off, error, warn, info, debug or trace, or a list of TARGET=LEVEL"
+            "`{given}` is not a valid log filter{why}\n  next: write off, error, warn, info, debug or trace, a list of TARGET=LEVEL, or both, such as `info,{AUDIT}=info`"
         ))
     };
-    // A word alone would be the name of a target, of which everything is logged.
-    let is_said = |part: &str| part.contains('=') || part.trim().parse::<LevelFilter>().is_ok();
-    if !said.split(',').all(is_said) {
-        return Err(wrong(""));
+    let (mut level, mut targets) = (default, Targets::new());
+    for entry in given.split(',').map(str::trim) {
+        if let Ok(of_all) = entry.parse() {
+            level = of_all;
+        } else if entry.contains('=') {
+            let entry: Targets = entry
+                .parse()
+                .map_err(|error| invalid(&format!(": {error}")))?;
+            targets = targets.with_targets(entry);
+        } else if !entry.is_empty() {
+            return Err(invalid(""));
+        }
     }
-    let listed = said.parse().map_err(|error| wrong(&format!(": {error}")))?;
-    Ok(Some(listed))
+    Ok(ours(level).with_targets(targets))
 }
 
-/// What we say up to that level, and only warnings of others.
+/// Our own events up to `level`, and only warnings of other crates. The audit trail comes with `debug`.
 fn ours(level: LevelFilter) -> Targets {
+    let audit = match level > LevelFilter::INFO {
+        true => level,
+        false => LevelFilter::OFF,
+    };
     Targets::new()
         .with_target("outlast", level)
+        .with_target(AUDIT, audit)
         .with_default(level.min(LevelFilter::WARN))
 }
 
-/// The environment variable that says what is logged.
+/// The environment variable that sets the filter.
 const SETTING: &str = "OUTLAST_LOG";
 
 #[cfg(test)]
@@ -111,31 +103,59 @@ mod tests {
     use super::*;
     use tracing::Level;
 
-    fn said(level: &str) -> Result<Option<Targets>, Failure> {
+    fn given(level: &str) -> Result<Targets, Failure> {
         let logs = Logs {
             level: Some(level.into()),
             format: Format::Text,
         };
-        targets(&logs, Usual::Steps)
+        filter(&logs, LevelFilter::INFO)
     }
 
     #[test]
-    fn a_level_is_about_us_and_others_only_warn() {
-        let targets = said("debug").unwrap().unwrap();
-        assert!(targets.would_enable("outlast_engine::engine", &Level::DEBUG));
-        assert!(!targets.would_enable("hyper::proto", &Level::INFO));
-        assert!(targets.would_enable("hyper::proto", &Level::WARN));
-        assert!(said("off").unwrap().is_none());
-        let listed = said("warn,outlast::back=trace").unwrap().unwrap();
-        assert!(listed.would_enable("outlast::back::exchange", &Level::TRACE));
-        assert!(!listed.would_enable("outlast::audit", &Level::INFO));
+    fn a_level_is_that_of_our_own_targets_and_others_only_warn() {
+        let filter = given("debug").unwrap();
+        assert!(filter.would_enable("outlast_engine::engine", &Level::DEBUG));
+        assert!(!filter.would_enable("hyper::proto", &Level::INFO));
+        assert!(filter.would_enable("hyper::proto", &Level::WARN));
+        let filter = given("off").unwrap();
+        assert!(!filter.would_enable("outlast::gateway", &Level::ERROR));
+        assert!(!filter.would_enable("hyper::proto", &Level::ERROR));
     }
 
     #[test]
-    fn what_is_no_level_is_told_with_a_next_step() {
-        for odd in ["loud", "outlast=loud", "info,loud"] {
-            let told = said(odd).unwrap_err().to_string();
-            assert!(told.contains(odd) && told.contains("next:"), "{told}");
+    fn a_list_of_targets_comes_on_top_of_the_level() {
+        let filter = given("warn,outlast::back=trace").unwrap();
+        assert!(filter.would_enable("outlast::back::exchange", &Level::TRACE));
+        assert!(!filter.would_enable("outlast::gateway", &Level::INFO));
+        let filter = given("outlast::back=trace").unwrap();
+        assert!(filter.would_enable("outlast::gateway", &Level::INFO));
+    }
+
+    #[test]
+    fn the_audit_trail_is_off_unless_it_is_named_or_the_level_is_debug() {
+        let is_on = |level: &str| given(level).unwrap().would_enable(AUDIT, &Level::INFO);
+        for (level, expected) in [
+            ("", false),
+            ("warn", false),
+            ("info", false),
+            ("outlast=info", false),
+            ("debug", true),
+            ("outlast::audit=info", true),
+            ("off,outlast::audit=info", true),
+            ("outlast::audit=info,warn", true),
+        ] {
+            assert_eq!(is_on(level), expected, "{level}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_filter_is_refused_with_a_next_step() {
+        for invalid in ["loud", "outlast=loud", "info,loud"] {
+            let error = given(invalid).unwrap_err().to_string();
+            assert!(
+                error.contains(invalid) && error.contains("next:"),
+                "{error}"
+            );
         }
     }
 }

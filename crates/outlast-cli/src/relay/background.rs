@@ -17,13 +17,14 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tracing::level_filters::LevelFilter;
 
 use super::desk::Desk;
 use super::hello::Hello;
 use super::{log, socket};
 use crate::args;
 use crate::exit::Failure;
-use crate::logs::{self, Bounded, Usual};
+use crate::logs::{self, Bounded};
 use crate::place;
 use crate::serve;
 use crate::target::child_of;
@@ -32,7 +33,7 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     // The host's terminal may go: we stay. It fails where we lead a group already, and then that is enough.
     let _ = rustix::process::setsid();
     let path = socket(&args.store)?;
-    logs::to_file(&args.logs, Usual::Steps, Bounded::open(&log(&path))?)?;
+    logs::to_file(&args.logs, LevelFilter::INFO, Bounded::open(&log(&path))?)?;
     // Only one has the store; whoever comes second leaves here.
     let store = outlast::store::open_store(&args.store, Default::default()).await?;
     let outlast = Outlast::builder()

@@ -19,15 +19,16 @@ use outlast::Outlast;
 use outlast::gateway::{Gateway, RunningGateway};
 use outlast::transport::http::HttpOptions;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing::level_filters::LevelFilter;
 
 use crate::args::Serve;
 use crate::exit::Failure;
-use crate::logs::{self, Usual};
+use crate::logs;
 use crate::place;
 use pages::Health;
 
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
-    logs::to_stderr(&args.logs, Usual::Steps)?;
+    logs::to_stderr(&args.logs, LevelFilter::INFO)?;
     let (upstreams, limits) = upstreams::all(&args)?;
     // Before the engine is opened, which counts from then on.
     let collected = metrics::collect().map_err(std::io::Error::other)?;

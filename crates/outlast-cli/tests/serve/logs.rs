@@ -13,6 +13,9 @@ use crate::gateway::{Gateway, outlast, text};
 /// What must not be told. Each place has its own ending, so that a leak says where it is from.
 const SECRET: &str = "hunter2-";
 
+/// The default level and the audit trail.
+const AUDITED: &str = "info,outlast::audit=info";
+
 fn secret(place: &str) -> String {
     format!("{SECRET}{place}")
 }
@@ -127,6 +130,8 @@ fn no_secret_and_nothing_that_was_said_is_in_the_log() {
             "mcp.json",
             "--tokens",
             "tokens.json",
+            "--log",
+            AUDITED,
             "--log-format",
             format,
         ];
@@ -164,6 +169,43 @@ fn no_secret_and_nothing_that_was_said_is_in_the_log() {
 }
 
 #[test]
+fn no_request_writes_a_line_unless_the_audit_trail_is_switched_on() {
+    let home = TempDir::new().expect("a folder");
+    let behind = example("behind");
+    let behind = ["--", behind.to_str().expect("a path")];
+    // What is written for two tasks and three refused requests; the connection to the server is there before.
+    let written = |filter: &[&str]| {
+        let words = [filter, &behind].concat();
+        let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
+        gateway.said(&["call", "{}", "echo", "say=hi"]);
+        let before = gateway.log().len();
+        for how in ["v1", "v2"] {
+            let task = gateway.said(&["call", "{}", "wait", "ms=1", "--task", "--as", how]);
+            assert_eq!(task, "waited");
+        }
+        for body in ["not json", "{}", "[]"] {
+            post(&gateway, "/mcp", "no such token", &[], body);
+        }
+        gateway.log().split_off(before)
+    };
+    assert_eq!(written(&[]), "");
+    assert_eq!(written(&["--log", "info"]), "");
+    let audited = written(&["--log", "outlast::audit=info"]);
+    for (event, least) in [
+        ("created", 1),
+        ("ended", 1),
+        ("result retrieved", 1),
+        ("a request is refused", 3),
+    ] {
+        let lines = audited
+            .lines()
+            .filter(|line| line.contains("outlast::audit"));
+        let count = lines.filter(|line| line.contains(event)).count();
+        assert!(count >= least, "{event}: {audited}");
+    }
+}
+
+#[test]
 fn a_log_can_be_switched_off_and_a_level_that_is_none_is_refused() {
     let home = TempDir::new().expect("a folder");
     let behind = example("behind");
@@ -187,7 +229,8 @@ fn what_is_logged_of_a_call_names_the_trace_of_its_caller() {
     let home = TempDir::new().expect("a folder");
     let config = json!({ "mcpServers": { "child": { "command": example("behind"), "outlast": { "task": "always" } } } });
     std::fs::write(home.path().join("mcp.json"), config.to_string()).expect("it is written");
-    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 1);
+    let words = ["--config", "mcp.json", "--log", AUDITED];
+    let gateway = Gateway::start(home.path(), "127.0.0.1:0", &words, 1);
     let trace = "0af7651916cd43dd8448eb211c80319c";
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": "wait",

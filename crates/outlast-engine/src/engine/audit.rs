@@ -1,10 +1,10 @@
-//! The audit trail: a line for every step in the life of a task, with whose it is (V1-AUD-1, V1-AUD-2).
+//! The audit trail: one line per event in the lifecycle of a task, with its owner (V1-AUD-1, V1-AUD-2).
 //!
-//! Written where the step is known to be durable, so that it is the same for every generation. No line has anything of
-//! what was asked or answered.
+//! A line is written once the event is durable, and is the same for both protocol revisions. No line contains arguments,
+//! input or results. The command line leaves this target out of its log unless it is named.
 
 use super::call_span;
-use crate::id::TaskId;
+use crate::id::{AskKey, TaskId};
 use crate::outcome::Ending;
 use crate::task::Task;
 use crate::transition::Takeover;
@@ -13,7 +13,7 @@ use crate::transition::Takeover;
 pub const AUDIT: &str = "outlast::audit";
 
 pub(crate) fn created(task: &Task) {
-    told(task, |owner, runner, tool| {
+    described(task, |owner, runner, tool| {
         tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, "created");
     });
 }
@@ -25,7 +25,7 @@ pub(crate) fn ended(task: &Task, how: Ending, millis: u64) {
         Ending::Error(code) => ("error", Some(code.0)),
         Ending::Cancelled => ("cancelled", None),
     };
-    told(task, |owner, runner, tool| {
+    described(task, |owner, runner, tool| {
         tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, how, code, millis, "ended");
     });
 }
@@ -33,7 +33,7 @@ pub(crate) fn ended(task: &Task, how: Ending, millis: u64) {
 /// Its executor was gone, and it goes on here.
 pub(crate) fn taken_over(task: &Task, how: Takeover) {
     let attempt = task.attempt.0;
-    told(task, |owner, runner, tool| match how {
+    described(task, |owner, runner, tool| match how {
         Takeover::Reattach => {
             tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, attempt, "found again");
         }
@@ -43,16 +43,23 @@ pub(crate) fn taken_over(task: &Task, how: Takeover) {
     });
 }
 
+/// An input response is stored.
+pub(crate) fn input_answered(task: &Task, key: &AskKey) {
+    described(task, |owner, runner, tool| {
+        tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, key = key.as_str(), "input answered");
+    });
+}
+
 pub(crate) fn expired(task: TaskId) {
     tracing::info!(target: AUDIT, %task, "removed, its time is over");
 }
 
-/// Tells something of a task, in the trace that it belongs to.
-fn told(task: &Task, tell: impl FnOnce(&str, &str, Option<&str>)) {
+/// Writes a line about a task, in the trace that it belongs to.
+fn described(task: &Task, write: impl FnOnce(&str, &str, Option<&str>)) {
     if tracing::enabled!(target: AUDIT, tracing::Level::INFO) {
         let origin = &task.origin;
         let _trace = call_span(origin.params.as_ref()).entered();
         let owner = task.owner.to_string();
-        tell(&owner, &origin.runner, origin.tool.as_deref());
+        write(&owner, &origin.runner, origin.tool.as_deref());
     }
 }

@@ -170,6 +170,11 @@ impl Inner {
             self.meter.ended(&stored.origin, ending, took);
             audit::ended(&stored, ending, took);
         }
+        for effect in &*effects {
+            if let Effect::Deliver(key) = effect {
+                audit::input_answered(&stored, key);
+            }
+        }
         self.perform(&stored, body, &effects);
         Ok(stored)
     }

@@ -2,6 +2,7 @@
 
 use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{StatusCode, header::HeaderName};
+use outlast_engine::engine::AUDIT;
 use outlast_wire::codes;
 use outlast_wire::envelope::{ErrorObject, Fault, Id, Malformed, Sort, write};
 
@@ -51,7 +52,9 @@ pub(super) enum Refused {
 impl Refused {
     pub(super) fn answer(self) -> Answer {
         let (status, extra) = (self.status(), self.header());
+        // An audit line: at the default level no request writes a line.
         tracing::info!(
+            target: AUDIT,
             status = status.as_u16(),
             why = self.word(),
             "a request is refused"
