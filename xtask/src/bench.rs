@@ -1,11 +1,11 @@
-//! `cargo xtask bench`: what the engine, its servers and the gateway cost, as tables.
+//! `cargo xtask bench`: the cost of the HTTP server, the gateway and the store, as tables.
 
 use std::process::Command;
 
 use crate::gateways::{self, Build};
 use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::{peers, python};
+use crate::python;
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let [what, args @ ..] = args else {
@@ -24,7 +24,6 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
         .args(args)
         .current_dir(root());
     let programs = match what.as_str() {
-        "http-v1" => vec![("typescript", peers::typescript()?.join("v1_server.mjs"))],
         "gateway" => vec![
             ("outlast", gateways::binary(Build::Release)?),
             ("mcp-proxy", python::interpreter("mcp-proxy")?),
@@ -42,6 +41,6 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     run_command(&mut command)
 }
 
-const BENCHMARKS: [&str; 4] = ["engine", "http-v1", "http-v2", "gateway"];
+const BENCHMARKS: [&str; 4] = ["http", "gateway", "store", "bars"];
 
 const SUPERGATEWAY: &str = "node_modules/supergateway/dist/index.js";

@@ -50,10 +50,10 @@ cargo xtask test PART...      only these parts (format lints docs tests coverage
 cargo xtask soak --minutes N  10,000 images of a loss of power, then load with kills for N minutes; checks every promise (default 5)
 cargo xtask soak images       the images alone
 cargo xtask soak gateway      every kind of client, server and way with every event, and the gateway killed in every state of each
-cargo xtask bench engine      what the engine costs, beside the machine's limits and a peer (--quick, --out FILE)
-cargo xtask bench http-v1     what the HTTP server costs V1 clients, beside a bare endpoint and peers (--quick, --out FILE)
-cargo xtask bench http-v2     the same for V2 clients
-cargo xtask bench gateway     what the gateway adds to a call, beside two gateways that we did not write (--quick, --out FILE)
+cargo xtask bench http        the cost of the HTTP server to V1 and V2 clients, beside a bare endpoint and rmcp (--quick, --out FILE)
+cargo xtask bench gateway     what the gateway adds to a call and a task, beside two other gateways (--quick, --out FILE)
+cargo xtask bench store       durable lifecycles beside a raw log; memory, disk and opening time of retained tasks (--quick, --out FILE)
+cargo xtask bench bars        the rows of http and store that have a bar, as ratios in one run (--quick, --out FILE)
 cargo xtask peers             real clients talk to the sample server, our client to real servers, both through the gateway
 cargo xtask conformance       the official suite against our fixtures, held against a strict list
 cargo xtask coverage          checks that every requirement in docs/coverage.md names a test that runs

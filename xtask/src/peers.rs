@@ -103,6 +103,6 @@ pub(crate) fn example(name: &str) -> Result<PathBuf, String> {
 }
 
 /// A folder with the TypeScript peer and its packages.
-pub(crate) fn typescript() -> Result<PathBuf, String> {
+fn typescript() -> Result<PathBuf, String> {
     npm::installed("typescript")
 }

@@ -1,33 +1,31 @@
-//! What the command line asks for.
+//! The command line.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-
 use crate::Done;
-use crate::child::Job;
 use crate::http::serve::Server;
-use crate::table::Table;
 
 pub(crate) enum Args {
-    /// The engine.
-    Engine(Bench),
-    /// The HTTP server, as clients of V1 meet it.
-    HttpV1(Bench),
-    /// The same, as clients of V2 meet it.
-    HttpV2(Bench),
-    /// The gateway.
-    Gateway(Bench),
+    /// A benchmark.
+    Bench(Benchmark, Options),
     /// A server to be measured.
     Serve(Server),
-    /// A process that keeps a processor awake.
-    Awake,
-    /// A measurement that wants a process of its own.
-    Child(Job),
 }
 
-pub(crate) struct Bench {
+#[derive(Clone, Copy)]
+pub(crate) enum Benchmark {
+    /// The HTTP server, with clients of V1 and of V2.
+    Http,
+    /// The gateway.
+    Gateway,
+    /// The SQLite store.
+    Store,
+    /// The rows of the HTTP server and of the store that have a bar.
+    Bars,
+}
+
+pub(crate) struct Options {
     pub(crate) quick: bool,
     pub(crate) out: Option<PathBuf>,
     /// Where files are made: on the disk that is to be measured.
@@ -39,23 +37,22 @@ pub(crate) struct Bench {
 
 impl Args {
     pub(crate) fn read(mut args: impl Iterator<Item = String>) -> Done<Self> {
-        match args.next().as_deref() {
-            Some("engine") => Bench::read(args).map(Self::Engine),
-            Some("http-v1") => Bench::read(args).map(Self::HttpV1),
-            Some("http-v2") => Bench::read(args).map(Self::HttpV2),
-            Some("gateway") => Bench::read(args).map(Self::Gateway),
-            Some("serve") => Server::read(args).map(Self::Serve),
-            Some("awake") => Ok(Self::Awake),
-            Some("child") => Job::read(args).map(Self::Child),
-            Some(other) => Err(format!("unknown benchmark {other}\n\n{USAGE}").into()),
-            None => Err(USAGE.into()),
-        }
+        let benchmark = match args.next().as_deref() {
+            Some("http") => Benchmark::Http,
+            Some("gateway") => Benchmark::Gateway,
+            Some("store") => Benchmark::Store,
+            Some("bars") => Benchmark::Bars,
+            Some("serve") => return Server::read(args).map(Self::Serve),
+            Some(other) => return Err(format!("unknown benchmark {other}\n\n{USAGE}").into()),
+            None => return Err(USAGE.into()),
+        };
+        Ok(Self::Bench(benchmark, Options::read(args)?))
     }
 }
 
-impl Bench {
+impl Options {
     fn read(mut args: impl Iterator<Item = String>) -> Done<Self> {
-        let mut bench = Self {
+        let mut options = Self {
             quick: false,
             out: None,
             folder: std::env::temp_dir(),
@@ -63,59 +60,41 @@ impl Bench {
             only: Vec::new(),
         };
         while let Some(arg) = args.next() {
-            let mut value = || args.next().ok_or(format!("{arg} wants a value\n\n{USAGE}"));
+            let mut value = || args.next().ok_or(format!("{arg} needs a value\n\n{USAGE}"));
             match arg.as_str() {
-                "--quick" => bench.quick = true,
-                "--out" => bench.out = Some(value()?.into()),
-                "--folder" => bench.folder = value()?.into(),
-                "--only" => bench.only.push(value()?),
+                "--quick" => options.quick = true,
+                "--out" => options.out = Some(value()?.into()),
+                "--folder" => options.folder = value()?.into(),
+                "--only" => options.only.push(value()?),
                 "--program" => {
                     let value = value()?;
                     let named = value.split_once('=');
-                    let (name, path) = named.ok_or("--program wants NAME=FILE")?;
-                    bench.programs.insert(name.to_owned(), path.into());
+                    let (name, path) = named.ok_or("--program needs NAME=FILE")?;
+                    options.programs.insert(name.to_owned(), path.into());
                 }
                 other => return Err(format!("unknown argument {other}\n\n{USAGE}").into()),
             }
         }
-        Ok(bench)
+        Ok(options)
     }
 
-    /// A folder for this run, on the disk that is to be measured.
-    pub(crate) fn scratch(&self) -> Done<TempDir> {
-        let mut named = tempfile::Builder::new();
-        Ok(named.prefix("outlast-bench").tempdir_in(&self.folder)?)
-    }
-
-    /// Shows the table to whoever wanted it.
-    pub(crate) fn publish(&self, table: &Table) -> Done<()> {
-        let text = table.to_string();
-        print!("{text}");
-        if let Some(out) = &self.out {
-            std::fs::write(out, &text)?;
-        }
-        Ok(())
-    }
-
-    /// The program of that name, if the command line tells where it is.
+    /// The program of that name.
     pub(crate) fn program(&self, name: &str) -> Done<&Path> {
         let found = self.programs.get(name);
         Ok(found.ok_or_else(|| format!("--program {name}=FILE is missing"))?)
     }
 
-    pub(crate) fn wants(&self, part: &str) -> bool {
+    pub(crate) fn includes(&self, part: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == part)
     }
 }
 
 const USAGE: &str = "\
-usage: outlast-bench engine|http-v1|http-v2|gateway [--quick] [--out FILE] [--folder FOLDER] [--program NAME=FILE]... [--only PART]...
+usage: outlast-bench http|gateway|store|bars [--quick] [--out FILE] [--folder FOLDER] [--program NAME=FILE]... [--only PART]...
   --quick       fewer tasks, fewer and shorter rounds
-  --out         writes the table there, too
+  --out         writes the table to this file, too
   --folder      makes its files there (default: the temporary folder)
-  --program     where a program is: typescript (the V1 server on the TypeScript SDK) for http-v1;
-                outlast, mcp-proxy (its interpreter) and supergateway (its script) for gateway
-  --only        only this part: memory, disk, lookup, expiry, single, retained, open of the engine;
-                lives, typescript, get, working, call, retained, blocked of http-v1, some of them of http-v2;
-                call, modern, url, lives, waves of gateway
+  --program     the path of a program, for gateway: outlast, mcp-proxy (its interpreter), supergateway (its script)
+  --only        only this part: v1, v2, retained of http; calls, tasks of gateway;
+                lifecycles, retained of store; v1, v2, retained, store of bars
 ";

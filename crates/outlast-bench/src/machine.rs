@@ -1,12 +1,11 @@
-//! What the machine says of itself: how busy others keep it, and how much memory this process holds.
+//! What the system reports: how busy the machine is, and the processor time and memory of a process.
 
 use std::fs;
 use std::time::Instant;
 
 use crate::Done;
-use crate::child::{Job, measured};
 
-/// Watches how busy the machine is with others.
+/// Measures how busy other programs keep the machine.
 pub(crate) struct Watch {
     began: Instant,
     ticks: Option<Ticks>,
@@ -14,10 +13,10 @@ pub(crate) struct Watch {
 
 #[derive(Clone, Copy)]
 struct Ticks {
-    /// All that was done on all cores.
+    /// Of all processes, on all cores.
     busy: u64,
     idle: u64,
-    /// What this process and its dead children did.
+    /// Of this process and its children that have ended.
     own: u64,
 }
 
@@ -39,9 +38,9 @@ impl Watch {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         match others {
             Some(others) => {
-                format!("{took:.0} s; others used {others:.0} % of the {cores} cores meanwhile")
+                format!("{took:.0} s; other programs used {others:.0} % of the {cores} cores")
             }
-            None => format!("{took:.0} s; how busy others were is not known here"),
+            None => format!("{took:.0} s; the load of other programs is not known here"),
         }
     }
 }
@@ -58,7 +57,6 @@ impl Ticks {
             .map(|number| number.parse().ok())
             .collect::<Option<_>>()?;
         let idle = all.get(3)? + all.get(4)?;
-        // The times of living children come in with their death.
         Some(Self {
             busy: all.iter().sum::<u64>() - idle,
             idle,
@@ -67,7 +65,7 @@ impl Ticks {
     }
 }
 
-/// The sum of the first of user time, system time, and both of dead children, in hundredths of a second.
+/// The sum of the first of user time, system time, and both of children that have ended, in hundredths of a second.
 fn times_of(process: &str, first: usize) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // After the name in brackets: state, then numbers; the times are fields 14 to 17.
@@ -82,46 +80,44 @@ fn times_of(process: &str, first: usize) -> Option<u64> {
 }
 
 /// The processor time that this process has used so far, in seconds.
-pub(crate) fn processor() -> f64 {
-    // The system counts in hundredths, whatever its timer does.
-    Ticks::now().map_or(f64::NAN, |ticks| ticks.own as f64 / 100.0)
+pub(crate) fn processor() -> Done<f64> {
+    processor_of(std::process::id())
 }
 
-/// The processor time that a living process has used so far, in seconds.
+/// The processor time that a running process has used so far, in seconds.
 pub(crate) fn processor_of(process: u32) -> Done<f64> {
     let times = times_of(&process.to_string(), 2);
-    let times = times.ok_or("the system does not tell the times of a process")?;
+    let times = times.ok_or("the system does not report the times of a process")?;
+    // The system counts in hundredths of a second, whatever its timer does.
     Ok(times as f64 / 100.0)
 }
 
-/// Uses most of the free memory once, up to `most` bytes.
+/// The memory that a process holds, in bytes.
+pub(crate) fn resident_of(process: u32) -> Done<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next());
+    let kilobytes = kilobytes.ok_or("the system does not report VmRSS")?;
+    Ok(kilobytes.parse::<f64>()? * 1024.0)
+}
+
+/// Uses most of the free memory once.
 ///
-/// A virtual machine gets memory from its host when it touches it for the first time, which takes longer than
-/// whatever it wants the memory for: here some ten microseconds for a page. That is no part of any figure.
-pub(crate) fn warm_up(most: u64) -> Done<()> {
+/// A virtual machine gets a page from its host when it is touched for the first time, which can take longer than the work
+/// that needs it. That is no part of any figure.
+pub(crate) fn touch_memory() {
     let free = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let free = free
         .lines()
         .find_map(|line| line.strip_prefix("MemAvailable:"));
-    let free = free.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    let bytes = (free.unwrap_or(0) << 10) / 4 * 3;
-    let took = measured(&Job::Touch(bytes.min(most)))?[0];
-    eprintln!("memory was touched once, in {took:.0} s");
-    Ok(())
+    let free = free.and_then(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    let bytes = ((free.unwrap_or(0) << 10) / 4 * 3).min(MAX_TOUCHED_BYTES);
+    let touched: Vec<Vec<u8>> = (0..bytes / CHUNK_BYTES)
+        .map(|_| vec![1; CHUNK_BYTES])
+        .collect();
+    drop(std::hint::black_box(touched));
 }
 
-/// The memory that this process holds, in bytes.
-pub(crate) fn resident() -> Done<u64> {
-    resident_of(std::process::id())
-}
+const MAX_TOUCHED_BYTES: usize = 8 << 30;
 
-/// The memory that a process holds, in bytes.
-pub(crate) fn resident_of(process: u32) -> Done<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next());
-    Ok(kilobytes
-        .ok_or("the system does not tell VmRSS")?
-        .parse::<u64>()?
-        << 10)
-}
+const CHUNK_BYTES: usize = 64 << 20;

@@ -1,20 +1,11 @@
 //! Rounds: each side has its turn in every round, and the median of the rounds counts.
 
-use std::convert::Infallible;
-
-/// What `N` sides did in every round.
+/// The figures of `N` sides in every round.
 pub(crate) struct Rounds<const N: usize, T = f64>(Vec<[T; N]>);
 
 impl<const N: usize, T: Copy> Rounds<N, T> {
     /// Runs `rounds` rounds after one that does not count. The sides take turns in going first.
-    pub(crate) fn run(rounds: usize, mut turn: impl FnMut(usize) -> T) -> Self {
-        match Self::try_run(rounds, |side| Ok::<_, Infallible>(turn(side))) {
-            Ok(rounds) => rounds,
-        }
-    }
-
-    /// The same, until a turn fails.
-    pub(crate) fn try_run<E>(
+    pub(crate) fn run<E>(
         rounds: usize,
         mut turn: impl FnMut(usize) -> Result<T, E>,
     ) -> Result<Self, E> {
@@ -32,8 +23,8 @@ impl<const N: usize, T: Copy> Rounds<N, T> {
         Ok(Self(all))
     }
 
-    /// The same rounds, seen in one respect.
-    pub(crate) fn seen(&self, figure: impl Fn(&T) -> f64) -> Rounds<N> {
+    /// One figure of each turn.
+    pub(crate) fn map(&self, figure: impl Fn(&T) -> f64) -> Rounds<N> {
         let rounds = self.0.iter();
         Rounds(rounds.map(|round| round.each_ref().map(&figure)).collect())
     }
@@ -51,7 +42,7 @@ impl<const N: usize> Rounds<N> {
         Self(self.0.iter().map(less).collect())
     }
 
-    /// The median of the quotients within each round: what disturbs a round disturbs both.
+    /// The median of the quotients within each round: what disturbs a round disturbs both sides.
     pub(crate) fn ratio(&self, above: usize, below: usize) -> f64 {
         median(self.0.iter().map(|figures| figures[above] / figures[below]))
     }
@@ -65,13 +56,4 @@ pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
         n if n % 2 == 1 => figures[n / 2],
         n => f64::midpoint(figures[n / 2 - 1], figures[n / 2]),
     }
-}
-
-/// The figure below which this part of them lies.
-pub(crate) fn quantile(figures: &[f64], part: f64) -> f64 {
-    let mut figures = figures.to_vec();
-    figures.sort_by(f64::total_cmp);
-    let at = (figures.len() as f64 * part) as usize;
-    let at = at.min(figures.len().saturating_sub(1));
-    figures.get(at).copied().unwrap_or(f64::NAN)
 }

@@ -1,18 +1,16 @@
-//! The table that a run ends with: what, how much, beside what, the quotient, and whether it is enough.
+//! The table that a run prints: the figure, both sides, the quotient, and whether the bar is met.
 
 use std::fmt;
 
-#[derive(Default)]
 pub(crate) struct Table {
     first: First,
     rows: Vec<Row>,
     notes: Vec<String>,
 }
 
-/// Who is named first.
-#[derive(Clone, Copy, Default)]
+/// Which column comes first.
+#[derive(Clone, Copy)]
 pub(crate) enum First {
-    #[default]
     Ours,
     Peers,
 }
@@ -20,38 +18,30 @@ pub(crate) enum First {
 pub(crate) struct Row {
     pub(crate) figure: String,
     pub(crate) ours: String,
-    /// The limit of the machine, the peer, or ourselves with fewer tasks.
+    /// The limit of the machine, the peer, or our own with fewer tasks.
     pub(crate) other: String,
-    /// What is judged.
+    /// What the bar is about.
     pub(crate) value: f64,
     pub(crate) unit: Unit,
     pub(crate) bar: Bar,
 }
 
-/// What the judged value is.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
     Ratio,
     Bytes,
     Seconds,
-    Milliseconds,
-    Commits,
 }
 
-#[derive(Clone, Copy)]
-pub(crate) enum Bar {
-    AtLeast(f64),
-    AtMost(f64),
-    /// For information.
-    None,
-}
+/// The most that the value may be, if there is a limit.
+pub(crate) type Bar = Option<f64>;
 
 impl Table {
-    /// A table that names the peers first.
-    pub(crate) fn of_peers() -> Self {
+    pub(crate) fn new(first: First) -> Self {
         Self {
-            first: First::Peers,
-            ..Self::default()
+            first,
+            rows: Vec::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -60,7 +50,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Something to say below the table.
+    /// A line below the table.
     pub(crate) fn note(&mut self, note: String) {
         eprintln!("{note}");
         self.notes.push(note);
@@ -103,14 +93,9 @@ impl Row {
             bar,
         } = self;
         let (bar, met) = match *bar {
-            Bar::AtLeast(least) => (format!("≥ {}", unit.show(least)), Some(*value >= least)),
-            Bar::AtMost(most) => (format!("≤ {}", unit.show(most)), Some(*value <= most)),
-            Bar::None => (String::new(), None),
-        };
-        let met = match met {
-            Some(true) => "yes",
-            Some(false) => "**no**",
-            None => "",
+            Some(most) if *value <= most => (format!("≤ {}", unit.show(most)), "yes"),
+            Some(most) => (format!("≤ {}", unit.show(most)), "**no**"),
+            None => (String::new(), ""),
         };
         let value = unit.show(*value);
         let (one, another) = first.order(ours, other);
@@ -125,8 +110,6 @@ impl Unit {
             Self::Ratio => format!("{value:.2} ×"),
             Self::Bytes => format!("{value:.0} B"),
             Self::Seconds => format!("{value:.2} s"),
-            Self::Milliseconds => format!("{value:.2} ms"),
-            Self::Commits => format!("{value:.0}"),
         }
     }
 }
@@ -144,10 +127,11 @@ pub(crate) fn whole(value: f64) -> String {
     text
 }
 
-/// A length of time, given in nanoseconds.
-pub(crate) fn nanos(value: f64) -> String {
-    match value {
-        v if v < 10_000.0 => format!("{} ns", whole(v)),
-        v => format!("{:.1} µs", v / 1_000.0),
+/// `1000000` as `1 M`, `100000` as `100 k`.
+pub(crate) fn count(n: usize) -> String {
+    match n {
+        n if n >= 1_000_000 && n.is_multiple_of(1_000_000) => format!("{} M", n / 1_000_000),
+        n if n >= 1_000 && n.is_multiple_of(1_000) => format!("{} k", n / 1_000),
+        n => whole(n as f64),
     }
 }

@@ -1,4 +1,4 @@
-//! Who stands between a client and the upstream: nobody, a peer, or we.
+//! What is between a client and the upstream: nothing, a peer, or our gateway.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -9,50 +9,39 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::Stage;
 use super::pipe::Pipe;
 use crate::Done;
 use crate::http::dialect::Generation;
 use crate::http::serve::Server;
-use crate::http::target::{Cost, Deed, Target};
+use crate::http::target::{Cost, Operation, Target};
+use crate::stage::Stage;
 
-/// Somebody who is measured.
+/// A side that is measured.
 pub(super) enum Side {
     Pipe(Pipe),
     Http(Target),
 }
 
 impl Side {
-    /// Lets every client do the deed for about `turn`.
-    pub(super) fn turn(&mut self, runtime: &Runtime, deed: Deed, turn: Duration) -> Done<Cost> {
+    /// Lets every client work for about `turn`.
+    pub(super) fn turn(
+        &mut self,
+        runtime: &Runtime,
+        operation: Operation,
+        turn: Duration,
+    ) -> Done<Cost> {
         match self {
             Self::Pipe(pipe) => pipe.turn(turn),
-            Self::Http(target) => target.turn(runtime, deed, turn),
+            Self::Http(target) => target.turn(runtime, operation, turn),
         }
     }
-}
-
-/// Where our tasks live.
-#[derive(Clone, Copy)]
-pub(super) enum Keeps {
-    Memory,
-    Sqlite,
-}
-
-/// Who may come in at our gateway.
-#[derive(Clone, Copy)]
-pub(super) enum Owners {
-    /// Whoever has the token: all sessions are of one owner and share a connection to the upstream.
-    Token,
-    /// Everybody: each session is of an owner of its own, and has a connection of its own.
-    Sessions,
 }
 
 impl Stage {
     /// `mcp-proxy`, as quiet as it can be.
     pub(super) fn mcp_proxy(&self) -> Done<Target> {
         let address = free_address()?;
-        let mut command = Command::new(&self.mcp_proxy);
+        let mut command = Command::new(self.options.program("mcp-proxy")?);
         let port = address.port().to_string();
         let (program, args) = upstream()?;
         command
@@ -70,7 +59,7 @@ impl Stage {
         let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
         let mut command = Command::new("node");
         command
-            .arg(&self.supergateway)
+            .arg(self.options.program("supergateway")?)
             .arg("--stdio")
             .arg(format!("'{}' {}", program.display(), words.join(" ")))
             .args(["--outputTransport", "streamableHttp", "--stateful"])
@@ -78,71 +67,37 @@ impl Stage {
         Target::at(command, address, Generation::Plain)
     }
 
-    /// Our gateway in front of the upstream as a process.
-    pub(super) fn ours(
-        &self,
-        generation: Generation,
-        keeps: Keeps,
-        owners: Owners,
-    ) -> Done<Target> {
+    /// Our gateway, as `outlast serve` sets it up: a bearer token, tasks in SQLite.
+    pub(super) fn ours(&self, generation: Generation) -> Done<Target> {
         let (program, args) = upstream()?;
         let args: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
-        let server = json!({ "command": program, "args": args });
-        self.gateway(server, generation, keeps, owners)
-    }
-
-    /// Our gateway in front of the upstream at `address`.
-    pub(super) fn ours_at(&self, address: SocketAddr) -> Done<Target> {
-        let server = json!({ "url": format!("http://{address}/mcp") });
-        self.gateway(server, Generation::Plain, Keeps::Sqlite, Owners::Token)
-    }
-
-    fn gateway(
-        &self,
-        mut server: serde_json::Value,
-        generation: Generation,
-        keeps: Keeps,
-        owners: Owners,
-    ) -> Done<Target> {
-        // Of its calls every client that knows tasks makes one at once.
-        server["outlast"] = json!({ "tools": { "nothing": { "task": "always" } } });
+        // Every call of `nothing` by a client that knows tasks becomes one at once.
+        let tools = json!({ "nothing": { "task": "always" } });
+        let server = json!({ "command": program, "args": args, "outlast": { "tools": tools } });
+        let config = json!({ "mcpServers": { "upstream": server } });
         let folder = tempfile::tempdir_in(self.folder.path())?.keep();
-        let config = folder.join("mcp.json");
-        std::fs::write(
-            &config,
-            json!({ "mcpServers": { "upstream": server } }).to_string(),
-        )?;
-        let store = match keeps {
-            Keeps::Memory => "memory:".to_owned(),
-            Keeps::Sqlite => format!("sqlite:{}", folder.join("tasks.db").display()),
+        let write = |name: &str, content: serde_json::Value| {
+            let path = folder.join(name);
+            std::fs::write(&path, content.to_string()).map(|()| path)
         };
-        let mut command = Command::new(&self.outlast);
+        let mut command = Command::new(self.options.program("outlast")?);
         command
-            .args(["serve", "--http", "127.0.0.1:0", "--store", &store])
+            .args(["serve", "--http", "127.0.0.1:0", "--store"])
+            .arg(format!("sqlite:{}", folder.join("tasks.db").display()))
             .arg("--config")
-            .arg(&config)
+            .arg(write("mcp.json", config)?)
+            .arg("--tokens")
+            .arg(write("tokens.json", json!({ "bench": TOKEN }))?)
             .stderr(Stdio::null())
-            // The token of the local user is kept there if the store is not a file.
             .env("XDG_DATA_HOME", &folder);
-        match owners {
-            Owners::Sessions => {
-                command.arg("--no-token");
-                Target::spawn(command, generation)
-            }
-            Owners::Token => {
-                let tokens = folder.join("tokens.json");
-                std::fs::write(&tokens, json!({ "bench": TOKEN }).to_string())?;
-                command.arg("--tokens").arg(tokens);
-                Ok(Target::spawn(command, generation)?.with_token(TOKEN))
-            }
-        }
+        Ok(Target::spawn(command, generation)?.with_token(TOKEN))
     }
 }
 
 /// The command that starts the upstream on its standard input and output.
 pub(super) fn upstream() -> Done<(PathBuf, Vec<OsString>)> {
     let mut words = vec!["serve".into()];
-    words.extend(Server::PipedUpstream.args().into_iter().map(Into::into));
+    words.extend(Server::Upstream.args().into_iter().map(Into::into));
     Ok((std::env::current_exe()?, words))
 }
 

@@ -71,26 +71,16 @@ impl Speaker {
     }
 
     /// A call that becomes a task.
-    pub(crate) async fn create(&mut self, tool: &str) -> Done<()> {
-        let wish = match self.generation {
+    async fn create(&mut self, tool: &str) -> Done<()> {
+        let task = match self.generation {
             Generation::V1 => r#","task":{"ttl":3600000}"#,
             Generation::V2 | Generation::Plain => "",
         };
-        let params = format!(r#"{{"name":"{tool}","arguments":{ARGUMENTS}{wish}"#);
+        let params = format!(r#"{{"name":"{tool}","arguments":{ARGUMENTS}{task}"#);
         let reply = self.say("tools/call", Some(tool), &params).await?;
-        let task = reply.string("taskId")?.to_owned();
-        self.task = task;
+        let id = reply.string("taskId")?.to_owned();
+        self.task = id;
         Ok(())
-    }
-
-    /// The task that was created last.
-    pub(crate) fn task(&self) -> &str {
-        &self.task
-    }
-
-    /// Goes on with a task that was created before.
-    pub(crate) fn turn_to(&mut self, task: String) {
-        self.task = task;
     }
 
     /// A look at the task that was created last; says whether it is completed.
@@ -100,9 +90,9 @@ impl Speaker {
     }
 
     /// The result of the task that was created last.
-    pub(crate) async fn result(&mut self) -> Done<String> {
+    async fn result(&mut self) -> Done<()> {
         let reply = self.about_task("tasks/result").await?;
-        Ok(reply.string("text")?.to_owned())
+        reply.string("text").map(drop)
     }
 
     /// A call that is answered by its result.
@@ -112,13 +102,13 @@ impl Speaker {
         reply.string("text").map(drop)
     }
 
-    /// A whole life, to the outcome.
-    pub(crate) async fn live(&mut self) -> Done<()> {
+    /// A task from creation to result.
+    pub(crate) async fn lifecycle(&mut self) -> Done<()> {
         self.create("nothing").await?;
         match self.generation {
             Generation::V1 | Generation::Plain => {
                 self.get().await?;
-                self.result().await.map(drop)
+                self.result().await
             }
             Generation::V2 => {
                 // One that has not ended is looked at again after a while: far sooner than servers ask for, but not at once.

@@ -1,233 +1,166 @@
-//! What deeds cost the server, side by side in the same rounds.
+//! The cost of operations, side by side in the same rounds.
 
-use super::Stage;
 use super::dialect::Generation;
-use super::serve::{Keeps, Server};
-use super::target::{Cost, Deed, Target};
+use super::serve::Server;
+use super::target::{Cost, Operation, Target};
 use crate::Done;
-use crate::awake::Awake;
 use crate::rounds::Rounds;
-use crate::scale::count;
-use crate::table::{Bar, Row, Table, Unit, whole};
+use crate::stage::Stage;
+use crate::table::{Bar, Row, Table, Unit, count, whole};
 
-/// Lives from creation to outcome.
-pub(super) fn lives(stage: &Stage, table: &mut Table) -> Done<()> {
-    let bars = stage.generation.bars();
-    for connections in CONNECTIONS {
-        let sides = [
-            Side::Memory(0),
-            Side::Sqlite(0),
-            Side::Rmcp(Keeps::All { from: 0 }),
-            Side::Rmcp(Keeps::Nothing),
-        ];
-        let rounds = stage.rounds(Deed::Live, connections, sides)?;
-        let (life, at) = (stage.generation.life(), of(connections));
-        let durable = match connections {
-            16 => Bar::AtMost(bars.sqlite),
-            _ => Bar::None,
-        };
-        let mut tell = |store, sides, other, bar| {
-            let figure = format!("{life}, {store}, {at}; beside rmcp's V2 life, {other}");
-            table.row(row(figure, &rounds, sides, bar));
-        };
-        // The bars are set beside rmcp as it is. One that forgets exists here only: what its tasks cost without the walk
-        // over all of them.
-        let (same, easier) = ("tasks kept as here", "tasks forgotten at once");
-        tell("memory", (0, 2), same, Bar::AtMost(bars.memory));
-        tell("memory", (0, 3), easier, Bar::None);
-        tell("SQLite", (1, 2), same, durable);
-        tell("SQLite", (1, 3), easier, Bar::None);
+pub(crate) fn v1(stage: &Stage, table: &mut Table) -> Done<()> {
+    all(stage, Generation::V1, table)
+}
+
+pub(crate) fn v2(stage: &Stage, table: &mut Table) -> Done<()> {
+    all(stage, Generation::V2, table)
+}
+
+pub(crate) fn v1_bars(stage: &Stage, table: &mut Table) -> Done<()> {
+    with_bars(stage, Generation::V1, table)
+}
+
+pub(crate) fn v2_bars(stage: &Stage, table: &mut Table) -> Done<()> {
+    with_bars(stage, Generation::V2, table)
+}
+
+fn all(stage: &Stage, generation: Generation, table: &mut Table) -> Done<()> {
+    for connections in [AT_BARS, 64] {
+        lifecycles(stage, generation, connections, table)?;
+        gets(stage, generation, connections, table)?;
+        calls(stage, generation, connections, table)?;
     }
     Ok(())
 }
 
-/// Lives beside those on the TypeScript SDK, which has V1 only.
-pub(super) fn beside_typescript(stage: &Stage, table: &mut Table) -> Done<()> {
-    if stage.typescript.is_none() {
-        table.note(
-            "the TypeScript SDK was not measured: --program typescript=FILE names its server"
-                .to_owned(),
-        );
-        return Ok(());
-    }
-    for connections in CONNECTIONS {
-        let sides = [Side::Memory(0), Side::TypeScript];
-        let rounds = stage.rounds(Deed::Live, connections, sides)?;
-        let (life, at) = (stage.generation.life(), of(connections));
-        table.row(row(
-            format!("{life}, memory, {at}; beside the TypeScript SDK's"),
-            &rounds,
-            (0, 1),
-            Bar::AtMost(0.1),
-        ));
-    }
-    Ok(())
+fn with_bars(stage: &Stage, generation: Generation, table: &mut Table) -> Done<()> {
+    lifecycles(stage, generation, AT_BARS, table)?;
+    gets(stage, generation, AT_BARS, table)
 }
 
-/// Looks at a task that has ended.
-pub(super) fn gets(stage: &Stage, table: &mut Table) -> Done<()> {
-    let bars = (Bar::AtMost(0.45), Bar::AtMost(1.5));
-    short(stage, Deed::Get, "`tasks/get`", bars, table)
-}
-
-/// Looks at a task that still works.
-pub(super) fn looks(stage: &Stage, table: &mut Table) -> Done<()> {
-    let bars = (Bar::AtMost(0.45), Bar::AtMost(1.5));
-    short(
-        stage,
-        Deed::Look,
-        "`tasks/get` of a working task",
-        bars,
-        table,
-    )
-}
-
-/// Calls that are no tasks.
-pub(super) fn calls(stage: &Stage, table: &mut Table) -> Done<()> {
-    let bars = (Bar::None, Bar::None);
-    short(stage, Deed::Call, "plain `tools/call`", bars, table)
-}
-
-fn short(
+/// Tasks from creation to result. rmcp has V2 only: its V2 lifecycle stands beside both of ours.
+fn lifecycles(
     stage: &Stage,
-    deed: Deed,
-    what: &str,
-    (beside_rmcp, beside_limit): (Bar, Bar),
+    generation: Generation,
+    connections: usize,
     table: &mut Table,
 ) -> Done<()> {
-    for connections in CONNECTIONS {
-        let sides = [Side::Memory(0), Side::Rmcp(Keeps::Nothing), Side::Limit];
-        let rounds = stage.rounds(deed, connections, sides)?;
-        let at = of(connections);
-        table.row(row(
-            format!("{what}, {at}; beside rmcp"),
-            &rounds,
-            (0, 1),
-            beside_rmcp,
-        ));
-        table.row(row(
-            format!("{what}, {at}; beside a bare HTTP endpoint"),
-            &rounds,
-            (0, 2),
-            beside_limit,
-        ));
+    let sides = [stage.sqlite(0)?, Server::Memory(0), Server::Rmcp(0)];
+    let rounds = stage.rounds(generation, Operation::Lifecycle, connections, sides)?;
+    let (lifecycle, most) = match generation {
+        Generation::V2 => (generation.lifecycle(), 0.4),
+        _ => (generation.lifecycle(), 0.5),
+    };
+    let bar = Some(most).filter(|_| connections == AT_BARS);
+    for (side, store, bar) in [(0, "SQLite", bar), (1, "memory", None)] {
+        let figure = format!(
+            "{lifecycle}, {store}, {connections} connections; beside rmcp's V2 lifecycle in memory"
+        );
+        table.row(row(figure, &rounds, (side, 2), bar));
     }
     Ok(())
 }
 
-/// The same with many tasks retained, here and there.
-pub(super) fn with_many_retained(stage: &Stage, table: &mut Table) -> Done<()> {
-    let (bars, connections) = (stage.generation.bars(), 16);
-    let many = stage.scale.peer;
-    let (at, many_words) = (of(connections), count(many));
-    for (deed, what) in [
-        (Deed::Live, stage.generation.life()),
-        (Deed::Get, "`tasks/get`"),
-    ] {
-        let sides = [
-            Side::Memory(many),
-            Side::Sqlite(many),
-            Side::Rmcp(Keeps::All { from: many }),
-            Side::Memory(0),
-            Side::Sqlite(0),
-        ];
-        let rounds = stage.rounds(deed, connections, sides)?;
-        let (memory, sqlite) = match deed {
-            Deed::Live => (bars.memory, bars.sqlite),
-            _ => (0.45, 0.45),
-        };
-        let mut tell = |store, sides, other, bar| {
-            let figure = format!("{what}, {store}, {at}, {many_words} retained; beside {other}");
-            table.row(row(figure, &rounds, sides, Bar::AtMost(bar)));
-        };
-        tell("memory", (0, 2), "rmcp with as many", memory);
-        tell("SQLite", (1, 2), "rmcp with as many", sqlite);
-        tell("memory", (0, 3), "none", 1.2);
-        tell("SQLite", (1, 4), "none", 1.2);
+/// `tasks/get` of a task that has ended.
+fn gets(stage: &Stage, generation: Generation, connections: usize, table: &mut Table) -> Done<()> {
+    let bar = Some(1.5).filter(|_| connections == AT_BARS);
+    beside_limit(stage, generation, connections, Operation::Get, bar, table)
+}
+
+/// Calls that do not become tasks.
+fn calls(stage: &Stage, generation: Generation, connections: usize, table: &mut Table) -> Done<()> {
+    beside_limit(stage, generation, connections, Operation::Call, None, table)
+}
+
+fn beside_limit(
+    stage: &Stage,
+    generation: Generation,
+    connections: usize,
+    operation: Operation,
+    bar: Bar,
+    table: &mut Table,
+) -> Done<()> {
+    let sides = [stage.sqlite(0)?, Server::Limit, Server::Rmcp(0)];
+    let rounds = stage.rounds(generation, operation, connections, sides)?;
+    let what = match operation {
+        Operation::Get => "`tasks/get`",
+        _ => "plain `tools/call`",
+    };
+    for (other, name, bar) in [(1, "a bare endpoint", bar), (2, "rmcp", None)] {
+        let figure = format!(
+            "{} {what}, {connections} connections; beside {name}",
+            generation.name()
+        );
+        table.row(row(figure, &rounds, (0, other), bar));
     }
     Ok(())
 }
 
-/// Somebody who is measured; with so many tasks retained.
-#[derive(Clone, Copy)]
-enum Side {
-    Memory(usize),
-    Sqlite(usize),
-    Rmcp(Keeps),
-    TypeScript,
-    Limit,
-}
-
-/// How many times the cost of rmcp's life ours may have.
-struct Bars {
-    memory: f64,
-    sqlite: f64,
+/// The same with many tasks retained, beside none.
+pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
+    let many = stage.scale.many;
+    for generation in [Generation::V1, Generation::V2] {
+        for (operation, what) in [
+            (Operation::Lifecycle, generation.lifecycle().to_owned()),
+            (Operation::Get, format!("{} `tasks/get`", generation.name())),
+        ] {
+            let sides = [stage.sqlite(many)?, stage.sqlite(0)?];
+            let rounds = stage.rounds(generation, operation, AT_BARS, sides)?;
+            let figure = format!(
+                "{what}, SQLite, {AT_BARS} connections, {} retained; beside none",
+                count(many)
+            );
+            table.row(row(figure, &rounds, (0, 1), Some(1.2)));
+        }
+    }
+    Ok(())
 }
 
 impl Stage {
     fn rounds<const N: usize>(
         &self,
-        deed: Deed,
+        generation: Generation,
+        operation: Operation,
         connections: usize,
-        sides: [Side; N],
+        sides: [Server; N],
     ) -> Done<Rounds<N, Cost>> {
-        let targets: Done<Vec<_>> = sides.into_iter().map(|side| self.start(side)).collect();
-        let mut targets = targets?;
-        // Not before all are there: some take long to fill, and idle connections are closed.
+        let start = |server: &Server| {
+            let generation = match server {
+                Server::Rmcp(_) => Generation::V2,
+                _ => generation,
+            };
+            Target::start(server, generation)
+        };
+        let mut targets = sides.iter().map(start).collect::<Done<Vec<_>>>()?;
+        // After all have started: some take long to fill, and idle connections are closed.
         for target in &mut targets {
-            self.runtime.block_on(target.connect(connections, deed))?;
+            self.runtime
+                .block_on(target.connect(connections, operation))?;
         }
-        // More clients than one keep the machine awake themselves.
-        let _awake = (connections == 1).then(Awake::keep).transpose()?;
-        Rounds::try_run(self.scale.rounds, |side| {
-            targets[side].turn(&self.runtime, deed, self.scale.turn)
+        Rounds::run(self.scale.rounds, |side| {
+            targets[side].turn(&self.runtime, operation, self.scale.turn)
         })
     }
 
-    fn start(&self, side: Side) -> Done<Target> {
-        match side {
-            Side::Memory(retained) => self.ours(&Server::Memory(retained)),
-            Side::Sqlite(retained) => {
-                let file = tempfile::Builder::new()
-                    .suffix(".db")
-                    .tempfile_in(self.folder.path())?;
-                let (_, path) = file.keep()?;
-                std::fs::remove_file(&path)?;
-                self.ours(&Server::Sqlite(path, retained))
-            }
-            Side::Rmcp(keeps) => Target::start(&Server::Rmcp(keeps), Generation::V2),
-            Side::Limit => self.ours(&Server::Limit),
-            Side::TypeScript => {
-                let script = self.typescript.as_ref();
-                Target::node(script.ok_or("--program typescript=FILE is missing")?)
-            }
-        }
-    }
-
-    /// One that is spoken to in the generation at hand.
-    pub(super) fn ours(&self, server: &Server) -> Done<Target> {
-        Target::start(server, self.generation)
+    /// Our server on a new file.
+    fn sqlite(&self, retained: usize) -> Done<Server> {
+        let folder = tempfile::tempdir_in(self.folder.path())?.keep();
+        Ok(Server::Sqlite(folder.join("tasks.db"), retained))
     }
 }
 
 impl Generation {
-    fn life(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
-            Self::V1 | Self::Plain => "V1 life (create, get, result)",
-            Self::V2 => "V2 life (create, get)",
+            Self::V1 | Self::Plain => "V1",
+            Self::V2 => "V2",
         }
     }
 
-    fn bars(self) -> Bars {
+    fn lifecycle(self) -> &'static str {
         match self {
-            Self::V1 | Self::Plain => Bars {
-                memory: 0.5,
-                sqlite: 0.9,
-            },
-            Self::V2 => Bars {
-                memory: 0.4,
-                sqlite: 0.8,
-            },
+            Self::V1 | Self::Plain => "V1 lifecycle (create, get, result)",
+            Self::V2 => "V2 lifecycle (create, get)",
         }
     }
 }
@@ -238,10 +171,8 @@ fn row<const N: usize>(
     (ours, other): (usize, usize),
     bar: Bar,
 ) -> Row {
-    let (paces, costs) = (
-        rounds.seen(|cost| cost.per_second),
-        rounds.seen(|cost| cost.processor),
-    );
+    let paces = rounds.map(|cost| cost.per_second);
+    let costs = rounds.map(|cost| cost.processor);
     let show = |side| format!("{:.1} µs CPU, {} /s", costs.of(side), whole(paces.of(side)));
     Row {
         figure,
@@ -253,11 +184,5 @@ fn row<const N: usize>(
     }
 }
 
-fn of(connections: usize) -> String {
-    match connections {
-        1 => "1 connection".to_owned(),
-        n => format!("{n} connections"),
-    }
-}
-
-const CONNECTIONS: [usize; 3] = [1, 16, 64];
+/// The number of connections of rows that have a bar.
+const AT_BARS: usize = 16;

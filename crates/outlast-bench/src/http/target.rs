@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,18 +27,16 @@ pub(crate) struct Target {
 
 /// What clients do, over and over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
-    /// A task from creation to outcome.
-    Live,
-    /// A look at one task that has ended.
+pub(crate) enum Operation {
+    /// A task from creation to result.
+    Lifecycle,
+    /// `tasks/get` of one task that has ended.
     Get,
-    /// A look at one task that works.
-    Look,
-    /// A call that is no task.
+    /// A call that does not become a task.
     Call,
 }
 
-/// What clients see of deeds, and what deeds cost the server.
+/// What clients see of operations, and what one costs the server.
 #[derive(Clone, Copy)]
 pub(crate) struct Cost {
     pub(crate) per_second: f64,
@@ -55,13 +52,6 @@ impl Target {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("serve").args(server.args());
         Self::spawn(command, generation)
-    }
-
-    /// Starts a script under Node.
-    pub(crate) fn node(script: &Path) -> Done<Self> {
-        let mut command = Command::new("node");
-        command.arg(script);
-        Self::spawn(command, Generation::V1)
     }
 
     /// Runs a command that prints where it listens.
@@ -121,25 +111,29 @@ impl Target {
         self
     }
 
-    /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// The process of the server.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
 
+    /// Lets it end in its own time, as a service manager does.
+    pub(crate) fn stop(mut self) -> Done<()> {
+        drop(self.child.stdin.take());
+        let status = self.child.wait()?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(format!("a server ended with {status}").into()),
+        }
+    }
+
     /// Opens so many connections, each with a client of its own.
-    pub(crate) async fn connect(&mut self, connections: usize, deed: Deed) -> Done<()> {
+    pub(crate) async fn connect(&mut self, connections: usize, operation: Operation) -> Done<()> {
         self.speakers.clear();
         for _ in 0..connections {
             let mut speaker = self.speaker().await?;
-            match deed {
-                Deed::Get => speaker.live().await?,
-                Deed::Look => speaker.create("endless").await?,
-                Deed::Live | Deed::Call => {}
+            match operation {
+                Operation::Get => speaker.lifecycle().await?,
+                Operation::Lifecycle | Operation::Call => {}
             }
             self.speakers.push(speaker);
         }
@@ -147,13 +141,18 @@ impl Target {
     }
 
     /// A client on a connection of its own.
-    pub(crate) async fn speaker(&self) -> Done<Speaker> {
+    async fn speaker(&self) -> Done<Speaker> {
         let connection = Connection::open(self.address).await?;
         Speaker::meet(connection, self.generation, &self.headers).await
     }
 
-    /// Lets every client do the deed for about `turn`.
-    pub(crate) fn turn(&mut self, runtime: &Runtime, deed: Deed, turn: Duration) -> Done<Cost> {
+    /// Lets every client work for about `turn`.
+    pub(crate) fn turn(
+        &mut self,
+        runtime: &Runtime,
+        operation: Operation,
+        turn: Duration,
+    ) -> Done<Cost> {
         let before = processor_of(self.child.id())?;
         let began = Instant::now();
         let times = runtime.block_on(async {
@@ -163,10 +162,10 @@ impl Target {
                     let mut times = Vec::new();
                     while began.elapsed() < turn {
                         let asked = Instant::now();
-                        match deed {
-                            Deed::Live => speaker.live().await?,
-                            Deed::Get | Deed::Look => drop(speaker.get().await?),
-                            Deed::Call => speaker.call("plain").await?,
+                        match operation {
+                            Operation::Lifecycle => speaker.lifecycle().await?,
+                            Operation::Get => drop(speaker.get().await?),
+                            Operation::Call => speaker.call("plain").await?,
                         }
                         times.push(asked.elapsed().as_secs_f64() * 1e6);
                     }
@@ -187,13 +186,13 @@ impl Target {
 }
 
 impl Cost {
-    /// Of deeds that took these times in microseconds, and processor time in seconds.
+    /// Of operations that took these times in microseconds, and processor time in seconds.
     pub(crate) fn of(times: &[f64], took: Duration, processor: f64) -> Self {
-        let deeds = times.len() as f64;
+        let operations = times.len() as f64;
         Self {
-            per_second: deeds / took.as_secs_f64(),
+            per_second: operations / took.as_secs_f64(),
             latency: median(times.iter().copied()),
-            processor: processor * 1e6 / deeds,
+            processor: processor * 1e6 / operations,
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The servers that are measured, each in a process of its own: prints its address, serves until its
-//! standard input ends.
+//! The servers that are measured, each in a process of its own: prints its address, serves until its standard input ends.
 
 mod limit;
 mod ours;
@@ -9,27 +8,30 @@ mod upstream;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-pub(super) use ours::now;
-pub(super) use rmcp::Keeps;
+use outlast::engine::engine::AUDIT;
 use tokio::io::AsyncReadExt;
-pub(crate) use upstream::GATED;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
 
-use crate::{Done, WORKERS};
+use super::dialect::ARGUMENTS;
+use crate::{Done, runtime};
 
-/// What a process serves.
+pub(crate) use ours::Ours;
+
+/// What a process serves. A number is that of the tasks that are retained from the start.
+#[derive(Clone, Debug)]
 pub(crate) enum Server {
-    /// Ours on the memory store, with so many tasks retained.
+    /// Ours on the memory store.
     Memory(usize),
     /// Ours on a file.
     Sqlite(PathBuf, usize),
-    /// rmcp's, with its `TaskManager`.
-    Rmcp(Keeps),
+    /// rmcp's, with its `TaskManager`, which keeps all tasks in memory.
+    Rmcp(usize),
     /// The least that an HTTP server can do.
     Limit,
-    /// What stands behind gateways, over HTTP.
+    /// The server behind gateways, on standard input and output.
     Upstream,
-    /// The same on standard input and output.
-    PipedUpstream,
 }
 
 impl Server {
@@ -39,13 +41,9 @@ impl Server {
         Ok(match args[..] {
             ["memory", retained] => Self::Memory(retained.parse()?),
             ["sqlite", path, retained] => Self::Sqlite(path.into(), retained.parse()?),
-            ["rmcp"] => Self::Rmcp(Keeps::Nothing),
-            ["rmcp", from] => Self::Rmcp(Keeps::All {
-                from: from.parse()?,
-            }),
+            ["rmcp", retained] => Self::Rmcp(retained.parse()?),
             ["limit"] => Self::Limit,
             ["upstream"] => Self::Upstream,
-            ["piped-upstream"] => Self::PipedUpstream,
             _ => return Err("no such server".into()),
         })
     }
@@ -57,59 +55,61 @@ impl Server {
                 let path = path.display().to_string();
                 vec!["sqlite".into(), path, retained.to_string()]
             }
-            Self::Rmcp(Keeps::Nothing) => vec!["rmcp".into()],
-            Self::Rmcp(Keeps::All { from }) => vec!["rmcp".into(), from.to_string()],
+            Self::Rmcp(retained) => vec!["rmcp".into(), retained.to_string()],
             Self::Limit => vec!["limit".into()],
             Self::Upstream => vec!["upstream".into()],
-            Self::PipedUpstream => vec!["piped-upstream".into()],
         }
     }
 }
 
 pub(crate) fn run(server: Server) -> Done<()> {
     log()?;
-    crate::runtime(WORKERS)?.block_on(async {
+    runtime()?.block_on(async {
         match server {
-            Server::Memory(retained) => ours::serve(ours::memory(), retained).await,
+            Server::Memory(retained) => Ours::open(Ours::memory()).await?.serve(retained).await,
             Server::Sqlite(path, retained) => {
-                ours::serve(ours::sqlite(&path).await?, retained).await
+                let ours = Ours::open(Ours::sqlite(&path).await?).await?;
+                ours.serve(retained).await
             }
-            Server::Rmcp(keeps) => rmcp::serve(keeps).await,
+            Server::Rmcp(retained) => rmcp::serve(retained).await,
             Server::Limit => limit::serve().await,
-            Server::Upstream => upstream::serve().await,
-            Server::PipedUpstream => upstream::pipe(),
+            Server::Upstream => upstream::serve(),
         }
     })
 }
 
-/// Logs what `outlast serve` logs unless it is told otherwise: what the lines cost is part of what a server costs.
-/// Nobody reads them here.
+/// Logs what `outlast serve` logs at its default level: no line per request.
 fn log() -> Done<()> {
-    let nobody = std::fs::File::options().append(true).open("/dev/null")?;
-    let logger = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::INFO)
-        .with_ansi(false)
-        .event_format(outlast::logs::Line)
-        .with_writer(std::sync::Mutex::new(nobody))
-        .finish();
+    let filter = Targets::new()
+        .with_target("outlast", LevelFilter::INFO)
+        .with_target(AUDIT, LevelFilter::OFF)
+        .with_default(LevelFilter::WARN);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let logger = tracing_subscriber::registry().with(filter).with(lines);
     Ok(tracing::subscriber::set_global_default(logger)?)
 }
 
-/// Serves `router` as long as somebody holds the other end of standard input.
+/// Serves `router` until standard input ends.
 async fn serve_router(router: axum::Router) -> Done<()> {
     use axum::serve::ListenerExt;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
-    // As our own server does.
+    // As our server does.
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     tokio::spawn(async move { axum::serve(listener, router).await });
     until_released(address).await
 }
 
-/// Tells where the server is and waits until nobody holds the other end of standard input.
+/// Prints where the server listens and waits until standard input ends.
 async fn until_released(address: SocketAddr) -> Done<()> {
     println!("{address}");
     let mut nothing = Vec::new();
     tokio::io::stdin().read_to_end(&mut nothing).await?;
     Ok(())
 }
+
+/// The text of every result, here and there: about 200 bytes with what is around it.
+const TEXT: &str = concat!(
+    "0123456789012345678901234567890123456789012345678901234567890123456789012345678901",
+    "0123456789012345678901234567890123456789012345678901234567890123456789",
+);

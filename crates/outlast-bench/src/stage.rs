@@ -1,0 +1,113 @@
+//! A benchmark consists of parts, each of which adds rows to one table.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::args::{Benchmark, Options};
+use crate::machine::{self, Watch};
+use crate::table::{First, Table};
+use crate::{Done, gateway, http, store};
+
+/// What all rows are measured with.
+pub(crate) struct Stage {
+    /// The load generator has one thread, so that the server has at least the other core.
+    pub(crate) runtime: Runtime,
+    pub(crate) scale: Scale,
+    pub(crate) folder: TempDir,
+    pub(crate) options: Options,
+}
+
+/// How much is measured.
+pub(crate) struct Scale {
+    /// Tasks that are retained while requests are measured.
+    pub(crate) many: usize,
+    /// Tasks that are retained where memory and opening are measured.
+    pub(crate) most: usize,
+    pub(crate) rounds: usize,
+    /// How long each side runs in a round.
+    pub(crate) turn: Duration,
+}
+
+/// A name, and the function that measures the part.
+type Part = (&'static str, fn(&Stage, &mut Table) -> Done<()>);
+
+/// Measures the parts that are included and prints the table, with how busy the machine was meanwhile.
+pub(crate) fn run(benchmark: Benchmark, options: Options) -> Done<()> {
+    let (first, parts): (First, &[Part]) = match benchmark {
+        Benchmark::Http => (
+            First::Ours,
+            &[
+                ("v1", http::v1),
+                ("v2", http::v2),
+                ("retained", http::retained),
+            ],
+        ),
+        Benchmark::Gateway => (
+            First::Peers,
+            &[("calls", gateway::calls), ("tasks", gateway::tasks)],
+        ),
+        Benchmark::Store => (
+            First::Ours,
+            &[
+                ("lifecycles", store::lifecycles),
+                ("retained", store::retained),
+            ],
+        ),
+        Benchmark::Bars => (
+            First::Ours,
+            &[
+                ("v1", http::v1_bars),
+                ("v2", http::v2_bars),
+                ("retained", http::retained),
+                ("store", store::retained),
+            ],
+        ),
+    };
+    machine::touch_memory();
+    let stage = Stage {
+        runtime: tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?,
+        scale: Scale::new(options.quick),
+        folder: tempfile::Builder::new()
+            .prefix("outlast-bench")
+            .tempdir_in(&options.folder)?,
+        options,
+    };
+    let mut table = Table::new(first);
+    for (name, part) in parts {
+        if !stage.options.includes(name) {
+            continue;
+        }
+        eprintln!("== {name} ==");
+        let watch = Watch::start();
+        part(&stage, &mut table)?;
+        table.note(format!("{name}: {}", watch.report()));
+    }
+    print!("{table}");
+    if let Some(out) = &stage.options.out {
+        std::fs::write(out, table.to_string())?;
+    }
+    Ok(())
+}
+
+impl Scale {
+    fn new(quick: bool) -> Self {
+        match quick {
+            true => Self {
+                many: 10_000,
+                most: 100_000,
+                rounds: 3,
+                turn: Duration::from_millis(400),
+            },
+            false => Self {
+                many: 100_000,
+                most: 1_000_000,
+                rounds: 7,
+                turn: Duration::from_millis(1_000),
+            },
+        }
+    }
+}

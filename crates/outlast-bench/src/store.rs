@@ -1,0 +1,170 @@
+//! The SQLite store: durable lifecycles beside a raw log, and the cost of a retained task.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+use crate::http::dialect::Generation;
+use crate::http::serve::{Ours, Server};
+use crate::http::target::Target;
+use crate::machine::{processor, resident_of};
+use crate::rawlog::RawLog;
+use crate::rounds::Rounds;
+use crate::stage::Stage;
+use crate::table::{Row, Table, Unit, count, whole};
+use crate::{Done, runtime};
+
+/// Lifecycles per second through the engine in one process, without HTTP.
+pub(crate) fn lifecycles(stage: &Stage, table: &mut Table) -> Done<()> {
+    let runtime = runtime()?;
+    let file = stage.folder.path().join("lifecycles.db");
+    let ours = runtime.block_on(async { Ours::open(Ours::sqlite(&file).await?).await })?;
+    let log = RawLog::start(&stage.folder.path().join("lifecycles.log"))?;
+    for callers in [1, 16, 256] {
+        let rounds = Rounds::<2, Pace>::run(stage.scale.rounds, |side| {
+            let turn = stage.scale.turn;
+            match side {
+                0 => pace(&runtime, callers, turn, &ours),
+                _ => pace(&runtime, callers, turn, &log),
+            }
+        })?;
+        let (per_second, cpu) = (
+            rounds.map(|pace| pace.per_second),
+            rounds.map(|pace| pace.cpu),
+        );
+        let show = |side| {
+            format!(
+                "{} /s, {:.0} µs CPU",
+                whole(per_second.of(side)),
+                cpu.of(side)
+            )
+        };
+        table.row(Row {
+            figure: format!("durable lifecycles, {callers} callers; beside a raw log"),
+            ours: show(0),
+            other: show(1),
+            value: per_second.ratio(0, 1),
+            unit: Unit::Ratio,
+            bar: None,
+        });
+    }
+    runtime.block_on(ours.close())
+}
+
+/// Memory and disk of a retained task, and the time to open a store with many.
+pub(crate) fn retained(stage: &Stage, table: &mut Table) -> Done<()> {
+    let (most, folder) = (stage.scale.most, stage.folder.path());
+    let file = folder.join("retained.db");
+    let server = |path: &Path, tasks| Server::Sqlite(path.to_owned(), tasks);
+    let resident = |target: &Target| resident_of(target.process());
+    let empty = resident(&start(&server(&folder.join("empty.db"), 0))?)?;
+    // It fills the store before it listens.
+    let filled = start(&server(&file, most))?;
+    let filled_bytes = (resident(&filled)? - empty) / most as f64;
+    filled.stop()?;
+    let mut opened_bytes = 0.0;
+    let rounds = Rounds::<2>::run(3, |side| {
+        let began = Instant::now();
+        if side == 1 {
+            read_all(&file)?;
+            return Done::Ok(began.elapsed().as_secs_f64());
+        }
+        let opened = start(&server(&file, 0))?;
+        let took = began.elapsed().as_secs_f64();
+        opened_bytes = (resident(&opened)? - empty) / most as f64;
+        opened.stop()?;
+        Ok(took)
+    })?;
+    let peer_empty = resident(&start(&Server::Rmcp(0))?)?;
+    let peer = (resident(&start(&Server::Rmcp(PEER))?)? - peer_empty) / PEER as f64;
+    for (how, bytes) in [
+        ("made by this process", filled_bytes),
+        ("found at open", opened_bytes),
+    ] {
+        table.row(Row {
+            figure: format!(
+                "memory of a retained task with a 200-byte result, {} {how}; beside rmcp",
+                count(most)
+            ),
+            ours: format!("{} B", whole(bytes)),
+            other: format!("{} B", whole(peer)),
+            value: bytes,
+            unit: Unit::Bytes,
+            bar: Some(1024.0),
+        });
+    }
+    let disk = std::fs::metadata(&file)?.len() as f64 / most as f64;
+    table.note(format!("disk of a retained task: {} B", whole(disk)));
+    table.row(Row {
+        figure: format!(
+            "open with {} tasks, from the start of the process until it takes calls; beside reading the file",
+            count(most)
+        ),
+        ours: format!("{:.2} s", rounds.of(0)),
+        other: format!("{:.2} s", rounds.of(1)),
+        value: rounds.of(0),
+        unit: Unit::Seconds,
+        bar: Some(3.0),
+    });
+    Ok(())
+}
+
+fn start(server: &Server) -> Done<Target> {
+    Target::start(server, Generation::V2)
+}
+
+fn read_all(path: &Path) -> Done<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    while file.read(&mut buffer)? > 0 {}
+    Ok(())
+}
+
+/// What callers see of lifecycles, and what one costs.
+#[derive(Clone, Copy)]
+struct Pace {
+    per_second: f64,
+    /// Processor time of one, in microseconds.
+    cpu: f64,
+}
+
+/// Something that takes a task through its lifecycle.
+pub(crate) trait Lifecycle: Clone + Send + Sync + 'static {
+    fn lifecycle(&self) -> impl Future<Output = Done<()>> + Send;
+}
+
+/// Lets `callers` callers run lifecycles, one after the other each, for about `turn`.
+fn pace(runtime: &Runtime, callers: usize, turn: Duration, subject: &impl Lifecycle) -> Done<Pace> {
+    let (before, began) = (processor()?, Instant::now());
+    let lifecycles = runtime.block_on(async {
+        let mut running = JoinSet::new();
+        for _ in 0..callers {
+            let subject = subject.clone();
+            running.spawn(async move {
+                let mut lifecycles = 0;
+                while began.elapsed() < turn {
+                    subject.lifecycle().await?;
+                    lifecycles += 1;
+                }
+                Done::Ok(lifecycles)
+            });
+        }
+        let mut lifecycles = 0;
+        while let Some(done) = running.join_next().await {
+            lifecycles += done??;
+        }
+        Done::Ok(lifecycles)
+    })?;
+    let lifecycles = f64::from(lifecycles);
+    Ok(Pace {
+        per_second: lifecycles / began.elapsed().as_secs_f64(),
+        cpu: (processor()? - before) * 1e6 / lifecycles,
+    })
+}
+
+/// How many tasks the peer retains: each call of its takes time in proportion to them.
+const PEER: usize = 10_000;
