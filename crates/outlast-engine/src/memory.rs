@@ -2,7 +2,7 @@
 
 mod records;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_wire::{Raw, Timestamp};
@@ -60,7 +60,7 @@ impl MemoryStore {
         let _one_at_a_time = insert.task.request_key.as_deref().map(|key| {
             let place = key.bytes().fold(0, |sum, byte| sum ^ usize::from(byte));
             let lock = &self.inserting[place % self.inserting.len()];
-            lock.lock().unwrap_or_else(PoisonError::into_inner)
+            lock.lock()
         });
         let inserted = self.index.insert(insert.task, &insert.quota, None)?;
         if matches!(inserted, Inserted::New(_)) {

@@ -7,9 +7,10 @@
 #[cfg(not(shuttle))]
 mod machine {
     use std::sync::LazyLock;
-    pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
+    pub(crate) use std::sync::atomic;
     use std::thread::available_parallelism;
 
+    pub(crate) use parking_lot::{Mutex, MutexGuard};
     pub(crate) use tokio::task::JoinHandle;
     pub(crate) use tokio::time::{sleep, timeout};
 
@@ -50,12 +51,27 @@ mod machine {
 
 #[cfg(shuttle)]
 mod scheduled {
+    use std::sync::PoisonError;
     use std::time::Duration;
 
     use shuttle::future::yield_now;
     pub(crate) use shuttle::future::{JoinHandle, spawn};
     use shuttle::rand::Rng;
-    pub(crate) use shuttle::sync::{Mutex, MutexGuard, atomic};
+    pub(crate) use shuttle::sync::{MutexGuard, atomic};
+
+    /// A lock as that of the machine: a panic of one holder is not passed on to the next.
+    #[derive(Debug, Default)]
+    pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(shuttle::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
 
     pub(crate) fn can_spawn() -> bool {
         !std::thread::panicking()

@@ -1,7 +1,5 @@
 //! A large map in parts with a lock each, so that those who look for different tasks do not wait for each other.
 
-use std::sync::PoisonError;
-
 use crossbeam_utils::CachePadded;
 
 use crate::id::TaskId;
@@ -53,6 +51,6 @@ impl<T, S> Shards<T, S> {
 
 impl<T, S> Part<T, S> {
     fn lock(&self) -> MutexGuard<'_, T> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inside.lock()
     }
 }

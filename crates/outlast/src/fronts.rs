@@ -1,8 +1,9 @@
 //! The fronts that something stands behind: through them clients are told what changed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use outlast_engine::Owner;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::front::{Change, Front};
 
@@ -34,7 +35,6 @@ impl Fronts {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Weak<Front>>> {
-        // Every critical section is a list operation that does not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -1,7 +1,7 @@
 //! A call that runs in this process: what the engine knows of it beyond the store.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{Notify, oneshot};
 
@@ -90,8 +90,7 @@ impl Cell {
     }
 
     pub(crate) fn local(&self) -> MutexGuard<'_, Local> {
-        // Every critical section is a few assignments that do not panic.
-        self.local.lock().unwrap_or_else(PoisonError::into_inner)
+        self.local.lock()
     }
 
     /// Takes note that the store has the task. False if it was stopped before it could begin.

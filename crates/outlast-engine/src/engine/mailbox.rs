@@ -1,7 +1,7 @@
 //! The events that one watcher has not taken yet. Bounded: a slow one misses steps, never the newest.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::Notify;
 
@@ -94,8 +94,7 @@ impl Drop for Slot {
 
 impl Shared {
     fn mail(&self) -> MutexGuard<'_, Mail> {
-        // Every critical section is a few queue operations that do not panic.
-        self.mail.lock().unwrap_or_else(PoisonError::into_inner)
+        self.mail.lock()
     }
 }
 

@@ -5,12 +5,13 @@
 
 // Nothing depends on these numbers: the scheduler of the races need not know of them.
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use metrics::{
     Counter, Histogram, SharedString, Unit, counter, describe_counter, describe_histogram,
     histogram,
 };
+use parking_lot::Mutex;
 
 use super::Recovered;
 use crate::origin::Origin;
@@ -102,8 +103,7 @@ impl Meter {
     }
 
     fn tool(&self, origin: &Origin) -> Arc<ToolMeter> {
-        // Every critical section leaves the maps whole.
-        let mut tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.tools.lock();
         tools.of(
             &origin.runner,
             origin.tool.as_ref().unwrap_or(&origin.method),

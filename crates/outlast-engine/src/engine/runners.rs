@@ -1,7 +1,7 @@
 //! The runners of an engine, by name.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{Engine, EngineError, Inner, Runner};
 use crate::runtime::atomic::{AtomicBool, Ordering};
@@ -40,8 +40,7 @@ impl Runners {
     }
 
     fn later(&self) -> MutexGuard<'_, Named> {
-        // Every critical section is a map operation that does not panic.
-        self.later.lock().unwrap_or_else(PoisonError::into_inner)
+        self.later.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Remarks of running calls: stored together, a moment later, the last of each call only.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -35,7 +35,7 @@ impl Remarks {
 
     fn of(&self) -> MutexGuard<'_, Vec<TaskId>> {
         // Nothing in a critical section panics.
-        self.of.lock().unwrap_or_else(PoisonError::into_inner)
+        self.of.lock()
     }
 }
 

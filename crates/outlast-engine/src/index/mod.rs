@@ -8,7 +8,7 @@ mod nodes;
 mod owners;
 mod shard;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 use outlast_wire::Timestamp;
@@ -353,5 +353,5 @@ pub enum Found {
 
 /// No critical section here leaves a shard half-written: each is a few map operations that do not panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -1,7 +1,7 @@
 //! The records of the memory store.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
@@ -84,8 +84,7 @@ impl Records {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Every critical section is a few map operations that do not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

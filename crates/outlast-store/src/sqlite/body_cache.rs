@@ -1,9 +1,9 @@
 //! A bounded cache of bodies: most results are fetched right after the task ends.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_wire::Raw;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::row::RowId;
 
@@ -58,8 +58,7 @@ impl BodyCache {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        // No critical section panics.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock()
     }
 }
 

@@ -1,8 +1,7 @@
 //! Whether the store can be written, computed from the conditions that hold.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use outlast_engine::store::{Health, Reason};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// The conditions that stop writes, and the [`Health`] computed from them.
@@ -62,10 +61,7 @@ impl HealthState {
     }
 
     fn conditions(&self) -> MutexGuard<'_, Conditions> {
-        // No critical section panics.
-        self.conditions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.conditions.lock()
     }
 }
 

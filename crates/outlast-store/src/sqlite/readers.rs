@@ -1,11 +1,12 @@
 //! A few threads with a read-only connection each, for what is not in memory.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
 use outlast_engine::StoreError;
 use outlast_engine::store::Reason;
+use parking_lot::Mutex;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -69,7 +70,7 @@ impl Readers {
 
 fn serve(connection: &Connection, jobs: &Mutex<mpsc::Receiver<Job>>) {
     loop {
-        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = jobs.lock().recv();
         match next {
             Ok(Some(job)) => job(connection),
             Ok(None) | Err(_) => return,

@@ -1,7 +1,7 @@
 //! The [`Store`] trait over one file: writes go to the writer, reads to memory or to a reader.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -14,6 +14,7 @@ use outlast_engine::{
     Committed, Ending, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
 };
 use outlast_wire::{Raw, Timestamp};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use super::body::{self, Missing};
@@ -261,10 +262,7 @@ impl Drop for Sqlite {
         self.readers.stop();
         let (reply, _) = oneshot::channel();
         let _ = self.queue.send(Operation::Close(reply));
-        let writer = self
-            .writer
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let writer = self.writer.get_mut();
         if let Some(writer) = writer.take() {
             let _ = writer.join();
         }

@@ -1,12 +1,13 @@
 //! A host for people: questions wait in a list until somebody answers, declines or closes them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
 use outlast_engine::{Accepts, Answer};
 use outlast_wire::Raw;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
 
 use super::host::{Host, HostRequest, decline, dismiss, roots};
@@ -186,8 +187,7 @@ impl Inner {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every critical section is a few map operations.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,12 +1,13 @@
 //! What is needed to find a task again after this program has ended: stored before anybody hears of the task.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use outlast_engine::store::{Record, RecordKey, RecordWrite};
 use outlast_engine::{Clock, Outcome, Store, StoreError, SystemClock};
 use outlast_wire::envelope::Id;
 use outlast_wire::{PeerTask, Raw, Status, Timestamp};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::call::CallSpec;
@@ -144,17 +145,14 @@ impl References {
 
     /// Whether somebody in this program observes the task.
     pub(crate) fn is_in_use(&self, reference: &Reference) -> bool {
-        let in_use = self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
+        let in_use = self.in_use.lock();
         in_use.contains(&reference.key())
     }
 
     /// Stores a reference and takes it into use. A store that fails costs the reference, not the call.
     pub(crate) async fn keep(&self, reference: &Reference) -> Kept {
         let key = reference.key();
-        self.in_use
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key.clone());
+        self.in_use.lock().insert(key.clone());
         let kept = Kept {
             place: Some((self.clone(), key)),
         };
@@ -187,10 +185,7 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         if let Some((references, key)) = &self.place {
-            let mut in_use = references
-                .in_use
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut in_use = references.in_use.lock();
             in_use.remove(key);
         }
     }

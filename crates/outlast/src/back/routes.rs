@@ -5,11 +5,12 @@
 //! answer that names the task.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_wire::envelope::Id;
 use outlast_wire::notice::Progress;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -131,8 +132,7 @@ impl Routes {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        // Every critical section is a few map operations.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

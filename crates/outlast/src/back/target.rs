@@ -1,8 +1,9 @@
 //! Where a server is, and how to get a connection to it, again and again.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use outlast_wire::version::Era;
+use parking_lot::Mutex;
 
 use crate::front::Front;
 use crate::transport::child::{self, ChildOptions};
@@ -113,11 +114,11 @@ impl Target {
 
     /// The era of the server, if a connection has found out.
     pub(crate) fn known_era(&self) -> Option<Era> {
-        *self.era.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.era.lock()
     }
 
     pub(crate) fn remember_era(&self, era: Era) {
-        *self.era.lock().unwrap_or_else(PoisonError::into_inner) = Some(era);
+        *self.era.lock() = Some(era);
     }
 
     /// A fresh connection.

@@ -1,13 +1,14 @@
 //! The tools of a server, read page by page and remembered until the server says that they have changed.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_wire::headers::{self, BadAnnotation, HeaderParam};
 use outlast_wire::v1::{TaskSupport, task_support};
 use outlast_wire::v2::CacheHint;
 use outlast_wire::{Raw, RawRef, object, params, tool};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::ears::Ears;
@@ -60,7 +61,7 @@ impl ToolShelf {
     ) -> Result<Arc<[ToolInfo]>, Fault> {
         let changes = ears.tools_changed();
         let known = {
-            let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = self.0.lock();
             let current = |known: &&Known| {
                 let fresh = known.fresh_until.is_none_or(|until| Instant::now() < until);
                 known.changes == changes
@@ -84,13 +85,13 @@ impl ToolShelf {
             up: Arc::downgrade(up),
             fresh_until,
         };
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        *self.0.lock() = Some(known);
         Ok(tools)
     }
 
     /// What is remembered has proved wrong (V2-PARAM-6).
     pub(crate) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 }
 

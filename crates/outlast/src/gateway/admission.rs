@@ -2,11 +2,12 @@
 //! response is open, too.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use outlast_engine::Owner;
 use outlast_wire::codes;
 use outlast_wire::envelope::ErrorObject;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{Settings, Upstream};
 
@@ -68,8 +69,7 @@ impl OpenCalls {
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
-        // Every critical section is a few map operations that do not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

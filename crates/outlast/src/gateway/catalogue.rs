@@ -1,11 +1,12 @@
 //! The tools of an upstream, as far as they must be known before one is called.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use outlast_engine::Retry;
 use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
+use parking_lot::Mutex;
 
 use crate::back::{ToolInfo, header_params};
 use crate::hints;
@@ -33,8 +34,7 @@ impl Catalogue {
     /// What `list` says of a tool. Of one that is not listed: nothing, so that it runs plainly and once.
     pub(super) fn traits(&self, list: &Arc<[ToolInfo]>, tool: &str) -> Traits {
         let known = {
-            // The critical section is an assignment that does not panic.
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.0.lock();
             match known
                 .as_ref()
                 .filter(|known| Arc::ptr_eq(&known.list, list))

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_engine::{Backoff, Owner};
 use outlast_wire::codes;
 use outlast_wire::envelope::ErrorObject;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
@@ -355,8 +356,7 @@ async fn close_when_idle(
 }
 
 fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
-    // Every critical section is a few map operations that do not panic.
-    places.lock().unwrap_or_else(PoisonError::into_inner)
+    places.lock()
 }
 
 /// How long a server that did not begin is left alone.

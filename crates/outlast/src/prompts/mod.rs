@@ -3,11 +3,12 @@
 mod prompt;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use outlast_wire::codes::{internal, invalid_params};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef};
+use parking_lot::RwLock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -119,24 +120,11 @@ impl Prompts {
     }
 
     fn look<T>(&self, look: impl FnOnce(&BTreeMap<Arc<str>, Arc<Prompt>>) -> T) -> T {
-        // Every critical section is a map operation that does not panic.
-        look(
-            &self
-                .0
-                .prompts
-                .read()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        look(&self.0.prompts.read())
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut BTreeMap<Arc<str>, Arc<Prompt>>) -> T) -> T {
-        change(
-            &mut self
-                .0
-                .prompts
-                .write()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        change(&mut self.0.prompts.write())
     }
 }
 

@@ -5,11 +5,12 @@ mod pattern;
 mod resource;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use outlast_wire::codes::{RESOURCE_NOT_FOUND, internal, invalid_params};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, object};
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use crate::complete::Wish;
@@ -141,12 +142,11 @@ impl Resources {
     }
 
     fn look<T>(&self, look: impl FnOnce(&All) -> T) -> T {
-        // Every critical section is a map operation that does not panic.
-        look(&self.0.all.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.0.all.read())
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut All) -> T) -> T {
-        change(&mut self.0.all.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.0.all.write())
     }
 }
 

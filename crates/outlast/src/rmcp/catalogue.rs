@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::Retry;
 use outlast_wire::object::Edit;
@@ -10,6 +9,7 @@ use outlast_wire::object::NotAnObject;
 use outlast_wire::tool;
 use outlast_wire::v1::{self, TaskSupport};
 use outlast_wire::{Raw, RawRef, object};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::hints;
 
@@ -80,8 +80,7 @@ impl Catalogue {
     }
 
     fn tools(&self) -> MutexGuard<'_, HashMap<String, Known>> {
-        // Every critical section is a few map operations that do not panic.
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tools.lock()
     }
 }
 

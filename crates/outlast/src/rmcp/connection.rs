@@ -3,7 +3,7 @@
 //! It lives as long as its client: while there is a session, or a call that runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use ::rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, JsonRpcMessage, RequestId,
@@ -12,6 +12,7 @@ use ::rmcp::model::{
 use outlast_engine::engine::CallContext;
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, codes};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc::{Receiver, Sender, WeakSender};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
@@ -224,8 +225,7 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every critical section is a few map operations that do not panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

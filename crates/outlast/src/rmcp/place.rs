@@ -1,9 +1,10 @@
 //! Where a handler is kept: with its client, one for each. So it lives as long as the client's session, as the request of
 //! a client without one, or as a call of it that runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use outlast_wire::envelope::ErrorObject;
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use super::Rmcp;
@@ -19,8 +20,7 @@ type Slot = Arc<OnceCell<Arc<Connection>>>;
 impl Place {
     /// The slot of the handler; a new one if the handler that was there is gone.
     fn slot(&self) -> Slot {
-        // The critical section is an assignment that does not panic.
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.0.lock();
         if slot.get().is_some_and(|connection| connection.is_over()) {
             *slot = Slot::default();
         }

@@ -5,12 +5,13 @@
 //! stopped after a while (V2-MRTR-6).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_engine::Owner;
 use outlast_engine::TaskId;
 use outlast_engine::engine::RunningCall;
+use parking_lot::{Mutex, MutexGuard};
 
 /// The calls that wait for a retry.
 pub(crate) struct Parking {
@@ -76,8 +77,7 @@ impl Parking {
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<TaskId, Parked>> {
-        // Every critical section is a few map operations that do not panic.
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 }
 

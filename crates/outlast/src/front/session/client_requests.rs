@@ -1,13 +1,14 @@
 //! Questions that belong to no call: put to a client on its general stream, as soon as it listens there.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use outlast_engine::{Answer, AskKind};
 use outlast_wire::Raw;
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::notice;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{oneshot, watch};
 
 use super::streams::Board;
@@ -87,8 +88,7 @@ impl ClientRequests {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        // Every critical section is a few map operations that do not panic.
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }
 

@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use outlast_engine::StoreError;
 use outlast_engine::engine::EngineError;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::log::Level;
 use outlast_wire::{Raw, codes};
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -63,8 +64,7 @@ impl SessionPreferences {
     }
 
     fn wishes(&self) -> MutexGuard<'_, Wishes> {
-        // Every critical section is a few operations on sets that do not panic.
-        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wishes.lock()
     }
 }
 

@@ -5,8 +5,9 @@
 //! place, so they are unique within the session (V1-RESUME-1, V1-RESUME-2).
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 /// The streams of one session.
@@ -197,8 +198,7 @@ impl Board {
     }
 
     fn lock(&self) -> MutexGuard<'_, Streams> {
-        // Every critical section is a few map operations that do not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,12 +2,13 @@
 //! followed, no others.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use outlast_wire::envelope::Limits;
 use outlast_wire::headers;
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
 };
@@ -214,8 +215,7 @@ impl Endpoint {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every critical section only reads or writes members.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

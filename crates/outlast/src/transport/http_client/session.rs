@@ -1,8 +1,9 @@
 //! A session that outlives its connection: a later connection, also of another program, goes on in it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use outlast_wire::Raw;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 /// A session that may outlive its connection. Cheap to clone; all clones are one session.
@@ -87,8 +88,7 @@ impl Session {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every critical section is a few assignments.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
