@@ -207,7 +207,8 @@ impl Session {
         let open = self.front.engine.open_tasks(&self.owner).await;
         for task in open.unwrap_or_default() {
             let text = task.id().text();
-            let params = v1::task(&task.view(&text));
+            let now = self.front.engine.now();
+            let params = v1::task(&task.view(&text, now));
             let line = write::notification(v1::method::STATUS, Some(params.borrow()));
             self.board.send(stream, line);
         }
