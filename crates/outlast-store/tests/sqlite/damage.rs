@@ -166,7 +166,7 @@ async fn a_log_of_a_killed_process_that_is_cut_is_refused() {
     let lengths = (0..40).map(|n| length * n / 40);
     for cut in lengths.chain([31, 32, length - 1]) {
         let opened = open_changed(&place, &facts, |copy| {
-            truncate(copy.file("tasks.db-wal"), cut)
+            truncate(copy.file("tasks.db-wal"), cut);
         });
         assert_eq!(opened.await, Opened::Refused, "{cut} of {length}");
     }

@@ -63,7 +63,7 @@ pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowI
                 }
             }
             (Operation::Records(_, reply), Verdict::Records) => {
-                answers.push(Answer::Records(reply))
+                answers.push(Answer::Records(reply));
             }
             (operation, Verdict::Refused(error)) => answers.push(Answer::Refused(operation, error)),
             // No caller waits for the expiry of records, and no other pair is ever planned.
