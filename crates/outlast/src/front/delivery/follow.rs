@@ -50,9 +50,11 @@ pub(in crate::front) trait Caller {
         true
     }
 
-    /// The call has become a task, and the caller goes on waiting for it.
-    fn promoted(&mut self, task: &Committed<Task>) {
+    /// The call has become a task, and the caller goes on waiting for it. Returns input responses that came meanwhile
+    /// and are the task's now.
+    fn promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
         let _ = task;
+        BTreeMap::new()
     }
 }
 
@@ -196,8 +198,13 @@ async fn promote(
     match running.promote().await {
         Ok(Promotion::Stored(task)) if state.terms.takes_handle => Err(Delivered::Handle(task)),
         Ok(Promotion::Stored(task)) => {
-            caller.promoted(&task);
             state.stored = true;
+            let answers = caller.promoted(&task);
+            if !answers.is_empty()
+                && let Err(error) = engine.answer(scope, task.id, answers).await
+            {
+                tracing::warn!(task = %task.id, %error, "input responses did not reach a new task");
+            }
             let waiting = Source::task(engine, scope, task.id).await;
             waiting.map_err(|error| Delivered::Settled(task.id, Err(error)))
         }

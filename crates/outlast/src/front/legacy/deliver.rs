@@ -1,7 +1,7 @@
 //! How a call reaches a client of 2025-11-25: progress, log messages and input requests on the stream of the response,
 //! then the outcome, or a ticket.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -216,8 +216,7 @@ impl delivery::Caller for Caller<'_> {
         self.stream.is_live()
     }
 
-    fn promoted(&mut self, task: &Committed<Task>) {
-        self.answers = None;
+    fn promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
         // No other session is sent its input requests.
         self.session.front.claim_follower(task.id, self.session);
         if let Some(key) = &self.key {
@@ -228,6 +227,7 @@ impl delivery::Caller for Caller<'_> {
             task: task.id,
             cancelled: self.stream.cancelled().clone(),
         });
+        self.answers.take().map(Answers::close).unwrap_or_default()
     }
 }
 

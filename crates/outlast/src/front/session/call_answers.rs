@@ -1,6 +1,6 @@
 //! Input responses to calls that are no tasks: the engine does not store those calls, so the session finds them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Answer, AskKey, TaskId};
@@ -58,10 +58,41 @@ impl Answers<'_> {
     pub(in crate::front) async fn next(&mut self) -> Option<(AskKey, Answer)> {
         self.receiver.recv().await
     }
+
+    /// Unregisters the call and returns the input responses that were not taken yet.
+    pub(in crate::front) fn close(mut self) -> BTreeMap<AskKey, Answer> {
+        // In this order, so that a response that comes now is either here or for the engine.
+        self.calls.lock().remove(&self.call);
+        let mut left = BTreeMap::new();
+        while let Ok((key, answer)) = self.receiver.try_recv() {
+            left.insert(key, answer);
+        }
+        left
+    }
 }
 
 impl Drop for Answers<'_> {
     fn drop(&mut self) {
         self.calls.lock().remove(&self.call);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_engine::{Ids, RandomIds};
+    use outlast_wire::Raw;
+
+    use super::*;
+
+    #[test]
+    fn a_response_that_comes_while_a_call_becomes_a_task_is_not_lost() {
+        let (calls, call) = (CallAnswers::default(), RandomIds.task());
+        let key = || AskKey::new("k");
+        let answer = || Answer::Result(Raw::parse("{}".into()).unwrap());
+        let answers = calls.expect(call);
+        assert_eq!(calls.answer(call, key(), answer()), None);
+        assert_eq!(answers.close(), BTreeMap::from([(key(), answer())]));
+        // From now on it is the engine's.
+        assert!(calls.answer(call, key(), answer()).is_some());
     }
 }
