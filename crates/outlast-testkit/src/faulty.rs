@@ -1,5 +1,5 @@
-//! A store that fails on demand: before the commit, after it, slowly, for ever, or by keeping news to
-//! itself.
+//! A store that fails on demand: before the commit, after it, slowly, for ever, by keeping news to
+//! itself, or with a health of choice.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,6 +47,8 @@ struct Plan {
     muted: u64,
     writes: u64,
     before_notify: Hook,
+    /// What the store reports instead of what the inner store does.
+    health: Option<watch::Sender<Health>>,
 }
 
 #[derive(Clone, Default)]
@@ -70,6 +72,9 @@ impl FaultyStore {
         write: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
         self.wait().await;
+        if let Some(refusal) = self.faults.refusal(false) {
+            return Err(refusal);
+        }
         let strike = self.faults.strike();
         if strike == Some(Strike::BeforeCommit) {
             return Err(struck());
@@ -122,6 +127,27 @@ impl Faults {
         self.plan().muted = count;
     }
 
+    /// Lets the store report this health from now on, and refuse what a store in that state refuses.
+    pub fn report(&self, health: Health) {
+        let mut plan = self.plan();
+        match &plan.health {
+            Some(reported) => drop(reported.send_replace(health)),
+            None => plan.health = Some(watch::Sender::new(health)),
+        }
+    }
+
+    /// Why a write is refused for the health that is reported; `creates` if it is that of a new task.
+    fn refusal(&self, creates: bool) -> Option<StoreError> {
+        let plan = self.plan();
+        let reason = match &*plan.health.as_ref()?.borrow() {
+            Health::Ready => return None,
+            Health::NoRoom(_) if !creates => return None,
+            Health::NoRoom(reason) | Health::Down(reason) => reason.clone(),
+            Health::Closed => Reason::new("it is closed"),
+        };
+        Some(StoreError::Unavailable(reason))
+    }
+
     /// How many writes were asked for so far, failed ones included.
     pub fn writes(&self) -> u64 {
         self.plan().writes
@@ -166,9 +192,12 @@ impl Store for FaultyStore {
     fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
         let this = self.clone();
         // Nothing is written before its turn.
-        StoreFuture::boxed(
-            async move { this.write(async { this.inner.insert(insert).await }).await },
-        )
+        StoreFuture::boxed(async move {
+            match this.faults.refusal(true) {
+                Some(refusal) => Err(refusal),
+                None => this.write(async { this.inner.insert(insert).await }).await,
+            }
+        })
     }
 
     fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
@@ -266,7 +295,11 @@ impl Store for FaultyStore {
     }
 
     fn health(&self) -> watch::Receiver<Health> {
-        self.inner.health()
+        let plan = self.faults.plan();
+        match &plan.health {
+            Some(reported) => reported.subscribe(),
+            None => self.inner.health(),
+        }
     }
 
     async fn close(&self) -> Result<(), StoreError> {

@@ -211,10 +211,13 @@ impl Running {
         self.http.url()
     }
 
-    /// Takes no more work, lets what is open finish for a while, and ends. What is left is for the next start.
+    /// Takes no more work, lets calls and requests finish for a while, and ends. What is left is for the next start. Until the
+    /// end it answers health checks and requests about its tasks.
     pub async fn shutdown(self) -> io::Result<()> {
+        let drained = self.engine.shutdown(DRAIN).await;
         self.http.shutdown().await;
-        close(self.engine, &*self.store).await
+        drained.map_err(io::Error::other)?;
+        self.store.close().await.map_err(io::Error::other)
     }
 }
 

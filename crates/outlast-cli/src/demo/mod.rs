@@ -36,8 +36,10 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     let (engine, recovered) = builder.open().await?;
     narrate::welcome(&url, &engine, recovered).await?;
     if let Some(address) = args.http {
-        serve::over_http(&engine, tools, address).await?;
-        engine.shutdown(DRAIN).await?;
+        let server = serve::over_http(&engine, tools, address).await?;
+        let drained = engine.shutdown(DRAIN).await;
+        server.shutdown().await;
+        drained?;
         store.close().await?;
         return Ok(());
     }

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use outlast::Tools;
 use outlast::engine::Engine;
 use outlast::front::{About, Front};
-use outlast::transport::http::{HttpOptions, serve};
+use outlast::transport::http::{HttpOptions, HttpServer, raise_open_file_limit, serve};
 
 use super::narrate::say;
 use crate::exit::Failure;
 
-/// Serves until the user stops it.
+/// Serves until the user stops it; the server still answers then.
 pub(super) async fn over_http(
     engine: &Engine,
     tools: Arc<Tools>,
     address: SocketAddr,
-) -> Result<(), Failure> {
+) -> Result<HttpServer, Failure> {
+    raise_open_file_limit();
     let about = About {
         name: "outlast-demo".into(),
         version: env!("CARGO_PKG_VERSION").into(),
@@ -46,6 +47,5 @@ pub(super) async fn over_http(
         "Ctrl-C stops it; what runs then has 10 s to finish."
     ));
     tokio::signal::ctrl_c().await?;
-    server.shutdown().await;
-    Ok(())
+    Ok(server)
 }

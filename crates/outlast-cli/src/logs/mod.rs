@@ -68,7 +68,9 @@ fn filter(logs: &Logs, default: LevelFilter) -> Result<Targets, Failure> {
         ))
     };
     let (mut level, mut targets) = (default, Targets::new());
-    for entry in given.split(',').map(str::trim) {
+    let entries = given.split(',').map(str::trim);
+    // An empty text would be the level `error`.
+    for entry in entries.filter(|entry| !entry.is_empty()) {
         if let Ok(of_all) = entry.parse() {
             level = of_all;
         } else if entry.contains('=') {
@@ -76,7 +78,7 @@ fn filter(logs: &Logs, default: LevelFilter) -> Result<Targets, Failure> {
                 .parse()
                 .map_err(|error| invalid(&format!(": {error}")))?;
             targets = targets.with_targets(entry);
-        } else if !entry.is_empty() {
+        } else {
             return Err(invalid(""));
         }
     }
@@ -127,8 +129,11 @@ mod tests {
         let filter = given("warn,outlast::back=trace").unwrap();
         assert!(filter.would_enable("outlast::back::exchange", &Level::TRACE));
         assert!(!filter.would_enable("outlast::gateway", &Level::INFO));
-        let filter = given("outlast::back=trace").unwrap();
-        assert!(filter.would_enable("outlast::gateway", &Level::INFO));
+        for default in ["outlast::back=trace", "", " , "] {
+            let filter = given(default).unwrap();
+            assert!(filter.would_enable("outlast::gateway", &Level::INFO));
+            assert!(!filter.would_enable("outlast::gateway", &Level::DEBUG));
+        }
     }
 
     #[test]

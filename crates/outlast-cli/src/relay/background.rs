@@ -11,6 +11,7 @@ use outlast::Outlast;
 use outlast::back::Target;
 use outlast::front::Front;
 use outlast::gateway::{Gateway, Settings, Upstream, policy};
+use outlast::transport::http::raise_open_file_limit;
 use outlast::transport::stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -34,6 +35,7 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
     let _ = rustix::process::setsid();
     let path = socket(&args.store)?;
     logs::to_file(&args.logs, LevelFilter::INFO, Bounded::open(&log(&path))?)?;
+    raise_open_file_limit();
     // Only one has the store; whoever comes second leaves here.
     let store = outlast::store::open_store(&args.store, Default::default()).await?;
     let outlast = Outlast::builder()

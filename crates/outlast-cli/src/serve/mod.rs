@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use outlast::Outlast;
 use outlast::gateway::{Gateway, RunningGateway};
-use outlast::transport::http::HttpOptions;
+use outlast::transport::http::{HttpOptions, raise_open_file_limit};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 
@@ -25,10 +25,11 @@ use crate::args::Serve;
 use crate::exit::Failure;
 use crate::logs;
 use crate::place;
-use pages::Health;
+use pages::Metrics;
 
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, LevelFilter::INFO)?;
+    raise_open_file_limit();
     let (upstreams, limits) = upstreams::all(&args)?;
     // Before the engine is opened, which counts from then on.
     let collected = metrics::collect().map_err(std::io::Error::other)?;
@@ -47,8 +48,8 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         true => token::Tokens::default(),
         false => token::Tokens::find(&url, args.tokens.as_deref())?,
     };
-    let health = Health::of(&gateway, collected);
-    let running = listen(gateway, health, &args, &tokens, limits.http).await?;
+    let metrics = Metrics::of(&gateway, collected);
+    let running = listen(gateway, metrics, &args, &tokens, limits.http).await?;
     for served in running.served() {
         println!("{}", running.url(served));
     }
@@ -77,7 +78,7 @@ fn probe(running: &RunningGateway) {
 
 async fn listen(
     gateway: Gateway,
-    health: Arc<Health>,
+    metrics: Arc<Metrics>,
     args: &Serve,
     tokens: &token::Tokens,
     limits: HttpOptions,
@@ -89,7 +90,7 @@ async fn listen(
         allowed_origins: args.allow_origin.clone(),
         ..limits
     };
-    gateway.http(Some(health), options).await.map_err(|error| {
+    gateway.http(Some(metrics), options).await.map_err(|error| {
         Failure::Usage(format!(
             "{} cannot be listened at: {error}\n  next: name another address with --http",
             args.http

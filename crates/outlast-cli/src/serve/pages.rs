@@ -1,24 +1,23 @@
-//! The pages beside the endpoints: whether the gateway lives, whether it takes work, and how it stands.
+//! The page beside the endpoints and the health checks: metrics.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use metrics_exporter_prometheus::PrometheusHandle;
-use outlast::engine::{Engine, Owner};
+use outlast::engine::Engine;
 use outlast::gateway::{Gateway, Served};
 use outlast::transport::http::{Page, Pages};
-use serde_json::json;
 
 use super::metrics;
 
-/// How a gateway stands.
-pub(super) struct Health {
+/// The metrics of a gateway.
+pub(super) struct Metrics {
     engine: Engine,
     served: Vec<Served>,
     collected: PrometheusHandle,
 }
 
-impl Health {
+impl Metrics {
     pub(super) fn of(gateway: &Gateway, collected: PrometheusHandle) -> Arc<Self> {
         Arc::new(Self {
             engine: gateway.engine().clone(),
@@ -26,35 +25,12 @@ impl Health {
             collected,
         })
     }
-
-    /// Whether work is taken: the store answers and the engine does not close.
-    async fn ready(&self) -> Page {
-        let store = self.engine.usage(&Owner::Local).await.is_ok();
-        let open = self.engine.takes_work();
-        let servers: serde_json::Map<_, _> = self
-            .served
-            .iter()
-            .map(|served| {
-                let upstream = &served.upstream;
-                let stands = json!({ "connections": upstream.connections(), "failing": upstream.is_failing() });
-                (upstream.name().to_string(), stands)
-            })
-            .collect();
-        let body = json!({ "ready": store && open, "store": store, "servers": servers });
-        Page {
-            status: if store && open { 200 } else { 503 },
-            content_type: "application/json",
-            body: body.to_string(),
-        }
-    }
 }
 
 #[async_trait]
-impl Pages for Health {
+impl Pages for Metrics {
     async fn page(&self, path: &str) -> Option<Page> {
         match path {
-            "/healthz" => Some(plain("ok\n".into())),
-            "/readyz" => Some(self.ready().await),
             "/metrics" => {
                 let text = metrics::text(&self.collected, &self.engine, &self.served);
                 Some(plain(text.await))

@@ -1,5 +1,7 @@
 //! `outlast serve` as clients meet it: a process that can be killed, before servers that are processes of their own.
 
+#[cfg(target_os = "linux")]
+mod descriptors;
 mod gateway;
 mod logs;
 mod settings;
@@ -207,7 +209,7 @@ fn health_and_numbers_stand_beside_the_endpoint() {
     assert!(head.starts_with("HTTP/1.1 200") && body == "ok\n", "{head}");
     let (head, body) = gateway.get("/readyz");
     assert!(
-        head.starts_with("HTTP/1.1 200") && body.contains(r#""ready":true"#),
+        head.starts_with("HTTP/1.1 200") && body == "ready\n",
         "{body}"
     );
     let (head, body) = gateway.get("/metrics");
@@ -242,6 +244,15 @@ fn a_gateway_that_is_told_to_stop_lets_work_finish_and_leaves_with_its_servers()
         .status()
         .expect("it runs");
     assert!(told.success());
+    // Until the work is done it says that it stops, and it still lives.
+    until("it drains", || gateway.get("/readyz").0.contains(" 503 "));
+    assert_eq!(
+        gateway.get("/readyz").1,
+        "not ready: the server is shutting down\n"
+    );
+    assert!(gateway.get("/healthz").0.starts_with("HTTP/1.1 200"));
+    let got = gateway.said(&["tasks", "get", "{}", &soon]);
+    assert!(got.contains("working"), "{got}");
     let ended = gateway.child.wait().expect("it ends");
     assert!(ended.success(), "{ended}");
     let again = Gateway::before_one(home.path(), "127.0.0.1:0");

@@ -53,8 +53,11 @@ fn a_server_that_cannot_be_reached_is_told_at_the_start_with_a_next_step() {
     }
     assert!(gateway.log().contains("no key"), "what it said last");
     assert!(!gateway.log().contains("fine cannot"));
-    let (_, ready) = gateway.get("/readyz");
-    let ready: serde_json::Value = serde_json::from_str(&ready).expect("JSON");
-    assert_eq!(ready["servers"]["oauth"]["failing"], true, "{ready}");
-    assert_eq!(ready["servers"]["fine"]["failing"], false, "{ready}");
+    let (_, metrics) = gateway.get("/metrics");
+    for line in [
+        "outlast_upstream_failing{server=\"oauth\"} 1",
+        "outlast_upstream_failing{server=\"fine\"} 0",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
 }

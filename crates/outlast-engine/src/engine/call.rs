@@ -3,11 +3,11 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{EngineError, Inner, Phase, Runner};
+use super::{EngineError, Inner, Runner};
 use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::policy::Sizes;
-use crate::store::{RecordWrite, StoreError};
+use crate::store::RecordWrite;
 use crate::task::{NewTask, Task};
 
 /// A call to be run.
@@ -60,11 +60,7 @@ impl Inner {
         &self,
         mut call: NewCall,
     ) -> Result<(Arc<Task>, Arc<dyn Runner>), EngineError> {
-        match self.phase() {
-            Phase::Starting => return Err(StoreError::Starting.into()),
-            Phase::Open => {}
-            Phase::Draining | Phase::Closed => return Err(EngineError::Closing),
-        }
+        self.check_open()?;
         call.check(&self.policy.sizes)?;
         let (name, runner) = self.named_runner(&call.origin.runner)?;
         // The name is kept once, not with every task.

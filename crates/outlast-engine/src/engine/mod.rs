@@ -107,9 +107,9 @@ impl Engine {
         self.inner.calls.running()
     }
 
-    /// Whether new work is taken.
-    pub fn takes_work(&self) -> bool {
-        self.inner.phase() == Phase::Open
+    /// Whether new work is taken; the error says why not.
+    pub fn check_open(&self) -> Result<(), EngineError> {
+        self.inner.check_open()
     }
 
     /// The time by this engine's clock.
@@ -132,6 +132,15 @@ impl Engine {
 }
 
 impl Inner {
+    /// Refuses new work while the engine starts, and from the moment that it drains.
+    pub(crate) fn check_open(&self) -> Result<(), EngineError> {
+        match self.phase() {
+            Phase::Starting => Err(StoreError::Starting.into()),
+            Phase::Open => Ok(()),
+            Phase::Draining | Phase::Closed => Err(EngineError::Closing),
+        }
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }

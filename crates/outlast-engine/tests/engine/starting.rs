@@ -46,12 +46,12 @@ async fn a_task_of_a_store_that_is_being_opened_is_refused_as_starting_and_found
     is_starting(engine.request_cancel(&ada(), id).await);
     is_starting(engine.create(call("echo")).await);
     is_starting(engine.start(call("echo")).map(|_| ()));
-    assert!(!engine.takes_work());
+    assert!(engine.check_open().is_err());
     assert!(matches!(*store.health().borrow(), Health::Down(_)));
 
     open.send(Ok(before.store.clone())).ok().unwrap();
     start.await.unwrap().unwrap();
-    assert!(engine.takes_work());
+    assert_eq!(engine.check_open(), Ok(()));
     assert_eq!(*store.health().borrow(), Health::Ready);
     assert!(engine.get(&ada(), id).await.is_ok());
     let created = engine.create(call("echo")).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_store_that_cannot_be_opened_says_why() {
     let why = StoreError::Corrupt(Reason::new("no database"));
     open.send(Err(why.clone())).ok().unwrap();
     assert_eq!(start.await, Err(EngineError::Store(why.clone())));
-    assert!(!engine.takes_work());
+    assert!(engine.check_open().is_err());
     assert_eq!(store.usage(&owner()).await, Err(why));
     assert!(matches!(*store.health().borrow(), Health::Down(_)));
     assert_eq!(store.close().await, Ok(()));

@@ -167,9 +167,11 @@ impl RunningGateway {
         self.http.url_of(&served.path)
     }
 
-    /// As [`Gateway::shutdown`], with the requests that are open.
+    /// As [`Gateway::shutdown`], with the requests that are open. Until the end it answers health checks and requests
+    /// about its tasks.
     pub async fn shutdown(self) -> io::Result<()> {
-        let ((), ended) = tokio::join!(self.http.shutdown(), self.gateway.shutdown());
+        let ended = self.gateway.shutdown().await;
+        self.http.shutdown().await;
         ended
     }
 }

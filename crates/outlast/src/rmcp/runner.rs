@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::{ErrorCode, Origin, Outcome, Owner};
+use outlast_engine::{ErrorCode, Origin, Outcome};
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, meta, tool};
 

@@ -11,6 +11,7 @@ mod broken;
 mod browsers;
 mod bytes;
 mod client;
+mod health;
 mod killed;
 mod principals;
 mod process;

@@ -48,7 +48,7 @@ impl Stage {
         Self::on(store, options, Policy::default()).await
     }
 
-    async fn on(store: Arc<dyn Store>, options: HttpOptions, policy: Policy) -> Self {
+    pub(crate) async fn on(store: Arc<dyn Store>, options: HttpOptions, policy: Policy) -> Self {
         let (stage, start) = Self::starting(store, options, policy).await;
         start.await.unwrap();
         stage

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::client::Client;
+use crate::health::get;
 use crate::stage::Stage;
 
 #[tokio::test]
@@ -44,6 +45,10 @@ async fn requests_before_the_store_is_open_are_refused_as_starting_and_never_as_
         assert_eq!(refused.status, 503, "{method}");
         assert_starting(&refused.json().await);
     }
+    let (status, why) = get(&client, "/readyz").await;
+    assert_eq!(status, 503);
+    assert!(why.starts_with("not ready: starting"), "{why}");
+    assert_eq!(get(&client, "/healthz").await.0, 200);
     let introduction = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "early", "version": "1" },
@@ -56,6 +61,7 @@ async fn requests_before_the_store_is_open_are_refused_as_starting_and_never_as_
     open.send(store).ok().unwrap();
     start.await.unwrap().unwrap();
     assert_eq!(client.status(&task).await["result"]["status"], "completed");
+    assert_eq!(get(&client, "/readyz").await.0, 200);
     stage.fall().await;
 }
 

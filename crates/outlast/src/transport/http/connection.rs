@@ -11,6 +11,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use hyper::Request;
 use hyper::body::Incoming;
@@ -19,7 +20,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::interval;
+use tokio::time::{interval, timeout};
 
 use super::inward::Inward;
 use super::router::Router;
@@ -45,6 +46,12 @@ struct Activity {
 }
 
 impl Connections {
+    /// How many connections are served.
+    pub(super) fn count(&self) -> usize {
+        let wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        wakers.len()
+    }
+
     /// Makes every connection look up.
     pub(super) fn wake(&self) {
         let wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,6 +108,21 @@ pub(super) async fn serve(
         Poll::Pending
     })
     .await;
+}
+
+/// Answers one request on a connection that is not served because of `why`, and closes it.
+pub(super) async fn turn_away(router: Arc<Router>, stream: TcpStream, why: String) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let (router, why) = (router.clone(), why.clone());
+        let (head, mut body) = request.into_parts();
+        Box::pin(async move { Ok::<_, Infallible>(router.turn_away(&head, &mut body, why).await) })
+    });
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    // An error of the connection concerns its client only.
+    let _ = timeout(MAX_TURNING_AWAY, connection).await;
 }
 
 impl Activity {
@@ -183,3 +205,6 @@ const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 /// The most bytes of the head of a request.
 const HEAD: usize = 64 << 10;
+
+/// How long a client may take for its request on a connection that is not served.
+const MAX_TURNING_AWAY: Duration = Duration::from_secs(5);

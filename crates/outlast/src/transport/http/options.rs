@@ -28,7 +28,8 @@ pub struct HttpOptions {
     pub sessions: usize,
     /// The most requests and streams of one session that are open at once.
     pub streams: usize,
-    /// The most connections at once; more wait to be accepted.
+    /// The most connections at once, if the limit of open files allows them: a quarter of it, at least 40, is kept for
+    /// the store and other files. More get health checks and 503.
     pub connections: usize,
     /// How long a client may take for the head of a request, for its body, and between two requests.
     pub patience: Duration,

@@ -10,10 +10,12 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use outlast_wire::envelope::{self, Id, Limits, Message};
 use outlast_wire::v1;
+use outlast_wire::v2::method::DISCOVER;
 
 use super::answer::{self, Answer};
 use super::connection::Busy;
 use super::guard::{self, Caller, Forms, Stated};
+use super::health::no_new_work;
 use super::modern;
 use super::refused::Refused;
 use super::server::Endpoint;
@@ -43,6 +45,12 @@ impl Endpoint {
         };
         let bytes = self.read(body, &head.headers, limits.bytes).await?;
         let message = Message::parse(&bytes, &limits).map_err(Refused::Malformed)?;
+        if let Message::Request(request) = &message
+            && !is_served_while_draining(&request.method)
+            && let Some(why) = no_new_work(&self.sessions.front().engine)
+        {
+            return Err(Refused::Unavailable(Some(request.id.clone()), why));
+        }
         let said = modern::said(&message, stated, entry.is_some())?;
         match (entry, message) {
             (_, Message::Request(request)) if let Some(said) = said => {
@@ -194,6 +202,11 @@ impl Endpoint {
     }
 }
 
+/// Whether a request is about a task that exists, or leads to one and needs no work itself: it is served to the end.
+fn is_served_while_draining(method: &str) -> bool {
+    method.starts_with("tasks/") || [v1::method::INITIALIZE, DISCOVER, "ping"].contains(&method)
+}
+
 /// The last message of a stream as JSON, for a client that takes no streams: it never sees the other messages.
 async fn last_of(session: &Session, reader: &mut Attached) -> Answer {
     let mut last = None;
@@ -215,7 +228,7 @@ fn reply_alone(id: &Id, reply: &Reply) -> Answer {
     }
 }
 
-async fn collect(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
+pub(super) async fn collect(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     loop {

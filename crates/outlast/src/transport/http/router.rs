@@ -6,17 +6,19 @@ use async_trait::async_trait;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue, ORIGIN};
 use hyper::{Method, StatusCode};
+use outlast_wire::envelope::{Limits, Message};
 
 use super::answer::{self, Answer};
 use super::connection::{Busy, Connections};
 use super::cors;
 use super::guard::{Guard, Stated};
 use super::options::HttpOptions;
+use super::post;
 use super::refused::Refused;
 use super::server::Endpoint;
 use crate::front::HttpParts;
 
-/// Answers plain GETs beside the endpoints, such as whether the server is well. They need no token.
+/// Answers plain GETs beside the endpoints and the health checks, such as metrics. They need no token.
 #[async_trait]
 pub trait Pages: Send + Sync + 'static {
     /// The page at `path`, if there is one.
@@ -40,6 +42,8 @@ pub(super) struct Router {
     pub(super) endpoints: Vec<Arc<Endpoint>>,
     pub(super) pages: Option<Arc<dyn Pages>>,
     pub(super) connections: Connections,
+    /// More are not served: they get health checks and 503.
+    pub(super) max_connections: usize,
     pub(super) options: HttpOptions,
 }
 
@@ -102,12 +106,39 @@ impl Router {
         }
     }
 
+    /// Answers one request on a connection that is not served, because of `why`: health checks as ever, everything else
+    /// by 503.
+    pub(super) async fn turn_away(
+        &self,
+        head: &HttpParts,
+        body: &mut Incoming,
+        why: String,
+    ) -> Answer {
+        if let Some(page) = self.page(head).await {
+            return page;
+        }
+        // A client that is still sending when the connection closes may not see the answer.
+        let body = post::collect(body, MAX_TURNED_AWAY_BYTES).await;
+        let id = body
+            .ok()
+            .and_then(|bytes| match Message::parse(&bytes, &Limits::default()) {
+                Ok(Message::Request(request)) => Some(request.id),
+                _ => None,
+            });
+        Refused::Unavailable(id, why).answer()
+    }
+
+    /// A health check, or a page of the server's own.
     async fn page(&self, head: &HttpParts) -> Option<Answer> {
-        let pages = self.pages.as_ref()?;
         if !matches!(head.method, Method::GET | Method::HEAD) {
             return None;
         }
-        let page = pages.page(head.uri.path()).await?;
+        let path = head.uri.path();
+        let page = match (self.health(path).await, &self.pages) {
+            (Some(page), _) => page,
+            (None, Some(pages)) => pages.page(path).await?,
+            (None, None) => return None,
+        };
         // A web page that reached this address under another name (DNS rebinding) learns nothing.
         if let Err(refused) = self.guard.admit_place(&head.uri, &head.headers) {
             return Some(refused.answer());
@@ -119,3 +150,6 @@ impl Router {
         Some(answer)
     }
 }
+
+/// The most bytes of a request that is not served.
+const MAX_TURNED_AWAY_BYTES: usize = 64 << 10;

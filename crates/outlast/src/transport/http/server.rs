@@ -1,5 +1,6 @@
 //! The endpoint and the loop that accepts connections.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,13 +8,15 @@ use std::time::Duration;
 
 use outlast_engine::task::Keep;
 use outlast_engine::{Ids, Policy, RandomIds};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::connection::{self, Connections};
+use super::descriptors;
 use super::guard::Guard;
+use super::health::SHUTTING_DOWN;
 use super::options::HttpOptions;
 use super::router::{Pages, Router};
 use super::sse::Life;
@@ -66,6 +69,7 @@ pub async fn serve_all(
         endpoints,
         pages,
         connections: Connections::default(),
+        max_connections: descriptors::max_connections(options.connections),
         options,
     });
     let (stop, stopped) = oneshot::channel();
@@ -93,8 +97,10 @@ impl HttpServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// Accepts nothing more, lets open requests finish for a while, and ends. Clients come back for the
-    /// rest of their streams.
+    /// Lets open requests finish for a while and ends. Meanwhile new connections get health checks and 503; clients come
+    /// back for the rest of their streams.
+    ///
+    /// An engine that shuts down before this is called refuses new requests and serves those about its tasks.
     pub async fn shutdown(self) {
         let _ = self.stop.send(());
         if let Err(error) = self.accepting.await {
@@ -120,6 +126,11 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
+    /// Whether the server closes.
+    pub(super) fn is_closing(&self) -> bool {
+        *self.phase.borrow() == Phase::Closing
+    }
+
     /// Resolves when the server closes, or is gone.
     pub(super) fn closing(&self) -> impl Future<Output = ()> + Send + 'static {
         closed(self.phase.clone())
@@ -141,9 +152,14 @@ async fn accept(
     for endpoint in &router.endpoints {
         background.spawn(endpoint.sessions.clone().keep_sweeping());
     }
+    let mut incoming = Incomings {
+        listener,
+        router: router.clone(),
+        turned_away: VecDeque::new(),
+        failing: false,
+    };
     let mut open = JoinSet::new();
     loop {
-        let room = open.len() < router.options.connections;
         tokio::select! {
             told = &mut stopped => match told {
                 Ok(()) => break,
@@ -151,30 +167,100 @@ async fn accept(
                 Err(_) => return,
             },
             Some(_) = open.join_next() => {}
-            accepted = listener.accept(), if room => match accepted {
-                Ok((stream, _)) => {
+            stream = incoming.next() => match open.len() < router.max_connections {
+                true => {
                     open.spawn(connection::serve(router.clone(), stream, phase.subscribe()));
                 }
-                Err(error) => {
-                    // Out of files, or a connection that was gone at once: neither ends the server.
-                    tracing::warn!(%error, "a connection was not accepted");
-                    sleep(Duration::from_millis(50)).await;
-                }
+                false => incoming.turn_away(stream, router.no_connection()),
             },
         }
     }
-    // In this order: whoever is sent away does not find the door open.
-    drop(listener);
     phase.send_replace(Phase::Closing);
     router.connections.wake();
     let drained = async { while open.join_next().await.is_some() {} };
-    if timeout(router.options.drain, drained).await.is_err() {
+    let drained = tokio::select! {
+        drained = timeout(router.options.drain, drained) => drained.is_ok(),
+        () = incoming.turn_all_away() => true,
+    };
+    drop(incoming);
+    if !drained {
         for endpoint in &router.endpoints {
             endpoint.sessions.close_streams();
         }
         let ended = async { while open.join_next().await.is_some() {} };
         let _ = timeout(LAST_WORDS, ended).await;
     }
+}
+
+/// The connections that arrive, and those that are not served. Dropping this closes both.
+struct Incomings {
+    listener: TcpListener,
+    router: Arc<Router>,
+    /// The oldest first.
+    turned_away: VecDeque<JoinHandle<()>>,
+    /// Whether no connection could be accepted at the last attempt.
+    failing: bool,
+}
+
+impl Incomings {
+    /// The next connection. No error ends the server: a lack of descriptors passes.
+    async fn next(&mut self) -> TcpStream {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    self.failing = false;
+                    return stream;
+                }
+                Err(error) if concerns_one_connection(&error) => {
+                    tracing::debug!(%error, "a connection was not accepted");
+                }
+                Err(error) => {
+                    if !self.failing {
+                        tracing::warn!(%error, "no connection can be accepted");
+                    }
+                    self.failing = true;
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Answers health checks on `stream`, and everything else by 503. The oldest of these connections makes room.
+    fn turn_away(&mut self, stream: TcpStream, why: String) {
+        self.turned_away.retain(|turned| !turned.is_finished());
+        if self.turned_away.len() >= MAX_TURNED_AWAY
+            && let Some(oldest) = self.turned_away.pop_front()
+        {
+            oldest.abort();
+        }
+        let turned = connection::turn_away(self.router.clone(), stream, why);
+        self.turned_away.push_back(tokio::spawn(turned));
+    }
+
+    /// Serves no connection any more.
+    async fn turn_all_away(&mut self) {
+        loop {
+            let stream = self.next().await;
+            self.turn_away(stream, SHUTTING_DOWN.to_owned());
+        }
+    }
+}
+
+impl Drop for Incomings {
+    fn drop(&mut self) {
+        for turned in &self.turned_away {
+            turned.abort();
+        }
+    }
+}
+
+/// Whether only the connection is gone that was about to be accepted.
+fn concerns_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
+    )
 }
 
 /// Half the life of a session, in milliseconds: what is left of it when a task begins is never less. So it
@@ -189,3 +275,9 @@ fn half_life(options: &HttpOptions, policy: &Policy) -> u64 {
 
 /// How long the ends of streams may take to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How long to wait for a free descriptor before the next attempt to accept a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The most connections that are answered although they are not served. They take reserved descriptors.
+const MAX_TURNED_AWAY: usize = 8;

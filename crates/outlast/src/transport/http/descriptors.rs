@@ -1,0 +1,72 @@
+//! File descriptors: the limit of the process, and how many of them connections may take.
+//!
+//! Connections never take the descriptors that are reserved for the store, for the servers behind a gateway and for the
+//! rest of the process, so a flood of connections cannot keep a store from being opened or a task from being stored.
+
+use std::fs::File;
+
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Raises the soft limit of open files to the hard limit, which takes no privilege, and returns the limit that holds
+/// then. `None` means that there is none.
+///
+/// For the start of a program that serves: a process usually starts with a soft limit of 1,024. Child processes inherit
+/// the limit.
+pub fn raise_open_file_limit() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if limit.current != limit.maximum
+        && let Err(error) = setrlimit(Resource::Nofile, raised)
+    {
+        tracing::warn!(%error, limit = limit.current, "the limit of open files was not raised");
+    }
+    open_file_limit()
+}
+
+/// The most connections at once: `wanted`, or fewer if the limit of open files leaves less.
+pub(super) fn max_connections(wanted: usize) -> usize {
+    match open_file_limit() {
+        Some(limit) => wanted.min(beside_reserve(limit)).max(1),
+        None => wanted.max(1),
+    }
+}
+
+/// Why no file can be opened now, if that is so.
+pub(super) fn exhausted() -> Option<String> {
+    let error = File::open("/dev/null").err()?;
+    let error = error.raw_os_error().map(Errno::from_raw_os_error);
+    let limit = open_file_limit().map_or("unknown".to_owned(), |limit| limit.to_string());
+    match error? {
+        Errno::MFILE => Some(format!("no file descriptor is free (limit: {limit})")),
+        Errno::NFILE => Some("the system has no file descriptor left".to_owned()),
+        // A system without this file says nothing about descriptors.
+        _ => None,
+    }
+}
+
+fn open_file_limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
+fn beside_reserve(limit: u64) -> usize {
+    let reserved = (limit / 4).max(MIN_RESERVED);
+    usize::try_from(limit.saturating_sub(reserved)).unwrap_or(usize::MAX)
+}
+
+/// Enough for a store, a listener, a runtime and one server behind a gateway.
+const MIN_RESERVED: u64 = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_of_the_descriptors_is_reserved_and_never_less_than_a_store_needs() {
+        let limits = [20, 64, 160, 1_024, 1_048_576].map(beside_reserve);
+        assert_eq!(limits, [0, 24, 120, 768, 786_432]);
+    }
+}

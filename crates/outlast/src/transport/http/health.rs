@@ -1,0 +1,92 @@
+//! Health checks beside the endpoints: `/healthz` says that the process runs, `/readyz` whether it takes new tasks.
+
+use std::time::Duration;
+
+use outlast_engine::engine::EngineError;
+use outlast_engine::store::Health;
+use outlast_engine::{Engine, Owner};
+use tokio::time::timeout;
+
+use super::descriptors;
+use super::router::{Page, Router};
+
+impl Router {
+    /// The page of a health check, if `path` is that of one.
+    pub(super) async fn health(&self, path: &str) -> Option<Page> {
+        match path {
+            "/healthz" => Some(line(200, "ok".to_owned())),
+            "/readyz" => Some(match self.not_ready().await {
+                None => line(200, "ready".to_owned()),
+                Some(why) => line(503, format!("not ready: {why}")),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Why a new task would be refused now, if it would.
+    async fn not_ready(&self) -> Option<String> {
+        let endpoint = self.endpoints.first()?;
+        if endpoint.is_closing() {
+            return Some(SHUTTING_DOWN.to_owned());
+        }
+        if let Some(why) = refusal(&endpoint.sessions.front().engine).await {
+            return Some(why);
+        }
+        if self.connections.count() >= self.max_connections {
+            return Some(self.no_connection());
+        }
+        descriptors::exhausted()
+    }
+
+    /// Why a connection is not served.
+    pub(super) fn no_connection(&self) -> String {
+        format!("all {} connections are in use", self.max_connections)
+    }
+}
+
+/// Why `engine` would refuse a new task now, if it would. The order is that in which a creation meets the reasons.
+async fn refusal(engine: &Engine) -> Option<String> {
+    if let Some(why) = no_new_work(engine) {
+        return Some(why);
+    }
+    match &*engine.store().health().borrow() {
+        Health::Ready => {}
+        Health::NoRoom(reason) => return Some(format!("the store has no room: {reason}")),
+        Health::Down(reason) => return Some(format!("the store cannot be written: {reason}")),
+        Health::Closed => return Some("the store is closed".to_owned()),
+    }
+    let most = engine.policy().quota.retained;
+    match timeout(MAX_STORE_DELAY, engine.usage(&Owner::Local)).await {
+        Ok(Ok(usage)) if usage.retained < most => None,
+        Ok(Ok(_)) => Some(format!(
+            "{most} tasks are retained, the most allowed (setting `quota.retained`)"
+        )),
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("the store does not answer".to_owned()),
+    }
+}
+
+/// Why `engine` takes no new work in its phase: it starts or drains.
+pub(super) fn no_new_work(engine: &Engine) -> Option<String> {
+    match engine.check_open() {
+        Ok(()) => None,
+        Err(EngineError::Closing) => Some(SHUTTING_DOWN.to_owned()),
+        Err(starting) => Some(starting.to_string()),
+    }
+}
+
+/// A page of one line.
+fn line(status: u16, text: String) -> Page {
+    let text: String = text.lines().collect::<Vec<_>>().join(" ");
+    Page {
+        status,
+        content_type: "text/plain; charset=utf-8",
+        body: text + "\n",
+    }
+}
+
+/// The answer to new requests while the server drains.
+pub(super) const SHUTTING_DOWN: &str = "the server is shutting down";
+
+/// A store that takes longer is not ready.
+const MAX_STORE_DELAY: Duration = Duration::from_secs(2);
