@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::engine::Runner;
+use outlast_engine::engine::EngineBuilder;
 use outlast_engine::{Engine, MemoryStore, Policy, Store};
 
 use crate::Own;
@@ -56,12 +57,19 @@ impl Outlast {
         OutlastBuilder::default()
     }
 
-    /// Ends the processes that an earlier life left.
-    pub(crate) async fn end_left(&self) -> io::Result<()> {
-        match &self.children {
-            Some(children) => children.end_left().await,
-            None => Ok(()),
-        }
+    /// Starts to build the engine. Once the store is open, it ends the child processes that a previous
+    /// process left: before that, another process may hold the store and use them.
+    pub(crate) fn engine(&self) -> EngineBuilder {
+        let children = self.children.clone();
+        let end_left = async move {
+            match children {
+                Some(children) => children.end_left().await,
+                None => Ok(()),
+            }
+        };
+        Engine::builder(self.store.clone())
+            .policy(self.policy.clone())
+            .before_recovery(end_left)
     }
 
     /// A server of these tools.
@@ -157,7 +165,7 @@ impl Server {
     /// are answered with −32603 "starting".
     pub async fn http_with(self, options: HttpOptions) -> io::Result<Running> {
         let store = self.outlast.store.clone();
-        let (engine, front, start) = self.start().await?;
+        let (engine, front, start) = self.start();
         let http = http::serve(front, options).await?;
         if let Err(error) = start.await {
             http.shutdown().await;
@@ -172,31 +180,24 @@ impl Server {
 
     /// Its engine, which has recovered tasks of a previous run, and its front.
     pub async fn open(self) -> io::Result<(Engine, Arc<Front>)> {
-        let (engine, front, start) = self.start().await?;
+        let (engine, front, start) = self.start();
         start.await?;
         Ok((engine, front))
     }
 
     /// Its engine and its front, which refuse everything until the future is done.
-    async fn start(
+    fn start(
         self,
-    ) -> io::Result<(
+    ) -> (
         Engine,
         Arc<Front>,
         impl Future<Output = io::Result<()>> + Send,
-    )> {
-        self.outlast.end_left().await?;
-        let Outlast {
-            store,
-            policy,
-            filters,
-            ..
-        } = self.outlast;
-        let builder = Engine::builder(store).policy(policy);
-        let (engine, start) = builder.runner(self.name, self.runner).start();
-        let front = Front::serving(engine.clone(), self.service, filters);
+    ) {
+        let builder = self.outlast.engine().runner(self.name, self.runner);
+        let (engine, start) = builder.start();
+        let front = Front::serving(engine.clone(), self.service, self.outlast.filters);
         let start = async { start.await.map(drop).map_err(io::Error::other) };
-        Ok((engine, front, start))
+        (engine, front, start)
     }
 }
 

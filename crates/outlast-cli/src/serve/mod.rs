@@ -4,6 +4,7 @@ mod called;
 mod limits;
 mod metrics;
 mod nearest;
+mod opening;
 mod pages;
 mod settings;
 mod snippet;
@@ -25,6 +26,7 @@ use crate::args::Serve;
 use crate::exit::Failure;
 use crate::logs;
 use crate::place;
+use opening::Opening;
 use pages::Metrics;
 
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
@@ -37,9 +39,10 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         Some(url) => url.clone(),
         None => place::gateway_store()?,
     };
-    let store = outlast::store::open_store(&url, Default::default()).await?;
+    // The listener answers "starting" while the store opens.
+    let opening = Opening::start(url.clone());
     let outlast = Outlast::builder()
-        .store(store)
+        .store(opening.store.clone())
         .policy(limits.policy)
         .children(place::children(&url))
         .build();
@@ -49,7 +52,11 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         false => token::Tokens::find(&url, args.tokens.as_deref())?,
     };
     let metrics = Metrics::of(&gateway, collected);
-    let running = listen(gateway, metrics, &args, &tokens, limits.http).await?;
+    let running = listen(gateway, metrics, &args, &tokens, limits.http).await;
+    let running = match running {
+        Ok(running) => running,
+        Err(error) => return Err(opening.failure().unwrap_or(error)),
+    };
     for served in running.served() {
         println!("{}", running.url(served));
     }

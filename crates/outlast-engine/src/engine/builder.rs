@@ -1,6 +1,8 @@
 //! How an engine starts: it joins its store and settles what a previous run left behind before it serves
 //! anything (P4).
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -13,7 +15,7 @@ use super::topics::Topics;
 use super::{Engine, EngineError, Inner, Phase, Recovered, Runner, phase};
 use crate::policy::Policy;
 use crate::runtime::spawn;
-use crate::store::Store;
+use crate::store::{Reason, Store, StoreError};
 use crate::world::{Clock, Ids, RandomIds, SystemClock};
 
 /// Collects what an engine needs.
@@ -23,7 +25,11 @@ pub struct EngineBuilder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     runners: Named,
+    before_recovery: Option<Preparation>,
 }
+
+/// Work that must be done before tasks are recovered.
+type Preparation = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
 impl Engine {
     /// An engine on `store`, with the default policy and the machine's clock.
@@ -34,6 +40,7 @@ impl Engine {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             runners: Named::new(),
+            before_recovery: None,
         }
     }
 }
@@ -60,6 +67,16 @@ impl EngineBuilder {
     /// Runs the calls whose origin names `name` by `runner`. The name must stay the same over restarts.
     pub fn runner(mut self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) -> Self {
         self.runners.insert(name.into(), runner);
+        self
+    }
+
+    /// Runs `work` when the store is open and before tasks are recovered, so that only the process that
+    /// holds the store does it. If it fails, the start fails.
+    pub fn before_recovery(
+        mut self,
+        work: impl Future<Output = io::Result<()>> + Send + 'static,
+    ) -> Self {
+        self.before_recovery = Some(Box::pin(work));
         self
     }
 
@@ -100,10 +117,19 @@ impl EngineBuilder {
             last: Arc::new(last),
         };
         let last = engine.last.clone();
+        let before_recovery = self.before_recovery;
         let start = async move {
             let node = inner.node;
             let feed = inner.store.join(node).await?;
-            let recovered = match inner.recover(Patience::Short).await {
+            let prepared = match before_recovery {
+                Some(work) => work.await,
+                None => Ok(()),
+            };
+            let recovered = match prepared {
+                Ok(()) => inner.recover(Patience::Short).await,
+                Err(error) => Err(StoreError::Unavailable(Reason::new(error.to_string()))),
+            };
+            let recovered = match recovered {
                 Ok(recovered) => recovered,
                 Err(error) => {
                     // What was offered to this engine, or begun, must be offered to the next.

@@ -56,13 +56,11 @@ impl Outlast {
     /// [`OpeningStore`](outlast_engine::store::OpeningStore), in the background: until then requests are answered with
     /// −32603 "starting". [`Gateway::started`] waits for it.
     pub async fn gateway(&self, upstreams: Vec<Upstream>) -> io::Result<Gateway> {
-        self.end_left().await?;
         let children = self.children.as_ref();
         let upstreams = upstreams.into_iter();
         let upstreams = upstreams.map(|upstream| Arc::new(upstream.noting(children)));
         let upstreams: Vec<_> = upstreams.collect();
-        let builder = Engine::builder(self.store.clone()).policy(self.policy.clone());
-        let builder = upstreams.iter().fold(builder, |builder, upstream| {
+        let builder = upstreams.iter().fold(self.engine(), |builder, upstream| {
             builder.runner(upstream.runner.clone(), upstream.clone())
         });
         let (engine, start) = builder.start();

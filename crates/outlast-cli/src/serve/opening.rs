@@ -1,0 +1,37 @@
+//! A store that opens while the listener already answers. Requests get "starting" until it is open.
+
+use std::sync::Arc;
+
+use outlast::engine::store::{OpeningStore, Reason, StoreError};
+use outlast::store::{OpenError, StoreUrl, open_store};
+use tokio::sync::oneshot;
+
+use crate::exit::Failure;
+
+pub(super) struct Opening {
+    pub(super) store: Arc<OpeningStore>,
+    failed: oneshot::Receiver<OpenError>,
+}
+
+impl Opening {
+    /// Starts to open the store that `url` names.
+    pub(super) fn start(url: StoreUrl) -> Self {
+        let (report, failed) = oneshot::channel();
+        let open = async move {
+            let opened = open_store(&url, Default::default()).await;
+            opened.map_err(|error| {
+                let reason = Reason::new(error.to_string());
+                // The receiver is gone if the listener failed first.
+                let _ = report.send(error);
+                StoreError::Unavailable(reason)
+            })
+        };
+        let store = Arc::new(OpeningStore::new(open));
+        Self { store, failed }
+    }
+
+    /// Why the store cannot be opened, if that is known.
+    pub(super) fn failure(mut self) -> Option<Failure> {
+        self.failed.try_recv().ok().map(Failure::from)
+    }
+}
