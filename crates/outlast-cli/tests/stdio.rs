@@ -96,6 +96,7 @@ fn outlast(home: &Path) -> Command {
     command
         .env("XDG_DATA_HOME", home)
         .env("OUTLAST_BACKGROUND_IDLE_MS", "700")
+        .env("OUTLAST_LOG", "info,outlast::audit=info")
         .current_dir(home);
     command
 }

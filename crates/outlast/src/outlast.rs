@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::engine::Runner;
 use outlast_engine::engine::EngineBuilder;
+use outlast_engine::engine::Runner;
 use outlast_engine::{Engine, MemoryStore, Policy, Store};
 
 use crate::Own;

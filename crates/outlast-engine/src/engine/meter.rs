@@ -217,6 +217,6 @@ mod tests {
         assert!(Arc::ptr_eq(&rest, &tools.of(&server, &"much more".into())));
         assert!(Arc::ptr_eq(&first, &tools.of(&server, &"0".into())));
         assert_eq!(tools.count, MAX_TOOLS);
-        assert!(tools.known[&server].get("more").is_none());
+        assert!(!tools.known[&server].contains_key("more"));
     }
 }

@@ -9,11 +9,10 @@ use tokio::sync::oneshot;
 
 use crate::stage::{Stage, Tools, ada, call, owner};
 
+type Opened = Result<Arc<dyn Store>, StoreError>;
+
 /// A store whose opening ends when the sender says how.
-fn opening() -> (
-    oneshot::Sender<Result<Arc<dyn Store>, StoreError>>,
-    Arc<OpeningStore>,
-) {
+fn opening() -> (oneshot::Sender<Opened>, Arc<OpeningStore>) {
     let (open, opened) = oneshot::channel();
     let store = OpeningStore::new(async { opened.await.unwrap() });
     (open, Arc::new(store))

@@ -9,6 +9,7 @@ use rusqlite::backup::{Backup, StepResult};
 
 use super::error::OpenError;
 use super::file;
+use super::lock::Lock;
 use super::mark::{Mark, MarkState};
 use super::{connect, damage, schema};
 
@@ -34,9 +35,12 @@ pub enum BackupError {
     /// There is a file where the backup goes.
     #[error("{} exists", .0.display())]
     Exists(PathBuf),
-    /// The file that would be replaced is a store in use, or has a log beside it.
-    #[error("{} has a log beside it ({}); a backup never replaces a store that may be in use", .0.display(), .1.display())]
-    InUse(PathBuf, PathBuf),
+    /// The file that would be replaced has a log beside it with changes that it lacks.
+    #[error(
+        "{} was not closed: {} holds changes that a backup would lose; start a server on it once, or move both away",
+        .0.display(), .1.display()
+    )]
+    HasLog(PathBuf, PathBuf),
 }
 
 /// Copies the store at `source` to a new file, which holds every task that was acknowledged before
@@ -52,12 +56,13 @@ pub fn backup(
         return Err(BackupError::NoStore(source.to_owned()));
     }
     let destination = file::resolve(destination).map_err(OpenError::io(destination))?;
-    check_destination(&destination, existing)?;
+    let mut replaced = hold_replaced(&destination, existing)?;
     let from = connect::reading(source).map_err(OpenError::sqlite(source))?;
     schema::require_store(&from, source)?;
     let draft = file::draft(&destination).map_err(OpenError::io(&destination))?;
     let copied = copy(&from, source, &draft).and_then(|()| {
-        check_destination(&destination, existing)?;
+        refuse_existing(&destination, existing)?;
+        forget_replaced(replaced.as_mut(), &destination)?;
         fs::rename(&draft, &destination).map_err(OpenError::io(&destination))?;
         Ok(file::sync_folder(&destination).map_err(OpenError::io(&destination))?)
     });
@@ -67,16 +72,46 @@ pub fn backup(
     copied
 }
 
-fn check_destination(destination: &Path, existing: Existing) -> Result<(), BackupError> {
-    let exists = |path: &Path| path.try_exists().map_err(OpenError::io(path));
-    if exists(destination)? && existing == Existing::Keep {
+fn refuse_existing(destination: &Path, existing: Existing) -> Result<(), BackupError> {
+    if existing == Existing::Keep && file_exists(destination)? {
         return Err(BackupError::Exists(destination.to_owned()));
     }
+    Ok(())
+}
+
+/// The lock of the store that the backup replaces, if there is one. Its log must be empty: a log that
+/// is not may belong to a store that a person still needs.
+fn hold_replaced(destination: &Path, existing: Existing) -> Result<Option<Lock>, BackupError> {
+    refuse_existing(destination, existing)?;
     let log = file::beside(destination, "-wal");
-    if exists(&log)? {
-        return Err(BackupError::InUse(destination.to_owned(), log));
+    let has_log = file_exists(&log)?;
+    if !has_log && !file_exists(destination)? {
+        return Ok(None);
+    }
+    let lock = Lock::take(destination)?;
+    if has_log && fs::metadata(&log).map_err(OpenError::io(&log))?.len() > 0 {
+        return Err(BackupError::HasLog(destination.to_owned(), log));
+    }
+    Ok(Some(lock))
+}
+
+/// Removes what stands beside a replaced store and would be taken for a part of the backup.
+fn forget_replaced(replaced: Option<&mut Lock>, destination: &Path) -> Result<(), BackupError> {
+    let Some(lock) = replaced else {
+        return Ok(());
+    };
+    lock.forget_commits();
+    for suffix in ["-wal", "-shm"] {
+        let path = file::beside(destination, suffix);
+        if file_exists(&path)? {
+            fs::remove_file(&path).map_err(OpenError::io(&path))?;
+        }
     }
     Ok(())
+}
+
+fn file_exists(path: &Path) -> Result<bool, BackupError> {
+    Ok(path.try_exists().map_err(OpenError::io(path))?)
 }
 
 fn copy(from: &Connection, source: &Path, draft: &Path) -> Result<(), BackupError> {

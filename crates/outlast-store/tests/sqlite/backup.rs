@@ -10,7 +10,7 @@ use std::time::Duration;
 use outlast_engine::TaskId;
 use outlast_engine::laws::given;
 use outlast_store::sqlite::{BackupError, Existing, backup};
-use outlast_store::{Sqlite, SqliteOptions};
+use outlast_store::{OpenError, Sqlite, SqliteOptions};
 
 use crate::locking::{another_process, said};
 use crate::opened::Place;
@@ -146,7 +146,10 @@ async fn a_backup_replaces_nothing_unless_told() {
     assert!(!place.file("copy.db.new").exists());
     // Never the store itself while it is in use.
     let refused = backup(&copy, place.path(), Existing::Replace);
-    assert!(matches!(refused, Err(BackupError::InUse(..))));
+    assert!(matches!(
+        refused,
+        Err(BackupError::Open(OpenError::InUse { .. }))
+    ));
     let copied = Sqlite::open(&copy, SqliteOptions::default()).await.unwrap();
     let copied: Arc<dyn outlast_engine::Store> = Arc::new(copied);
     assert!(given::shown(&copied, given::id(1)).await.is_some());

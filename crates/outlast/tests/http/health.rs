@@ -35,7 +35,10 @@ async fn ready(client: &Client) -> Result<(), String> {
     let (status, body) = get(client, "/readyz").await;
     assert_eq!(body.lines().count(), 1, "{body:?}");
     match status {
-        200 => Ok(assert_eq!(body, "ready\n")),
+        200 => {
+            assert_eq!(body, "ready\n");
+            Ok(())
+        }
         503 => Err(body.strip_prefix("not ready: ").unwrap().to_owned()),
         other => panic!("{other} {body}"),
     }

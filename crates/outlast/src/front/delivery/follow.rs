@@ -117,11 +117,10 @@ pub(in crate::front) async fn follow(
         };
         match due {
             Some(Due::Heartbeat) => caller.progress(&state.heartbeat.beat()).await,
-            Some(Due::Reach) => {
-                if state.is_out_of_reach(caller.is_live()) {
-                    return Delivered::Abandoned;
-                }
+            Some(Due::Reach) if state.is_out_of_reach(caller.is_live()) => {
+                return Delivered::Abandoned;
             }
+            Some(Due::Reach) => {}
             Some(Due::Ticket) => return Delivered::Ticket(source.id()),
             Some(Due::Input) => {
                 state.input_at = None;
