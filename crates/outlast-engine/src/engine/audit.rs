@@ -14,7 +14,7 @@ pub const AUDIT: &str = "outlast::audit";
 
 pub(crate) fn created(task: &Task) {
     described(task, |owner, runner, tool| {
-        tracing::info!(target: AUDIT, task = %task.id, %owner, runner, tool, "created");
+        tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, "created");
     });
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn ended(task: &Task, how: Ending, millis: u64) {
         Ending::Cancelled => ("cancelled", None),
     };
     described(task, |owner, runner, tool| {
-        tracing::info!(target: AUDIT, task = %task.id, %owner, runner, tool, how, code, millis, "ended");
+        tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, how, code, millis, "ended");
     });
 }
 
@@ -35,10 +35,10 @@ pub(crate) fn taken_over(task: &Task, how: Takeover) {
     let attempt = task.attempt.0;
     described(task, |owner, runner, tool| match how {
         Takeover::Reattach => {
-            tracing::info!(target: AUDIT, task = %task.id, %owner, runner, tool, attempt, "found again");
+            tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, attempt, "found again");
         }
         Takeover::Rerun => {
-            tracing::info!(target: AUDIT, task = %task.id, %owner, runner, tool, attempt, "run again");
+            tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, attempt, "run again");
         }
     });
 }
@@ -46,7 +46,7 @@ pub(crate) fn taken_over(task: &Task, how: Takeover) {
 /// An input response is stored.
 pub(crate) fn input_answered(task: &Task, key: &AskKey) {
     described(task, |owner, runner, tool| {
-        tracing::info!(target: AUDIT, task = %task.id, %owner, runner, tool, key = key.as_str(), "input answered");
+        tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, key = key.as_str(), "input answered");
     });
 }
 

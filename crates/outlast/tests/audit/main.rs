@@ -98,13 +98,13 @@ async fn every_step_in_the_life_of_a_task_is_logged_with_its_owner() {
     client.notify("notifications/cancelled", cancel).await;
     client.silence().await;
     for parts in [
-        &["created", "owner=local", "tool=\"slow\"", done.as_str()][..],
-        &["ended", "owner=local", done.as_str(), "how=\"result\""],
-        &["result retrieved", "owner=local", done.as_str()],
+        &["created", "owner=\"local\"", "tool=\"slow\"", done.as_str()][..],
+        &["ended", "owner=\"local\"", done.as_str(), "how=\"result\""],
+        &["result retrieved", "owner=\"local\"", done.as_str()],
         &["created", stopped.as_str()],
-        &["message=cancelled", "owner=local", stopped.as_str()],
-        &["task not found", "owner=local", "tasks/get"],
-        &["request cancelled", "owner=local", "too slow"],
+        &["message=cancelled", "owner=\"local\"", stopped.as_str()],
+        &["task not found", "owner=\"local\"", "tasks/get"],
+        &["request cancelled", "owner=\"local\"", "too slow"],
     ] {
         assert!(lines.have(parts), "{parts:?}: {:?}", lines.0.lock());
     }
