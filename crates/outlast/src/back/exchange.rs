@@ -8,7 +8,9 @@ use outlast_wire::{Raw, RawRef, codes, notice, v1, version};
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -438,13 +440,11 @@ impl Exchange {
     }
 
     fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Outgoing>>> {
-        // Every critical section is a clone or a take.
-        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outgoing.lock()
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Result<Raw, Fault>>>> {
-        // Every critical section is a map operation.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock()
     }
 }
 

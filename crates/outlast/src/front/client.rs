@@ -4,11 +4,12 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use outlast_engine::{Accepts, AskKind, Owner};
 use outlast_wire::envelope::Id;
 use outlast_wire::{Raw, RawRef, version};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
@@ -144,8 +145,7 @@ impl Client {
     /// What `keeper` keeps with this client, empty at first. It is gone when nobody holds the client any more: its
     /// session, the request it came with, or a call of it that runs.
     pub fn kept<T: Default + Send + Sync + 'static>(&self, keeper: &Keeper) -> Arc<T> {
-        // The critical section is a map operation that does not panic.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let found = kept.entry(keeper.0).or_insert_with(|| Arc::<T>::default());
         // A keeper that keeps things of two kinds has a fresh one of the second each time.
         found.clone().downcast().unwrap_or_default()

@@ -20,9 +20,10 @@ mod session;
 mod stopped;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use outlast_engine::{Engine, Owner, TaskId};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::Own;
 use crate::tools::Tools;
@@ -158,15 +159,11 @@ impl Front {
     }
 
     fn lock_sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Weak<Session>>> {
-        // Every critical section is a few map operations that do not panic.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sessions.lock()
     }
 
     fn followers(&self) -> MutexGuard<'_, HashMap<TaskId, Weak<Session>>> {
-        // Every critical section is a map operation that does not panic.
-        self.followers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.followers.lock()
     }
 }
 

@@ -6,10 +6,11 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 
 use outlast_wire::envelope::{Id, write};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
 use super::{Attached, Kind, Reply, Session, Stopped, StreamId};
@@ -205,8 +206,7 @@ impl ResponseStream {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every critical section is a few assignments that do not panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

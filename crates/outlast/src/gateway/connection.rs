@@ -1,13 +1,14 @@
 //! One connection to an upstream: whose it is, and which calls are under way on it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
 use outlast_engine::{Accepts, AskKey, Origin, Owner, TaskId, random};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes, log, object};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -162,14 +163,13 @@ impl Connection {
 
     /// The server as it introduced itself last.
     pub(super) fn server(&self) -> Arc<Server> {
-        // The critical section is a clone.
-        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = self.server.lock();
         server.clone()
     }
 
     /// Takes note of a server that has begun anew: it may be another than before.
     fn met_again(&self, server: Server) {
-        let mut met = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut met = self.server.lock();
         *met = Arc::new(server);
     }
 
@@ -372,8 +372,7 @@ impl Shared {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every critical section is a few map operations that do not panic.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -54,9 +54,10 @@ mod runner;
 mod settings;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::back::Target;
@@ -186,8 +187,7 @@ impl Upstream {
 impl Turns {
     fn of(&self, tool: &str, settings: &Settings) -> Option<Arc<Semaphore>> {
         let most = settings.tools.get(tool)?.concurrency?;
-        // The critical section is a map operation that does not panic.
-        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut each = self.each.lock();
         let place = each.entry(tool.to_owned());
         Some(
             place

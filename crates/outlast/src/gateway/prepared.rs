@@ -3,11 +3,12 @@
 //! answer to the request, and what it grants is known when our task is made (BR-CREATE-2, BR-CREATE-5, BD-1).
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
 use outlast_engine::{Origin, Outcome};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -65,8 +66,7 @@ impl Reserved {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Option<Prepared>) -> T) -> T {
-        // The critical sections are assignments.
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.0.lock())
     }
 }
 

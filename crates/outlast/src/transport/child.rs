@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
@@ -146,7 +147,7 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
         let _ = tokio::time::timeout(FAREWELL, said).await;
         let error = closed.unwrap_or_else(|| LinkError::Ended {
             status,
-            stderr: tail.lock().unwrap_or_else(PoisonError::into_inner).text(),
+            stderr: tail.lock().text(),
         });
         let _ = tell.send(Incoming::Closed(error)).await;
     });
@@ -213,9 +214,7 @@ async fn pass_on(stderr: ChildStderr, tail: Arc<Mutex<Tail>>, hear: Option<Hear>
             return;
         }
         let text = String::from_utf8_lossy(line.trim_ascii_end());
-        tail.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(&text);
+        tail.lock().push(&text);
         if let Some(hear) = &hear {
             hear(&text);
         }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::engine::{EngineError, Event, Progress, RunningCall, Settled, Watch};
 use outlast_engine::store::Snapshot;
@@ -11,6 +10,7 @@ use outlast_engine::{
 };
 use outlast_wire::log::Log;
 use outlast_wire::object;
+use parking_lot::{Mutex, MutexGuard};
 
 /// What a caller waits for.
 pub(in crate::front) enum Source {
@@ -183,8 +183,7 @@ impl Held {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, TaskId>> {
-        // Every critical section is a map operation that does not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

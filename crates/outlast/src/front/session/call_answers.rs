@@ -1,9 +1,9 @@
 //! Input responses to calls that are no tasks: the engine does not store those calls, so the session finds them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_engine::{Answer, AskKey, TaskId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 /// Calls that are no tasks, by the id that their input requests carry.
@@ -48,8 +48,7 @@ impl CallAnswers {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, Sender>> {
-        // Every critical section is a map operation that does not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,9 @@
 //! Requests of a session that are being handled and can be cancelled.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use outlast_wire::envelope::Id;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// The requests of one session that can be cancelled, by their id.
@@ -40,7 +40,6 @@ impl InFlight {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<()>>> {
-        // Every critical section is a map operation that does not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -2,9 +2,10 @@
 //! listens, else later.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use outlast_engine::{AskKey, TaskId};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::streams::{Board, StreamId};
 
@@ -112,8 +113,7 @@ impl InputRequests {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Every critical section is a few map operations that do not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

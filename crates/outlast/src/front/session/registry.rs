@@ -5,13 +5,14 @@
 //! as long as the longest task.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use outlast_engine::store::{Record, RecordWrite, StoreError};
 use outlast_engine::{Clock, Owner, SystemClock};
 use outlast_wire::Timestamp;
+use parking_lot::RwLock;
 
 use super::{Session, SessionId, record};
 use crate::front::Front;
@@ -139,7 +140,7 @@ impl Sessions {
 
     /// Closes the streams of all sessions at hand.
     pub(crate) fn close_streams(&self) {
-        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.read();
         for entry in live.values() {
             entry.session.board.close();
         }
@@ -235,7 +236,7 @@ impl Sessions {
     }
 
     fn at_hand(&self, name: &str) -> Option<Arc<Entry>> {
-        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        let live = self.live.read();
         live.get(name).cloned()
     }
 
@@ -331,8 +332,7 @@ impl Sessions {
     }
 
     fn live_mut<T>(&self, change: impl FnOnce(&mut HashMap<Arc<str>, Arc<Entry>>) -> T) -> T {
-        // Every critical section is a few map operations that do not panic.
-        let mut live = self.live.write().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.write();
         change(&mut live)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use outlast_engine::engine::{Event, Follower, Progress, Watch};
 use outlast_engine::store::Snapshot;
@@ -10,6 +10,7 @@ use outlast_engine::{AskKey, Task, TaskId};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::log::{self, Log};
 use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Session;
 use crate::front::Front;
@@ -213,8 +214,7 @@ impl ShownTasks {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, Option<Shown>>> {
-        // Every critical section is a few map operations that do not panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -8,8 +8,8 @@ use std::convert::Infallible;
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{interval, timeout};
@@ -48,13 +49,13 @@ struct Activity {
 impl Connections {
     /// How many connections are served.
     pub(super) fn count(&self) -> usize {
-        let wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let wakers = self.wakers.lock();
         wakers.len()
     }
 
     /// Makes every connection look up.
     pub(super) fn wake(&self) {
-        let wakers = self.wakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let wakers = self.wakers.lock();
         for waker in wakers.values() {
             waker.wake_by_ref();
         }
@@ -180,10 +181,7 @@ struct Known<'a>(&'a Connections, usize);
 impl<'a> Known<'a> {
     fn new(connections: &'a Connections, waker: Waker) -> Self {
         let place = connections.next.fetch_add(1, Ordering::Relaxed);
-        let mut wakers = connections
-            .wakers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut wakers = connections.wakers.lock();
         wakers.insert(place, waker);
         Self(connections, place)
     }
@@ -192,11 +190,7 @@ impl<'a> Known<'a> {
 impl Drop for Known<'_> {
     fn drop(&mut self) {
         let Self(connections, place) = self;
-        connections
-            .wakers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(place);
+        connections.wakers.lock().remove(place);
     }
 }
 
