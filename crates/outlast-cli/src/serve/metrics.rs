@@ -32,7 +32,7 @@ pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
     );
     let kept = collected.clone();
     tokio::spawn(async move {
-        // What is measured is kept until somebody reads it, or until this.
+        // Measurements accumulate until `/metrics` is read or this upkeep runs.
         loop {
             tokio::time::sleep(UPKEEP).await;
             kept.run_upkeep();

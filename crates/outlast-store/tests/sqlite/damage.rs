@@ -247,7 +247,7 @@ async fn a_log_of_another_store_is_refused() {
 async fn a_log_that_an_older_file_left_behind_is_refused() {
     let (old, _) = closed().await;
     let newer = old.copy();
-    // Enough for the log to be written anew several times.
+    // Enough to restart the log several times.
     let store = newer.open().await;
     let large = format!("\"{}\"", "x".repeat(100_000));
     for n in 1_000..1_250 {
@@ -256,7 +256,7 @@ async fn a_log_that_an_older_file_left_behind_is_refused() {
     }
     let crashed = newer.copy();
     drop(store);
-    // Somebody restores the old file and forgets the log.
+    // The old file is restored, and the newer log is left beside it.
     fs::copy(old.path(), crashed.path()).unwrap();
     for lock in [true, false] {
         if !lock {
@@ -342,7 +342,7 @@ async fn what_two_power_losses_tear_is_no_damage() {
     flip(&log, torn);
     // After a power loss the note in it may be older.
     fs::remove_file(place.file("tasks.db.lock")).unwrap();
-    // The torn transaction was not synced, so nobody relied on it.
+    // The torn transaction was not synced, so it was not acknowledged.
     let _store = place.open().await;
 
     let again = place.copy();

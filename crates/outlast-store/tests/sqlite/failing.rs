@@ -99,7 +99,7 @@ async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
     assert_eq!(
         feed.recv().await,
         Some(News::Changed(ending.id)),
-        "its own node hears of it"
+        "the feed of its own node reports the change"
     );
 
     probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);

@@ -82,17 +82,17 @@ pub(crate) struct Exchange {
 pub(crate) struct Ticket {
     id: Id,
     answer: oneshot::Receiver<Result<Raw, Fault>>,
-    /// The request itself, where it is driven by whoever waits for the answer.
+    /// The request itself, if the task that waits for the answer polls it.
     direct: Option<Direct>,
     exchange: Arc<Exchange>,
     on_drop: GiveUp,
     open: bool,
 }
 
-/// A request that is driven by whoever waits for its answer; `None` if that comes on the link.
+/// A request that the task waiting for its answer polls. `None` if the answer comes on the link.
 type Direct = Pin<Box<dyn Future<Output = Result<Option<Result<Raw, Fault>>, LinkError>> + Send>>;
 
-/// What the server hears when nobody waits for an answer any more.
+/// What is sent to the server when a request is dropped before its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GiveUp {
     /// That the request is cancelled.

@@ -115,7 +115,7 @@ impl<'c> TaskStatements<'c> {
     }
 }
 
-/// Removes whatever task is in a row, without statements at hand.
+/// Deletes the task in a row, without prepared statements.
 pub(in crate::sqlite) fn delete(connection: &Connection, row: RowId) -> Result<()> {
     for sql in [DELETE_OPENED, DELETE_ENDED] {
         connection.execute(sql, [row.0])?;

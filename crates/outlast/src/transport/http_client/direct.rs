@@ -1,5 +1,5 @@
-//! Requests that are driven by whoever waits for their answer: no task of the runtime, and no queue on the way, unless
-//! something comes before the answer.
+//! Requests that the task waiting for their answer polls. They need no spawned task and no queue,
+//! unless another message comes before the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
