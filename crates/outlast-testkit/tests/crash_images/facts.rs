@@ -100,7 +100,7 @@ impl Facts {
                 if !broken.is_empty() {
                     return Err(broken);
                 }
-                // From now on these are facts: whoever asked was told so.
+                // The store acknowledged these: from here on they are facts.
                 for (name, thing) in &mut self.things {
                     let found = thing.matching(contents.get(name));
                     thing.states = found.cloned().into_iter().collect();
@@ -176,7 +176,7 @@ impl Thing {
 }
 
 impl Default for Thing {
-    /// A thing that nobody has asked for.
+    /// A thing that was never requested.
     fn default() -> Self {
         Self {
             states: vec![State {

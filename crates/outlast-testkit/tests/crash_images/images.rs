@@ -181,7 +181,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        // In memory if possible: nobody needs these files after the loss of power.
+        // In memory if possible: these files need not survive the test.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let runtime = Builder::new_current_thread().enable_all().build();
         Self {

@@ -224,7 +224,7 @@ impl Call {
 }
 
 impl CheckedCall {
-    /// Makes the call and drives it to its end, without a task of the runtime: whoever polls this drives it. Dropping it
+    /// Makes the call and drives it to its end, without a spawned task: polling this future drives it. Dropping it
     /// is as dropping an [`Execution`]. A result is as the server sent it.
     pub(crate) async fn drive<O: CallOwner>(self, owner: &mut O) -> Result<Outcome, Unsettled> {
         let view = View::new(self.core.ears.server.clone(), self.spec.tool.clone());

@@ -112,7 +112,8 @@ pub(crate) struct Wrap {
     pub(crate) stateless: bool,
     /// Headers where the transport has any.
     pub(crate) headers: Vec<(String, String)>,
-    /// Whether whoever has its [`Ticket`] polls that until the answer is there. Then no task of the runtime has to.
+    /// Whether the holder of its [`Ticket`] polls it until the answer is there, so that no task is
+    /// spawned for it.
     pub(crate) polled: bool,
 }
 

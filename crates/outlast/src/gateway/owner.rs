@@ -1,5 +1,5 @@
-//! Our call as the owner of a call at the upstream: what that one reports is reported of ours, and whoever cancels ours
-//! cancels that one.
+//! Our call as the owner of a call at the upstream. What the upstream's call reports is reported for
+//! ours, and a cancellation of ours cancels the upstream's.
 
 use std::sync::Arc;
 use std::time::Duration;

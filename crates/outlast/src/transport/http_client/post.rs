@@ -21,7 +21,7 @@ pub(super) async fn deliver(
 ) -> Done {
     let request = parcel.request().cloned();
     let error = match &request {
-        // Whoever waits hears of it by `tell`.
+        // The answer goes to the waiting request through `tell`.
         Some(id) => ask(&endpoint, &parcel, id, &tell, |_| None::<()>)
             .await
             .err(),
