@@ -99,7 +99,7 @@ async fn listen(
     };
     gateway.http(Some(metrics), options).await.map_err(|error| {
         Failure::Usage(format!(
-            "{} cannot be listened at: {error}\n  next: name another address with --http",
+            "cannot listen on {}: {error}\n  next: choose another address with --http",
             args.http
         ))
     })

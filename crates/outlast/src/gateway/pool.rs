@@ -348,7 +348,7 @@ async fn close_when_idle(
             tracing::info!(
                 upstream = &*upstream,
                 owner = owner.to_string(),
-                "closed: nobody needed it"
+                "closed after it was idle"
             );
         }
         return;
