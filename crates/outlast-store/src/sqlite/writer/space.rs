@@ -23,11 +23,11 @@ pub(super) struct Space {
     /// How many pages the file may have.
     pages: Option<u64>,
     reserve: PathBuf,
-    shut: Option<Shut>,
+    no_space: Option<NoSpace>,
 }
 
 #[derive(Debug)]
-struct Shut {
+struct NoSpace {
     reason: Reason,
     since: Instant,
 }
@@ -37,7 +37,7 @@ impl Space {
         let space = Self {
             pages: connect::page_limit(options),
             reserve: reserve(path),
-            shut: None,
+            no_space: None,
         };
         // A disk that is full from the start is noticed by the first write.
         let _ = space.fill_reserve();
@@ -46,27 +46,27 @@ impl Space {
 
     /// Whether new tasks are refused.
     pub(super) fn is_shut(&self) -> bool {
-        self.shut.is_some()
+        self.no_space.is_some()
     }
 
     /// Why new tasks are refused, if they are. After an interval one is let through as a trial.
     pub(super) fn refusal(&mut self, connection: &Connection) -> Result<Option<Reason>, Fault> {
-        if let Some(shut) = &self.shut
-            && shut.since.elapsed() < RETRY_INTERVAL
+        if let Some(no_space) = &self.no_space
+            && no_space.since.elapsed() < RETRY_INTERVAL
         {
-            return Ok(Some(shut.reason.clone()));
+            return Ok(Some(no_space.reason.clone()));
         }
         if !self.is_near_limit(connection)? {
             return Ok(None);
         }
-        self.shut(no_space());
+        self.no_space(no_space());
         Ok(Some(no_space()))
     }
 
     /// Refuses new tasks from now on, and deletes the reserve.
-    pub(super) fn shut(&mut self, reason: Reason) {
+    pub(super) fn no_space(&mut self, reason: Reason) {
         let since = Instant::now();
-        self.shut = Some(Shut { reason, since });
+        self.no_space = Some(NoSpace { reason, since });
         let _ = fs::remove_file(&self.reserve);
     }
 
@@ -74,10 +74,10 @@ impl Space {
     /// tried: not if one was a moment ago.
     pub(super) fn shut_and_compact(&mut self, reason: Reason, connection: &Connection) -> bool {
         let recently = self
-            .shut
+            .no_space
             .as_ref()
-            .is_some_and(|shut| shut.since.elapsed() < RETRY_INTERVAL);
-        self.shut(reason);
+            .is_some_and(|no_space| no_space.since.elapsed() < RETRY_INTERVAL);
+        self.no_space(reason);
         if !recently {
             compact(connection);
         }
@@ -86,19 +86,19 @@ impl Space {
 
     /// Accepts new tasks again.
     pub(super) fn open(&mut self) {
-        self.shut = None;
+        self.no_space = None;
         let _ = self.fill_reserve();
     }
 
     /// Checks whether there is space again.
     pub(super) fn recovers(&mut self, connection: &Connection) -> Result<bool, Fault> {
-        let Some(shut) = &mut self.shut else {
+        let Some(no_space) = &mut self.no_space else {
             return Ok(true);
         };
-        if shut.since.elapsed() < RETRY_INTERVAL {
+        if no_space.since.elapsed() < RETRY_INTERVAL {
             return Ok(false);
         }
-        shut.since = Instant::now();
+        no_space.since = Instant::now();
         if self.is_near_limit(connection)? {
             return Ok(false);
         }
@@ -106,7 +106,7 @@ impl Space {
         if self.fill_reserve().is_err() {
             return Ok(false);
         }
-        self.shut = None;
+        self.no_space = None;
         Ok(true)
     }
 

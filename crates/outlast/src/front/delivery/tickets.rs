@@ -36,12 +36,12 @@ impl Helper {
 }
 
 /// What a helper is called with.
-pub(in crate::front) struct Wish {
+pub(in crate::front) struct HelperArguments {
     pub(in crate::front) task: Option<TaskId>,
     pub(in crate::front) time: Option<Duration>,
 }
 
-impl Wish {
+impl HelperArguments {
     pub(in crate::front) fn read(params: RawRef<'_>) -> Result<Self, ErrorObject> {
         let member =
             |name| object::find(params, &["arguments", name]).filter(|found| !found.is_null());

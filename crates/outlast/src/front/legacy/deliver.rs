@@ -12,7 +12,7 @@ use outlast_wire::envelope::{Id, write};
 use outlast_wire::log::Log;
 use outlast_wire::{Raw, RawRef, codes, notice};
 
-use crate::front::delivery::tickets::{self, Helper, Wish};
+use crate::front::delivery::tickets::{self, Helper, HelperArguments};
 use crate::front::delivery::{self, Delivered, InputDelivery, Key, Source, Terms};
 use crate::front::errors::to_wire;
 use crate::front::session::{Answers, progress_params, question_id};
@@ -133,14 +133,14 @@ impl Session {
         holding: Holding,
         caller: Caller<'_>,
     ) -> Reply {
-        let wish = match Wish::read(params) {
-            Ok(wish) => wish,
+        let arguments = match HelperArguments::read(params) {
+            Ok(arguments) => arguments,
             Err(error) => return Reply::from(error),
         };
         if helper == Helper::Status {
-            return self.front.status_of(&self.scope(), wish.task).await;
+            return self.front.status_of(&self.scope(), arguments.task).await;
         }
-        let task = match wish.needed() {
+        let task = match arguments.needed() {
             Ok(task) => task,
             Err(error) => return Reply::from(error),
         };
@@ -148,7 +148,7 @@ impl Session {
             Helper::Cancel => self.front.stop(&self.scope(), task).await,
             _ => {
                 let (limit, heartbeat) = holding.terms(caller.token.is_some());
-                let limit: Option<Duration> = wish.time.into_iter().chain(limit).min();
+                let limit: Option<Duration> = arguments.time.into_iter().chain(limit).min();
                 // The input requests go to this caller, not to a session that followed the task.
                 self.front.drop_follower(task, &Arc::downgrade(self));
                 let terms = Terms::waiting((limit, heartbeat), InputDelivery::Nested);

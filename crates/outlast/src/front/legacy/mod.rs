@@ -17,7 +17,7 @@ use outlast_wire::v1::ServerTasks;
 use outlast_wire::{Raw, RawRef, codes, notice, v1};
 
 use super::filter::End;
-use super::session::{SUBSCRIBE, UNSUBSCRIBE, Wish, answered};
+use super::session::{PreferenceChange, SUBSCRIBE, UNSUBSCRIBE, answered};
 use super::{
     Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, StreamId, Work,
     audit,
@@ -197,7 +197,7 @@ impl Session {
             Some(_) => self.pass_on(client, request, stream).await,
             None => Reply::Result(Raw::empty_object()),
         };
-        self.granted(Wish::Level(level), reply).await
+        self.granted(PreferenceChange::Level(level), reply).await
     }
 
     fn notified(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {

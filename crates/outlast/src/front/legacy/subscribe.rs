@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_wire::{Raw, RawRef, codes, log, object};
 
-use crate::front::session::{SUBSCRIBE, Wish};
+use crate::front::session::{PreferenceChange, SUBSCRIBE};
 use crate::front::{Client, Incoming, Reply, ResponseStream, Session};
 
 impl Session {
@@ -18,18 +18,18 @@ impl Session {
         let Some(uri) = address(params) else {
             return Reply::from(codes::invalid_params("`uri` must be a string"));
         };
-        let wish = match request.method.as_str() {
-            SUBSCRIBE => Wish::Hear(uri),
-            _ => Wish::HearNoMore(uri),
+        let change = match request.method.as_str() {
+            SUBSCRIBE => PreferenceChange::Subscribe(uri),
+            _ => PreferenceChange::Unsubscribe(uri),
         };
         let reply = self.pass_on(client, request, stream).await;
-        self.granted(wish, reply).await
+        self.granted(change, reply).await
     }
 
-    /// The reply to a wish, which is remembered if it was granted.
-    pub(super) async fn granted(&self, wish: Wish, reply: Reply) -> Reply {
+    /// The reply to a change, which is remembered if it was granted.
+    pub(super) async fn granted(&self, change: PreferenceChange, reply: Reply) -> Reply {
         match reply {
-            Reply::Result(_) => match self.wish(wish).await {
+            Reply::Result(_) => match self.change(change).await {
                 Ok(()) => reply,
                 Err(error) => Reply::from(error),
             },

@@ -25,7 +25,7 @@ use crate::front::session::progress_params;
 use crate::front::{Arrival, Client, Delivery, Incoming, PreparedCall, Reply, Reservation};
 
 /// A call as its caller wants it.
-pub(super) struct Wanted {
+pub(super) struct RequestedCall {
     /// The request, as it came this time.
     pub(super) method: String,
     pub(super) params: Raw,
@@ -160,7 +160,7 @@ impl Request {
         let token = self.said.token.clone();
         origin.params = Some(params.clone());
         origin.progress_token = token.as_ref().map(Id::to_raw);
-        let mut wanted = Wanted {
+        let mut wanted = RequestedCall {
             method: request.method,
             params,
             task: task.when,
@@ -203,7 +203,7 @@ impl Request {
     pub(super) async fn follow(
         &self,
         running: RunningCall,
-        wanted: Wanted,
+        wanted: RequestedCall,
         round: u32,
     ) -> Result<Reply, ErrorObject> {
         let terms = wanted.terms();
@@ -263,7 +263,7 @@ impl Request {
 /// The caller of a modern request.
 struct Caller<'a> {
     request: &'a Request,
-    wanted: Wanted,
+    wanted: RequestedCall,
 }
 
 impl delivery::Caller for Caller<'_> {
@@ -298,7 +298,7 @@ impl delivery::Caller for Silent {
     async fn log(&mut self, _: &Log) {}
 }
 
-impl Wanted {
+impl RequestedCall {
     fn terms(&self) -> Terms {
         let input = InputDelivery::Returned;
         match (self.task, self.patience) {

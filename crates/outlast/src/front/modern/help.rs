@@ -9,7 +9,7 @@ use outlast_wire::{RawRef, v2};
 
 use super::Request;
 use super::call::inline;
-use crate::front::delivery::tickets::{Helper, Wish};
+use crate::front::delivery::tickets::{Helper, HelperArguments};
 use crate::front::{Client, Holding, Reply};
 
 impl Request {
@@ -26,12 +26,12 @@ impl Request {
         params: RawRef<'_>,
         patience: Option<Duration>,
     ) -> Result<Reply, ErrorObject> {
-        let wish = Wish::read(params)?;
-        if helper == Helper::Status && wish.task.is_none() {
+        let arguments = HelperArguments::read(params)?;
+        if helper == Helper::Status && arguments.task.is_none() {
             let all = self.front.status_of(&self.visitor.scope(), None).await;
             return inline(all);
         }
-        let found = self.find(wish.needed()?.text().as_str()).await?;
+        let found = self.find(arguments.needed()?.text().as_str()).await?;
         let (task, scope) = (found.id(), Scope::Of(found.owner().clone()));
         match helper {
             Helper::Status => inline(self.front.status_of(&scope, Some(task)).await),
@@ -39,7 +39,7 @@ impl Request {
             Helper::Wait => {
                 let retry = v2::Retry::read(params)?;
                 self.answer_task(&found, retry.answers).await?;
-                let time = wish.time.into_iter().chain(patience).min();
+                let time = arguments.time.into_iter().chain(patience).min();
                 self.wait_for(&scope, task, time).await
             }
         }

@@ -5,7 +5,7 @@ use outlast_engine::{Clock, Outstanding, Scope, SystemClock};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Timestamp, codes, v2};
 
-use super::call::{Wanted, accepted, delivered};
+use super::call::{RequestedCall, accepted, delivered};
 use super::park::{Full, Parked};
 use super::seal::{Fingerprint, Seal, State};
 use super::{Request, answers};
@@ -18,7 +18,7 @@ impl Request {
         &self,
         running: RunningCall,
         open: &Outstanding,
-        wanted: &Wanted,
+        wanted: &RequestedCall,
         round: u32,
     ) -> Result<Reply, ErrorObject> {
         let modern = &self.front.modern;
@@ -49,7 +49,7 @@ impl Request {
     pub(super) async fn resume(
         &self,
         state: &str,
-        mut wanted: Wanted,
+        mut wanted: RequestedCall,
     ) -> Result<Reply, ErrorObject> {
         let state = self.seal().await?.open(state);
         let state = state.ok_or_else(|| refused("it was not made here, or was changed"))?;
@@ -96,7 +96,7 @@ impl Request {
         &self,
         running: RunningCall,
         answers: std::collections::BTreeMap<outlast_engine::AskKey, outlast_engine::Answer>,
-        mut wanted: Wanted,
+        mut wanted: RequestedCall,
         round: u32,
     ) -> Result<Reply, ErrorObject> {
         let engine = &self.front.engine;
@@ -129,7 +129,7 @@ impl Request {
             .map_err(|error| to_wire(&error.into()))
     }
 
-    fn fingerprint(&self, wanted: &Wanted) -> Fingerprint {
+    fn fingerprint(&self, wanted: &RequestedCall) -> Fingerprint {
         Fingerprint::of(
             &self.visitor.principal(),
             &wanted.method,

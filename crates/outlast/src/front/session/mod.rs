@@ -33,7 +33,7 @@ use task_events::ShownTasks;
 
 pub(super) use call_answers::Answers;
 pub(super) use client_requests::Put;
-pub(super) use preferences::{SUBSCRIBE, UNSUBSCRIBE, Wish};
+pub(super) use preferences::{PreferenceChange, SUBSCRIBE, UNSUBSCRIBE};
 pub(crate) use registry::{Bounds, Entry, Permit, Sessions};
 pub(crate) use streams::{Attached, Board, Kind, Out, StreamId};
 pub(super) use task_events::{answered, progress_params, question_id};

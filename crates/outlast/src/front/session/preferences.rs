@@ -45,10 +45,10 @@ pub(crate) type Recorder = Box<dyn Fn() -> Recording + Send + Sync>;
 pub(crate) type Recording = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 
 /// One more thing that a client wants, or one less.
-pub(in crate::front) enum Wish {
+pub(in crate::front) enum PreferenceChange {
     Level(Level),
-    Hear(String),
-    HearNoMore(String),
+    Subscribe(String),
+    Unsubscribe(String),
 }
 
 impl SessionPreferences {
@@ -80,12 +80,12 @@ impl Wishes {
         level.into_iter().chain(resources).collect()
     }
 
-    /// Takes note of a wish; refuses what would be too much to remember.
-    fn take(&mut self, wish: Wish) -> Result<(), ErrorObject> {
-        match wish {
-            Wish::Level(level) => self.level = Some(level.as_str().to_owned()),
-            Wish::HearNoMore(uri) => drop(self.resources.remove(&uri)),
-            Wish::Hear(uri) => {
+    /// Takes note of a change; refuses what would be too much to remember.
+    fn take(&mut self, change: PreferenceChange) -> Result<(), ErrorObject> {
+        match change {
+            PreferenceChange::Level(level) => self.level = Some(level.as_str().to_owned()),
+            PreferenceChange::Unsubscribe(uri) => drop(self.resources.remove(&uri)),
+            PreferenceChange::Subscribe(uri) => {
                 let bytes: usize = self.resources.iter().map(String::len).sum();
                 let room = self.resources.len() < MOST && bytes + uri.len() <= ROOM;
                 if !room && !self.resources.contains(&uri) {
@@ -102,13 +102,16 @@ impl Wishes {
 }
 
 impl Session {
-    /// Takes note of a wish. Where sessions are stored, it is stored when this resolves.
-    pub(in crate::front) async fn wish(&self, wish: Wish) -> Result<(), ErrorObject> {
+    /// Takes note of a change. Where sessions are stored, it is stored when this resolves.
+    pub(in crate::front) async fn change(
+        &self,
+        change: PreferenceChange,
+    ) -> Result<(), ErrorObject> {
         let _turn = self.preferences.turn.lock().await;
         let before = {
             let mut wishes = self.preferences.wishes();
             let before = wishes.clone();
-            wishes.take(wish)?;
+            wishes.take(change)?;
             if before == *wishes {
                 return Ok(());
             }
@@ -168,10 +171,16 @@ mod tests {
     fn what_was_said_reads_back_and_is_said_again() {
         let mut wishes = Wishes::default();
         assert_eq!(serde_json::to_string(&wishes).unwrap(), "{}");
-        wishes.take(Wish::Level(Level::Error)).unwrap();
-        wishes.take(Wish::Hear("a:1".into())).unwrap();
-        wishes.take(Wish::Hear("a:2".into())).unwrap();
-        wishes.take(Wish::HearNoMore("a:1".into())).unwrap();
+        wishes.take(PreferenceChange::Level(Level::Error)).unwrap();
+        wishes
+            .take(PreferenceChange::Subscribe("a:1".into()))
+            .unwrap();
+        wishes
+            .take(PreferenceChange::Subscribe("a:2".into()))
+            .unwrap();
+        wishes
+            .take(PreferenceChange::Unsubscribe("a:1".into()))
+            .unwrap();
         let text = serde_json::to_string(&wishes).unwrap();
         let read: Wishes = serde_json::from_str(&text).unwrap();
         assert_eq!(read, wishes);
@@ -192,12 +201,28 @@ mod tests {
     fn nobody_has_more_remembered_than_there_is_room_for() {
         let mut wishes = Wishes::default();
         for number in 0..MOST {
-            wishes.take(Wish::Hear(format!("a:{number}"))).unwrap();
+            wishes
+                .take(PreferenceChange::Subscribe(format!("a:{number}")))
+                .unwrap();
         }
-        assert!(wishes.take(Wish::Hear("b".into())).is_err());
-        wishes.take(Wish::Hear("a:7".into())).unwrap();
-        wishes.take(Wish::HearNoMore("a:7".into())).unwrap();
-        assert!(wishes.take(Wish::Hear("b".repeat(ROOM))).is_err());
-        wishes.take(Wish::Hear("b".into())).unwrap();
+        assert!(
+            wishes
+                .take(PreferenceChange::Subscribe("b".into()))
+                .is_err()
+        );
+        wishes
+            .take(PreferenceChange::Subscribe("a:7".into()))
+            .unwrap();
+        wishes
+            .take(PreferenceChange::Unsubscribe("a:7".into()))
+            .unwrap();
+        assert!(
+            wishes
+                .take(PreferenceChange::Subscribe("b".repeat(ROOM)))
+                .is_err()
+        );
+        wishes
+            .take(PreferenceChange::Subscribe("b".into()))
+            .unwrap();
     }
 }
