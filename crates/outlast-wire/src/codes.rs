@@ -1,7 +1,8 @@
 //! Error codes of both generations, and the errors that always read the same.
 
-use crate::envelope::ErrorObject;
+use crate::envelope::{ErrorObject, ErrorView};
 use crate::json::write::{Fields, quoted};
+use crate::object;
 use crate::raw::{Raw, RawRef};
 
 /// The text is not JSON.
@@ -24,6 +25,8 @@ pub const UNSUPPORTED_VERSION: i64 = -32022;
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
 /// V1: a url elicitation has to come first (V1-ELIC-15). Not sent under V2 (V2-CODE-2).
 pub const URL_ELICITATION_REQUIRED: i64 = -32042;
+/// The codes that JSON-RPC leaves to servers for their own failures. V1 and V2 define some of them.
+pub const SERVER_ERRORS: std::ops::RangeInclusive<i64> = -32099..=-32000;
 /// The person refused (V1-SAMP-4).
 pub const REFUSED_BY_PERSON: i64 = -1;
 
@@ -45,7 +48,7 @@ pub fn invalid_params(reason: impl Into<String>) -> ErrorObject {
 /// -32602 for a task that is unknown, somebody else's, or gone: all three read the same, so that
 /// nobody learns which ids exist (V1-SEC-2, V2-SEC-2).
 pub fn task_not_found() -> ErrorObject {
-    ErrorObject::new(INVALID_PARAMS, "task not found")
+    ErrorObject::new(INVALID_PARAMS, "Task not found")
 }
 
 /// -32602 for a task that expired while somebody waited for it (V1-ERR-8, A1-23).
@@ -58,9 +61,27 @@ pub fn internal(reason: impl Into<String>) -> ErrorObject {
     ErrorObject::new(INTERNAL_ERROR, reason)
 }
 
+/// The server process `pid` stops and did not begin with the request.
+pub fn shutting_down(reason: impl Into<String>, pid: u32) -> ErrorObject {
+    let data = format!("{{\"{SHUTTING_DOWN}\":{pid}}}");
+    let data = Raw::parse(data).expect("a name and a number are JSON");
+    internal(reason).with_data(data)
+}
+
+/// Whether an error is that of [`shutting_down`] with this `pid`.
+pub fn is_shutting_down(error: &ErrorView<'_>, pid: u32) -> bool {
+    let named = error
+        .data
+        .and_then(|data| object::find(data, &[SHUTTING_DOWN])?.integer());
+    error.code == INTERNAL_ERROR && named == Some(pid.into())
+}
+
+/// The member of an error's `data` that names the process that stops.
+const SHUTTING_DOWN: &str = "shuttingDown";
+
 /// -32603 for the result of a task that was cancelled (A1-1).
 pub fn task_cancelled(task: &str) -> ErrorObject {
-    ErrorObject::new(INTERNAL_ERROR, "Task was cancelled").with_data(Raw::written(|out| {
+    ErrorObject::new(INTERNAL_ERROR, "Task cancelled").with_data(Raw::written(|out| {
         let mut fields = Fields::begin(out);
         fields.text("taskId", task);
         fields.text("status", "cancelled");

@@ -25,7 +25,7 @@
 //!     Ok(_) => write::error(Some(&request.id), outlast_wire::codes::task_not_found().to_raw().borrow()),
 //!     Err(refused) => write::error(Some(&request.id), refused.to_raw().borrow()),
 //! };
-//! assert_eq!(reply, r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"task not found"}}"#);
+//! assert_eq!(reply, r#"{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"Task not found"}}"#);
 //! ```
 
 pub mod codes;
@@ -34,6 +34,7 @@ pub mod headers;
 mod json;
 pub mod log;
 pub mod meta;
+pub mod method;
 pub mod neutral;
 pub mod notice;
 pub mod object;

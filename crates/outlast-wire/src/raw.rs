@@ -84,7 +84,7 @@ impl<'a> RawRef<'a> {
     }
 
     /// A value that the scanner has just accepted.
-    pub(crate) fn scanned(text: &'a str) -> Self {
+    pub(crate) const fn scanned(text: &'a str) -> Self {
         Self(text)
     }
 

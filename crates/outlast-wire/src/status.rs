@@ -63,3 +63,24 @@ impl FromStr for Status {
         .ok_or_else(|| UnknownStatus(word.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S0-67, S4-72.
+    #[test]
+    fn only_completed_failed_and_cancelled_are_terminal() {
+        for (word, terminal) in [
+            ("working", false),
+            ("input_required", false),
+            ("completed", true),
+            ("failed", true),
+            ("cancelled", true),
+        ] {
+            let status: Status = word.parse().expect("it is one of the five");
+            assert_eq!(status.is_terminal(), terminal, "{word}");
+        }
+        assert!("expired".parse::<Status>().is_err());
+    }
+}

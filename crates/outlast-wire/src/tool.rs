@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::codes;
+use crate::envelope::ErrorObject;
 use crate::object::{self, Edit, NotAnObject, pick};
 use crate::raw::{Raw, RawRef};
 
@@ -13,6 +15,15 @@ pub const LIST: &str = "tools/list";
 /// The name of the tool that `tools/call` params call.
 pub fn called(params: RawRef<'_>) -> Option<Cow<'_, str>> {
     object::find(params, &["name"])?.text()
+}
+
+/// Refuses `tools/call` params whose `arguments` are there and no object. `null` stands for none.
+pub fn check_arguments(params: RawRef<'_>) -> Result<(), ErrorObject> {
+    let arguments = object::find(params, &["arguments"]).filter(|found| !found.is_null());
+    match arguments.is_none_or(RawRef::is_object) {
+        true => Ok(()),
+        false => Err(codes::invalid_params("`arguments` must be an object")),
+    }
 }
 
 /// Whether a result is flagged `isError`.
@@ -33,15 +44,24 @@ pub fn first_text(result: RawRef<'_>) -> Option<String> {
 /// A `tools/list` result in which `edit` has judged every tool; all else keeps its bytes.
 pub fn edit_list(
     result: RawRef<'_>,
-    mut edit: impl FnMut(RawRef<'_>) -> Edit,
+    edit: impl FnMut(RawRef<'_>) -> Edit,
 ) -> Result<Raw, NotAnObject> {
+    match edited_tools(result, edit)? {
+        Some(tools) => object::set(result, &["tools"], tools.borrow()),
+        None => Ok(result.to_raw()),
+    }
+}
+
+/// The array of tools of a `tools/list` result in which `edit` has judged every tool; `None` if all stay as they are.
+pub fn edited_tools(
+    result: RawRef<'_>,
+    mut edit: impl FnMut(RawRef<'_>) -> Edit,
+) -> Result<Option<Raw>, NotAnObject> {
     let [tools] = pick(result, ["tools"])?;
-    let Some(tools) = tools.and_then(object::elements) else {
-        return Ok(result.to_raw());
-    };
+    let tools = tools.and_then(object::elements).unwrap_or_default();
     let edits: Vec<_> = tools.into_iter().map(|tool| (tool, edit(tool))).collect();
     if edits.iter().all(|(_, edit)| *edit == Edit::Keep) {
-        return Ok(result.to_raw());
+        return Ok(None);
     }
     let mut list = String::from("[");
     for (tool, edit) in &edits {
@@ -56,7 +76,7 @@ pub fn edit_list(
         list.push_str(kept);
     }
     list.push(']');
-    object::set(result, &["tools"], RawRef::scanned(&list))
+    Ok(Some(RawRef::scanned(&list).to_raw()))
 }
 
 #[cfg(test)]

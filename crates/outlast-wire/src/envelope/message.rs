@@ -218,10 +218,11 @@ impl<'a> Draft<'a> {
     fn call(&self, method: RawRef<'a>) -> Result<Message<'a>, Fault> {
         let id = self.read_id()?;
         let method = method.text().ok_or(Fault::Method)?;
-        if self.params.is_some_and(|params| !params.is_object()) {
+        // Some clients write `null` where they mean that there are none.
+        let params = self.params.filter(|params| !params.is_null());
+        if params.is_some_and(|params| !params.is_object()) {
             return Err(Fault::Params);
         }
-        let params = self.params;
         Ok(match id {
             Some(id) => Message::Request(Request { id, method, params }),
             None => Message::Notification(Notification { method, params }),

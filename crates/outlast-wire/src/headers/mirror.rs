@@ -7,6 +7,7 @@ use crate::envelope::ErrorObject;
 use crate::headers::{METHOD, NAME, PROTOCOL_VERSION, decode};
 use crate::object::find;
 use crate::raw::RawRef;
+use crate::{method, tool, v2};
 
 /// What becomes of a task method without the name header (V2-HDR-3, A2-8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,9 +57,9 @@ pub fn check_version(version: &str, header: Option<&str>) -> Result<(), ErrorObj
 /// The parameter that the name header of `method` repeats.
 fn named_by(method: &str) -> Option<&'static str> {
     match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        tool::CALL | method::PROMPTS_GET => Some("name"),
+        method::RESOURCES_READ => Some("uri"),
+        v2::method::GET | v2::method::UPDATE | v2::method::CANCEL => Some("taskId"),
         _ => None,
     }
 }

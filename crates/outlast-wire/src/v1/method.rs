@@ -1,5 +1,7 @@
 //! The methods of V1 tasks.
 
+use crate::{method, tool};
+
 /// Asks where a task stands.
 pub const GET: &str = "tasks/get";
 /// Waits for what the underlying request would have answered.
@@ -16,4 +18,4 @@ pub const INITIALIZE: &str = "initialize";
 pub const INITIALIZED: &str = "notifications/initialized";
 
 /// The requests that `task` can be put on (V1-CREATE-9).
-pub const AUGMENTABLE: [&str; 3] = ["tools/call", "sampling/createMessage", "elicitation/create"];
+pub const AUGMENTABLE: [&str; 3] = [tool::CALL, method::CREATE_MESSAGE, method::ELICIT];

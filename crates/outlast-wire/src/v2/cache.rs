@@ -1,11 +1,9 @@
 //! Caching hints on list and read results (V2-CACHE-1). Not the lifetime of a task, which only
 //! shares the name `ttlMs` (V2-GET-14).
 
-use crate::json::write::quoted;
 use crate::neutral::MAX_SAFE_INTEGER;
-use crate::object::{self, NotAnObject, pick};
-use crate::raw::{Raw, RawRef};
-use crate::v2::result::complete;
+use crate::object::pick;
+use crate::raw::RawRef;
 
 /// How long and for whom a result may be cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,21 +24,14 @@ pub enum CacheScope {
 }
 
 impl CacheHint {
-    /// A result with this hint and the discriminator of a complete result.
-    pub fn apply(self, result: RawRef<'_>) -> Result<Raw, NotAnObject> {
-        let ttl = self.ttl_ms.min(MAX_SAFE_INTEGER).to_string();
-        let timed = object::set(
-            complete(result)?.borrow(),
-            &["ttlMs"],
-            RawRef::scanned(&ttl),
-        )?;
-        let scope = quoted(self.scope.as_str());
-        object::set(timed.borrow(), &["cacheScope"], RawRef::scanned(&scope))
-    }
-
     /// The hint of a result; what is absent or odd means not fresh and not shared (V2-CACHE-4).
     pub fn read(result: RawRef<'_>) -> Self {
         let [ttl, scope] = pick(result, ["ttlMs", "cacheScope"]).unwrap_or_default();
+        Self::of(ttl, scope)
+    }
+
+    /// The hint that `ttlMs` and `cacheScope` give.
+    pub(super) fn of(ttl: Option<RawRef<'_>>, scope: Option<RawRef<'_>>) -> Self {
         let public = scope.and_then(RawRef::text).as_deref() == Some("public");
         Self {
             ttl_ms: ttl.and_then(crate::peer::millis).unwrap_or_default(),
@@ -50,6 +41,11 @@ impl CacheHint {
                 CacheScope::Private
             },
         }
+    }
+
+    /// `ttlMs` as a number of JSON.
+    pub(super) fn written_ttl(self) -> String {
+        self.ttl_ms.min(MAX_SAFE_INTEGER).to_string()
     }
 }
 
@@ -66,6 +62,7 @@ impl CacheScope {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::v2::Finish;
 
     #[test]
     fn a_hint_reads_back_and_nonsense_is_stale_and_private() {
@@ -73,9 +70,12 @@ mod tests {
             ttl_ms: 5,
             scope: CacheScope::Public,
         };
-        let result = hint
-            .apply(RawRef::parse(r#"{"tools":[]}"#).unwrap())
-            .unwrap();
+        let finish = Finish {
+            cache: Some(hint),
+            ..Finish::default()
+        };
+        let result = finish.apply(RawRef::parse(r#"{"tools":[]}"#).unwrap());
+        let result = result.unwrap();
         assert_eq!(CacheHint::read(result.borrow()), hint);
         let odd = RawRef::parse(r#"{"ttlMs":-5,"cacheScope":"mine"}"#).unwrap();
         let stale = CacheHint {

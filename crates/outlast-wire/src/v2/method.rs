@@ -1,5 +1,7 @@
 //! The methods of V2 tasks and of the protocol around them.
 
+use crate::{method, tool};
+
 /// Asks where a task stands, outcome included.
 pub const GET: &str = "tasks/get";
 /// Answers questions of a task.
@@ -16,7 +18,7 @@ pub const LISTEN: &str = "subscriptions/listen";
 pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// The requests that may be answered with `input_required` (V2-MRTR-1).
-pub const MULTI_ROUND_TRIP: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+pub const MULTI_ROUND_TRIP: [&str; 3] = [tool::CALL, method::PROMPTS_GET, method::RESOURCES_READ];
 
 /// What may be asked of a client (V2-MRTR-3).
-pub const ASKABLE: [&str; 3] = ["elicitation/create", "sampling/createMessage", "roots/list"];
+pub const ASKABLE: [&str; 3] = [method::ELICIT, method::CREATE_MESSAGE, method::ROOTS_LIST];

@@ -27,6 +27,6 @@ pub use listen::{Filter, acknowledged_params, listen_params, listen_result};
 pub use mrtr::{InputRequired, Retry, input_required_result, retry_params};
 pub use read::{DetailedTask, Payload, read_created, read_detailed, subscription};
 pub use request::{RequestMeta, frame, request_params};
-pub use result::{ResultType, ack, complete, inlined, modern_error, signed};
+pub use result::{Finish, ResultType, ack, inlined, modern_error};
 pub use task::{create_result, status};
 pub use update::{Update, update_params};

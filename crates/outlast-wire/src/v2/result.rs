@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use crate::codes;
 use crate::envelope::ErrorView;
-use crate::json::write::Fields;
+use crate::json::write::{Fields, quoted};
 use crate::meta;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
+use crate::v2::cache::CacheHint;
 
 /// What kind of result this is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,34 +43,71 @@ pub fn ack() -> Raw {
     Raw::written(|out| out.push_str("{\"resultType\":\"complete\"}"))
 }
 
-/// A result with the discriminator every V2 result has (V2-BASE-4).
-pub fn complete(result: RawRef<'_>) -> Result<Raw, NotAnObject> {
-    let [kind] = object::pick(result, ["resultType"])?;
-    completed(result, kind).map(|text| RawRef::scanned(&text).to_raw())
+/// What a result gets on its way out of a server, all of it in one copy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Finish<'a> {
+    /// Whether the result is complete whatever its `resultType` is. Otherwise only an absent one is set (V2-BASE-4).
+    pub complete: bool,
+    /// The cache hint of a result that has none of its own (V2-CACHE-1).
+    pub cache: Option<CacheHint>,
+    /// The server that answers (V2-META-6).
+    pub info: Option<RawRef<'a>>,
 }
 
-/// A result as it leaves a server: with the discriminator, if it has none, and with who answers (V2-META-6).
-pub fn signed(result: RawRef<'_>, info: RawRef<'_>) -> Result<Raw, NotAnObject> {
-    let [kind, meta] = object::pick(result, ["resultType", meta::META])?;
-    if meta.is_some() {
-        return match kind {
-            Some(_) => meta::set(result, meta::SERVER_INFO, info),
-            None => meta::set(complete(result)?.borrow(), meta::SERVER_INFO, info),
+impl Finish<'_> {
+    /// `result` with all of this.
+    pub fn apply(&self, result: RawRef<'_>) -> Result<Raw, NotAnObject> {
+        let names = ["resultType", meta::META, "ttlMs", "cacheScope"];
+        let [kind, meta, ttl, scope] = object::pick(result, names)?;
+        let types = match kind {
+            None => true,
+            Some(kind) => self.complete && kind != COMPLETE,
         };
-    }
-    // Most results have none: what is added goes in front, and the rest is copied once.
-    Ok(Raw::written_around(result.as_str().len(), |out| {
-        let mut fields = Fields::begin(out);
-        if kind.is_none() {
-            fields.text("resultType", "complete");
-        }
-        fields.nested(meta::META, |out| {
-            let mut fields = Fields::begin(out);
-            fields.json(meta::SERVER_INFO, info.as_str());
-            fields.end();
+        let cache = self.cache.map(|otherwise| {
+            // A backend that knows better is believed.
+            let stated = CacheHint::of(ttl, scope);
+            if stated.ttl_ms > 0 { stated } else { otherwise }
         });
-        fields.end_with(result);
-    }))
+        let replaces = types && kind.is_some()
+            || cache.is_some() && (ttl.is_some() || scope.is_some())
+            || self.info.is_some() && meta.is_some();
+        let ttl = cache.map(CacheHint::written_ttl);
+        if replaces {
+            let scope = cache.map(|cache| quoted(cache.scope.as_str()));
+            let mut rewrite = object::Rewrite::default();
+            rewrite
+                .set
+                .extend(types.then_some(("resultType", COMPLETE)));
+            let members = [("ttlMs", &ttl), ("cacheScope", &scope)];
+            for (name, value) in members {
+                let value = value.as_deref().map(RawRef::scanned);
+                rewrite.set.extend(value.map(|value| (name, value)));
+            }
+            rewrite
+                .set_meta
+                .extend(self.info.map(|info| (meta::SERVER_INFO, info)));
+            return rewrite.apply(result);
+        }
+        // Most results have none of these members: what is added goes in front, and the rest is copied once.
+        Ok(Raw::written_around(result.as_str().len(), |out| {
+            let mut fields = Fields::begin(out);
+            if types {
+                fields.json("resultType", COMPLETE.as_str());
+            }
+            if let (Some(ttl), Some(cache)) = (&ttl, cache) {
+                fields.json("ttlMs", ttl);
+                fields.text("cacheScope", cache.scope.as_str());
+            }
+            if let Some(info) = self.info {
+                fields.nested(meta::META, |out| {
+                    let mut fields = Fields::begin(out);
+                    fields.json(meta::SERVER_INFO, info.as_str());
+                    fields.end();
+                });
+            }
+            fields.end_with(result);
+        }))
+    }
 }
 
 /// A result as `tasks/get` inlines it: with the discriminator (A2-1), without the V1 mark
@@ -101,12 +139,11 @@ fn completed<'a>(
     result: RawRef<'a>,
     kind: Option<RawRef<'_>>,
 ) -> Result<Cow<'a, str>, NotAnObject> {
-    let word = RawRef::scanned("\"complete\"");
-    if kind == Some(word) {
+    if kind == Some(COMPLETE) {
         return Ok(Cow::Borrowed(result.as_str()));
     }
     if kind.is_some() {
-        let set = object::set(result, &["resultType"], word)?;
+        let set = object::set(result, &["resultType"], COMPLETE)?;
         return Ok(Cow::Owned(set.as_str().to_owned()));
     }
     // Most results have none: it goes behind the last member, and nothing is looked at again.
@@ -119,9 +156,12 @@ fn completed<'a>(
     ))
 }
 
+const COMPLETE: RawRef<'static> = RawRef::scanned("\"complete\"");
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::v2::CacheScope;
 
     /// V2-BASE-4, V2-META-6.
     #[test]
@@ -136,7 +176,11 @@ mod tests {
             r#"{"_meta":{"k":1},"x":2}"#,
             r#"{"x":2,"resultType":"input_required","_meta":{}}"#,
         ] {
-            let signed = signed(RawRef::scanned(result), info).unwrap();
+            let finish = Finish {
+                info: Some(info),
+                ..Finish::default()
+            };
+            let signed = finish.apply(RawRef::scanned(result)).unwrap();
             let mut expected: serde_json::Value = serde_json::from_str(result).unwrap();
             if expected.get("resultType").is_none() {
                 expected["resultType"] = "complete".into();
@@ -145,7 +189,46 @@ mod tests {
             let signed: serde_json::Value = serde_json::from_str(signed.as_str()).unwrap();
             assert_eq!(signed, expected, "{result}");
         }
-        assert!(signed(RawRef::scanned("[]"), info).is_err());
+        assert!(Finish::default().apply(RawRef::scanned("[]")).is_err());
+    }
+
+    /// V2-BASE-4, V2-CACHE-1, V2-META-6.
+    #[test]
+    fn a_result_of_a_backend_is_finished_in_one_copy() {
+        let finish = Finish {
+            complete: true,
+            cache: Some(CacheHint {
+                ttl_ms: 9,
+                scope: CacheScope::Private,
+            }),
+            info: Some(RawRef::scanned(r#"{"name":"s"}"#)),
+        };
+        let info = format!(r#""{}":{{"name":"s"}}"#, meta::SERVER_INFO);
+        for (before, after) in [
+            (
+                r#"{ "x" : 1.50}"#,
+                format!(
+                    r#"{{"resultType":"complete","ttlMs":9,"cacheScope":"private","_meta":{{{info}}}, "x" : 1.50}}"#
+                ),
+            ),
+            // What a backend says of caches stays; what it says of the type does not.
+            (
+                r#"{"resultType":"odd","cacheScope":"public","ttlMs":5,"_meta":{"k":1e1}}"#,
+                format!(
+                    r#"{{"resultType":"complete","cacheScope":"public","ttlMs":5,"_meta":{{"k":1e1,{info}}}}}"#
+                ),
+            ),
+            // A hint that says nothing does not count.
+            (
+                r#"{"cacheScope":"public"}"#,
+                format!(
+                    r#"{{"cacheScope":"private","resultType":"complete","ttlMs":9,"_meta":{{{info}}}}}"#
+                ),
+            ),
+        ] {
+            let finished = finish.apply(RawRef::scanned(before)).unwrap();
+            assert_eq!(finished.as_str(), after);
+        }
     }
 
     /// V2-RT-5.

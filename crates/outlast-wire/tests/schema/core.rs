@@ -1,7 +1,7 @@
 //! The protocol around V2 tasks, against the schema of 2026-07-28.
 
 use outlast_wire::envelope::{ErrorObject, Id, write};
-use outlast_wire::v2::{CacheHint, CacheScope, Retry};
+use outlast_wire::v2::{CacheHint, CacheScope, Finish, Retry};
 use outlast_wire::{codes, tool, v2, version};
 
 use crate::official::Schemas;
@@ -15,6 +15,7 @@ fn every_v2_shape_fits_the_schema_of_2026_07_28() {
     let schemas = Schemas::read(include_str!("../schemas/mcp-2026-07-28.json"));
     let mut shapes = Vec::new();
     let capabilities = v2::declare_tasks(raw(r#"{"tools":{}}"#).borrow()).unwrap();
+    let info = info();
     let cache = CacheHint {
         ttl_ms: 60_000,
         scope: CacheScope::Private,
@@ -23,7 +24,7 @@ fn every_v2_shape_fits_the_schema_of_2026_07_28() {
         &[version::MODERN],
         capabilities.borrow(),
         Some("use it"),
-        info().borrow(),
+        info.borrow(),
         cache,
     );
     shapes.push(("DiscoverResult", discovered));
@@ -66,11 +67,15 @@ fn every_v2_shape_fits_the_schema_of_2026_07_28() {
         v2::listen_result(&Id::text("l")),
     ));
     let tools = raw(r#"{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}"#);
-    shapes.push(("ListToolsResult", cache.apply(tools.borrow()).unwrap()));
-    shapes.push((
-        "CallToolResult",
-        v2::complete(tool_result().borrow()).unwrap(),
-    ));
+    let mut finish = Finish {
+        complete: true,
+        cache: Some(cache),
+        info: Some(info.borrow()),
+    };
+    shapes.push(("ListToolsResult", finish.apply(tools.borrow()).unwrap()));
+    finish.cache = None;
+    let called = finish.apply(tool_result().borrow()).unwrap();
+    shapes.push(("CallToolResult", called));
     shapes.push(("EmptyResult", v2::ack()));
 
     let missing = codes::missing_capability("no tasks", v2::required_capability().borrow());

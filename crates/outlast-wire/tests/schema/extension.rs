@@ -41,7 +41,7 @@ fn every_v2_shape_fits_the_schema_of_the_extension() {
     shapes.push(("ClientTaskCapabilityEnvelope", v2::required_capability()));
     shapes.push((
         "CallToolResult",
-        v2::complete(tool_result().borrow()).unwrap(),
+        v2::Finish::default().apply(tool_result().borrow()).unwrap(),
     ));
     for filter in filters() {
         let notifications: Value = v2::listen_params(&filter).open().unwrap();
