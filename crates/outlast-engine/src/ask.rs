@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_wire::Raw;
+use outlast_wire::{Raw, method};
 use serde::{Deserialize, Serialize};
 
 use crate::id::AskKey;
@@ -88,9 +88,9 @@ impl AskKind {
     /// The method of the request that asks it.
     pub fn method(self) -> &'static str {
         match self {
-            Self::ElicitForm | Self::ElicitUrl => "elicitation/create",
-            Self::Sample | Self::SampleWithTools => "sampling/createMessage",
-            Self::Roots => "roots/list",
+            Self::ElicitForm | Self::ElicitUrl => method::ELICIT,
+            Self::Sample | Self::SampleWithTools => method::CREATE_MESSAGE,
+            Self::Roots => method::ROOTS_LIST,
         }
     }
 

@@ -51,6 +51,25 @@ impl Outcome {
         Self::Error(body, code, Some(message))
     }
 
+    /// The error of a call that may or may not have been carried out. Its `data` is `{"outcome":"unknown"}`, so that a
+    /// program can tell it from an error of the tool.
+    pub fn unknown(message: impl Into<std::sync::Arc<str>>) -> Self {
+        let (code, message) = (ErrorCode(-32603), message.into());
+        let data = serde_json::json!({ "outcome": "unknown" });
+        let object = serde_json::json!({ "code": code.0, "message": &*message, "data": data });
+        let body = Raw::encode(&object).expect("numbers and strings are JSON");
+        Self::Error(body, code, Some(message))
+    }
+
+    /// Whether this is the error that [`Outcome::unknown`] makes, also if another server sent it.
+    pub fn is_unknown(&self) -> bool {
+        let Self::Error(body, ..) = self else {
+            return false;
+        };
+        let body: serde_json::Value = body.open().unwrap_or_default();
+        body["data"]["outcome"] == "unknown"
+    }
+
     /// The summary.
     pub fn ending(&self) -> Ending {
         match self {

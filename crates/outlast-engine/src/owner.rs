@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -71,15 +72,15 @@ impl FromStr for Owner {
 )]
 pub struct OwnerParseError;
 
-/// The form for logs and messages. Of a session it shows the first characters only, because the id
-/// gives access.
+/// The form for logs and messages. Of a session it shows a digest, because the id gives access.
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Session(id) => {
                 f.write_str(SESSION)?;
-                f.write_str(&id[..id.floor_char_boundary(SHOWN_SESSION_BYTES)])?;
-                f.write_str("…")
+                let mut digest = DefaultHasher::new();
+                id.hash(&mut digest);
+                write!(f, "#{:08x}", digest.finish() >> 32)
             }
             Self::Principal(_) | Self::Address(_) | Self::Local => f.write_str(&self.to_storage()),
         }
@@ -97,8 +98,6 @@ const PRINCIPAL: &str = "principal:";
 const SESSION: &str = "session:";
 const ADDRESS: &str = "address:";
 const LOCAL: &str = "local";
-
-const SHOWN_SESSION_BYTES: usize = 6;
 
 #[cfg(test)]
 mod tests {

@@ -40,6 +40,8 @@ pub struct Quota {
     pub owner_open: u32,
     /// Tasks of one owner.
     pub owner_retained: u32,
+    /// All tasks that have not ended.
+    pub open: u64,
     /// All tasks.
     pub retained: u64,
 }
@@ -73,6 +75,7 @@ impl Default for Policy {
             quota: Quota {
                 owner_open: 32,
                 owner_retained: 10_000,
+                open: 10_000,
                 retained: 2_000_000,
             },
             sizes: Sizes {
@@ -99,14 +102,16 @@ impl Policy {
 }
 
 /// The poll interval to report at `now`, in milliseconds, for a task with that interval while young.
+/// It is at most a quarter of the TTL: a caller that polls as told sees the task before it is gone.
 ///
 /// A caller that gives a task up after five failed polls must outlast a restart of the server, and most
 /// tasks end soon: a short interval first, a longer one later.
-pub(crate) fn poll_interval_at(young: u32, created: Timestamp, now: Timestamp) -> u64 {
-    match now.since(created) > YOUNG_MS {
+pub(crate) fn poll_interval_at(young: u32, ttl: u64, created: Timestamp, now: Timestamp) -> u64 {
+    let by_age = match now.since(created) > YOUNG_MS {
         true => u64::from(young) * POLL_GROWTH,
         false => young.into(),
-    }
+    };
+    by_age.min((ttl / POLLS_PER_TTL).max(1))
 }
 
 impl Sizes {
@@ -120,7 +125,7 @@ impl Sizes {
         Outcome::error(
             crate::outcome::ErrorCode(-32603),
             format!(
-                "the result has {size} bytes, more than the limit of {limit} (setting `sizes.payload`)"
+                "the result has {size} bytes, more than the limit of {limit} (setting `sizes.payload`; `payloadBytes` of the gateway)"
             ),
         )
     }
@@ -149,6 +154,9 @@ const HOUR: u64 = 3_600_000;
 /// For how long after its creation a task is young.
 const YOUNG_MS: u64 = 30_000;
 
+/// How many polls fit into a TTL at least.
+const POLLS_PER_TTL: u64 = 4;
+
 /// How many times longer the poll interval of an older task is.
 const POLL_GROWTH: u64 = 5;
 
@@ -160,11 +168,21 @@ mod tests {
     fn the_poll_interval_grows_once_a_task_is_older_than_30_s() {
         let interval = |age| {
             let created = Timestamp(1 << 40);
-            poll_interval_at(Policy::default().poll_interval, created, created.plus(age))
+            let young = Policy::default().poll_interval;
+            poll_interval_at(young, HOUR, created, created.plus(age))
         };
         assert_eq!([0, 1, 30_000].map(interval), [1_000; 3]);
         assert_eq!([30_001, 3_600_000].map(interval), [5_000; 2]);
         // A clock that went back makes nothing older.
-        assert_eq!(poll_interval_at(250, Timestamp(9), Timestamp(3)), 250);
+        assert_eq!(poll_interval_at(250, HOUR, Timestamp(9), Timestamp(3)), 250);
+    }
+
+    #[test]
+    fn the_poll_interval_is_at_most_a_quarter_of_the_ttl() {
+        let interval = |ttl, age| poll_interval_at(1_000, ttl, Timestamp(0), Timestamp(age));
+        assert_eq!(interval(2_000, 0), 500);
+        assert_eq!(interval(4_000, 0), 1_000);
+        assert_eq!(interval(16_000, 31_000), 4_000);
+        assert_eq!(interval(1, 0), 1);
     }
 }

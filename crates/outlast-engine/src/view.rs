@@ -8,7 +8,7 @@ use crate::id::IdText;
 use crate::outcome::Ending;
 use crate::policy::poll_interval_at;
 use crate::store::{Brief, Snapshot};
-use crate::task::{State, Task};
+use crate::task::{Fields, State, Task};
 
 impl Task {
     /// The phase as codecs see it.
@@ -29,7 +29,7 @@ impl Task {
             created: self.created,
             updated: self.updated,
             ttl_ms: Some(self.lifetime.ttl),
-            poll_interval_ms: Some(poll_interval_at(self.poll_interval, self.created, now)),
+            poll_interval_ms: Some(self.poll_interval_at(now)),
         }
     }
 }
@@ -49,7 +49,12 @@ impl Brief {
             created: self.created,
             updated: self.updated,
             ttl_ms: Some(self.ttl),
-            poll_interval_ms: Some(poll_interval_at(self.poll_interval, self.created, now)),
+            poll_interval_ms: Some(poll_interval_at(
+                self.poll_interval,
+                self.ttl,
+                self.created,
+                now,
+            )),
         }
     }
 }
@@ -69,6 +74,12 @@ impl Snapshot {
             Self::Open(task) => task.view(id, now),
             Self::Ended(brief) => brief.view(id, now),
         }
+    }
+}
+
+impl Fields {
+    fn poll_interval_at(&self, now: Timestamp) -> u64 {
+        poll_interval_at(self.poll_interval, self.lifetime.ttl, self.created, now)
     }
 }
 

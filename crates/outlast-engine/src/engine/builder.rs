@@ -25,6 +25,7 @@ pub struct EngineBuilder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     runners: Named,
+    absent: Option<Arc<dyn Runner>>,
     before_recovery: Option<Preparation>,
 }
 
@@ -40,6 +41,7 @@ impl Engine {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             runners: Named::new(),
+            absent: None,
             before_recovery: None,
         }
     }
@@ -67,6 +69,13 @@ impl EngineBuilder {
     /// Runs the calls whose origin names `name` by `runner`. The name must stay the same over restarts.
     pub fn runner(mut self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) -> Self {
         self.runners.insert(name.into(), runner);
+        self
+    }
+
+    /// Takes over recovered tasks whose runner is not known when the engine starts. Without one, such a task ends
+    /// with an unknown outcome.
+    pub fn absent_runner(mut self, runner: Arc<dyn Runner>) -> Self {
+        self.absent = Some(runner);
         self
     }
 
@@ -103,7 +112,7 @@ impl EngineBuilder {
             clock: self.clock,
             node: self.ids.node(),
             ids: self.ids,
-            runners: Runners::new(self.runners),
+            runners: Runners::new(self.runners, self.absent),
             calls: super::calls::Calls::default(),
             topics: Arc::new(Topics::default()),
             alarm: Alarm::default(),

@@ -8,7 +8,7 @@ use crate::origin::Origin;
 use crate::owner::Owner;
 use crate::policy::Sizes;
 use crate::store::RecordWrite;
-use crate::task::{NewTask, Task};
+use crate::task::{Handle, NewTask, Task};
 
 /// A call to be run.
 #[derive(Clone, Debug)]
@@ -19,6 +19,10 @@ pub struct NewCall {
     pub origin: Origin,
     /// How long its task shall live, in milliseconds, if the caller wants something in particular.
     pub ttl: Option<u64>,
+    /// The status message that its task begins with.
+    pub message: Option<Arc<str>>,
+    /// Where its work continues after a restart, if the work began before the task.
+    pub handle: Option<Handle>,
     /// Names this request among those of its owner: the same key and the same request find the same task.
     pub request_key: Option<Arc<str>>,
     /// Stored in the same transaction as the task.
@@ -37,6 +41,8 @@ impl NewCall {
             owner,
             origin,
             ttl: None,
+            message: None,
+            handle: None,
             request_key: None,
             records: Vec::new(),
             parts: None,
@@ -74,7 +80,11 @@ impl Inner {
             lifetime: self.policy.lifetime(call.ttl),
             poll_interval: self.policy.poll_interval,
         };
-        Ok((Arc::new(Task::new(new, self.now())), runner))
+        let message = call.message.as_deref();
+        let message = message.map(|message| self.policy.sizes.cut_status(message).into());
+        let task = Task::new(new, self.now());
+        let task = task.with_message(message).with_handle(call.handle);
+        Ok((Arc::new(task), runner))
     }
 }
 

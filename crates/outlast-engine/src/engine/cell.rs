@@ -36,11 +36,15 @@ pub(crate) struct Local {
     pub(crate) stage: Stage,
     /// The last status text, not yet stored.
     pub(crate) status: Option<Arc<str>>,
+    /// The last text that the work gave, stored or not.
+    pub(crate) said: Option<Arc<str>>,
+    /// The status text after the end, in place of the one that the outcome brings.
+    pub(crate) end_message: Option<Arc<str>>,
     /// Answers the runner has used, not yet stored as confirmed.
     pub(crate) confirmed: Vec<AskKey>,
     /// Whether the store may have it as a task although it is none.
     pub(crate) unsure: bool,
-    /// Whether the status loop knows that there is something to store.
+    /// Whether the status loop knows that there is something to store, or stores it now.
     pub(crate) queued: bool,
     pub(crate) progress: Option<Progress>,
     /// Numbers the questions of this attempt.
@@ -78,6 +82,8 @@ impl Cell {
             local: Mutex::new(Local {
                 stage,
                 status: None,
+                said: None,
+                end_message: None,
                 confirmed: Vec::new(),
                 unsure: false,
                 queued: false,

@@ -69,8 +69,30 @@ impl CallContext {
     /// Says where the work stands. Returns at once; of texts that follow each other quickly, the last
     /// is stored.
     pub fn status(&self, message: &str) {
-        let message: Arc<str> = self.inner.policy.sizes.cut_status(message).into();
-        self.remark(|local| local.status = Some(message));
+        let message = self.cut(message);
+        self.remark(|local| {
+            local.said = Some(message.clone());
+            local.status = Some(message);
+        });
+    }
+
+    /// Says as a status text how far the work has come, for a caller that hears of no progress (BR-PG-2). A text of
+    /// [`status`](Self::status) stays, followed by the numbers.
+    pub fn progress_as_status(&self, progress: &Progress) {
+        self.remark(|local| {
+            let text = progress.as_status(local.said.as_deref());
+            local.status = Some(self.cut(&text));
+        });
+    }
+
+    /// Sets the status text that the task has after its end, in place of the one that its outcome brings.
+    pub fn end_message(&self, message: &str) {
+        let message = self.cut(message);
+        self.cell.local().end_message = Some(message);
+    }
+
+    fn cut(&self, message: &str) -> Arc<str> {
+        self.inner.policy.sizes.cut_status(message).into()
     }
 
     /// Says how far the work has come. Not stored; a value that does not grow is dropped (V1-PRG-3).
@@ -101,6 +123,12 @@ impl CallContext {
         self.inner
             .topics
             .publish(self.cell.id, || Event::Log(log.clone()));
+    }
+
+    /// Says that the work runs as a task somewhere else, so that the call may as well be one now. Not stored.
+    pub fn runs_as_task(&self) {
+        let topics = &self.inner.topics;
+        topics.publish(self.cell.id, || Event::RunsAsTask);
     }
 
     /// Asks the caller and waits for the answer. Dropping the future takes the question back.

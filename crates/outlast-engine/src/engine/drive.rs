@@ -78,8 +78,7 @@ impl Inner {
 
 /// The error of a task whose executor died and that may not run again.
 pub(crate) fn outcome_unknown() -> Outcome {
-    Outcome::error(
-        ErrorCode(-32603),
+    Outcome::unknown(
         "the server stopped while this call was running: its outcome is unknown, and it was not run again",
     )
 }

@@ -19,6 +19,8 @@ pub enum Event {
     Progress(Progress),
     /// The work has something to say. Not stored.
     Log(Log),
+    /// The work runs as a task somewhere else. Not stored.
+    RunsAsTask,
 }
 
 /// How far the work has come.
@@ -30,6 +32,22 @@ pub struct Progress {
     pub total: Option<f64>,
     /// What is being done.
     pub message: Option<Arc<str>>,
+}
+
+impl Progress {
+    /// A status text with these numbers: after the text that the work gave last, else `message`, else
+    /// the numbers alone.
+    pub(crate) fn as_status(&self, said: Option<&str>) -> String {
+        let numbers = match self.total {
+            Some(total) => format!("{} of {total}", self.done),
+            None => format!("{}", self.done),
+        };
+        match (said, self.message.as_deref()) {
+            (Some(said), _) => format!("{said} ({numbers})"),
+            (None, Some(message)) => message.to_owned(),
+            (None, None) => numbers,
+        }
+    }
 }
 
 /// A task that has ended, with its outcome.

@@ -15,8 +15,9 @@ use crate::transition::Command;
 impl Inner {
     /// Ends the call with `outcome`.
     pub(super) async fn finish(&self, cell: &Arc<Cell>, outcome: Outcome) {
+        let ending = outcome.ending();
         let outcome = self.policy.sizes.admit(outcome);
-        let (known, status) = {
+        let (known, status, message) = {
             let mut local = cell.local();
             match std::mem::replace(&mut local.stage, Stage::Over) {
                 Stage::Plain(_, caller) => {
@@ -33,7 +34,7 @@ impl Inner {
                     local.stage = Stage::Promoting(task, caller, Some(outcome));
                     return;
                 }
-                Stage::Stored(known) => (known, local.status.take()),
+                Stage::Stored(known) => (known, local.status.take(), local.end_message.take()),
                 // Nothing runs before it is stored.
                 Stage::Storing | Stage::Over => return,
             }
@@ -41,7 +42,12 @@ impl Inner {
         let attempt = cell.attempt;
         // A status text that is not stored yet is stored with the end.
         let status = status.map(|message| Command::Status { attempt, message });
-        let end = Command::End { attempt, outcome };
+        let end = Command::End {
+            attempt,
+            // One that says how the work ended, where something else was stored, is not kept.
+            message: message.filter(|_| ending == outcome.ending()),
+            outcome,
+        };
         let commands: Vec<_> = status.into_iter().chain([end]).collect();
         self.store_end(cell, known, commands).await;
         self.calls.take(cell.id, attempt);

@@ -80,6 +80,30 @@ impl Engine {
         })
     }
 
+    /// A page of those tasks of an owner that `runner` runs, or of all where none is named. It may have fewer than `limit`
+    /// although another one follows.
+    pub async fn page_of_runner(
+        &self,
+        owner: &Owner,
+        runner: Option<&str>,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<TaskPage, EngineError> {
+        let mut page = self.page(owner, cursor, limit).await?;
+        let Some(runner) = runner else {
+            return Ok(page);
+        };
+        loop {
+            page.tasks.retain(|task| **task.runner() == *runner);
+            match &page.next {
+                Some(next) if page.tasks.is_empty() => {
+                    page = self.page(owner, Some(next), limit).await?;
+                }
+                _ => return Ok(page),
+            }
+        }
+    }
+
     /// All tasks of an owner that have not ended, newest first.
     pub async fn open_tasks(&self, owner: &Owner) -> Result<Vec<Snapshot>, EngineError> {
         let (mut open, mut cursor) = (Vec::new(), None);

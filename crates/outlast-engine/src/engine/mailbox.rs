@@ -103,7 +103,7 @@ fn revision(event: &Event) -> Option<Revision> {
     match event {
         Event::Stored(task) => Some(task.revision),
         Event::Plain(task) => Some(task.revision),
-        Event::Progress(_) | Event::Log(_) => None,
+        Event::Progress(_) | Event::Log(_) | Event::RunsAsTask => None,
     }
 }
 

@@ -104,10 +104,12 @@ impl Inner {
                 Fate::Cancelled => Command::End {
                     attempt,
                     outcome: Outcome::Cancelled,
+                    message: None,
                 },
                 Fate::Unknown => Command::End {
                     attempt,
                     outcome: outcome_unknown(),
+                    message: None,
                 },
             };
             match self.commit(&task, [command]).await {
@@ -143,7 +145,7 @@ impl Inner {
         if task.cancel.is_some() {
             return Fate::Cancelled;
         }
-        let Ok(runner) = self.runner(&task.origin.runner) else {
+        let Some(runner) = self.runner_at_recovery(&task.origin.runner) else {
             return Fate::Unknown;
         };
         if task.handle.is_some() && runner.reattaches() {

@@ -16,14 +16,17 @@ pub(crate) struct Runners {
     later: Mutex<Named>,
     /// Whether any came later.
     more: AtomicBool,
+    /// Takes over recovered tasks whose runner is not known yet.
+    absent: Option<Arc<dyn Runner>>,
 }
 
 impl Runners {
-    pub(crate) fn new(first: Named) -> Self {
+    pub(crate) fn new(first: Named, absent: Option<Arc<dyn Runner>>) -> Self {
         Self {
             first,
             later: Mutex::default(),
             more: AtomicBool::new(false),
+            absent,
         }
     }
 
@@ -45,8 +48,8 @@ impl Runners {
 }
 
 impl Engine {
-    /// Runs the calls whose origin names `name` by `runner` from now on. Tasks that an earlier life left under that name
-    /// were settled without it.
+    /// Runs the calls whose origin names `name` by `runner` from now on. Tasks that a previous run left under that name
+    /// were settled without it, by the [absent runner](super::EngineBuilder::absent_runner) if there is one.
     pub fn add_runner(&self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) {
         let runners = &self.inner.runners;
         runners.later().insert(name.into(), runner);
@@ -57,6 +60,12 @@ impl Engine {
 impl Inner {
     pub(crate) fn runner(&self, name: &Arc<str>) -> Result<Arc<dyn Runner>, EngineError> {
         self.named_runner(name).map(|(_, runner)| runner)
+    }
+
+    /// The runner that takes over a recovered task.
+    pub(super) fn runner_at_recovery(&self, name: &Arc<str>) -> Option<Arc<dyn Runner>> {
+        let found = self.runner(name).ok();
+        found.or_else(|| self.runners.absent.clone())
     }
 
     pub(super) fn named_runner(

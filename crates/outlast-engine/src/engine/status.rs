@@ -59,26 +59,22 @@ impl Inner {
         }
     }
 
+    /// Stores the remarks of a call. The call stays queued meanwhile: two writers could store an older text after a
+    /// newer one.
     async fn store_remarks(self: Arc<Self>, cell: Arc<Cell>) {
-        let attempt = cell.attempt;
+        self.store_newest_remarks(&cell).await;
+        if cell.has_remarks() {
+            self.remarks.expect(cell.id);
+        }
+    }
+
+    async fn store_newest_remarks(&self, cell: &Arc<Cell>) {
         loop {
-            let (status, confirmed) = {
-                let mut local = cell.local();
-                local.queued = false;
-                (local.status.take(), std::mem::take(&mut local.confirmed))
-            };
-            let status = status.map(|message| Command::Status { attempt, message });
-            let confirmed = confirmed
-                .into_iter()
-                .map(|key| Command::Confirm { attempt, key });
-            let commands: Vec<_> = confirmed.chain(status).collect();
-            if commands.is_empty() {
-                return;
-            }
+            let commands = cell.take_remarks();
             let Some(known) = cell.known() else {
                 // No task yet, or no longer: a plain call keeps its remarks to itself.
                 for command in commands {
-                    let _ = self.command(&cell, command).await;
+                    let _ = self.command(cell, command).await;
                 }
                 return;
             };
@@ -86,7 +82,7 @@ impl Inner {
             match self.commit(&known, commands).await {
                 Ok(_) | Err(Failed::Refused(_)) => return,
                 Err(Failed::Store(StoreError::Conflict { .. })) => {
-                    if !self.refresh(&cell).await {
+                    if !self.refresh(cell).await {
                         return;
                     }
                     cell.put_back(again);
@@ -118,6 +114,20 @@ impl Cell {
         let mut local = self.local();
         local.queued = local.status.is_some() || !local.confirmed.is_empty();
         local.queued
+    }
+
+    /// Takes out what waits to be stored.
+    fn take_remarks(&self) -> Vec<Command> {
+        let attempt = self.attempt;
+        let (status, confirmed) = {
+            let mut local = self.local();
+            (local.status.take(), std::mem::take(&mut local.confirmed))
+        };
+        let status = status.map(|message| Command::Status { attempt, message });
+        let confirmed = confirmed
+            .into_iter()
+            .map(|key| Command::Confirm { attempt, key });
+        confirmed.chain(status).collect()
     }
 
     /// Keeps remarks that were not stored, unless newer ones came.

@@ -127,25 +127,20 @@ impl<C: Clone> Index<C> {
     /// Holds room for `task`, and lists it at once if it is there to be seen.
     fn hold(&self, task: &Task, quota: &Quota, listed: bool) -> Result<Held, StoreError> {
         // Counted first and taken back if there is no room, so that two callers never share the last place.
-        let full = self.counts.retained.fetch_add(1, Ordering::Relaxed) >= quota.retained;
-        let held = match full {
+        let retained = self.counts.retained.fetch_add(1, Ordering::Relaxed);
+        let open = self.counts.open.fetch_add(1, Ordering::Relaxed);
+        let held = match quota.allows(open, retained) {
             // A repeated request needs no room.
-            true => self
-                .owners
-                .known(task)
-                .map(Held::Known)
-                .ok_or(StoreError::Full {
-                    limit: quota.retained,
-                }),
-            false => {
+            Err(full) => self.owners.known(task).map(Held::Known).ok_or(full),
+            Ok(()) => {
                 let next = || Position(self.counts.next_position.fetch_add(1, Ordering::Relaxed));
                 self.owners.hold(task, quota, listed, next)
             }
         };
-        match held {
-            Ok(Held::Room(_)) => self.counts.open.fetch_add(1, Ordering::Relaxed),
-            Ok(Held::Known(_)) | Err(_) => self.counts.retained.fetch_sub(1, Ordering::Relaxed),
-        };
+        if !matches!(held, Ok(Held::Room(_))) {
+            self.counts.open.fetch_sub(1, Ordering::Relaxed);
+            self.counts.retained.fetch_sub(1, Ordering::Relaxed);
+        }
         held
     }
 

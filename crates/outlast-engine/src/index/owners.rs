@@ -66,11 +66,11 @@ impl Owners {
                 if let Some(known) = held.known(task) {
                     return Ok(Held::Known(known));
                 }
-                quota.allows(owner, held.open, held.retained)?;
+                quota.allows_owner(owner, held.open, held.retained)?;
                 held
             }
             None => {
-                quota.allows(owner, 0, 0)?;
+                quota.allows_owner(owner, 0, 0)?;
                 Holdings::of(&mut shard, owner)
             }
         };
@@ -182,8 +182,21 @@ impl Owners {
 }
 
 impl Quota {
+    /// Whether a store with so many tasks of all owners may have one more.
+    pub(super) fn allows(&self, open: u64, retained: u64) -> Result<(), StoreError> {
+        if retained >= self.retained {
+            return Err(StoreError::Full {
+                limit: self.retained,
+            });
+        }
+        if open >= self.open {
+            return Err(StoreError::Busy { limit: self.open });
+        }
+        Ok(())
+    }
+
     /// Whether an owner that has so many tasks may have one more.
-    fn allows(&self, owner: &Owner, open: u32, retained: u32) -> Result<(), StoreError> {
+    fn allows_owner(&self, owner: &Owner, open: u32, retained: u32) -> Result<(), StoreError> {
         if open >= self.owner_open {
             return Err(StoreError::OwnerBusy {
                 owner: owner.clone(),

@@ -42,6 +42,7 @@ pub const TTL: u64 = 3_600_000;
 pub const ROOM: Quota = Quota {
     owner_open: 1_000_000,
     owner_retained: 1_000_000,
+    open: 1_000_000,
     retained: 1_000_000,
 };
 
@@ -225,6 +226,7 @@ pub fn end(task: &Task, outcome: Outcome) -> Command {
     Command::End {
         attempt: task.attempt,
         outcome,
+        message: None,
     }
 }
 

@@ -104,11 +104,13 @@ macro_rules! store_laws {
                 running_tasks_of_an_owner_are_limited
                 retained_tasks_of_an_owner_are_limited
                 retained_tasks_are_limited
+                running_tasks_are_limited_in_all
                 a_quota_of_nothing_admits_nothing
                 refused_insert_changes_nothing
                 end_frees_a_running_place
                 removal_frees_every_place
                 running_limit_holds_under_concurrency
+                total_running_limit_holds_under_concurrency
                 owner_limit_holds_under_concurrency
                 total_limit_holds_under_concurrency
             }

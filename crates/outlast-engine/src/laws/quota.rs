@@ -57,6 +57,18 @@ pub async fn retained_tasks_are_limited(store: &Arc<dyn Store>) {
     assert_eq!(refused, Err(StoreError::Full { limit: 2 }));
 }
 
+/// With as many running tasks as may run at once there is no other, whoever asks, and an end makes room.
+pub async fn running_tasks_are_limited_in_all(store: &Arc<dyn Store>) {
+    let quota = Quota { open: 2, ..ROOM };
+    assert!(accepted(store, task(1), quota).await);
+    assert!(accepted(store, task_of(2, &bob()), quota).await);
+    let refused = insert(store, task_of(3, &Owner::principal("eve")), quota).await;
+    assert_eq!(refused, Err(StoreError::Busy { limit: 2 }));
+    let first = loaded(store, id(1)).await.expect("it is there");
+    ended(store, &first, result("1")).await;
+    assert!(accepted(store, task_of(3, &Owner::principal("eve")), quota).await);
+}
+
 /// No room is no room, also for the first task.
 pub async fn a_quota_of_nothing_admits_nothing(store: &Arc<dyn Store>) {
     let none = [
@@ -72,6 +84,7 @@ pub async fn a_quota_of_nothing_admits_nothing(store: &Arc<dyn Store>) {
             retained: 0,
             ..ROOM
         },
+        Quota { open: 0, ..ROOM },
     ];
     for quota in none {
         assert!(!accepted(store, task(1), quota).await, "{quota:?}");
@@ -115,6 +128,7 @@ pub async fn removal_frees_every_place(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 1,
         owner_retained: 1,
+        open: 1,
         retained: 1,
     };
     for n in 0..6 {
@@ -134,6 +148,12 @@ pub async fn running_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
         owner_open: 5,
         ..ROOM
     };
+    assert_eq!(admitted_at_once(store, quota).await, 5);
+}
+
+/// However many ask at once, no more tasks run in all than may (P8).
+pub async fn total_running_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
+    let quota = Quota { open: 5, ..ROOM };
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }
 

@@ -137,7 +137,7 @@ async fn known(store: &Arc<dyn Store>, task: Task) -> Option<TaskId> {
 }
 
 /// The ways to have no room.
-fn full() -> [Quota; 3] {
+fn full() -> [Quota; 4] {
     [
         Quota {
             owner_open: 0,
@@ -151,5 +151,6 @@ fn full() -> [Quota; 3] {
             retained: 0,
             ..ROOM
         },
+        Quota { open: 0, ..ROOM },
     ]
 }

@@ -22,7 +22,7 @@ pub enum StoreError {
     Exists(TaskId),
     /// The owner has as many running tasks as it may have: finish or cancel some.
     #[error(
-        "owner {owner} has {limit} running tasks, the most allowed; wait for one to end or cancel one"
+        "{limit} tasks of this owner are running, the most allowed; wait for one to end or cancel one"
     )]
     OwnerBusy {
         /// The owner.
@@ -31,12 +31,18 @@ pub enum StoreError {
         limit: u32,
     },
     /// The owner has as many tasks as may be kept for it: wait for some to expire.
-    #[error("owner {owner} has {limit} retained tasks, the most allowed; wait for some to expire")]
+    #[error("{limit} tasks of this owner are kept, the most allowed; wait for some to expire")]
     OwnerFull {
         /// The owner.
         owner: Owner,
         /// The limit.
         limit: u32,
+    },
+    /// As many tasks run as may run at once, of all owners: wait for some to end.
+    #[error("{limit} tasks are running, the most allowed in all; wait for some to end")]
+    Busy {
+        /// The limit.
+        limit: u64,
     },
     /// The store keeps as many tasks as it may.
     #[error("the store holds {limit} tasks, the most allowed; wait for some to expire")]

@@ -5,6 +5,8 @@
 //! are in [`laws`](crate::laws).
 
 mod error;
+#[doc(hidden)]
+pub mod forward;
 mod future;
 mod opening;
 mod proof;
@@ -33,7 +35,7 @@ pub use view::{Brief, Page, Position, Snapshot, Usage};
 ///
 /// Every method is one transaction; a write is durable and visible when its future resolves, and not
 /// visible before it is durable. There are no default methods: a wrapper that forgets to forward one
-/// must fail to compile. No method may cost more because more tasks are retained. Operations
+/// must fail to compile; [`forward_store!`](crate::forward_store) writes those that it names. No method may cost more because more tasks are retained. Operations
 /// that every task needs reply by a [`StoreFuture`], which allocates nothing where the reply is known.
 ///
 /// A write that is answered with [`StoreError::Unavailable`] may have taken place, and does not take

@@ -3,16 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_wire::{Raw, Timestamp};
 use tokio::sync::{SetOnce, watch};
 
-use super::{
-    Committed, Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, Store, StoreError, StoreFuture, Usage,
-};
-use crate::id::{NodeId, Revision, Scope, TaskId};
-use crate::owner::Owner;
-use crate::task::Task;
+use super::{Feed, Health, Reason, Store, StoreError};
+use crate::forward_store;
+use crate::id::NodeId;
 
 /// A store that a task of the runtime opens.
 ///
@@ -77,91 +72,13 @@ impl Shared {
 
 #[async_trait]
 impl Store for OpeningStore {
-    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
-        match self.opened() {
-            Ok(store) => store.insert(insert),
-            Err(error) => StoreFuture::ready(Err(error)),
-        }
-    }
-
-    fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>> {
-        match self.opened() {
-            Ok(store) => store.replace(replace),
-            Err(error) => StoreFuture::ready(Err(error)),
-        }
-    }
-
-    async fn remove(
-        &self,
-        node: NodeId,
-        tasks: Vec<(TaskId, Revision)>,
-    ) -> Result<Vec<TaskId>, StoreError> {
-        self.opened()?.remove(node, tasks).await
-    }
-
-    fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
-        match self.opened() {
-            Ok(store) => store.get(scope, id),
-            Err(error) => StoreFuture::ready(Err(error)),
-        }
-    }
-
-    async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
-        self.opened()?.load(scope, id).await
-    }
-
-    fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
-        match self.opened() {
-            Ok(store) => store.body(scope, id),
-            Err(error) => StoreFuture::ready(Err(error)),
-        }
-    }
-
-    async fn page(
-        &self,
-        owner: &Owner,
-        after: Option<Position>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        self.opened()?.page(owner, after, limit).await
-    }
-
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.opened()?.due(now, limit).await
-    }
-
-    async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
-        self.opened()?.claim(node, limit).await
-    }
-
-    async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError> {
-        self.opened()?.usage(owner).await
-    }
-
-    async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
-        self.opened()?.write_records(records).await
-    }
-
-    async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {
-        self.opened()?.record(key, now).await
-    }
-
-    async fn records(
-        &self,
-        kind: &str,
-        owner: Option<&Owner>,
-        now: Timestamp,
-    ) -> Result<Vec<Record>, StoreError> {
-        self.opened()?.records(kind, owner, now).await
-    }
+    forward_store!(self => self.opened()?;
+        insert, replace, remove, get, load, body, page, due, claim, usage, write_records, record, records, leave,
+    );
 
     async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
         let opened = self.0.opened.wait().await;
         opened.as_ref().map_err(Clone::clone)?.join(node).await
-    }
-
-    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
-        self.opened()?.leave(node).await
     }
 
     fn health(&self) -> watch::Receiver<Health> {

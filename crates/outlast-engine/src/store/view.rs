@@ -35,6 +35,8 @@ pub struct Brief {
     pub id: TaskId,
     /// The key under which its creator may ask for it again.
     pub request_key: Option<Arc<str>>,
+    /// The runner that ran it.
+    pub runner: Arc<str>,
     /// How it ended.
     pub ending: Ending,
     /// A sentence about the ending.
@@ -92,6 +94,14 @@ impl Snapshot {
         }
     }
 
+    /// The runner that runs it, or ran it.
+    pub fn runner(&self) -> &Arc<str> {
+        match self {
+            Self::Open(task) => &task.origin.runner,
+            Self::Ended(brief) => &brief.runner,
+        }
+    }
+
     /// How often it was stored.
     pub fn revision(&self) -> Revision {
         match self {
@@ -144,6 +154,7 @@ impl Brief {
             id: task.id,
             owner: task.owner.clone(),
             request_key: task.request_key.clone(),
+            runner: task.origin.runner.clone(),
             ending,
             message: task.message.clone(),
             created: task.created,

@@ -113,6 +113,18 @@ impl Task {
         })
     }
 
+    /// The same with a first status message.
+    pub(crate) fn with_message(mut self, message: Option<Arc<str>>) -> Self {
+        self.0.message = message;
+        self
+    }
+
+    /// The same with the resume state of work that began before the task.
+    pub(crate) fn with_handle(mut self, handle: Option<Handle>) -> Self {
+        self.0.handle = handle;
+        self
+    }
+
     /// The task that a store has kept, if its parts fit together.
     pub fn restore(fields: Fields) -> Result<Self, Inconsistent> {
         let id = fields.id;

@@ -8,7 +8,7 @@ use crate::task::{CancelIntent, Fields, Happening};
 
 /// V1-CANCEL-3, V1-CANCEL-4: the task is cancelled before the answer, whatever the work does later.
 pub(super) fn now(fields: &mut Fields, now: Timestamp) -> Change {
-    end::end(fields, Outcome::Cancelled, now)
+    end::end(fields, Outcome::Cancelled, None, now)
 }
 
 /// V2-CANCEL-4, V2-CANCEL-5: the work is told, and decides how the task ends until `deadline`.

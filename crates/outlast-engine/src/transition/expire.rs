@@ -18,14 +18,19 @@ pub(super) fn removal() -> Step {
 pub(super) fn due(fields: &mut Fields, now: Timestamp) -> Result<Change, Refused> {
     let ended = fields.state.ending().is_some();
     if !ended && fields.cancel.is_some_and(|intent| now >= intent.deadline) {
-        return Ok(end::end(fields, Outcome::Cancelled, now));
+        return Ok(end::end(fields, Outcome::Cancelled, None, now));
     }
     let limit = fields.lifetime.run_limit_at(fields.created, &fields.state);
     if limit.is_some_and(|at| now >= at) {
         let limit = fields.lifetime.run_limit.unwrap_or_default();
         let message =
             format!("the call ran longer than its run limit of {limit} ms and was stopped");
-        return Ok(end::end(fields, Outcome::error(INTERNAL, message), now));
+        return Ok(end::end(
+            fields,
+            Outcome::error(INTERNAL, message),
+            None,
+            now,
+        ));
     }
     if now >= fields.expires() {
         let lived = now.since(fields.created);

@@ -21,7 +21,7 @@ use outlast_wire::{Raw, Timestamp};
 
 use crate::ask::{Answer, Outstanding, Question};
 use crate::id::{AskKey, Attempt, NodeId};
-use crate::outcome::Outcome;
+use crate::outcome::{Message, Outcome};
 use crate::task::{Fields, Handle, State, Task};
 
 /// What may be done to a task.
@@ -81,6 +81,8 @@ pub enum Command {
         attempt: Attempt,
         /// How it ended.
         outcome: Outcome,
+        /// The status message from then on, in place of the one that the outcome brings.
+        message: Message,
     },
     /// A moment named by [`Task::due`] has come.
     Due,
@@ -147,7 +149,7 @@ pub type Effects = Cow<'static, [Effect]>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The task is over.
-    #[error("the task has already ended")]
+    #[error("Cannot transition from terminal status: the task has already ended")]
     AlreadyEnded,
     /// The task's time is over.
     #[error("the task has expired")]
@@ -243,7 +245,9 @@ fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<Chang
     let effects = match command {
         Command::Due => return expire::due(fields, now),
         Command::CancelNow => return Ok(cancel::now(fields, now)),
-        Command::End { outcome, .. } => return Ok(end::end(fields, outcome, now)),
+        Command::End {
+            outcome, message, ..
+        } => return Ok(end::end(fields, outcome, message, now)),
         Command::Ask {
             key,
             question,

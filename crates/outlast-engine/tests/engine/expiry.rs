@@ -116,6 +116,7 @@ async fn a_thousand_deadlines_pass_without_a_crowd() {
         quota: outlast_engine::Quota {
             owner_open: 2_000,
             owner_retained: 2_000,
+            open: 2_000,
             retained: 2_000,
         },
         ..strict()

@@ -47,6 +47,7 @@ async fn a_call_that_cannot_be_stored_goes_on() {
     let quota = Quota {
         owner_open: 1,
         owner_retained: 10,
+        open: 10,
         retained: 10,
     };
     let stage = Stage::with(Policy {

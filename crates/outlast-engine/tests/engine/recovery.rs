@@ -172,6 +172,7 @@ async fn a_thousand_interrupted_tasks_are_settled_before_anybody_looks() {
     let quota = outlast_engine::Quota {
         owner_open: 1_000,
         owner_retained: 5_000,
+        open: 5_000,
         retained: 5_000,
     };
     let policy = outlast_engine::Policy {

@@ -5,17 +5,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use outlast_engine::store::{
-    Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, StoreFuture, Usage,
-};
+use outlast_engine::store::{Insert, Inserted, Reason, Replace, Snapshot, StoreFuture};
 use outlast_engine::{
-    Committed, MemoryStore, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
+    Committed, MemoryStore, Scope, Store, StoreError, Task, TaskId, forward_store,
 };
-use outlast_wire::{Raw, Timestamp};
+use outlast_wire::Raw;
 use shuttle::future::yield_now;
 use shuttle::rand::Rng;
-use tokio::sync::watch;
 
 /// The store of a scenario.
 #[derive(Clone, Default)]
@@ -92,79 +88,17 @@ impl Store for Interleaved {
         })
     }
 
-    async fn remove(
-        &self,
-        node: NodeId,
-        tasks: Vec<(TaskId, Revision)>,
-    ) -> Result<Vec<TaskId>, StoreError> {
-        self.write(self.inner.remove(node, tasks)).await
-    }
-
     fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
         StoreFuture::boxed(self.read(async move { self.inner.get(scope, id).await }))
-    }
-
-    async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
-        self.read(self.inner.load(scope, id)).await
     }
 
     fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
         StoreFuture::boxed(self.read(async move { self.inner.body(scope, id).await }))
     }
 
-    async fn page(
-        &self,
-        owner: &Owner,
-        after: Option<Position>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        self.read(self.inner.page(owner, after, limit)).await
-    }
-
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.read(self.inner.due(now, limit)).await
-    }
-
-    async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
-        self.read(self.inner.claim(node, limit)).await
-    }
-
-    async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError> {
-        self.inner.usage(owner).await
-    }
-
-    async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
-        self.inner.write_records(records).await
-    }
-
-    async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {
-        self.inner.record(key, now).await
-    }
-
-    async fn records(
-        &self,
-        kind: &str,
-        owner: Option<&Owner>,
-        now: Timestamp,
-    ) -> Result<Vec<Record>, StoreError> {
-        self.inner.records(kind, owner, now).await
-    }
-
-    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
-        self.read(self.inner.join(node)).await
-    }
-
-    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
-        self.read(self.inner.leave(node)).await
-    }
-
-    fn health(&self) -> watch::Receiver<Health> {
-        self.inner.health()
-    }
-
-    async fn close(&self) -> Result<(), StoreError> {
-        self.inner.close().await
-    }
+    forward_store!(self => &self.inner, around write; remove);
+    forward_store!(self => &self.inner, around read; load, page, due, claim, join, leave);
+    forward_store!(self => &self.inner; usage, write_records, record, records, health, close);
 }
 
 fn struck() -> StoreError {

@@ -47,6 +47,13 @@ impl Runner for Tools {
                 cx.status("two");
                 done()
             }
+            "count" => {
+                for step in ["1", "2", "3", "4"] {
+                    cx.status(step);
+                    some_steps().await;
+                }
+                done()
+            }
             "listen" => {
                 tokio::select! {
                     biased;

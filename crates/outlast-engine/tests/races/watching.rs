@@ -50,6 +50,37 @@ fn a_watcher_sees_a_task_go_forward_to_its_end() {
 }
 
 #[test]
+fn status_texts_are_stored_in_the_order_in_which_they_were_said() {
+    explore(|stage| async move {
+        let engine = stage.engine().await;
+        let id = create(&engine, call("count")).await;
+        let mut watch = engine.watch(&ada(), id).await.unwrap();
+        // What changes the task meanwhile makes its writers try again.
+        let changing = spawn({
+            let engine = engine.clone();
+            async move {
+                for ttl in [2_000, 3_000] {
+                    let _ = engine.extend(&ada(), id, ttl).await;
+                }
+            }
+        });
+        let mut last = String::new();
+        while let Some(event) = watch.next().await {
+            let Event::Stored(task) = event else { continue };
+            let message = task.message.as_deref().unwrap_or_default().to_owned();
+            assert!(
+                message >= last || task.state.ending().is_some(),
+                "{message} after {last}"
+            );
+            last = message;
+        }
+        changing.await.unwrap();
+        drop(watch);
+        stage.curtain([engine]).await;
+    });
+}
+
+#[test]
 fn the_last_event_of_a_watcher_is_the_newest() {
     explore(|stage| async move {
         let engine = stage.engine().await;

@@ -33,16 +33,32 @@ proptest! {
         }
     }
 
-    // V1-LIFE-1, V1-LIFE-2, V2-LIFE-1.
+    // V1-LIFE-1, V1-LIFE-2, V2-LIFE-1, S0-31: every move has its commands, and there are no others.
     #[test]
     fn only_the_moves_of_the_table_occur(life in life()) {
-        for (before, next) in life.iter().filter_map(|event| event.stored()) {
+        use Command::{Answer, Ask, CancelNow, Claim, Due, End, Extend, Withdraw};
+        for event in &life {
+            let Some((before, next)) = event.stored() else { continue };
+            let command = &event.command;
             let allowed = match (&before.state, &next.state) {
-                (State::Ended(before), State::Ended(next)) => before == next,
+                (State::Ended(ended), State::Ended(still)) => {
+                    ended == still && matches!(command, Extend { .. })
+                }
                 (State::Ended(_), _) => false,
-                _ => true,
+                (_, State::Ended(_)) => matches!(command, End { .. } | CancelNow | Due),
+                (State::Working, State::AwaitingInput(_)) => matches!(command, Ask { .. }),
+                (State::AwaitingInput(_), State::Working) => {
+                    matches!(command, Answer(_) | Withdraw { .. } | Claim { .. })
+                }
+                (State::Working, State::Working) => {
+                    let moves = matches!(command, Ask { .. } | Answer(_) | Withdraw { .. });
+                    !moves && !matches!(command, End { .. } | CancelNow)
+                }
+                (State::AwaitingInput(_), State::AwaitingInput(_)) => {
+                    !matches!(command, End { .. } | CancelNow)
+                }
             };
-            prop_assert!(allowed, "{:?} to {:?}", before.state, next.state);
+            prop_assert!(allowed, "{:?} by {:?} to {:?}", before.state, command, next.state);
         }
     }
 

@@ -144,6 +144,7 @@ impl Deed {
             Self::End(outcome, voice) => Command::End {
                 attempt: attempt(voice),
                 outcome,
+                message: None,
             },
             Self::Due => Command::Due,
             Self::Extend { ttl } => Command::Extend { ttl },

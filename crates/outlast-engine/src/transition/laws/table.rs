@@ -115,6 +115,16 @@ fn an_ended_task() {
     }
 }
 
+// S0-50.
+#[test]
+fn a_refused_change_of_an_ended_task_says_why() {
+    let over = after(&given::task(1), Command::CancelNow);
+    let refused = Arc::new(over).apply(status("drawing"), CREATED.plus(1));
+    let words = refused.expect_err("it has ended").to_string();
+    let expected = "Cannot transition from terminal status: the task has already ended";
+    assert_eq!(words, expected);
+}
+
 #[test]
 fn a_stale_attempt() {
     let task = after(&given::task(1), claim(Takeover::Reattach));
