@@ -4,6 +4,7 @@
 //! the files behind it, nothing of sessions or wires. What a task is and how it changes lives in
 //! `outlast-engine`.
 
+pub mod private_file;
 pub mod sqlite;
 mod url;
 

@@ -4,12 +4,13 @@
 //! file may run while the same process has it open in SQLite: closing a file releases every lock
 //! that the process holds on it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::error::OpenError;
 use super::schema;
+use crate::private_file;
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,13 +94,9 @@ pub(super) fn require_application(path: &Path, application: u32) -> Result<(), O
 
 /// Opens a file that only its owner can read, and creates it if there is none.
 pub(super) fn open_private(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    restrict(path)?;
-    Ok(file)
+    private_file::open(path, |options| {
+        options.read(true).write(true).create(true).truncate(false);
+    })
 }
 
 /// Removes the permissions of everyone except the owner. SQLite gives its side files the same mode.

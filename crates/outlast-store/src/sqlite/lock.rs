@@ -8,6 +8,7 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use outlast_engine::{Clock, SystemClock};
 
@@ -42,15 +43,23 @@ impl Lock {
     pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
         let lock = beside(path);
         let mut file = file::open_private(&lock).map_err(OpenError::io(&lock))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(OpenError::InUse {
-                    path: path.to_owned(),
-                    holder: Holder::read(&mut file).0,
-                });
+        let mut attempts = ATTEMPTS;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                // A reader may hold the lock for a moment ([`holder`]).
+                Err(TryLockError::WouldBlock) if attempts > 0 => {
+                    attempts -= 1;
+                    std::thread::sleep(BETWEEN_ATTEMPTS);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(OpenError::InUse {
+                        path: path.to_owned(),
+                        holder: Holder::read(&mut file).0,
+                    });
+                }
+                Err(TryLockError::Error(error)) => return Err(OpenError::io(&lock)(error)),
             }
-            Err(TryLockError::Error(error)) => return Err(OpenError::io(&lock)(error)),
         }
         let acknowledged = Holder::read(&mut file).1;
         let mut taken = Self {
@@ -93,6 +102,22 @@ impl Lock {
         };
         self.file.seek(SeekFrom::Start(self.holder_bytes))?;
         self.file.write_all(mark.text().as_bytes())
+    }
+}
+
+/// The process that has the store at `path` open, if one has.
+///
+/// What the file says of a process that was killed is still there, so the lock itself is tried, for a moment and shared.
+pub(super) fn holder(path: &Path) -> std::io::Result<Option<Holder>> {
+    let mut file = match File::open(beside(path)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().map(|()| None),
+        Err(TryLockError::WouldBlock) => Ok(Some(Holder::read(&mut file).0)),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -167,3 +192,7 @@ impl fmt::Display for Holder {
 fn beside(path: &Path) -> PathBuf {
     file::beside(path, ".lock")
 }
+
+/// How often the lock is tried again before it counts as taken.
+const ATTEMPTS: u32 = 5;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);

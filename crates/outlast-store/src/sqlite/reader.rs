@@ -1,6 +1,6 @@
 //! A read-only view of a store file, without its lock, also while another process writes it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use outlast_engine::index::Index;
 use outlast_engine::store::{Position, Snapshot};
@@ -11,12 +11,14 @@ use rusqlite::Connection;
 use super::error::OpenError;
 use super::fault::Fault;
 use super::file::{self, Found};
+use super::lock::{self, Holder};
 use super::mark::Mark;
 use super::row::{LAST_POSITION, RowId};
 use super::{body, connect, scan, schema};
 
 /// The tasks in a file at the time it was opened.
 pub struct SqliteReader {
+    path: PathBuf,
     connection: Connection,
     index: Index<RowId>,
 }
@@ -41,7 +43,37 @@ impl SqliteReader {
         let mark = Mark::read(&connection).map_err(OpenError::sqlite(&path))?;
         let mark = mark.ok_or_else(|| OpenError::corrupt(&path, "it has lost its mark"))?;
         let index = scan::index(&connection, &path, Position(mark.next_position))?;
-        Ok(Some(Self { connection, index }))
+        Ok(Some(Self {
+            path,
+            connection,
+            index,
+        }))
+    }
+
+    /// The process that has the file open for writing now. Without one, no task in it is running.
+    pub fn holder(&self) -> std::io::Result<Option<Holder>> {
+        lock::holder(&self.path)
+    }
+
+    /// Up to `limit` ids in `scope` that begin with `prefix`, newest first.
+    pub fn ids(
+        &self,
+        scope: &Scope,
+        prefix: &str,
+        limit: usize,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        let ids = self.ids_of_all(prefix).map_err(|fault| fault.error())?;
+        let ids = ids.iter().filter_map(|text| text.parse().ok());
+        let is_visible = |id: &TaskId| self.index.find(scope, *id).is_some();
+        Ok(ids.filter(is_visible).take(limit).collect())
+    }
+
+    fn ids_of_all(&self, prefix: &str) -> Result<Vec<String>, Fault> {
+        let matching =
+            "SELECT id FROM opened WHERE substr(id, 1, length(?1)) = ?1 ORDER BY row & ?2 DESC";
+        let mut statement = self.connection.prepare(matching)?;
+        let rows = statement.query_map((prefix, LAST_POSITION.cast_signed()), |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// Up to `limit` tasks in `scope`, newest first.

@@ -65,11 +65,11 @@ fn read(
     queue: &mpsc::SyncSender<Vec<(Found, RowId)>>,
 ) -> Result<Vec<RowId>, BadRow> {
     let (mut open, mut portion) = (Vec::new(), Vec::with_capacity(PORTION));
-    let mut owner = None;
+    let mut names = row::LastNames::default();
     let mut statement = connection.prepare(&row::select_brief_sql())?;
     let mut rows = statement.query(())?;
     while let Some(row) = rows.next()? {
-        match row::brief_or_open(row, &mut owner)? {
+        match row::brief_or_open(row, &mut names)? {
             (at, Some(found)) => portion.push((found, at)),
             (at, None) => open.push(at),
         }

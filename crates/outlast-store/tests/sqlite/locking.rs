@@ -91,4 +91,21 @@ async fn a_file_has_one_lock_however_it_is_named() {
     assert!(matches!(refused, Err(OpenError::InUse { .. })));
 }
 
+#[tokio::test]
+async fn a_lock_file_that_is_a_symbolic_link_is_refused() {
+    let place = Place::new();
+    let victim = place.file("victim");
+    std::fs::write(&victim, "precious").unwrap();
+    let mut lock = place.path().as_os_str().to_owned();
+    lock.push(".lock");
+    std::os::unix::fs::symlink(&victim, lock).unwrap();
+    let refused = Sqlite::open(place.path(), SqliteOptions::default()).await;
+    let why = match refused {
+        Ok(_) => panic!("a link is not followed"),
+        Err(error) => error.to_string(),
+    };
+    assert!(why.contains("is a symbolic link"), "{why}");
+    assert_eq!(std::fs::read_to_string(victim).unwrap(), "precious");
+}
+
 const PLACE: &str = "OUTLAST_TEST_STORE";

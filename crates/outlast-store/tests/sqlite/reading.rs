@@ -34,6 +34,38 @@ async fn a_reader_changes_nothing_and_needs_no_lock() {
 }
 
 #[tokio::test]
+async fn a_reader_finds_ids_by_their_beginning() {
+    let place = Place::new();
+    let store = place.open().await;
+    for n in 0..3 {
+        given::stored(&store, given::task(n)).await;
+    }
+    let reader = SqliteReader::open(place.path()).unwrap().unwrap();
+    let scope = Scope::Of(given::ada());
+    let tasks = reader.newest(&scope, 3).unwrap();
+    let newest_first: Vec<_> = tasks.iter().map(|task| task.id).collect();
+    assert_eq!(reader.ids(&scope, "", 9).unwrap(), newest_first);
+    let whole = newest_first[1].to_string();
+    assert_eq!(reader.ids(&scope, &whole, 9).unwrap(), [newest_first[1]]);
+    assert!(reader.ids(&scope, "%", 9).unwrap().is_empty());
+    let stranger = Scope::Of(Owner::principal("eve"));
+    assert!(reader.ids(&stranger, "", 9).unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_reader_knows_whether_a_process_has_the_store_open() {
+    let place = Place::new();
+    let store = place.open().await;
+    let reader = SqliteReader::open(place.path()).unwrap().unwrap();
+    let holder = reader.holder().unwrap().expect("this process has it open");
+    assert_eq!(holder.process, Some(std::process::id()));
+    store.close().await.unwrap();
+    drop(store);
+    assert_eq!(reader.holder().unwrap(), None);
+    drop(place.open().await);
+}
+
+#[tokio::test]
 #[ignore = "runs in a process of its own, started by the test below"]
 async fn acknowledge_tasks() {
     let Some(path) = given_path() else { return };

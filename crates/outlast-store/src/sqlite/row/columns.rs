@@ -30,13 +30,13 @@ columns! {
     PollInterval "poll_interval",
     Revision "revision",
     Attempt "attempt",
+    Runner "runner",
     Executor "executor",
     Timeline "timeline",
     Handle "handle",
     Details "details",
     Method "method",
     Tool "tool",
-    Runner "runner",
     Accepts "accepts",
     Retry "retry",
     ProgressToken "progress_token",
@@ -100,7 +100,7 @@ pub(in crate::sqlite) fn select_sql() -> String {
 
 /// What is kept at hand of every task, in the order of rows.
 pub(in crate::sqlite) fn select_brief_sql() -> String {
-    let names = NAMES[..=Column::Attempt as usize].join(", ");
+    let names = NAMES[..=Column::Runner as usize].join(", ");
     format!("SELECT {names} FROM tasks ORDER BY row")
 }
 

@@ -10,5 +10,5 @@ mod write;
 
 pub(super) use columns::{select_brief_sql, select_sql};
 pub(super) use id::{LAST_POSITION, RowId};
-pub(super) use read::{BadRow, brief_or_open, task};
+pub(super) use read::{BadRow, LastNames, brief_or_open, task};
 pub(super) use statements::{TaskStatements, delete};

@@ -30,12 +30,19 @@ pub(in crate::sqlite) enum BadRow {
     },
 }
 
+/// The names in the row that was read last.
+#[derive(Default)]
+pub(in crate::sqlite) struct LastNames {
+    owner: Option<Owner>,
+    runner: Option<Arc<str>>,
+}
+
 /// What is kept at hand of a task: `None` if it is open and must be read in full. Reads the columns
-/// of [`select_brief_sql`](super::select_brief_sql). Most rows in a row are those of one owner, of whom the caller keeps
-/// the last.
+/// of [`select_brief_sql`](super::select_brief_sql). Most rows in a row are those of one owner and one runner, whose
+/// names the caller keeps, so that they share them.
 pub(in crate::sqlite) fn brief_or_open(
     row: &Row<'_>,
-    last: &mut Option<Owner>,
+    last: &mut LastNames,
 ) -> Result<(RowId, Option<Found>), BadRow> {
     let cells = Cells(row);
     let at = RowId(cells.integer(Column::Row)?);
@@ -43,14 +50,20 @@ pub(in crate::sqlite) fn brief_or_open(
         return Ok((at, None));
     };
     let owner = cells.owner()?;
-    let owner = match last {
+    let owner = match &mut last.owner {
         Some(last) if *last == owner => last.clone(),
         last => last.insert(owner).clone(),
+    };
+    let runner = cells.text(Column::Runner)?;
+    let runner = match &mut last.runner {
+        Some(last) if **last == *runner => last.clone(),
+        last => last.insert(runner.into()).clone(),
     };
     let brief = Brief {
         id: cells.id()?,
         owner,
         request_key: cells.shared(Column::RequestKey)?,
+        runner,
         ending,
         message: cells.shared(Column::Message)?,
         created: cells.moment(Column::Created)?,
