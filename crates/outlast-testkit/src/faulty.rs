@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_engine::store::{
-    Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, StoreFuture, Usage,
+    Feed, Health, Insert, Inserted, Reason, Replace, Snapshot, StoreFuture,
 };
-use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
-use outlast_wire::{Raw, Timestamp};
+use outlast_engine::{Committed, NodeId, Scope, Store, StoreError, Task, TaskId, forward_store};
+use outlast_wire::Raw;
 use tokio::sync::{mpsc, watch};
 
 /// Passes everything on to another store, but for the faults it was told to make.
@@ -88,6 +87,12 @@ impl FaultyStore {
             Some(Strike::NeverTold) => std::future::pending().await,
             _ => written,
         }
+    }
+
+    /// Does something else, after the delay.
+    async fn later<T>(&self, call: impl Future<Output = T> + Send) -> T {
+        self.wait().await;
+        call.await
     }
 
     async fn wait(&self) {
@@ -208,14 +213,6 @@ impl Store for FaultyStore {
         })
     }
 
-    async fn remove(
-        &self,
-        node: NodeId,
-        tasks: Vec<(TaskId, Revision)>,
-    ) -> Result<Vec<TaskId>, StoreError> {
-        self.write(self.inner.remove(node, tasks)).await
-    }
-
     fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>> {
         StoreFuture::boxed(async move {
             self.wait().await;
@@ -223,31 +220,11 @@ impl Store for FaultyStore {
         })
     }
 
-    async fn load(&self, scope: &Scope, id: TaskId) -> Result<Option<Committed<Task>>, StoreError> {
-        self.wait().await;
-        self.inner.load(scope, id).await
-    }
-
     fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>> {
         StoreFuture::boxed(async move {
             self.wait().await;
             self.inner.body(scope, id).await
         })
-    }
-
-    async fn page(
-        &self,
-        owner: &Owner,
-        after: Option<Position>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        self.wait().await;
-        self.inner.page(owner, after, limit).await
-    }
-
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.wait().await;
-        self.inner.due(now, limit).await
     }
 
     async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError> {
@@ -259,39 +236,10 @@ impl Store for FaultyStore {
         }
     }
 
-    async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError> {
-        self.wait().await;
-        self.inner.usage(owner).await
-    }
-
-    async fn write_records(&self, records: Vec<RecordWrite>) -> Result<(), StoreError> {
-        self.write(self.inner.write_records(records)).await
-    }
-
-    async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError> {
-        self.wait().await;
-        self.inner.record(key, now).await
-    }
-
-    async fn records(
-        &self,
-        kind: &str,
-        owner: Option<&Owner>,
-        now: Timestamp,
-    ) -> Result<Vec<Record>, StoreError> {
-        self.wait().await;
-        self.inner.records(kind, owner, now).await
-    }
-
     async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
         self.wait().await;
         let feed = self.inner.join(node).await?;
         Ok(filtered(feed, self.faults.clone()))
-    }
-
-    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
-        self.wait().await;
-        self.inner.leave(node).await
     }
 
     fn health(&self) -> watch::Receiver<Health> {
@@ -302,10 +250,8 @@ impl Store for FaultyStore {
         }
     }
 
-    async fn close(&self) -> Result<(), StoreError> {
-        self.wait().await;
-        self.inner.close().await
-    }
+    forward_store!(self => &self.inner, around write; remove, write_records);
+    forward_store!(self => &self.inner, around later; load, page, due, usage, record, records, leave, close);
 }
 
 impl std::fmt::Debug for FaultyStore {

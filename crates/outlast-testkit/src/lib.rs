@@ -1,4 +1,5 @@
-//! What tests of Outlast are made with: a naive store, a store that fails on demand, simulated time.
+//! What tests of Outlast are made with: a naive store, a store that fails on demand, simulated time, peers whose
+//! messages the test writes, and a limit for every wait.
 //!
 //! A development dependency and nothing else: no product code may use it.
 
@@ -7,12 +8,17 @@ pub mod death;
 mod example;
 mod faulty;
 mod ids;
+mod limit;
+pub mod mcp;
 mod model;
+mod process;
 mod until;
 
 pub use clock::SimClock;
 pub use example::example;
 pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
 pub use ids::CountingIds;
+pub use limit::{eventually, within};
 pub use model::ModelStore;
+pub use process::ServerProcess;
 pub use until::until;

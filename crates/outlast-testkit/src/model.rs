@@ -135,6 +135,10 @@ impl ModelStore {
             let limit = quota.retained;
             return Err(StoreError::Full { limit });
         }
+        if used.open >= quota.open {
+            let limit = quota.open;
+            return Err(StoreError::Busy { limit });
+        }
         if used.owner_open >= quota.owner_open {
             let limit = quota.owner_open;
             return Err(StoreError::OwnerBusy { owner, limit });

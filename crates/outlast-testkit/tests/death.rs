@@ -17,14 +17,13 @@ fn promises_hold_after_a_kill_at_a_random_moment() {
             None,
         )
     };
-    let journal = lives("random", 100, 10, plan);
-    // Many, however slow the machine is.
-    assert!(journal > 1_000, "only {journal} facts were checked");
+    // A child on a busy machine gets little done before it is killed.
+    lives("random", 100, 10, 1_000, plan);
 }
 
 #[test]
 fn promises_hold_when_death_comes_before_the_nth_commit() {
-    lives("before-commit", 40, 8, |n, _| {
+    lives("before-commit", 40, 8, 200, |n, _| {
         (
             Death::At {
                 point: "before-commit",
@@ -37,7 +36,7 @@ fn promises_hold_when_death_comes_before_the_nth_commit() {
 
 #[test]
 fn promises_hold_when_death_comes_between_commit_and_visibility() {
-    lives("after-commit", 40, 8, |n, _| {
+    lives("after-commit", 40, 8, 200, |n, _| {
         (
             Death::At {
                 point: "after-commit",
@@ -50,7 +49,7 @@ fn promises_hold_when_death_comes_between_commit_and_visibility() {
 
 #[test]
 fn promises_hold_when_death_comes_between_visibility_and_acknowledgement() {
-    lives("before-ack", 30, 6, |n, _| {
+    lives("before-ack", 30, 6, 200, |n, _| {
         (
             Death::At {
                 point: "before-ack",
@@ -63,7 +62,7 @@ fn promises_hold_when_death_comes_between_visibility_and_acknowledgement() {
 
 #[test]
 fn promises_hold_when_death_comes_between_acknowledgement_and_notice() {
-    lives("before-notify", 30, 6, |n, _| {
+    lives("before-notify", 30, 6, 200, |n, _| {
         (
             Death::At {
                 point: "before-notify",
@@ -76,7 +75,7 @@ fn promises_hold_when_death_comes_between_acknowledgement_and_notice() {
 
 #[test]
 fn promises_hold_on_a_disk_that_fails_and_recovers() {
-    lives("trouble", 30, 5, |n, dice| {
+    lives("trouble", 30, 5, 300, |n, dice| {
         let at = 1 + dice.below(30);
         let trouble = if n % 2 == 0 {
             format!("fsync@{at}")
@@ -90,13 +89,14 @@ fn promises_hold_on_a_disk_that_fails_and_recovers() {
     });
 }
 
-/// Lets `count` children live and die, `on_one` of them on each store, and returns the facts checked.
+/// Lets `count` children live and die, `on_one` of them on each store. Checks at least `min_facts` acknowledged facts.
 fn lives(
     name: &str,
     count: u64,
     on_one: u64,
+    min_facts: usize,
     plan: impl Fn(u64, &mut Dice) -> (Death, Option<String>),
-) -> usize {
+) {
     let seed = seed();
     println!("{name}: DEATH_SEED={seed}");
     let mut dice = Dice::new(seed);
@@ -139,7 +139,10 @@ fn lives(
     facts += journal.facts();
     println!("{name}: {count} deaths, {facts} acknowledged facts checked");
     assert_eq!(unplanned, 0, "children that did not die as planned");
-    facts
+    assert!(
+        facts >= min_facts,
+        "{name}: only {facts} facts were checked"
+    );
 }
 
 fn seed() -> u64 {

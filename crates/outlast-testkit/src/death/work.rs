@@ -271,5 +271,6 @@ pub(crate) const RECORD_KIND: &str = "mortal";
 pub(crate) const QUOTA: Quota = Quota {
     owner_open: 60,
     owner_retained: 1_000_000,
+    open: 1_000_000,
     retained: 2_000_000,
 };

@@ -68,8 +68,8 @@ pub(crate) struct NewOne {
     pub(crate) ttl: u64,
     pub(crate) keep: Keep,
     pub(crate) run_limit: Option<u64>,
-    /// The quota of running tasks, of tasks, of all tasks.
-    pub(crate) quota: (u32, u32, u64),
+    /// The quota of running tasks, of tasks, of all running tasks, of all tasks.
+    pub(crate) quota: (u32, u32, u64, u64),
     pub(crate) records: Vec<Note>,
 }
 
@@ -141,7 +141,7 @@ fn scene() -> impl Strategy<Value = Scene> {
 fn new_one() -> impl Strategy<Value = NewOne> {
     let keep = prop_oneof![Just(Keep::Strict), Just(Keep::WhileLive)];
     let life = (1u64..20_000, keep, option::of(0u64..20_000));
-    let quota = (1u32..5, 1u32..6, 1u64..9);
+    let quota = (1u32..5, 1u32..6, 1u64..8, 1u64..9);
     let names = (0..TASKS, 0..OWNERS, option::of(0..KEYS), 0..NODES);
     (names, life, quota, notes()).prop_map(|(names, life, quota, records)| {
         let (task, owner, key, executor) = names;

@@ -173,7 +173,7 @@ impl<S: Subject> Stage<S> {
     }
 
     async fn insert(&mut self, new: &NewOne) -> Says {
-        let (owner_open, owner_retained, retained) = new.quota;
+        let (owner_open, owner_retained, open, retained) = new.quota;
         let task = NewTask {
             owner: name(new.owner),
             request_key: new.key.map(|n| format!("request {n}").into()),
@@ -186,6 +186,7 @@ impl<S: Subject> Stage<S> {
             quota: Quota {
                 owner_open,
                 owner_retained,
+                open,
                 retained,
             },
             records: self.records(&new.records),
@@ -345,6 +346,7 @@ impl<S: Subject> Stage<S> {
             Deed::End(outcome) => Command::End {
                 attempt,
                 outcome: outcome.clone(),
+                message: None,
             },
             Deed::Due => Command::Due,
             Deed::Extend(ttl) => Command::Extend { ttl: *ttl },
@@ -381,6 +383,7 @@ impl From<StoreError> for Refusal {
             StoreError::Conflict { .. } => Self::Conflict,
             StoreError::Exists(_) => Self::Exists,
             StoreError::Full { .. }
+            | StoreError::Busy { .. }
             | StoreError::OwnerBusy { .. }
             | StoreError::OwnerFull { .. } => Self::NoRoom,
             other => Self::Other(other),

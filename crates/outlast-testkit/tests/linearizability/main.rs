@@ -24,6 +24,7 @@ async fn tasks_in_memory_are_linearizable() {
             .unwrap_or_else(|odd| panic!("seed {seed}: {odd}"));
     }
     println!("{steps} events explained");
+    assert!(steps >= 150 * MIN_EVENTS, "only {steps} events");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -39,6 +40,7 @@ async fn tasks_in_sqlite_are_linearizable() {
             .unwrap_or_else(|odd| panic!("seed {seed}: {odd}"));
     }
     println!("{steps} events explained");
+    assert!(steps >= 40 * MIN_EVENTS, "only {steps} events");
 }
 
 #[tokio::test]
@@ -79,3 +81,7 @@ async fn a_store_that_lets_a_task_end_twice_is_found_out() {
     }
     assert!(history.check().is_err());
 }
+
+/// What every round has at least: three creations, and four clients that read, answer, await and read each task. Each
+/// operation begins and ends.
+const MIN_EVENTS: usize = 2 * (3 + 4 * 3 * 4);

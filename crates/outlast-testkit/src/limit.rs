@@ -1,0 +1,76 @@
+//! The limit of every wait in a test: a broken server makes a test fail, not hang.
+//!
+//! It is measured by the clock on the wall, so that it holds for tests whose clock is paused, too, and does not advance
+//! that clock.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+/// Waits for `work`, for two minutes at most.
+///
+/// # Panics
+///
+/// If it takes longer. `what` names what did not happen.
+pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        biased;
+        done = work => done,
+        () = limit() => panic!("{what}: nothing came within {} s", LIMIT.as_secs()),
+    }
+}
+
+/// Looks again and again until `found` is so, for two minutes at most.
+///
+/// # Panics
+///
+/// If it takes longer.
+pub async fn eventually(what: &str, mut found: impl AsyncFnMut() -> bool) {
+    let looking = async {
+        while !found().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within(what, looking).await;
+}
+
+/// Resolves when the limit is over.
+async fn limit() {
+    // The thread that holds the other end never ends.
+    let _ = register().await;
+}
+
+fn register() -> oneshot::Receiver<()> {
+    let (over, wait) = oneshot::channel();
+    let waits = WAITS.get_or_init(|| {
+        thread::spawn(watch);
+        Mutex::default()
+    });
+    let mut all = waits.lock().unwrap_or_else(PoisonError::into_inner);
+    all.push((Instant::now() + LIMIT, over));
+    wait
+}
+
+fn watch() {
+    loop {
+        thread::sleep(Duration::from_secs(1));
+        let waits = WAITS.wait();
+        let mut all = waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        all.retain(|(_, over)| !over.is_closed());
+        for (_, over) in all.extract_if(.., |(until, _)| *until <= now) {
+            // The wait may have ended in this moment.
+            let _ = over.send(());
+        }
+    }
+}
+
+/// When a wait is over, and how that is reported.
+type Wait = (Instant, oneshot::Sender<()>);
+
+static WAITS: OnceLock<Mutex<Vec<Wait>>> = OnceLock::new();
+
+/// More than anything takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);

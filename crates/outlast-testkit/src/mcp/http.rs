@@ -1,0 +1,217 @@
+//! HTTP/1.1 by hand: one request on one connection, and its answer piece by piece.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+
+use crate::within;
+
+/// An answer whose head has arrived.
+pub struct Answer {
+    /// The status code.
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    stream: BufReader<TcpStream>,
+    /// What is left of the chunk that is being read.
+    chunk: usize,
+}
+
+/// An event of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The id, if it has one.
+    pub id: Option<String>,
+    /// None where the event has no data.
+    pub message: Option<Value>,
+}
+
+/// Sends the bytes of a request and reads the head of the answer.
+pub async fn send(address: SocketAddr, request: &[u8]) -> Answer {
+    let mut stream = within("a connection", TcpStream::connect(address))
+        .await
+        .expect("the server listens");
+    // A server that has seen enough may answer and close before all is written.
+    let _ = stream.write_all(request).await;
+    Answer::read(stream).await.expect("an answer")
+}
+
+impl Answer {
+    /// Reads the head of an answer, if the connection is not closed before.
+    pub async fn read(stream: TcpStream) -> Option<Self> {
+        let mut stream = BufReader::new(stream);
+        let first = line(&mut stream).await.filter(|line| !line.is_empty())?;
+        let status = first
+            .split(' ')
+            .nth(1)
+            .expect("a status")
+            .parse()
+            .expect("a number");
+        let mut headers = Vec::new();
+        while let Some(line) = line(&mut stream).await.filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once(':').expect("a name and a value");
+            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+        }
+        Some(Self {
+            status,
+            headers,
+            stream,
+            chunk: 0,
+        })
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut found = self.headers.iter().filter(|(known, _)| known == name);
+        found.next().map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it is a stream of events.
+    pub fn is_stream(&self) -> bool {
+        self.header("content-type") == Some("text/event-stream")
+    }
+
+    /// The body as JSON.
+    pub async fn json(mut self) -> Value {
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        let length = self
+            .header("content-length")
+            .expect("a length")
+            .parse()
+            .expect("a number");
+        let mut body = vec![0; length];
+        let read = self.stream.read_exact(&mut body);
+        within("the body of the answer", read)
+            .await
+            .expect("a body");
+        serde_json::from_slice(&body).expect("JSON")
+    }
+
+    /// The next event, or none at the end of the stream. Comments are passed over.
+    pub async fn event(&mut self) -> Option<Event> {
+        let next = async {
+            loop {
+                let (mut id, mut data) = (None, None);
+                let mut fields = 0;
+                loop {
+                    let line = self.chunked_line().await?;
+                    if line.is_empty() {
+                        break;
+                    }
+                    if line.starts_with(':') {
+                        continue;
+                    }
+                    fields += 1;
+                    let (name, value) = line.split_once(':').expect("a name and a value");
+                    let value = value.strip_prefix(' ').unwrap_or(value);
+                    match name {
+                        "id" => id = Some(value.to_owned()),
+                        "data" => data = Some(value.to_owned()),
+                        _ => {}
+                    }
+                }
+                if fields > 0 {
+                    let message = data
+                        .filter(|data| !data.is_empty())
+                        .map(|data| serde_json::from_str(&data).expect("JSON"));
+                    return Some(Event { id, message });
+                }
+            }
+        };
+        within("an event", next).await
+    }
+
+    /// The next comment.
+    pub async fn comment(&mut self) {
+        let next = async {
+            loop {
+                if self
+                    .chunked_line()
+                    .await
+                    .expect("the stream goes on")
+                    .starts_with(':')
+                {
+                    return;
+                }
+            }
+        };
+        within("a comment", next).await;
+    }
+
+    /// The next event that carries a message, with its id.
+    pub async fn message(&mut self) -> Option<(String, Value)> {
+        loop {
+            let event = self.event().await?;
+            if let Some(message) = event.message {
+                return Some((event.id.expect("every event has an id"), message));
+            }
+        }
+    }
+
+    /// The next message with that method, and its id; others are passed over.
+    pub async fn told(&mut self, method: &str) -> (String, Value) {
+        loop {
+            let (id, message) = self.message().await.expect("the stream goes on");
+            if message["method"] == method {
+                return (id, message);
+            }
+        }
+    }
+
+    /// All messages up to the end of the stream.
+    pub async fn rest(&mut self) -> Vec<Value> {
+        let mut rest = Vec::new();
+        while let Some((_, message)) = self.message().await {
+            rest.push(message);
+        }
+        rest
+    }
+
+    /// Nothing but comments arrives for a while.
+    pub async fn silence(&mut self) {
+        let heard = tokio::time::timeout(Duration::from_millis(200), async {
+            while self
+                .chunked_line()
+                .await
+                .expect("the stream goes on")
+                .starts_with(':')
+            {}
+        });
+        assert!(heard.await.is_err());
+    }
+
+    /// A line of a chunked body, or none at its end.
+    async fn chunked_line(&mut self) -> Option<String> {
+        let mut text = Vec::new();
+        loop {
+            if self.chunk == 0 {
+                let size = line(&mut self.stream)
+                    .await
+                    .filter(|size| !size.is_empty())?;
+                self.chunk = usize::from_str_radix(&size, 16).expect("a size");
+                if self.chunk == 0 {
+                    return None;
+                }
+            }
+            let byte = self.stream.read_u8().await.ok()?;
+            self.chunk -= 1;
+            if self.chunk == 0 {
+                line(&mut self.stream).await?;
+            }
+            match byte {
+                b'\n' => return Some(String::from_utf8(text).expect("UTF-8")),
+                byte => text.push(byte),
+            }
+        }
+    }
+}
+
+async fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut text = String::new();
+    match within("bytes of the answer", stream.read_line(&mut text)).await {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(text.trim_end().to_owned()),
+    }
+}

@@ -1,0 +1,101 @@
+//! A server in a process of its own, which prints its URLs and can be killed.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use crate::example;
+
+/// A server that listens until it is dropped or killed.
+pub struct ServerProcess {
+    child: Child,
+    urls: Vec<String>,
+}
+
+impl ServerProcess {
+    /// Starts a program that prints so many URLs on its standard output, one on each line, when it listens.
+    pub fn start(command: &mut Command, urls: usize) -> Self {
+        let spawned = command.stdout(Stdio::piped()).spawn();
+        let mut child = spawned.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let stdout = child.stdout.take().expect("a pipe");
+        let (send, lines) = mpsc::channel();
+        // The thread reads until the end, so that the program is never stopped by a full pipe.
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                // The URLs are read, and later lines are not wanted.
+                let _ = send.send(line);
+            }
+        });
+        let mut server = Self {
+            child,
+            urls: Vec::new(),
+        };
+        for _ in 0..urls {
+            let line = lines.recv_timeout(LIMIT);
+            let line = line.unwrap_or_else(|error| panic!("{command:?} printed no URL: {error}"));
+            let url = line.trim_end();
+            assert!(url.starts_with("http://"), "{command:?} printed {url:?}");
+            server.urls.push(url.to_owned());
+        }
+        server
+    }
+
+    /// Starts the example `name`, which prints its URL.
+    pub fn example(name: &str, args: &[&str]) -> Self {
+        Self::start(Command::new(example(name)).args(args), 1)
+    }
+
+    /// The URLs that it printed.
+    pub fn urls(&self) -> &[String] {
+        &self.urls
+    }
+
+    /// The first URL.
+    pub fn url(&self) -> &str {
+        &self.urls[0]
+    }
+
+    /// Host and port of the first URL.
+    pub fn authority(&self) -> &str {
+        let rest = self.url().strip_prefix("http://").expect("it was checked");
+        rest.split('/').next().unwrap_or_default()
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        let address = self.authority().parse();
+        address.unwrap_or_else(|error| panic!("{}: {error}", self.url()))
+    }
+
+    /// The id of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The process.
+    pub fn child(&mut self) -> &mut Child {
+        &mut self.child
+    }
+
+    /// Kills it as `kill -9` does: it has no time to do anything more.
+    pub fn kill(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        // Gone already is as good as killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// More than a server takes to start on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
