@@ -1,14 +1,13 @@
 //! The client: one connection to one server, and everything that can be asked of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use outlast_engine::Outcome;
 use outlast_wire::envelope::Id;
 use outlast_wire::headers::{self, HeaderParam};
 use outlast_wire::v2;
-use outlast_wire::{PeerTask, Raw, Status, codes, object};
+use outlast_wire::{PeerTask, Raw, Status, codes, method, object};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -20,10 +19,11 @@ use super::era::{Era, Introduction, Patience};
 use super::execution::{CallOwner, Execution, Unsettled, View};
 use super::fault::{Fault, PeerError};
 use super::host::{Host, NoHost, capabilities};
+use super::ids::Ids;
 use super::modern::Listener;
 use super::pace::{Habit, Pace};
 use super::receiver::{Receiver, ReceiverOptions};
-use super::reference::{InUse, Kept, Reference, References};
+use super::reference::{InUse, Kept, OpenRequest, Reference, References};
 use super::request::Request;
 use super::server::Server;
 use super::sight::Brings;
@@ -81,7 +81,7 @@ pub(crate) struct Core {
     pub(crate) shelf: ToolShelf,
     pub(crate) options: ClientOptions,
     pub(crate) endpoint: String,
-    tokens: AtomicI64,
+    ids: Arc<Ids>,
 }
 
 impl Default for ClientOptions {
@@ -130,6 +130,7 @@ impl Client {
             accepts: ears.accepts,
         };
         let headers = target.has_headers();
+        let ids = Arc::new(Ids::default());
         let opener = Opener {
             name: ears.server.clone(),
             target,
@@ -141,7 +142,7 @@ impl Client {
             },
             restart: options.restart,
             inbound: ears.clone(),
-            ids: Arc::new(AtomicI64::new(1)),
+            ids: ids.clone(),
         };
         let connection = Connection::open(opener).await?;
         let listener = Listener::new(connection.ups(), ears.clone());
@@ -153,7 +154,7 @@ impl Client {
             shelf: ToolShelf::default(),
             options,
             endpoint,
-            tokens: AtomicI64::new(1),
+            ids,
         })))
     }
 
@@ -167,7 +168,7 @@ impl Client {
         let up = self.0.up().await?;
         let method = match up.server.is_modern() {
             true => v2::method::DISCOVER,
-            false => "ping",
+            false => method::PING,
         };
         let draft = Draft::new(method, None);
         up.request(&draft, self.0.options.request).await.map(drop)
@@ -176,9 +177,12 @@ impl Client {
     /// Any request with unopened params, answered with an unopened result. It is framed as the server's era has it, and
     /// questions that come before the result go to the host.
     pub async fn request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
-        Request::new(self.0.clone(), method, params.cloned())
-            .at_once()
-            .await
+        self.short_request(method, params.cloned()).await
+    }
+
+    /// The same, with more to set up.
+    pub(crate) fn short_request(&self, method: &str, params: Option<Raw>) -> Request {
+        Request::new(self.0.clone(), method, params).at_once()
     }
 
     /// The same for a request that may take its time: within the limits of calls, not of requests.
@@ -209,8 +213,8 @@ impl Client {
             return Ok(());
         }
         let method = match wanted {
-            true => "resources/subscribe",
-            false => "resources/unsubscribe",
+            true => method::RESOURCES_SUBSCRIBE,
+            false => method::RESOURCES_UNSUBSCRIBE,
         };
         let params = Raw::encode(&json!({ "uri": uri })).expect("a string is JSON");
         self.request(method, Some(&params)).await.map(drop)
@@ -222,7 +226,7 @@ impl Client {
         let up = self.0.up().await?;
         match up.server.is_modern() {
             true => Ok(()),
-            false => up.notify("notifications/roots/list_changed", None).await,
+            false => up.notify(method::ROOTS_CHANGED, None).await,
         }
     }
 
@@ -231,6 +235,12 @@ impl Client {
     pub async fn tools(&self) -> Result<Arc<[ToolInfo]>, Fault> {
         let up = self.0.up().await?;
         self.0.tools(&up, Age::Fresh).await
+    }
+
+    /// The tools of the server as it lists them now.
+    pub(crate) async fn fresh_tools(&self) -> Result<Arc<[ToolInfo]>, Fault> {
+        self.0.shelf.forget();
+        self.tools().await
     }
 
     /// A call of a tool with these arguments, an object: `client.call_tool("x", args).ttl(60_000).await?`.
@@ -248,17 +258,18 @@ impl Client {
     }
 
     /// The same without a task of the runtime, as [`CheckedCall::drive`](super::call::CheckedCall::drive), under a name as
-    /// of [`Call::named`].
+    /// of [`Call::named`]. The answers to `open` go to the server as answers to its requests.
     pub(crate) async fn drive_task<O: CallOwner>(
         &self,
         reference: Reference,
+        open: Vec<OpenRequest>,
         name: Arc<str>,
         owner: &mut O,
     ) -> Result<Outcome, Unsettled> {
         let core = self.0.clone();
         let view = View::new(core.ears.server.clone(), reference.tool.as_str().into());
         let driver = Driver::new(view, owner);
-        driver.resume(core, reference, Some(name)).await
+        driver.resume(core, reference, open, Some(name)).await
     }
 
     /// Our tasks at the server, from all pages.
@@ -411,7 +422,7 @@ impl Core {
 
     /// A token for the progress of one call (V1-PRG-1).
     pub(crate) fn fresh_token(&self) -> Id {
-        Id::from(self.tokens.fetch_add(1, Ordering::Relaxed))
+        self.ids.fresh()
     }
 
     /// Stores a reference, if they are kept.

@@ -4,7 +4,6 @@
 //! growing pauses, if the options say so. What was in flight is told that it is lost; who may repeat what is decided
 //! by whoever asked.
 
-use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use tokio::sync::watch;
 use super::era::{Era, Introduction, Patience, Unmet, meet};
 use super::exchange::{Exchange, Inbound};
 use super::fault::Fault;
+use super::ids::Ids;
 use super::target::Target;
 use super::up::Up;
 use crate::transport::link::LinkError;
@@ -51,7 +51,7 @@ pub(crate) struct Opener {
     pub(crate) patience: Patience,
     pub(crate) restart: Option<Restart>,
     pub(crate) inbound: Arc<dyn Inbound>,
-    pub(crate) ids: Arc<AtomicI64>,
+    pub(crate) ids: Arc<Ids>,
 }
 
 /// A connection that comes back. Dropping it closes it.
@@ -148,15 +148,26 @@ impl Drop for Connection {
 
 impl Opener {
     async fn open(&self) -> Result<Arc<Up>, Fault> {
-        match self.attempt(self.era).await {
+        let era = match self.era {
+            Era::PreferLegacy if self.target.is_only_modern() => Era::Auto,
+            era => era,
+        };
+        match self.attempt(era).await {
             // Some servers leave when they hear something else than a handshake first.
-            Err(Unmet::Scared(fault)) if self.era == Era::Auto => {
+            Err(Unmet::Scared(fault)) if era == Era::Auto => {
                 tracing::info!(
                     server = &*self.name,
                     fault = fault.brief(),
                     "the server left when it was asked for its era"
                 );
                 self.attempt(Era::Legacy).await
+            }
+            Err(Unmet::Fault(fault)) if era == Era::PreferLegacy && refuses_handshake(&fault) => {
+                let opened = self.attempt(Era::Auto).await;
+                if matches!(&opened, Ok(up) if up.server.is_modern()) {
+                    self.target.remember_only_modern();
+                }
+                opened
             }
             opened => opened,
         }
@@ -263,6 +274,19 @@ impl Opener {
             }
         }
         None
+    }
+}
+
+/// Whether a server that answered the handshake so may be one of the modern era. It may also have left.
+fn refuses_handshake(fault: &Fault) -> bool {
+    match fault {
+        Fault::Error(error) => error.refused.is_none(),
+        Fault::Link(LinkError::Refused { status, .. }) => {
+            !matches!(status, 401 | 403 | 407 | 429 | 503)
+        }
+        Fault::Link(error) => matches!(error, LinkError::Broken(_) | LinkError::Ended { .. }),
+        Fault::Malformed(_) | Fault::Unsupported(_) | Fault::TimedOut(_) => true,
+        Fault::Unrecorded(_) => false,
     }
 }
 

@@ -13,13 +13,13 @@ use tokio::time::Instant;
 
 use super::call::{CallSpec, CheckedCall, Form, Preference};
 use super::client::Core;
-use super::exchange::{GiveUp, Ticket};
-use super::execution::{CallOwner, Command, NotCancelled, Unsettled, View};
+use super::exchange::{GiveUp, Replied, Ticket};
+use super::execution::{CallOwner, Command, NotCancelled, Outage, Unsettled, View};
 use super::fault::Fault;
 use super::modern::{Asker, Inputs, OnUnfit, Rounds};
 use super::observe::Observed;
 use super::outcome::{of_error, of_result, wants_task};
-use super::reference::Reference;
+use super::reference::{OpenRequest, Reference};
 use super::routes::{Ear, LAG, Told};
 use super::server::Generation;
 use super::sight::Sight;
@@ -80,6 +80,7 @@ impl<'a, O: CallOwner> Driver<'a, O> {
         let mut cancels = Cancels::new();
         match self.begin(&core, &spec, form, &token, &mut cancels).await? {
             Began::Ended(outcome) => {
+                self.hear_last(&core, Some(&token)).await;
                 finished(cancels);
                 Ok(outcome)
             }
@@ -95,9 +96,11 @@ impl<'a, O: CallOwner> Driver<'a, O> {
                 self.view.reference = Some(Arc::new(reference));
                 let asker = Asker::new(&core.ears, spec.name.clone());
                 let inputs = Inputs::new(task.id.clone(), asker, OnUnfit::Refuse);
-                let observed = Observed::new(core, sight, inputs, Instant::now(), cancels);
+                let observed = Observed::new(core.clone(), sight, inputs, Instant::now(), cancels);
                 // Most calls are plain, and have no room for this in them.
-                let ended = Box::pin(self.see_through(observed, spec.name.clone())).await;
+                let ended =
+                    Box::pin(self.see_through(observed, Vec::new(), spec.name.clone())).await;
+                self.hear_last(&core, Some(&token)).await;
                 kept.done(&ended).await;
                 ended
             }
@@ -109,10 +112,14 @@ impl<'a, O: CallOwner> Driver<'a, O> {
         mut self,
         core: Arc<Core>,
         reference: Reference,
+        open: Vec<OpenRequest>,
         name: Option<Arc<str>>,
     ) -> Result<Outcome, Unsettled> {
         let token = reference.token();
-        let _progress = token.map(|token| core.ears.routes.hear_progress(token, self.ear.clone()));
+        let routes = core.ears.routes.clone();
+        let _progress = token
+            .clone()
+            .map(|token| routes.hear_progress(token, self.ear.clone()));
         let kept = core.keep(&reference).await;
         self.view.reference = Some(Arc::new(reference.clone()));
         let age = Duration::from_millis(SystemClock.now().since(reference.created()));
@@ -122,8 +129,11 @@ impl<'a, O: CallOwner> Driver<'a, O> {
         let asker = Asker::new(&core.ears, name.clone());
         // A2-22: somebody else may have promised what we cannot answer.
         let inputs = Inputs::new(reference.task.clone(), asker, OnUnfit::Leave);
-        let observed = Observed::new(core, sight, inputs, created, Cancels::new());
-        let ended = self.see_through(observed.looking_at_once(), name).await;
+        let observed = Observed::new(core.clone(), sight, inputs, created, Cancels::new());
+        let ended = self
+            .see_through(observed.looking_at_once(), open, name)
+            .await;
+        self.hear_last(&core, token.as_ref()).await;
         kept.done(&ended).await;
         ended
     }
@@ -131,12 +141,16 @@ impl<'a, O: CallOwner> Driver<'a, O> {
     async fn see_through(
         &mut self,
         mut observed: Observed,
+        open: Vec<OpenRequest>,
         name: Option<Arc<str>>,
     ) -> Result<Outcome, Unsettled> {
         let routes = observed.core.ears.routes.clone();
         // A task that somebody else here observes already is observed by polling alone.
         let _status = routes.hear_task(&observed.task.id, self.ear.clone(), name);
         let _told = observed.core.listener.task(&observed.task.id);
+        if !open.is_empty() {
+            answer_open(&observed.core, &observed.task.id, open).await;
+        }
         let ended = observed.observe(self).await;
         // A cancellation that ended the task has been told so.
         finished(observed.cancels);
@@ -221,6 +235,15 @@ impl<'a, O: CallOwner> Driver<'a, O> {
             if repeats < REPEATS && core.may_repeat(&up, &answer) {
                 repeats += 1;
                 continue;
+            }
+            if repeats < REPEATS
+                && let Some(pause) = pause_before_repeat(&answer)
+            {
+                repeats += 1;
+                match self.unless_given_up(tokio::time::sleep(pause)).await {
+                    Ok(()) => continue,
+                    Err(began) => return Ok(began),
+                }
             }
             let takes_tasks =
                 matches!(up.server.generation, Generation::V1(tasks) if tasks.tools_call);
@@ -313,6 +336,16 @@ impl<'a, O: CallOwner> Driver<'a, O> {
         }
     }
 
+    /// Shows progress that came before the end and was not shown yet.
+    async fn hear_last(&mut self, core: &Core, token: Option<&Id>) {
+        while let Ok(told) = self.told.try_recv() {
+            self.hear_progress(told).await;
+        }
+        if let Some(missed) = token.and_then(|token| core.ears.routes.take_missed(token)) {
+            self.hear_progress(Told::Progress(Box::new(missed))).await;
+        }
+    }
+
     pub(super) async fn hear_progress(&mut self, told: Told) {
         if let Told::Progress(progress) = told {
             self.view.progress = Some(*progress);
@@ -328,6 +361,16 @@ impl<'a, O: CallOwner> Driver<'a, O> {
         }
         if shown != Some(task) {
             self.view.task = Some(task.clone());
+            self.show().await;
+        }
+    }
+
+    /// Shows the owner whether the server answers, if that has changed.
+    pub(super) async fn show_outage(&mut self, fault: Option<&Fault>) {
+        let before = self.view.outage.as_ref();
+        let now = fault.and_then(|fault| Outage::after(before, fault));
+        if before != now.as_ref() {
+            self.view.outage = now;
             self.show().await;
         }
     }
@@ -381,6 +424,26 @@ impl Drop for Making {
     }
 }
 
+/// Sends the answers to requests of a previous connection as they come. If there is no connection, the observation of the task
+/// reports that. In another session the ids belong to other requests, so nothing is sent there.
+async fn answer_open(core: &Arc<Core>, task: &str, open: Vec<OpenRequest>) {
+    let Ok(up) = core.up().await else { return };
+    if !up.exchange.is_resumed() {
+        let routes = &core.ears.routes;
+        return routes.undelivered(task, LinkError::SessionGone.into());
+    }
+    for OpenRequest { id, answer } in open {
+        let (ears, task) = (core.ears.clone(), task.to_owned());
+        let work = async move {
+            match answer.await {
+                Some(answer) => ears.reply_for(task, answer),
+                None => Replied::none(),
+            }
+        };
+        up.exchange.begin_answer(id, Box::pin(work));
+    }
+}
+
 /// Cancels a task that is not wanted any more as soon as its id is known.
 async fn cancel_late(up: Arc<Up>, ticket: Ticket, patience: Duration) {
     let answer = tokio::time::timeout(LATE, ticket.answer()).await;
@@ -389,6 +452,14 @@ async fn cancel_late(up: Arc<Up>, ticket: Ticket, patience: Duration) {
         return;
     };
     let _ = up.cancel(&sight.task.id, patience).await;
+}
+
+/// How long to wait before a call is sent again to a server that refused it without acting on it and named a time; `None`
+/// if it is not sent again.
+fn pause_before_repeat(answer: &Result<Raw, Fault>) -> Option<Duration> {
+    let fault = answer.as_ref().err()?;
+    let pause = fault.retry_after().filter(|_| fault.nothing_happened());
+    pause.filter(|pause| *pause <= LONGEST_PAUSE)
 }
 
 /// The call was over before it could be cancelled.
@@ -423,6 +494,9 @@ impl CallSpec {
 
 /// How often a call is sent again to a server that has not seen it.
 const REPEATS: u32 = 3;
+
+/// A server that wants to be left alone for longer refuses the call.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// How long the answer to a call that nobody wants any more is waited for.
 const LATE: Duration = Duration::from_secs(600);

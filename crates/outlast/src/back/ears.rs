@@ -8,7 +8,7 @@ use outlast_wire::envelope::Id;
 use outlast_wire::notice::{self, Progress};
 use outlast_wire::v2::{self, Filter};
 use outlast_wire::version::{self, Era};
-use outlast_wire::{Raw, RawRef, codes, meta, object, v1};
+use outlast_wire::{Raw, RawRef, codes, meta, method, object, v1};
 use tokio::sync::watch;
 
 use super::exchange::{Answering, Asked, Exchange, Inbound, Replied};
@@ -67,7 +67,7 @@ impl Ears {
     }
 
     async fn answer(&self, exchange: &Arc<Exchange>, asked: Asked) -> Replied {
-        if asked.method == "ping" {
+        if asked.method == method::PING {
             return Replied::result(Raw::empty_object());
         }
         // V1-CAP-13: there are no tasks in older conversations.
@@ -93,11 +93,15 @@ impl Ears {
         let mut request = HostRequest {
             kind,
             server: self.server.clone(),
+            request: Some(asked.id),
             key: None,
             call: self.routes.call_of(task.as_deref(), asked.via.as_ref()),
             task,
             params: asked.params,
         };
+        if let Some(error) = self.host.unavailable(&request) {
+            return Replied::error(&error);
+        }
         // S1-26: without a receiver, `task` is not even looked at.
         if let Some(receiver) = receiver {
             match receiver.take(exchange, request).await {
@@ -106,7 +110,24 @@ impl Ears {
             }
         }
         let task = request.task.clone();
-        Replied::new(related(self.host.ask(request).await, task.as_deref()))
+        let answer = self.host.ask(request).await;
+        match task {
+            Some(task) => self.reply_for(task, answer),
+            None => Replied::new(answer),
+        }
+    }
+}
+
+impl Ears {
+    /// The answer to an input request of a task. A server that refuses it does not go on with the task, and the observation
+    /// of the task reports that.
+    pub(crate) fn reply_for(&self, task: String, answer: Answer) -> Replied {
+        let routes = self.routes.clone();
+        Replied::new(related(answer, &task)).then(move |delivered| {
+            if let Err(fault) = delivered {
+                routes.undelivered(&task, fault);
+            }
+        })
     }
 }
 
@@ -138,10 +159,10 @@ impl Inbound for Ears {
                 }
                 return;
             }
-            "notifications/tools/list_changed" => {
+            method::TOOLS_CHANGED => {
                 self.tools_changed.fetch_add(1, Ordering::AcqRel);
             }
-            "notifications/elicitation/complete" => {
+            method::ELICITATION_COMPLETE => {
                 let id = params.and_then(|params| object::find(params, &["elicitationId"]));
                 if let Some(id) = id.and_then(RawRef::text) {
                     self.host.elicitation_complete(&self.server, &id);
@@ -168,8 +189,8 @@ impl Inbound for Ears {
 }
 
 /// The answer to a question of a task is marked with the task (V1-INPUT-9).
-fn related(answer: Answer, task: Option<&str>) -> Answer {
-    let (Answer::Result(result), Some(task)) = (&answer, task) else {
+fn related(answer: Answer, task: &str) -> Answer {
+    let Answer::Result(result) = &answer else {
         return answer;
     };
     match meta::relate(result.borrow(), task) {

@@ -18,13 +18,16 @@ use super::target::Target;
 use crate::transport::http_client::Session;
 
 /// In which era a server is spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Era {
     /// In the modern one if the server knows it (BD-21), else in the legacy one.
     #[default]
     Auto,
     /// With a handshake, in 2025-11-25 or an older version.
     Legacy,
+    /// In the legacy one if the server knows it, else in the modern one: for a caller that takes requests of the server,
+    /// which only the legacy era has.
+    PreferLegacy,
     /// Without, in 2026-07-28; a server that does not know it is not spoken to (V2-ERA-4).
     Modern,
 }
@@ -70,11 +73,12 @@ pub(crate) async fn meet(
         async move { opening.await.map_err(Unmet::Fault) }
     };
     match (era, known, target.known_era()) {
-        (Era::Auto | Era::Legacy, Some(introduction), _) => {
+        (Era::Auto | Era::Legacy | Era::PreferLegacy, Some(introduction), _) => {
             let again = legacy::reopen(exchange, introduction.borrow()).await;
             again.map_err(Unmet::Fault)
         }
-        (Era::Legacy, ..) => legacy(version::LEGACY).await,
+        // The second attempt, for which this is not called, finds out whether the server is a modern one.
+        (Era::Legacy | Era::PreferLegacy, ..) => legacy(version::LEGACY).await,
         (Era::Modern, ..) => only_modern(exchange, we, patience.handshake).await,
         (Era::Auto, None, Some(version::Era::Legacy)) => match legacy(version::LEGACY).await {
             // V2-ERA-7: it is another server now.

@@ -3,20 +3,23 @@
 //! What a message means is the business of whoever listens ([`Inbound`]).
 
 use outlast_engine::Answer;
-use outlast_wire::envelope::{self, ErrorObject, Id, Limits, Message, Sort, write};
+use outlast_wire::envelope::{self, ErrorObject, Id, Message, Sort, write};
 use outlast_wire::{Raw, RawRef, codes, notice, v1, version};
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::{AbortHandle, JoinSet};
 
 use super::fault::{Fault, PeerError};
+use super::ids::Ids;
+use super::incoming::{Admission, IncomingRequests};
 use crate::transport::http_client::DirectRequests;
-use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel};
+use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, passed_on};
 
 /// Hears what a server says on its own.
 pub(crate) trait Inbound: Send + Sync + 'static {
@@ -33,15 +36,30 @@ pub(crate) trait Inbound: Send + Sync + 'static {
 /// An answer in the making.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Replied> + Send>>;
 
-/// An answer, and what is done when it is on its way.
+/// An answer, and what is done when it is delivered or refused.
 pub(crate) struct Replied {
-    pub(crate) answer: Answer,
-    then: Option<Box<dyn FnOnce() + Send>>,
+    /// None if the server waits for no answer any more.
+    pub(crate) answer: Option<Answer>,
+    then: Option<Delivered>,
 }
+
+/// What is done when the server has taken an answer, or has refused it for good.
+type Delivered = Box<dyn FnOnce(Result<(), Fault>) + Send>;
 
 impl Replied {
     pub(crate) fn new(answer: Answer) -> Self {
-        Self { answer, then: None }
+        Self {
+            answer: Some(answer),
+            then: None,
+        }
+    }
+
+    /// No answer.
+    pub(crate) fn none() -> Self {
+        Self {
+            answer: None,
+            then: None,
+        }
     }
 
     pub(crate) fn result(result: Raw) -> Self {
@@ -52,7 +70,7 @@ impl Replied {
         Self::new(Answer::Error(error.to_raw()))
     }
 
-    pub(crate) fn then(mut self, then: impl FnOnce() + Send + 'static) -> Self {
+    pub(crate) fn then(mut self, then: impl FnOnce(Result<(), Fault>) + Send + 'static) -> Self {
         self.then = Some(Box::new(then));
         self
     }
@@ -61,6 +79,7 @@ impl Replied {
 /// A request of the server.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    pub(crate) id: Id,
     pub(crate) method: String,
     pub(crate) params: Option<Raw>,
     /// The request of ours on whose own stream it came, where the transport has such streams.
@@ -72,9 +91,13 @@ pub(crate) struct Exchange {
     outgoing: Mutex<Option<mpsc::Sender<Outgoing>>>,
     direct: Option<Arc<DirectRequests>>,
     waiting: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Fault>>>>,
-    ids: Arc<AtomicI64>,
-    serial: i64,
+    /// `None` when the link is over.
+    incoming: Mutex<Option<IncomingRequests>>,
+    ids: Arc<Ids>,
+    serial: u64,
     version: OnceLock<Arc<str>>,
+    /// Whether a previous connection opened the session.
+    resumed: AtomicBool,
     over: watch::Sender<Option<LinkError>>,
 }
 
@@ -130,17 +153,19 @@ impl Wrap {
 }
 
 impl Exchange {
-    /// Begins a conversation. Its requests are numbered by `ids`, so that numbers are not used twice when a link takes
-    /// the place of another (V1-BASE-2).
-    pub(crate) fn begin(link: Link, ids: Arc<AtomicI64>, inbound: Arc<dyn Inbound>) -> Arc<Self> {
+    /// Begins a conversation. Its requests take their ids from `ids`, which the links of a client share: a link that
+    /// replaces another uses no id again (V1-BASE-2).
+    pub(crate) fn begin(link: Link, ids: Arc<Ids>, inbound: Arc<dyn Inbound>) -> Arc<Self> {
         let exchange = Arc::new(Self {
             outgoing: Mutex::new(Some(link.outgoing)),
             direct: link.direct,
             waiting: Mutex::default(),
+            incoming: Mutex::new(Some(IncomingRequests::default())),
             // Every conversation begins with a request, so no two begin at the same number.
-            serial: ids.load(Ordering::Relaxed),
+            serial: ids.count(),
             ids,
             version: OnceLock::new(),
+            resumed: AtomicBool::new(false),
             over: watch::channel(None).0,
         });
         tokio::spawn(exchange.clone().listen(link.incoming, inbound));
@@ -159,7 +184,7 @@ impl Exchange {
 
     /// An id for a request.
     pub(crate) fn fresh_id(&self) -> Id {
-        Id::from(self.ids.fetch_add(1, Ordering::Relaxed))
+        self.ids.fresh()
     }
 
     /// Sends a request under an id of [`Exchange::fresh_id`].
@@ -229,13 +254,23 @@ impl Exchange {
         self.put(Outgoing::Opened { version }).await
     }
 
+    /// The conversation goes on in a session that a previous connection opened.
+    pub(crate) fn resumes(&self) {
+        self.resumed.store(true, Ordering::Release);
+    }
+
+    /// Whether a previous connection opened the session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.resumed.load(Ordering::Acquire)
+    }
+
     /// Goes on in the modern era: nothing is agreed, and the server has no requests for us (V2-BASE-3).
     pub(crate) fn goes_modern(&self) {
         let _ = self.version.set(version::MODERN.into());
     }
 
     /// Tells this conversation from the others of its client.
-    pub(crate) fn serial(&self) -> i64 {
+    pub(crate) fn serial(&self) -> u64 {
         self.serial
     }
 
@@ -264,8 +299,14 @@ impl Exchange {
     }
 
     async fn put(&self, out: Outgoing) -> Result<(), Fault> {
-        let sent = self.sender()?.send(out).await;
-        sent.map_err(|_| self.closed())
+        match self.sender()?.send_timeout(out, UNREAD).await {
+            Ok(()) => Ok(()),
+            Err(SendTimeoutError::Closed(_)) => Err(self.closed()),
+            Err(SendTimeoutError::Timeout(_)) => {
+                let why = format!("it has read nothing for {} s", UNREAD.as_secs());
+                Err(Fault::Link(LinkError::Unreachable(why)))
+            }
+        }
     }
 
     /// The way to the server, unless the link is over.
@@ -283,13 +324,12 @@ impl Exchange {
         mut incoming: mpsc::Receiver<Incoming>,
         inbound: Arc<dyn Inbound>,
     ) {
-        let mut answering = Questions::default();
         let mut reason = LinkError::Closed;
         let mut refused = Vec::new();
         while let Some(item) = incoming.recv().await {
             match item {
                 Incoming::Message { line, via } => {
-                    self.hear(&line, via, &inbound, &mut answering).await;
+                    self.hear(&line, via, &inbound).await;
                 }
                 // The link is about to be over, and whoever was refused is told then: a repetition needs another.
                 Incoming::Failed {
@@ -304,7 +344,8 @@ impl Exchange {
             }
         }
         // Whoever was asked something need not answer any more; whoever waits is told why it is in vain.
-        drop(answering);
+        let incoming = self.incoming.lock().take();
+        drop(incoming);
         self.close();
         self.over.send_replace(Some(reason.clone()));
         inbound.closed(&self);
@@ -321,14 +362,8 @@ impl Exchange {
         }
     }
 
-    async fn hear(
-        self: &Arc<Self>,
-        line: &[u8],
-        via: Option<Id>,
-        inbound: &Arc<dyn Inbound>,
-        answering: &mut Questions,
-    ) {
-        let message = match Message::parse(line, &Limits::default()) {
+    async fn hear(self: &Arc<Self>, line: &[u8], via: Option<Id>, inbound: &Arc<dyn Inbound>) {
+        let message = match Message::parse(line, &passed_on()) {
             Ok(message) => message,
             Err(malformed) if malformed.sort == Sort::Answer => {
                 if let Some(id) = &malformed.id {
@@ -340,7 +375,7 @@ impl Exchange {
                 tracing::warn!(error = %malformed, "the server sent something that is no message");
                 if let Some(id) = &malformed.id {
                     let error = malformed.to_error().to_raw();
-                    self.answer(id, Answer::Error(error)).await;
+                    self.answer_at_once(id, &Answer::Error(error));
                 }
                 return;
             }
@@ -355,7 +390,7 @@ impl Exchange {
                 match told.params.and_then(notice::cancelled_request) {
                     // V2-SUB-10: the end of something that we listen to.
                     Some(id) if self.is_modern() => self.settle(&id, Err(withdrawn())),
-                    Some(id) => answering.take_back(&id),
+                    Some(id) => self.cancel_answer(&id),
                     None => {}
                 }
             }
@@ -366,38 +401,82 @@ impl Exchange {
             }
             Message::Request(request) => {
                 let id = request.id;
-                if answering.is_full() {
-                    let error = codes::internal("too many requests at once; try again later");
-                    self.answer(&id, Answer::Error(error.to_raw())).await;
-                    return;
+                match self.admit(&id) {
+                    Admission::New => {}
+                    Admission::Known => {
+                        tracing::debug!(method = %request.method, "the server sent a request again, which is being answered");
+                        return;
+                    }
+                    Admission::Full => {
+                        let error = codes::internal("too many requests at once; try again later");
+                        self.answer_at_once(&id, &Answer::Error(error.to_raw()));
+                        return;
+                    }
                 }
                 let asked = Asked {
+                    id: id.clone(),
                     method: request.method.into_owned(),
                     params: request.params.map(RawRef::to_raw),
                     via,
                 };
                 let work = inbound.clone().asked(self, asked);
-                let (exchange, of) = (self.clone(), id.clone());
-                answering.begin(id, async move {
-                    let Replied { answer, then } = work.await;
-                    exchange.answer(&of, answer).await;
-                    if let Some(then) = then {
-                        then();
-                    }
-                });
+                self.begin_answer(id, work);
             }
         }
     }
 
-    async fn answer(&self, id: &Id, answer: Answer) {
-        let line = match &answer {
-            Answer::Result(result) => write::result(id, result.borrow()),
-            Answer::Error(error) => write::error(Some(id), error.borrow()),
+    /// Answers the request `id` of the server with what `work` brings, unless that request is being answered already.
+    pub(crate) fn begin_answer(self: &Arc<Self>, id: Id, work: Answering) {
+        let (exchange, of) = (self.clone(), id.clone());
+        let work = async move {
+            let Replied { answer, then } = work.await;
+            let Some(answer) = answer else { return };
+            let delivered = exchange.deliver_answer(&of, &answer).await;
+            if let Some(then) = then {
+                then(delivered);
+            }
         };
-        // A link that is over has nobody to tell.
-        let _ = self
-            .put(Outgoing::Message(Parcel::new(line, Kind::OneWay)))
-            .await;
+        if let Some(incoming) = self.incoming.lock().as_mut()
+            && incoming.admit(&id) != Admission::Known
+        {
+            incoming.begin(id, work);
+        }
+    }
+
+    fn admit(&self, id: &Id) -> Admission {
+        let mut incoming = self.incoming.lock();
+        incoming
+            .as_mut()
+            .map_or(Admission::Known, |incoming| incoming.admit(id))
+    }
+
+    fn cancel_answer(&self, id: &Id) {
+        if let Some(incoming) = self.incoming.lock().as_mut() {
+            incoming.cancel(id);
+        }
+    }
+
+    /// Sends an answer and waits until the server has taken it, where the transport reports that.
+    async fn deliver_answer(&self, id: &Id, answer: &Answer) -> Result<(), Fault> {
+        match self.direct.as_ref().filter(|direct| direct.is_open()) {
+            Some(direct) => Ok(direct.deliver(&answer_to(id, answer)).await?),
+            None => self.queue_answer(id, answer).await,
+        }
+    }
+
+    /// Sends an answer with the other messages of the link.
+    async fn queue_answer(&self, id: &Id, answer: &Answer) -> Result<(), Fault> {
+        self.put(Outgoing::Message(answer_to(id, answer))).await
+    }
+
+    /// The same without waiting for room in the queue, from which the answer is left out then: a server that does not read
+    /// would keep us from reading what it sends, its answers to our calls included.
+    fn answer_at_once(&self, id: &Id, answer: &Answer) {
+        let Ok(sender) = self.sender() else { return };
+        let answer = Outgoing::Message(answer_to(id, answer));
+        if sender.try_send(answer).is_err() {
+            tracing::debug!("the server does not read its input; a request of it is not answered");
+        }
     }
 
     /// Hands over an answer. One that nobody waits for is late or invented, and ignored (V1-CANC-5).
@@ -513,38 +592,18 @@ impl Drop for Ticket {
     }
 }
 
-/// Requests of the server that are being answered. Dropping this drops them all.
-#[derive(Default)]
-struct Questions {
-    work: JoinSet<()>,
-    by_id: HashMap<Id, AbortHandle>,
-}
-
-impl Questions {
-    fn begin(&mut self, id: Id, work: impl Future<Output = ()> + Send + 'static) {
-        let handle = self.work.spawn(work);
-        self.by_id.insert(id, handle);
-    }
-
-    /// V1-CANC-3: stops the work, and no answer is sent. Unknown and finished requests are ignored.
-    fn take_back(&mut self, id: &Id) {
-        if let Some(work) = self.by_id.remove(id) {
-            work.abort();
-        }
-    }
-
-    fn is_full(&mut self) -> bool {
-        while self.work.try_join_next().is_some() {}
-        if self.by_id.len() >= 2 * self.work.len().max(8) {
-            self.by_id.retain(|_, work| !work.is_finished());
-        }
-        self.work.len() >= ASKED
-    }
+/// The message that answers the request `id` of the server.
+fn answer_to(id: &Id, answer: &Answer) -> Parcel {
+    let line = match answer {
+        Answer::Result(result) => write::result(id, result.borrow()),
+        Answer::Error(error) => write::error(Some(id), error.borrow()),
+    };
+    Parcel::new(line, Kind::OneWay)
 }
 
 /// The answer to the request `id`, if a message is that.
 fn read_answer(line: &[u8], id: &Id) -> Option<Result<Raw, Fault>> {
-    match Message::parse(line, &Limits::default()) {
+    match Message::parse(line, &passed_on()) {
         Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
             Some(outcome(&response.outcome))
         }
@@ -563,5 +622,5 @@ fn withdrawn() -> Fault {
     LinkError::Broken("the server ended the stream".into()).into()
 }
 
-/// The most requests of a server that are answered at the same time (V1-ELIC-23).
-const ASKED: usize = 256;
+/// How long a message waits for room in the queue to a server that does not read.
+const UNREAD: Duration = Duration::from_secs(60);

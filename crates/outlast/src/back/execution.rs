@@ -7,6 +7,7 @@ use outlast_engine::Outcome;
 use outlast_wire::PeerTask;
 use outlast_wire::notice::Progress;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::call::CheckedCall;
@@ -45,8 +46,32 @@ pub struct View {
     pub cancelling: bool,
     /// Whether the task's time will soon be over (S4-91).
     pub expiring: bool,
+    /// Since when the server does not answer, while it does not.
+    pub outage: Option<Outage>,
+    /// Why the structured result does not fit the `outputSchema` of the tool, where that is known (V1-TLS-6).
+    pub output_mismatch: Option<String>,
     /// How it ended, once it has.
     pub ended: Option<Result<Outcome, Unsettled>>,
+}
+
+/// A time in which the server of a task does not answer. The task is asked for again until its time is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When the first request failed.
+    pub since: Instant,
+    /// Why the last one failed.
+    pub why: Fault,
+}
+
+impl Outage {
+    /// The outage after a request failed with `fault`; `None` if the server did answer.
+    pub(crate) fn after(before: Option<&Self>, fault: &Fault) -> Option<Self> {
+        let is_silent = matches!(fault, Fault::Link(_) | Fault::TimedOut(_));
+        is_silent.then(|| Self {
+            since: before.map_or_else(Instant::now, |before| before.since),
+            why: fault.clone(),
+        })
+    }
 }
 
 /// News of a call.
@@ -68,6 +93,14 @@ pub enum Unsettled {
         /// What the server said last.
         why: Fault,
     },
+    /// The server has refused the answer to an input request of the task.
+    #[error("task {task} cannot go on: the server refused the answer to its input request ({why})")]
+    Undelivered {
+        /// The task.
+        task: String,
+        /// What the server said to the answer.
+        why: Fault,
+    },
     /// The call could not be made or was not answered. [`Fault::nothing_happened`] says whether it may be repeated.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -81,7 +114,7 @@ impl Unsettled {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Lost { why, .. } | Self::Fault(why) => why.retry_after(),
-            Self::Expired(_) | Self::Left => None,
+            Self::Undelivered { .. } | Self::Expired(_) | Self::Left => None,
         }
     }
 
@@ -89,6 +122,9 @@ impl Unsettled {
     pub(crate) fn brief(&self) -> String {
         match self {
             Self::Lost { why, .. } => format!("the task is lost: {}", why.brief()),
+            Self::Undelivered { why, .. } => {
+                format!("the server refused an input response: {}", why.brief())
+            }
             Self::Fault(fault) => fault.brief(),
             other => other.to_string(),
         }
@@ -156,25 +192,27 @@ impl CallOwner for Background {
 impl Execution {
     pub(crate) fn begin(call: CheckedCall) -> Self {
         let view = View::new(call.core.ears.server.clone(), call.spec.tool.clone());
-        Self::driven(view.clone(), |mut owner| async move {
+        let core = call.core.clone();
+        Self::driven(core, view.clone(), |mut owner| async move {
             Driver::new(view, &mut owner).call(call).await
         })
     }
 
     pub(crate) fn continued(core: Arc<Core>, reference: Reference) -> Self {
         let view = View::new(core.ears.server.clone(), reference.tool.as_str().into());
-        Self::driven(view.clone(), |mut owner| async move {
+        Self::driven(core.clone(), view.clone(), |mut owner| async move {
             Driver::new(view, &mut owner)
-                .resume(core, reference, None)
+                .resume(core, reference, Vec::new(), None)
                 .await
         })
     }
 
-    fn driven<W>(view: View, work: impl FnOnce(Background) -> W) -> Self
+    fn driven<W>(core: Arc<Core>, view: View, work: impl FnOnce(Background) -> W) -> Self
     where
         W: Future<Output = Result<Outcome, Unsettled>> + Send + 'static,
     {
         let (commands, wanted) = mpsc::channel(4);
+        let tool = view.tool.clone();
         let (tell, view) = watch::channel(view);
         let tell = Arc::new(tell);
         let work = work(Background {
@@ -183,7 +221,15 @@ impl Execution {
         });
         let driving = async move {
             let ended = work.await.map(unlabelled);
-            tell.send_modify(|view| view.ended = Some(ended));
+            let mismatch = ended.as_ref().ok();
+            let mismatch = mismatch.and_then(|outcome| core.shelf.output_mismatch(&tool, outcome));
+            if let Some(why) = &mismatch {
+                tracing::warn!(%tool, why, "a result does not fit the `outputSchema` of its tool");
+            }
+            tell.send_modify(|view| {
+                view.output_mismatch = mismatch;
+                view.ended = Some(ended);
+            });
         };
         tokio::spawn(driving.in_current_span());
         Self { commands, view }
@@ -253,7 +299,25 @@ impl View {
             immediate_response: None,
             cancelling: false,
             expiring: false,
+            outage: None,
+            output_mismatch: None,
             ended: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_lasts_from_the_first_failure_until_an_answer() {
+        let silent = Fault::TimedOut(Duration::from_secs(1));
+        let first = Outage::after(None, &silent).expect("the server is silent");
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let second = Outage::after(Some(&first), &silent).expect("the server is silent");
+        assert_eq!(second.since, first.since);
+        let answered = Fault::Unsupported("tasks".into());
+        assert_eq!(Outage::after(Some(&second), &answered), None);
     }
 }

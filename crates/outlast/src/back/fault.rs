@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast_wire::envelope::{ErrorObject, ErrorView};
-use outlast_wire::{Raw, RawRef, object};
+use outlast_wire::{Raw, RawRef, codes, object};
 
 use crate::transport::link::LinkError;
 
@@ -16,7 +16,7 @@ pub enum Fault {
     Error(#[from] PeerError),
     /// The message or its answer did not get through.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Link(LinkError),
     /// The server did not answer in time.
     #[error("the server did not answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
@@ -41,6 +41,18 @@ pub struct PeerError {
     pub message: String,
     /// The whole object as it came.
     pub raw: Raw,
+    /// The HTTP status with which the server refused the request, without acting on it.
+    pub refused: Option<Refusal>,
+}
+
+/// A refusal of an overloaded server: 429 or 503.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The value of `Retry-After`.
+    pub retry_after: Option<Duration>,
 }
 
 impl Fault {
@@ -69,6 +81,9 @@ impl Fault {
         match self {
             Self::Link(LinkError::Refused { retry_after, .. }) => *retry_after,
             Self::Error(error) => {
+                if let Some(pause) = error.refused.and_then(|refusal| refusal.retry_after) {
+                    return Some(pause);
+                }
                 let said = object::find(error.raw.borrow(), &["data", "retryAfterMs"])?;
                 let millis = u64::try_from(said.integer()?).ok()?;
                 Some(Duration::from_millis(millis))
@@ -77,12 +92,33 @@ impl Fault {
         }
     }
 
+    /// Whether the same request may succeed later. An error whose code says that the request itself is wrong, such as
+    /// -32602 for an unknown task (V1-ERR-1), does not pass.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Error(error) => {
+                let is_servers_failure = match error.code {
+                    codes::HEADER_MISMATCH
+                    | codes::MISSING_CAPABILITY
+                    | codes::UNSUPPORTED_VERSION
+                    | codes::RESOURCE_NOT_FOUND => false,
+                    code => code == codes::INTERNAL_ERROR || codes::SERVER_ERRORS.contains(&code),
+                };
+                is_servers_failure || error.refused.is_some()
+            }
+            Self::Link(error) => !matches!(error, LinkError::TooLarge { .. }),
+            Self::TimedOut(_) | Self::Unrecorded(_) => true,
+            Self::Malformed(_) | Self::Unsupported(_) => false,
+        }
+    }
+
     /// Whether the server has certainly not acted on the request.
     pub fn nothing_happened(&self) -> bool {
         match self {
             Self::Link(error) => error.nothing_happened(),
             Self::Unrecorded(_) => true,
-            Self::Error(_) | Self::TimedOut(_) | Self::Malformed(_) | Self::Unsupported(_) => false,
+            Self::Error(error) => error.refused.is_some(),
+            Self::TimedOut(_) | Self::Malformed(_) | Self::Unsupported(_) => false,
         }
     }
 }
@@ -98,6 +134,7 @@ impl PeerError {
             code: view.code,
             message: view.message.clone().into_owned(),
             raw: view.raw.to_raw(),
+            refused: None,
         }
     }
 }
@@ -108,6 +145,32 @@ impl From<ErrorObject> for PeerError {
             code: error.code,
             raw: error.to_raw(),
             message: error.message,
+            refused: None,
+        }
+    }
+}
+
+impl From<LinkError> for Fault {
+    /// The server's own error counts more than the HTTP status that came with it.
+    fn from(error: LinkError) -> Self {
+        let LinkError::Refused {
+            status,
+            retry_after,
+            error: Some(raw),
+            ..
+        } = &error
+        else {
+            return Self::Link(error);
+        };
+        match PeerError::read(raw.borrow()) {
+            Some(peer) => Self::Error(PeerError {
+                refused: Some(Refusal {
+                    status: *status,
+                    retry_after: *retry_after,
+                }),
+                ..peer
+            }),
+            None => Self::Link(error),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_engine::{Accepts, Answer, AskKind};
-use outlast_wire::envelope::ErrorObject;
+use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, codes};
 use serde_json::{Value, json};
 
@@ -16,6 +16,13 @@ use serde_json::{Value, json};
 pub trait Host: Send + Sync + 'static {
     /// What may be asked. Declared to servers when a connection is opened; anything else is refused before it gets here.
     fn accepts(&self) -> Accepts;
+
+    /// Why `request` cannot be put to anyone at present, for instance because no conversation is open. The server gets
+    /// this error as the response, and no task is made (S0-70, S0-71).
+    fn unavailable(&self, request: &HostRequest) -> Option<ErrorObject> {
+        let _ = request;
+        None
+    }
 
     /// Answers one question: with the result of the request, or with an error.
     async fn ask(&self, request: HostRequest) -> Answer;
@@ -35,6 +42,9 @@ pub struct HostRequest {
     pub server: Arc<str>,
     /// What we call the call that the question belongs to, if it has a name and the question says whose it is.
     pub call: Option<Arc<str>>,
+    /// The id of the server's request: an answer to it counts also after the stream on which it came has ended. A modern
+    /// server sends no requests.
+    pub request: Option<Id>,
     /// What the server calls the question, where it has a name for it: a modern one does.
     pub key: Option<Arc<str>>,
     /// Our task at that server which the question belongs to, if it says so (S1-9).

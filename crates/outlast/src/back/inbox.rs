@@ -215,6 +215,7 @@ mod tests {
 
     fn question(kind: AskKind) -> HostRequest {
         HostRequest {
+            request: None,
             kind,
             server: "s".into(),
             call: None,

@@ -51,6 +51,7 @@ pub(crate) async fn reopen(
     introduction: RawRef<'_>,
 ) -> Result<Server, Fault> {
     let server = read_server(introduction)?;
+    exchange.resumes();
     exchange.opened(&server.version).await?;
     // Said once more, it changes nothing, and it shows whether the session is still there.
     exchange

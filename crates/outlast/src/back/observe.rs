@@ -2,7 +2,8 @@
 //!
 //! Looks follow the server's pace ([`Pace`]). In V1 a status that is terminal or asks for input is followed by
 //! `tasks/result` at once, whoever told it; only one of a task is under way at a time, because some servers answer only
-//! one of two. In V2 a look brings the outcome and the questions along, whose answers go out as they come ([`Inputs`]).
+//! one of two. If a task has ended and a `tasks/result` from before its end is not answered, it is asked for again: the stream
+//! of the first may be lost. In V2 a look brings the outcome and the questions along, whose answers go out as they come ([`Inputs`]).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use super::drive::{Cancels, Driver};
 use super::execution::{CallOwner, Command, NotCancelled, Unsettled};
 use super::fault::{Fault, PeerError};
 use super::modern::{Inputs, Refused};
-use super::outcome::{is_hollow, of_error, of_result};
+use super::outcome::{has_no_result, is_hollow, of_error, of_result};
 use super::pace::{Habit, Pace};
 use super::routes::Told;
 use super::sight::{Brings, Sight};
@@ -39,14 +40,16 @@ pub(super) struct Observed {
     fetch: Option<Work<Raw>>,
     /// Whether the result was asked for before the task had ended.
     early: bool,
+    /// When the result is asked for again, although it was asked for before the end.
+    refetch_at: Option<Instant>,
     cancel: Option<Work<Option<PeerTask>>>,
     update: Option<Work<Vec<Answer>>>,
     /// How often the result of a task that has ended could not be fetched.
     unfetched: u32,
     /// How often answers were refused in a row.
     unheard: u32,
-    /// Whether a question was refused, which ends the task.
-    refused: bool,
+    /// Why a question was refused, which ends the task.
+    refused: Option<Refused>,
     warned: bool,
 }
 
@@ -74,11 +77,12 @@ impl Observed {
             look: None,
             fetch: None,
             early: false,
+            refetch_at: None,
             cancel: None,
             update: None,
             unfetched: 0,
             unheard: 0,
-            refused: false,
+            refused: None,
             warned: false,
         }
     }
@@ -140,12 +144,13 @@ impl Observed {
                 answered = self.inputs.answered() => {
                     match answered {
                         Ok(()) => self.begin_update(),
-                        Err(refused) => self.refuse(&refused),
+                        Err(refused) => self.refuse(refused),
                     }
                     None
                 }
                 looked = running(&mut self.look) => {
                     self.look = None;
+                    driver.show_outage(looked.as_ref().err()).await;
                     self.looked(looked)
                 }
                 command = driver.owner.command() => match command {
@@ -164,8 +169,16 @@ impl Observed {
                 },
                 Some(told) = driver.told.recv() => {
                     match told {
-                        Told::Status(sight) => {
+                        // A task that has ended waits for no answer.
+                        Told::Undelivered(_) if self.task.status.is_terminal() => None,
+                        Told::Undelivered(why) => Some(Err(Unsettled::Undelivered {
+                            task: self.task.id.clone(),
+                            why: *why,
+                        })),
+                        Told::Status(mut sight) => {
                             self.pace.heard(Instant::now(), sight.task.poll_interval_ms);
+                            // Some servers notify of another TTL than they grant. The answers to our requests count.
+                            sight.task.ttl_ms = self.task.ttl_ms;
                             self.learn(*sight)
                         }
                         progress => {
@@ -176,6 +189,11 @@ impl Observed {
                 }
                 () = tokio::time::sleep_until(look_at), if looks => {
                     self.look = Some(self.looking());
+                    None
+                }
+                () = sleep_until(self.refetch_at) => {
+                    self.fetch = None;
+                    self.react();
                     None
                 }
                 () = sleep_until(warn_at) => {
@@ -199,7 +217,8 @@ impl Observed {
             return None;
         }
         if !was_terminal {
-            self.task = sight.task;
+            let before = std::mem::replace(&mut self.task, sight.task);
+            self.keep_newer_message(before);
         }
         match (sight.brings, self.task.status) {
             (Brings::Elsewhere, _) => {
@@ -234,6 +253,16 @@ impl Observed {
         }
     }
 
+    /// Keeps the status message of `before` if that was reported later: a poll may be answered before a notification is
+    /// sent and arrive after it.
+    fn keep_newer_message(&mut self, before: PeerTask) {
+        let is_older = self.task.updated.is_some() && self.task.updated < before.updated;
+        if is_older && !self.task.status.is_terminal() {
+            self.task.updated = before.updated;
+            self.task.message = before.message;
+        }
+    }
+
     /// Fetches the result where that is called for: the task has ended (A1-2), or its questions may travel with the
     /// result (V1-INPUT-3, A1-4).
     fn react(&mut self) {
@@ -241,12 +270,17 @@ impl Observed {
             self.task.status,
             Status::InputRequired | Status::Completed | Status::Failed
         );
-        if wanted && self.fetch.is_none() {
+        if self.fetch.is_some() {
+            if self.early && self.task.status.is_terminal() && self.refetch_at.is_none() {
+                self.refetch_at = Some(Instant::now() + EARLY_RESULT);
+            }
+        } else if wanted {
             let patience = match self.task.status.is_terminal() {
                 true => self.core.options.request,
                 false => self.core.options.result,
             };
             self.early = !self.task.status.is_terminal();
+            self.refetch_at = None;
             let (core, id) = (self.core.clone(), self.task.id.clone());
             self.fetch = Some(Box::pin(async move {
                 let up = core.up().await?;
@@ -264,11 +298,10 @@ impl Observed {
     }
 
     fn looked(&mut self, looked: Result<Sight, Fault>) -> Option<Ended> {
-        let now = Instant::now();
         let fault = match looked {
             Ok(sight) => {
-                self.pace
-                    .looked(habit(&sight), now, sight.task.poll_interval_ms);
+                let told = sight.task.poll_interval_ms;
+                self.pace.looked(habit(&sight), Instant::now(), told);
                 let incomplete = matches!(
                     (&sight.brings, sight.task.status),
                     (Brings::Nothing, Status::Completed | Status::Failed)
@@ -283,22 +316,34 @@ impl Observed {
             }
             Err(fault) => fault,
         };
+        self.back_off(&fault);
+        self.given_up(fault, self.pace.failures())
+    }
+
+    /// Plans the next look after a failure.
+    fn back_off(&mut self, fault: &Fault) {
+        let now = Instant::now();
         match fault.retry_after() {
             Some(pause) => self.pace.sent_away(now, pause),
             None => self.pace.failed(now),
         }
-        let gone = fault.code() == Some(codes::INVALID_PARAMS);
-        if gone && self.is_expired(now) {
+    }
+
+    /// How the observation ends after so many failures in a row, the last of them with `fault`; `None` if it goes on. What
+    /// may pass ends it only when the server may have forgotten the task, or when there is no way back to the server.
+    fn given_up(&self, fault: Fault, failures: u32) -> Option<Ended> {
+        let expired = self.is_expired(Instant::now());
+        if expired && fault.code() == Some(codes::INVALID_PARAMS) {
             return Some(Err(Unsettled::Expired(self.task.id.clone())));
         }
-        // A1-15: any error of a known task means that it is lost, after a few looks.
-        let patience = match &fault {
-            fault if fault.retry_after().is_some() => OUTAGES,
-            Fault::Error(_) | Fault::Malformed(_) | Fault::Unsupported(_) => REFUSALS,
-            Fault::Link(_) if self.core.is_over() => 0,
-            Fault::Link(_) | Fault::TimedOut(_) | Fault::Unrecorded(_) => OUTAGES,
+        let is_over = match fault.is_passing() {
+            true => expired || matches!(fault, Fault::Link(_)) && self.core.is_over(),
+            // It would be as large the next time.
+            false if matches!(fault, Fault::Link(_)) => true,
+            // A1-15.
+            false => failures > REFUSALS,
         };
-        (self.pace.failures() > patience).then(|| Err(self.lost(fault)))
+        is_over.then(|| Err(self.lost(fault)))
     }
 
     fn fetched(&mut self, fetched: Result<Raw, Fault>) -> Option<Ended> {
@@ -307,10 +352,7 @@ impl Observed {
             Ok(result) if is_hollow(&result) && !self.task.status.is_terminal() => return None,
             // The failure is all there is.
             Ok(result) if is_hollow(&result) && self.task.status == Status::Failed => {
-                let why = self.task.message.as_deref();
-                let why = why.unwrap_or("the task failed, and its server does not say why");
-                let code = ErrorCode(codes::INTERNAL_ERROR);
-                return Some(Ok(Outcome::error(code, why)));
+                return Some(Ok(self.failed()));
             }
             Ok(result) => return Some(Ok(of_result(result))),
             Err(fault) => fault,
@@ -326,19 +368,30 @@ impl Observed {
             self.react();
             return None;
         }
-        self.unfetched += 1;
-        match fault {
-            Fault::Error(error)
-                if error.code == codes::INVALID_PARAMS && self.is_expired(Instant::now()) =>
-            {
-                Some(Err(Unsettled::Expired(self.task.id.clone())))
-            }
-            // V1-RES-4: that is the outcome.
-            Fault::Error(error) => Some(Ok(of_error(error))),
-            fault if self.unfetched > OUTAGES || self.core.is_over() => Some(Err(self.lost(fault))),
-            // The next look is followed by another attempt.
-            _ => None,
+        if let Fault::Error(error) = &fault
+            && error.refused.is_none()
+        {
+            let expired = error.code == codes::INVALID_PARAMS && self.is_expired(Instant::now());
+            let is_failed = self.task.status == Status::Failed;
+            return Some(match expired {
+                true => Err(Unsettled::Expired(self.task.id.clone())),
+                // The error is about the fetch: the task has failed, and its server stored no result.
+                false if is_failed && has_no_result(error, &self.task) => Ok(self.failed()),
+                // V1-RES-4: that is the outcome.
+                false => Ok(of_error(error.clone())),
+            });
         }
+        // The next look is followed by another attempt.
+        self.unfetched += 1;
+        self.back_off(&fault);
+        self.given_up(fault, self.unfetched)
+    }
+
+    /// The outcome of a failed task of which only the status message is known.
+    fn failed(&self) -> Outcome {
+        let why = self.task.message.as_deref();
+        let why = why.unwrap_or("the task failed, and its server does not say why");
+        Outcome::error(ErrorCode(codes::INTERNAL_ERROR), why)
     }
 
     fn begin_cancel(&mut self) {
@@ -377,34 +430,39 @@ impl Observed {
             // A2-4: it may be over. The next look shows it, or asks again, and then the answers are sent again.
             Err(fault) => {
                 self.unheard += 1;
-                (self.unheard > REFUSALS).then(|| Err(self.lost(fault)))
+                if fault.retry_after().is_some() {
+                    self.back_off(&fault);
+                }
+                self.given_up(fault, self.unheard)
             }
         }
     }
 
     /// A question was refused, and there is no way to say so: the task is cancelled (A2-19).
-    fn refuse(&mut self, refused: &Refused) {
-        let (Refused::Unfit(why) | Refused::Denied(why)) = refused;
+    fn refuse(&mut self, refused: Refused) {
+        let (Refused::Unfit(why) | Refused::Denied(why)) = &refused;
         tracing::info!(
             code = why.code,
             task = self.task.id,
             "a question was refused; the task is cancelled"
         );
-        self.refused = true;
+        self.refused = Some(refused);
         self.begin_cancel();
     }
 
     fn cancelled(&mut self, cancelled: Result<Option<PeerTask>, Fault>) -> Option<Ended> {
-        let ended = match &cancelled {
+        let refusal = self.refused.as_ref().map(|refused| match refused {
+            // The caller hears why: it has cancelled nothing.
+            Refused::Unfit(why) => of_error(why.clone()),
+            Refused::Denied(_) => Outcome::Cancelled,
+        });
+        let ended = refusal.map(|refusal| match &cancelled {
             // V2-CANCEL-6: nobody wants to know what became of it.
-            Ok(_) if self.refused => Some(Ok(Outcome::Cancelled)),
-            Err(fault) if self.refused => Some(match fault.code() {
-                // It was over already, or is not there any more.
-                Some(codes::INVALID_PARAMS) => Ok(Outcome::Cancelled),
-                _ => Err(self.lost(fault.clone())),
-            }),
-            _ => None,
-        };
+            Ok(_) => Ok(refusal),
+            // It was over already, or is not there any more.
+            Err(fault) if fault.code() == Some(codes::INVALID_PARAMS) => Ok(refusal),
+            Err(fault) => Err(self.lost(fault.clone())),
+        });
         let told = match cancelled {
             Ok(None) => Ok(()),
             Ok(Some(task)) => {
@@ -477,8 +535,8 @@ async fn running<T>(work: &mut Option<Work<T>>) -> Result<T, Fault> {
 /// How many looks in a row may be refused before the task counts as lost.
 const REFUSALS: u32 = 3;
 
-/// How many may fail because the server cannot be reached or does not answer.
-const OUTAGES: u32 = 10;
+/// How long a `tasks/result` from before the end of its task may take after the end.
+const EARLY_RESULT: Duration = Duration::from_secs(2);
 
 /// How long before the end of its time a task counts as expiring, at most; a fifth of its time if that is less.
 const WARNING: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! Answers of a server as outcomes of calls.
 
 use outlast_engine::{ErrorCode, Outcome};
-use outlast_wire::{Raw, codes, object, tool};
+use outlast_wire::{PeerTask, Raw, codes, object, tool};
 
 use super::fault::{Fault, PeerError};
 use super::modern;
@@ -30,7 +30,9 @@ pub(crate) fn unlabelled(outcome: Outcome) -> Outcome {
 
 /// A server's error as an outcome.
 pub(crate) fn of_error(error: PeerError) -> Outcome {
-    let PeerError { code, message, raw } = error;
+    let PeerError {
+        code, message, raw, ..
+    } = error;
     Outcome::Error(raw, ErrorCode(code), Some(message.into()))
 }
 
@@ -38,6 +40,13 @@ pub(crate) fn of_error(error: PeerError) -> Outcome {
 pub(crate) fn is_hollow(result: &Raw) -> bool {
     let has = |name| object::find(result.borrow(), &[name]).is_some();
     !has("content") && !has("structuredContent") && !has("toolResult")
+}
+
+/// Whether an error that answers `tasks/result` is about the task instead of being its outcome: it names the task, or says
+/// that there is no result. The TypeScript SDK 1.x answers so for a task that failed by a status update (A1-2).
+pub(crate) fn has_no_result(error: &PeerError, task: &PeerTask) -> bool {
+    let text = error.message.to_lowercase();
+    text.contains(&task.id.to_lowercase()) || text.contains("no result")
 }
 
 /// Whether an answer to a plain call says that the tool runs only as a task: -32601, -32600, or a result flagged as

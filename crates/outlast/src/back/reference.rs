@@ -1,10 +1,11 @@
 //! What is needed to find a task again after this program has ended: stored before anybody hears of the task.
 
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use outlast_engine::store::{Record, RecordKey, RecordWrite};
-use outlast_engine::{Clock, Outcome, Store, StoreError, SystemClock};
+use outlast_engine::{Answer, Clock, Outcome, Store, StoreError, SystemClock};
 use outlast_wire::envelope::Id;
 use outlast_wire::{PeerTask, Raw, Status, Timestamp};
 use parking_lot::Mutex;
@@ -33,6 +34,14 @@ pub struct Reference {
     /// How long the server keeps the task, in milliseconds.
     pub ttl_ms: Option<u64>,
     progress_token: Option<Id>,
+}
+
+/// An input request that the server sent to a previous connection in the same session, and that it still waits for.
+pub(crate) struct OpenRequest {
+    /// The id of the server's request.
+    pub(crate) id: Id,
+    /// The answer; `None` if the request is answered elsewhere or not any more.
+    pub(crate) answer: Pin<Box<dyn Future<Output = Option<Answer>> + Send>>,
 }
 
 /// References in a store. Cheap to clone; one process has each reference at most once in use.

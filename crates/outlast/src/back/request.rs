@@ -5,10 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use outlast_wire::notice::Progress;
-use outlast_wire::{Raw, meta, tool};
+use outlast_wire::object::Rewrite;
+use outlast_wire::{Raw, RawRef, meta, tool};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::call::Without;
 use super::client::Core;
 use super::exchange::Ticket;
 use super::fault::Fault;
@@ -25,6 +27,19 @@ pub struct Request {
     name: Option<Arc<str>>,
     progress: Option<Hear>,
     patience: Patience,
+    changes: ParamChanges,
+    keeps_type: bool,
+}
+
+/// Changes of params, made while they are sent.
+#[derive(Default)]
+pub(crate) struct ParamChanges {
+    /// What is not sent.
+    pub(crate) without: Without,
+    /// Members that are set.
+    pub(crate) set: Vec<(&'static str, Raw)>,
+    /// Keys of `_meta` that are set.
+    pub(crate) set_meta: Vec<(&'static str, Raw)>,
 }
 
 /// How long it may take.
@@ -48,6 +63,8 @@ impl Request {
             name: None,
             progress: None,
             patience: Patience::Call,
+            changes: ParamChanges::default(),
+            keeps_type: false,
         }
     }
 
@@ -63,6 +80,18 @@ impl Request {
         self
     }
 
+    /// Sends the params with these changes.
+    pub(crate) fn changed(mut self, changes: ParamChanges) -> Self {
+        self.changes = changes;
+        self
+    }
+
+    /// Leaves `resultType` in the result.
+    pub(crate) fn keeping_type(mut self) -> Self {
+        self.keeps_type = true;
+        self
+    }
+
     /// Lets `hear` hear how far it has come.
     pub fn progress(mut self, hear: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Box::new(hear));
@@ -73,31 +102,30 @@ impl Request {
         let core = &self.core;
         let (ear, mut told) = mpsc::channel(LAG);
         let token = core.fresh_token();
-        let params = match &self.progress {
-            Some(_) => {
-                let params = self.params.clone().unwrap_or_else(Raw::empty_object);
-                let odd = |_| Fault::Malformed("params must be an object".into());
-                let value = token.to_raw();
-                let marked = meta::set(params.borrow(), meta::PROGRESS_TOKEN, value.borrow());
-                Some(marked.map_err(odd)?)
-            }
-            None => self.params.clone(),
-        };
+        let written = token.to_raw();
+        let token_sent = self.progress.is_some().then_some(written.borrow());
+        let first = self.changes.rewrite(self.params.is_some(), token_sent);
         let routes = &core.ears.routes;
         let _progress = routes.hear_progress(token, ear);
-        let first = params.clone().unwrap_or_else(Raw::empty_object);
-        let mut said = params;
+        let empty = Raw::empty_object();
+        let base = self.params.as_ref().unwrap_or(&empty);
+        // The params of a repetition with input responses.
+        let mut answering: Option<Raw> = None;
         let asker = Asker::new(&core.ears, self.name.clone());
         let mut rounds = Rounds::default();
         let mut repeats = 0;
         loop {
             let up = core.up().await?;
-            let mut draft = Draft::new(&self.method, said.as_ref().map(Raw::borrow));
+            let params = answering.as_ref().or(self.params.as_ref());
+            let mut draft = Draft::new(&self.method, params.map(Raw::borrow));
+            if answering.is_none() {
+                draft.rewrite = first.clone();
+            }
             // V2-CAP-1: task methods are for those who declare it; no other answer shall be a task.
             draft.tasks = self.method.starts_with("tasks/");
             if self.method == tool::CALL {
-                let called = tool::called(first.borrow()).unwrap_or_default();
-                draft.headers = core.call_headers(&up, None, &called, &first).await;
+                let called = tool::called(base.borrow()).unwrap_or_default();
+                draft.headers = core.call_headers(&up, None, &called, base).await;
             }
             let id = up.exchange.fresh_id();
             let name = self.name.clone();
@@ -111,11 +139,15 @@ impl Request {
                 continue;
             }
             match up.read_answer(&self.method, answer.map_err(modern::explained)?)? {
+                Answered::Result(result) if self.keeps_type => return Ok(result),
                 Answered::Result(result) => return Ok(modern::unlabelled(&result)),
                 Answered::Asks(asked) => {
                     rounds.another(&asked)?;
-                    let retry = rounds.retry(&asker, first.borrow(), asked).await;
-                    said = Some(retry.map_err(|refused| Fault::Error(refused.into_error()))?);
+                    let plain = first.clone().unwrap_or_default().apply(base.borrow());
+                    let plain = plain.map_err(|_| modern::odd("params"))?;
+                    let retry = rounds.retry(&asker, plain.borrow(), asked).await;
+                    let retry = retry.map_err(|refused| Fault::Error(refused.into_error()))?;
+                    answering = Some(retry);
                 }
             }
         }
@@ -149,6 +181,27 @@ impl Request {
                 }
             }
         }
+    }
+}
+
+impl ParamChanges {
+    /// All changes, with the token under which progress is wanted. `None` if nothing changes.
+    fn rewrite<'a>(&'a self, has_params: bool, token: Option<RawRef<'a>>) -> Option<Rewrite<'a>> {
+        let borrowed = |all: &'a [(&'static str, Raw)]| {
+            let all = all.iter();
+            all.map(|(name, value)| (*name, value.borrow())).collect()
+        };
+        let mut rewrite = Rewrite {
+            drop: self.without.members,
+            drop_meta: self.without.meta,
+            set: borrowed(&self.set),
+            set_meta: borrowed(&self.set_meta),
+        };
+        let token = token.map(|token| (meta::PROGRESS_TOKEN, token));
+        rewrite.set_meta.extend(token);
+        let sets = !rewrite.set.is_empty() || !rewrite.set_meta.is_empty();
+        let drops = !rewrite.drop.is_empty() || !rewrite.drop_meta.is_empty();
+        (sets || has_params && drops).then_some(rewrite)
     }
 }
 

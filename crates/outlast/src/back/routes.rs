@@ -12,8 +12,10 @@ use outlast_wire::envelope::Id;
 use outlast_wire::notice::Progress;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
+use super::fault::Fault;
 use super::sight::Sight;
 
 /// Something an execution hears. Small, because the channel of every call has room for dozens from its beginning.
@@ -21,6 +23,8 @@ use super::sight::Sight;
 pub(crate) enum Told {
     Progress(Box<Progress>),
     Status(Box<Sight>),
+    /// The server has refused the answer to an input request of the task.
+    Undelivered(Box<Fault>),
 }
 
 const _: () = assert!(size_of::<Told>() <= 16);
@@ -34,6 +38,8 @@ pub(crate) struct Routes(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     tokens: HashMap<Id, Ear>,
+    /// The last progress that found its ear full.
+    missed: HashMap<Id, Progress>,
     tasks: HashMap<String, (Ear, Option<Arc<str>>)>,
     /// What callers call the requests that are under way.
     requests: HashMap<Id, Arc<str>>,
@@ -106,10 +112,22 @@ impl Routes {
 
     /// Passes on progress. Under a token that nobody uses, or uses any more, it is ignored (A1-21).
     pub(crate) fn progress(&self, progress: Progress) {
-        if let Some(ear) = self.table().tokens.get(&progress.token) {
-            // An ear that is full hears of later progress.
-            let _ = ear.try_send(Told::Progress(Box::new(progress)));
+        let mut table = self.table();
+        let Some(ear) = table.tokens.get(&progress.token) else {
+            return;
+        };
+        let token = progress.token.clone();
+        match ear.try_send(Told::Progress(Box::new(progress))) {
+            Err(TrySendError::Full(Told::Progress(progress))) => {
+                table.missed.insert(token, *progress);
+            }
+            _ => drop(table.missed.remove(&token)),
         }
+    }
+
+    /// The last progress under a token, if it was not passed on because its ear was full.
+    pub(crate) fn take_missed(&self, token: &Id) -> Option<Progress> {
+        self.table().missed.remove(token)
     }
 
     /// Passes on a status, or keeps it for a moment.
@@ -131,6 +149,14 @@ impl Routes {
         table.early.push_back((now, sight));
     }
 
+    /// Reports that the server has refused the answer to an input request of a task.
+    pub(crate) fn undelivered(&self, task: &str, why: Fault) {
+        if let Some((ear, _)) = self.table().tasks.get(task) {
+            // A channel that is full belongs to a task that is polled anyway.
+            let _ = ear.try_send(Told::Undelivered(Box::new(why)));
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.lock()
     }
@@ -140,7 +166,10 @@ impl Drop for Route {
     fn drop(&mut self) {
         let mut table = self.routes.table();
         match &self.of {
-            Of::Token(token) => drop(table.tokens.remove(token)),
+            Of::Token(token) => {
+                table.missed.remove(token);
+                table.tokens.remove(token);
+            }
             Of::Task(task) => drop(table.tasks.remove(task)),
             Of::Request(request) => drop(table.requests.remove(request)),
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use outlast_engine::{Accepts, AskKind};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::version::Era;
-use outlast_wire::{Raw, RawRef, codes, object};
+use outlast_wire::{Raw, RawRef, codes, method, object};
 
 /// What sort of question a request is, or why it is not put to anybody.
 pub(crate) fn screen(
@@ -17,10 +17,14 @@ pub(crate) fn screen(
     let params = params.map(Raw::borrow);
     let member = |name: &str| object::find(params?, &[name]).filter(|value| !value.is_null());
     let can = |kind| accepts.contains(kind);
-    let no_such_method = || codes::method_not_found(method);
+    // V1-ROOT-3: the code of a method that is not known, and words that say why.
+    let undeclared = |what: &str| {
+        let why = format!("the caller did not declare `{what}`, so it cannot be asked {method}");
+        Err(ErrorObject::new(codes::METHOD_NOT_FOUND, why))
+    };
     match method {
-        "roots/list" if can(AskKind::Roots) => Ok(AskKind::Roots),
-        "elicitation/create" if can(AskKind::ElicitForm) || can(AskKind::ElicitUrl) => {
+        method::ROOTS_LIST if can(AskKind::Roots) => Ok(AskKind::Roots),
+        method::ELICIT if can(AskKind::ElicitForm) || can(AskKind::ElicitUrl) => {
             // V1-ELIC-3.
             let mode = member("mode").map_or(Some("form".into()), RawRef::text);
             let kind = match mode.as_deref() {
@@ -30,17 +34,19 @@ pub(crate) fn screen(
             };
             // V1-ELIC-4.
             if !can(kind) {
-                let why = format!("{} was not declared", kind.word());
+                let why = format!("the caller did not declare {}", kind.word());
                 return Err(codes::invalid_params(why));
             }
             elicitation(kind, era, member)?;
             Ok(kind)
         }
-        "sampling/createMessage" if can(AskKind::Sample) || can(AskKind::SampleWithTools) => {
+        method::CREATE_MESSAGE if can(AskKind::Sample) || can(AskKind::SampleWithTools) => {
             let with_tools = member("tools").is_some() || member("toolChoice").is_some();
             // V1-SAMP-2.
             if with_tools && !can(AskKind::SampleWithTools) {
-                return Err(codes::invalid_params("`sampling.tools` was not declared"));
+                return Err(codes::invalid_params(
+                    "the caller did not declare `sampling.tools`",
+                ));
             }
             let messages = member("messages").and_then(object::elements);
             let messages =
@@ -51,7 +57,10 @@ pub(crate) fn screen(
                 false => AskKind::Sample,
             })
         }
-        _ => Err(no_such_method()),
+        "roots/list" => undeclared("roots"),
+        "elicitation/create" => undeclared("elicitation"),
+        "sampling/createMessage" => undeclared("sampling"),
+        _ => Err(codes::method_not_found(method)),
     }
 }
 

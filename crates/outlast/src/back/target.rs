@@ -9,15 +9,24 @@ use crate::front::Front;
 use crate::transport::child::{self, ChildOptions};
 use crate::transport::duplex;
 use crate::transport::http_client::{self, HttpClientOptions, Session};
-use crate::transport::link::{Link, LinkError};
+use crate::transport::link::{Link, LinkError, message_bytes};
 use crate::transport::register::Register;
 
 /// Where a server is. Clones share what is found out about it.
 #[derive(Clone)]
 pub struct Target {
     how: How,
-    /// Its era, once somebody has found out (V2-ERA-7).
-    era: Arc<Mutex<Option<Era>>>,
+    /// What is known of its eras (V2-ERA-7).
+    eras: Arc<Mutex<KnownEras>>,
+}
+
+/// What connections have found out about the eras of a server.
+#[derive(Clone, Copy, Debug, Default)]
+struct KnownEras {
+    /// The one that it was found in.
+    found: Option<Era>,
+    /// Whether it refused a handshake and was found in the modern one.
+    only_modern: bool,
 }
 
 #[derive(Clone)]
@@ -35,7 +44,7 @@ impl Target {
     fn new(how: How) -> Self {
         Self {
             how,
-            era: Arc::default(),
+            eras: Arc::default(),
         }
     }
 
@@ -84,7 +93,7 @@ impl Target {
                 options.session = Some(session);
                 Some(Self {
                     how: How::Http(options),
-                    era: self.era.clone(),
+                    eras: self.eras.clone(),
                 })
             }
             How::Child(_) | How::Front(_) | How::Other(..) => None,
@@ -107,6 +116,16 @@ impl Target {
         self
     }
 
+    /// The same place, whose messages may carry a payload of so many bytes.
+    pub(crate) fn with_payload(mut self, payload: usize) -> Self {
+        match &mut self.how {
+            How::Child(options) => options.message_bytes = message_bytes(payload),
+            How::Http(options) => options.message_bytes = message_bytes(payload),
+            How::Front(_) | How::Other(..) => {}
+        }
+        self
+    }
+
     /// Whether requests have headers on their way there.
     pub(crate) fn has_headers(&self) -> bool {
         matches!(self.how, How::Http(_))
@@ -114,11 +133,20 @@ impl Target {
 
     /// The era of the server, if a connection has found out.
     pub(crate) fn known_era(&self) -> Option<Era> {
-        *self.era.lock()
+        self.eras.lock().found
     }
 
     pub(crate) fn remember_era(&self, era: Era) {
-        *self.era.lock() = Some(era);
+        self.eras.lock().found = Some(era);
+    }
+
+    /// Whether the server has refused a handshake and speaks the modern era.
+    pub(crate) fn is_only_modern(&self) -> bool {
+        self.eras.lock().only_modern
+    }
+
+    pub(crate) fn remember_only_modern(&self) {
+        self.eras.lock().only_modern = true;
     }
 
     /// A fresh connection.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use outlast_engine::Outcome;
 use outlast_wire::headers::{self, BadAnnotation, HeaderParam};
 use outlast_wire::v1::{TaskSupport, task_support};
 use outlast_wire::v2::CacheHint;
@@ -16,6 +17,7 @@ use super::fault::Fault;
 use super::modern;
 use super::server::Generation;
 use super::up::{Draft, Up};
+use crate::schema;
 
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +89,20 @@ impl ToolShelf {
         };
         *self.0.lock() = Some(known);
         Ok(tools)
+    }
+
+    /// Why the outcome of a call does not fit the `outputSchema` of its tool, as far as the tool is known (V1-TLS-6).
+    pub(crate) fn output_mismatch(&self, tool: &str, outcome: &Outcome) -> Option<String> {
+        let Outcome::Result(result) = outcome else {
+            return None;
+        };
+        let tools = self.0.lock().as_ref().map(|known| known.tools.clone())?;
+        let tool = tools.iter().find(|known| &*known.name == tool)?;
+        let schema = object::find(tool.raw.borrow(), &["outputSchema"])?;
+        match object::find(result.borrow(), &["structuredContent"]) {
+            Some(structured) => schema::misfit(schema, structured),
+            None => Some("it has no `structuredContent`".into()),
+        }
     }
 
     /// What is remembered has proved wrong (V2-PARAM-6).

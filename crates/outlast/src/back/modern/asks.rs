@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use outlast_engine::{Accepts, Answer, AskKind};
+use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v2::Ask;
 use outlast_wire::version::Era;
-use outlast_wire::{Raw, codes};
+use outlast_wire::{Raw, RawRef, codes};
+
+use crate::answers;
 
 use crate::back::ears::Ears;
 use crate::back::fault::PeerError;
@@ -44,13 +47,19 @@ impl Asker {
     /// What sort of question it is, or why it is not put to anybody.
     pub(crate) fn judge(&self, ask: &Ask) -> Result<AskKind, Refused> {
         let kind = screen(&ask.method, ask.params.as_ref(), self.accepts, Era::Modern);
-        kind.map_err(|error| Refused::Unfit(error.into()))
+        kind.map_err(|error| {
+            let key = &ask.key;
+            let why = &error.message;
+            let why = format!("the server's input request `{key}` cannot be answered: {why}");
+            Refused::Unfit(ErrorObject::new(error.code, why).into())
+        })
     }
 
     /// The answer to a question: a bare result (V2-UPD-7).
     pub(crate) async fn put(&self, ask: Ask, task: Option<String>) -> Result<Raw, Refused> {
         let kind = self.judge(&ask)?;
         let request = HostRequest {
+            request: None,
             kind,
             server: self.server.clone(),
             call: self.call.clone(),
@@ -58,9 +67,16 @@ impl Asker {
             task,
             params: ask.params,
         };
+        let in_task = request.task.is_some();
         let answer = match (self.host.ask(request).await, kind) {
             // A2-19: a refusal of an elicitation can be said.
             (Answer::Error(_), AskKind::ElicitForm | AskKind::ElicitUrl) => dismiss(kind),
+            // A person who declines to sample does not cancel the task.
+            (Answer::Error(error), AskKind::Sample | AskKind::SampleWithTools)
+                if in_task && is_declined(error.borrow()) =>
+            {
+                Answer::Result(answers::declined_sample())
+            }
             (answer, _) => answer,
         };
         let improper = || codes::internal("the host has no proper answer").into();
@@ -73,6 +89,11 @@ impl Asker {
             }
         }
     }
+}
+
+/// Whether an error says that a person declined (V1-SAMP-4).
+fn is_declined(error: RawRef<'_>) -> bool {
+    PeerError::read(error).is_some_and(|error| error.code == answers::DECLINED)
 }
 
 impl Refused {

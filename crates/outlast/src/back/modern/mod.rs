@@ -140,6 +140,10 @@ pub(crate) fn read_discovered(answer: &Result<Raw, Fault>) -> Found {
             // An answer to something else.
             None => Found::Legacy(version::LEGACY),
         },
+        // It is overloaded, which says nothing of its era.
+        Err(Fault::Error(error)) if error.refused.is_some() => {
+            Found::Neither(Fault::Error(error.clone()))
+        }
         Err(Fault::Error(error)) => match error.code {
             codes::UNSUPPORTED_VERSION => {
                 // V2-ERA-2, V2-VER-2, A3-2.

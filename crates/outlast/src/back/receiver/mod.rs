@@ -7,6 +7,8 @@
 mod options;
 mod run;
 mod serve;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -105,7 +107,7 @@ impl Receiver {
         let answer = v1::create_result(&task.view(&text, self.engine.now()), None);
         let (receiver, exchange, id) = (self.clone(), exchange.clone(), task.id);
         // The server knows the task before it hears of it (S1-33).
-        Ok(Replied::result(answer).then(move || {
+        Ok(Replied::result(answer).then(move |_| {
             tokio::spawn(receiver.tell_all(exchange, Scope::Of(owner), id));
         }))
     }

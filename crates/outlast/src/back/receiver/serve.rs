@@ -10,7 +10,7 @@ use outlast_wire::{Raw, RawRef, Status, codes, params, v1};
 
 use super::{Receiver, owner_of};
 use crate::back::exchange::Exchange;
-use crate::front::to_wire;
+use crate::front::{cancel_to_wire, to_wire};
 
 impl Receiver {
     /// Answers a request about tasks; `None` if it is none.
@@ -24,7 +24,7 @@ impl Receiver {
         let scope = Scope::Of(owner.clone());
         let answered = match method {
             v1::method::GET => self.get(&scope, params).await,
-            v1::method::CANCEL => self.cancel(&scope, params).await,
+            v1::method::CANCEL => return Some(self.cancel(&scope, params).await),
             v1::method::RESULT => return Some(self.result(&scope, params).await),
             v1::method::LIST => {
                 let cursor = match params::cursor(params) {
@@ -55,10 +55,21 @@ impl Receiver {
     }
 
     /// S0-59 to S0-64: unknown and ended tasks are refused by the engine.
-    async fn cancel(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Result<Raw, EngineError> {
-        let task = self.engine.cancel_now(scope, named(params)?).await?;
-        let text = task.id.text();
-        Ok(v1::task(&shown(task.view(&text, self.engine.now()))))
+    async fn cancel(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
+        let id = match named(params) {
+            Ok(id) => id,
+            Err(error) => return refused(&error),
+        };
+        match self.engine.cancel_now(scope, id).await {
+            Ok(task) => {
+                let text = id.text();
+                Answer::Result(v1::task(&shown(task.view(&text, self.engine.now()))))
+            }
+            Err(error) => {
+                let error = cancel_to_wire(&self.engine, scope, id, &error).await;
+                Answer::Error(error.to_raw())
+            }
+        }
     }
 
     /// Waits for the outcome (S0-33, V1-RES-2), and marks it with its task (S0-37, S0-81).

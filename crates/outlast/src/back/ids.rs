@@ -1,0 +1,56 @@
+//! Ids of requests and progress tokens.
+//!
+//! A session at a server can outlive this process, and two programs can use one session at the same time. Within a session no
+//! id may be used twice (V1-BASE-2), so each client draws a random prefix and counts behind it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use outlast_engine::random;
+use outlast_wire::envelope::Id;
+
+/// Makes ids that no other client makes.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    prefix: String,
+    count: AtomicU64,
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self {
+            prefix: random::token::<PREFIX_BYTES>(),
+            count: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Ids {
+    /// An id that was not used before.
+    pub(crate) fn fresh(&self) -> Id {
+        let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        Id::text(&format!("{}-{count}", self.prefix))
+    }
+
+    /// How many ids were made.
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+}
+
+/// How many random bytes tell the clients of one session apart.
+const PREFIX_BYTES: usize = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_clients_never_make_the_same_id() {
+        // V1-BASE-2, V1-PRG-1.
+        let (one, two) = (Ids::default(), Ids::default());
+        let ids = [one.fresh(), one.fresh(), two.fresh(), two.fresh()];
+        let distinct: std::collections::HashSet<_> = ids.iter().collect();
+        assert_eq!(distinct.len(), ids.len());
+        assert_eq!(one.count(), 2);
+    }
+}
