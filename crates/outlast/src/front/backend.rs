@@ -16,6 +16,8 @@ use std::any::Any;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
+use outlast_engine::engine::CallContext;
+use outlast_engine::task::Handle;
 use outlast_engine::{Accepts, Origin, Outcome, Retry};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::headers::HeaderParam;
@@ -65,6 +67,12 @@ pub trait Backend: Send + Sync + 'static {
     /// far they are. Requests that need neither are answered by [`Backend::request`].
     fn runs(&self, method: &str) -> Option<Arc<str>> {
         let _ = method;
+        None
+    }
+
+    /// The runner of all its calls, where several backends share an engine: its endpoint lists only the tasks of that
+    /// runner, and takes only sessions that began there.
+    fn only_runner(&self) -> Option<Arc<str>> {
         None
     }
 
@@ -152,8 +160,10 @@ pub struct PreparedCall {
 pub struct Prestarted {
     /// The text for the model while the task runs (V1-CREATE-11).
     pub immediate: Option<Arc<str>>,
-    /// How long the server keeps its own task, in milliseconds; ours is not kept for longer.
-    pub ttl: Option<u64>,
+    /// The status message of the server's own task.
+    pub message: Option<Arc<str>>,
+    /// How the server's task is found again after a restart.
+    pub handle: Option<Handle>,
 }
 
 /// How a call came here. Its runner finds this in
@@ -167,6 +177,15 @@ pub struct Arrival {
     pub http: Option<Arc<HttpParts>>,
     /// What its backend holds for it.
     pub reservation: Option<Reservation>,
+}
+
+impl Arrival {
+    /// Whether progress of a call is the status message of its task, too. That its caller is gone is no reason to
+    /// keep it back.
+    pub(crate) fn progress_is_status(cx: &CallContext, has_token: bool) -> bool {
+        let arrival = cx.parts::<Self>();
+        arrival.is_none_or(|arrival| !arrival.client.hears_progress(has_token))
+    }
 }
 
 /// The head of an HTTP request: method, address, headers.

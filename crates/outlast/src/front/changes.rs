@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outlast_engine::Owner;
+use outlast_wire::method;
 use tokio::sync::broadcast;
 
 /// Something that a client may have remembered is not as it was.
@@ -29,10 +30,10 @@ impl Change {
     /// The notification that tells of it.
     pub(crate) fn method(&self) -> &'static str {
         match self {
-            Self::Tools => "notifications/tools/list_changed",
-            Self::Prompts => "notifications/prompts/list_changed",
-            Self::Resources => "notifications/resources/list_changed",
-            Self::Resource(_) => "notifications/resources/updated",
+            Self::Tools => method::TOOLS_CHANGED,
+            Self::Prompts => method::PROMPTS_CHANGED,
+            Self::Resources => method::RESOURCES_CHANGED,
+            Self::Resource(_) => method::RESOURCE_UPDATED,
         }
     }
 }

@@ -77,6 +77,12 @@ impl Client {
         }
     }
 
+    /// Whether progress reaches it for the whole life of a task: under a token, and only in the legacy era. Any other gets
+    /// it as the status message of the task (BR-PG-2).
+    pub(crate) fn hears_progress(&self, has_token: bool) -> bool {
+        has_token && self.version() != version::MODERN
+    }
+
     /// A client that says who it is with every request, and is not remembered.
     pub(super) fn passing(owner: Owner, peer: Peer) -> Self {
         // One name for all that can be served alike.

@@ -1,10 +1,15 @@
 //! What an engine's refusal is in JSON-RPC. The only place where the two meet.
 
-use outlast_engine::StoreError;
 use outlast_engine::engine::EngineError;
 use outlast_engine::transition::Refused;
-use outlast_wire::codes::{internal, invalid_params, task_expired, task_not_found};
+use outlast_engine::{Engine, Scope, StoreError, TaskId};
+use outlast_wire::codes::{internal, invalid_params, shutting_down, task_expired, task_not_found};
 use outlast_wire::envelope::ErrorObject;
+use outlast_wire::v1;
+
+use crate::log_limit::LogLimit;
+
+static REFUSALS: LogLimit = LogLimit::new();
 
 /// The error object for `error`.
 pub(crate) fn to_wire(error: &EngineError) -> ErrorObject {
@@ -12,17 +17,41 @@ pub(crate) fn to_wire(error: &EngineError) -> ErrorObject {
         EngineError::NotFound => task_not_found(),
         EngineError::Expired => task_expired(),
         // V1-CANCEL-1, V1-ERR-3.
-        EngineError::Refused(Refused::AlreadyEnded) => invalid_params("the task has already ended"),
+        EngineError::Refused(Refused::AlreadyEnded) => invalid_params(error.to_string()),
         EngineError::Refused(Refused::Expired) => task_expired(),
         EngineError::BadCursor => invalid_params("invalid cursor"),
         EngineError::TooLarge { .. } | EngineError::KeyConflict(_) => {
             invalid_params(error.to_string())
         }
         EngineError::Store(StoreError::Starting) => internal(error.to_string()),
-        // V1-ERR-4, S2-58: limits, a store that is down, an engine that closes.
+        EngineError::Closing => shutting_down(error.to_string(), std::process::id()),
+        // V1-ERR-4, S2-58: limits, a store that is down.
         _ => {
-            tracing::warn!(%error, "a request is refused");
+            REFUSALS.log(|left_out| tracing::warn!(%error, left_out, "a request is refused"));
             internal(error.to_string())
         }
+    }
+}
+
+/// The error of a refused `tasks/cancel`: a task that has ended is named with its status (S0-60, V1-CANCEL-1).
+pub(crate) async fn cancel_to_wire(
+    engine: &Engine,
+    scope: &Scope,
+    id: TaskId,
+    error: &EngineError,
+) -> ErrorObject {
+    if !matches!(error, EngineError::Refused(Refused::AlreadyEnded)) {
+        return to_wire(error);
+    }
+    match engine.get(scope, id).await {
+        Ok(task) => {
+            let text = id.text();
+            let status = v1::status(task.view(&text, engine.now()).phase);
+            invalid_params(format!(
+                "Cannot cancel task: already in terminal status '{status}'"
+            ))
+        }
+        // It has expired in the meantime.
+        Err(error) => to_wire(&error),
     }
 }

@@ -12,12 +12,12 @@ mod delivery;
 mod errors;
 mod filter;
 mod legacy;
+mod message_stream;
 mod modern;
 mod peer;
 mod prestart;
 mod response;
 mod session;
-mod stopped;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -35,23 +35,27 @@ pub use changes::Change;
 pub use client::{Client, Keeper};
 use delivery::Held;
 pub use delivery::{Delivery, Holding, Patience};
-pub(crate) use errors::to_wire;
+pub(crate) use errors::{cancel_to_wire, to_wire};
 pub use filter::{Filter, Incoming, Next, Reply};
+pub(crate) use message_stream::{MessageStream, StreamMessage};
 pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };
 pub(crate) use peer::Peer;
 pub(crate) use response::{Handling, Response, line};
 use response::{ResponseStream, Work};
-pub(crate) use session::{Attached, Bounds, Entry, Kind, Out, Permit, Sessions, StreamId};
+pub(crate) use session::{
+    Attached, Bounds, Entry, Kind, NoRoom, Out, Permit, SessionTable, Sessions, StreamId,
+};
 pub use session::{Session, SessionId};
-pub(crate) use stopped::Stopped;
 
 /// What a server offers, and to whom.
 pub struct Front {
     pub(crate) engine: Engine,
     pub(crate) service: Arc<dyn Backend>,
     pub(crate) filters: Vec<Arc<dyn Filter>>,
+    /// Whether its sessions reach the tasks of every owner.
+    for_operator: bool,
     modern: modern::Modern,
     /// Calls that take long and whose callers take no tasks.
     held: Held,
@@ -94,12 +98,27 @@ impl Front {
         service: Arc<dyn Backend>,
         filters: Vec<Arc<dyn Filter>>,
     ) -> Arc<Self> {
+        Self::reaching(engine, service, filters, false)
+    }
+
+    /// A front for the person who runs the server: its legacy sessions reach the tasks of every owner by their ids.
+    pub fn for_operator(engine: Engine, service: Arc<dyn Backend>) -> Arc<Self> {
+        Self::reaching(engine, service, Vec::new(), true)
+    }
+
+    fn reaching(
+        engine: Engine,
+        service: Arc<dyn Backend>,
+        filters: Vec<Arc<dyn Filter>>,
+        for_operator: bool,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|front| {
             service.stands_behind(front);
             Self {
                 engine,
                 service,
                 filters,
+                for_operator,
                 modern: modern::Modern::default(),
                 held: Held::default(),
                 followers: Mutex::default(),

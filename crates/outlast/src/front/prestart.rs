@@ -8,8 +8,8 @@ use outlast_engine::engine::NewCall;
 use super::{Front, Reservation};
 
 impl Front {
-    /// Starts a prepared call; returns the text for the model if the server has one. The task is not kept for longer than
-    /// the server keeps its own (BR-TTL-1, BR-TTL-2).
+    /// Starts a prepared call; returns the text for the model if the server has one. How long the server keeps its own task
+    /// does not matter: the outcome is stored here, and kept for as long as our task is (BR-TTL-3).
     pub(super) async fn prestart(
         &self,
         reservation: &Reservation,
@@ -21,9 +21,9 @@ impl Front {
             .service
             .prestart(reservation, &call.origin, ttl)
             .await?;
-        if let Some(granted) = started.ttl {
-            call.ttl = Some(ttl.min(granted));
-        }
+        call.message = started.message;
+        // Stored with the task, so that a restart right after the reply finds the server's task.
+        call.handle = started.handle;
         Ok(started.immediate)
     }
 }

@@ -1,46 +1,58 @@
-//! The response to one request of a session: one message, or a stream.
+//! The response to one request: one message, or a stream.
 //!
-//! A handler does not know in advance which of the two its response will be. Its messages go to a [`ResponseStream`],
-//! which is opened by the first of them; a handler that returns without one is answered by a single message, and the
-//! session's streams are not touched.
+//! A handler does not know in advance which of the two its response will be. The messages of a session's request go to a
+//! [`ResponseStream`], which is opened by the first of them; those of a modern request go to a channel. A handler that
+//! returns without one is answered by a single message, and no stream is touched.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use outlast_wire::envelope::{Id, write};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
-use super::{Attached, Kind, Reply, Session, Stopped, StreamId};
+use super::message_stream::{MessageStream, RequestStream};
+use super::{Attached, Kind, Reply, Session, StreamId};
 
 /// The response to one request.
 pub(crate) enum Response {
     /// Nothing precedes the reply.
     Immediate(Reply),
-    /// Messages precede the reply. All of them travel on a stream that can be resumed.
-    Stream(Attached),
+    /// Messages precede the reply.
+    Stream(MessageStream),
 }
 
 /// One request that is being handled.
 ///
-/// Dropping it detaches the handler from its caller: the runtime runs it to its end (V1-SSE-6).
+/// Dropping it detaches a session's handler from its caller: the runtime runs it to its end (V1-SSE-6). The handler of a
+/// modern request is stopped (V2-HTTP-6).
 pub(crate) struct Handling {
     id: Id,
     work: Option<Work>,
-    stream: Arc<ResponseStream>,
+    messages: Messages,
 }
 
 /// Runs a handler to its reply. Boxed because it is large and moved several times.
 pub(crate) type Work = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// Where the messages go that precede the reply.
+enum Messages {
+    /// To a stream of the session.
+    Session(Arc<ResponseStream>),
+    /// Through a channel; `None` if no message precedes the reply.
+    Request(Option<mpsc::Receiver<Arc<str>>>),
+}
 
 /// The stream of one response.
 pub(crate) struct ResponseStream {
     session: Arc<Session>,
     state: Mutex<State>,
     /// Whether the client has cancelled the request.
-    cancelled: Stopped,
+    cancelled: CancellationToken,
 }
 
 enum State {
@@ -52,9 +64,31 @@ enum State {
 }
 
 impl Handling {
-    pub(super) fn new(id: Id, work: Work, stream: Arc<ResponseStream>) -> Self {
-        let work = Some(work);
-        Self { id, work, stream }
+    /// The handling of a session's request.
+    pub(super) fn of_session(id: Id, work: Work, stream: Arc<ResponseStream>) -> Self {
+        Self {
+            id,
+            work: Some(work),
+            messages: Messages::Session(stream),
+        }
+    }
+
+    /// The handling of a modern request.
+    pub(super) fn of_request(
+        id: Id,
+        work: Work,
+        messages: Option<mpsc::Receiver<Arc<str>>>,
+    ) -> Self {
+        Self {
+            id,
+            work: Some(work),
+            messages: Messages::Request(messages),
+        }
+    }
+
+    /// The request that is handled.
+    pub(crate) fn id(&self) -> &Id {
+        &self.id
     }
 
     /// Runs the handler until its response is there or its first message shows that it is a stream.
@@ -62,18 +96,16 @@ impl Handling {
         poll_fn(|cx| {
             let work = self.work.as_mut();
             let polled = work.map_or(Poll::Pending, |work| work.as_mut().poll(cx));
-            let opened = self.stream.take_reader();
+            if polled.is_ready() {
+                self.work = None;
+            }
+            let opened = self.poll_stream(cx);
             match (polled, opened) {
-                (Poll::Pending, None) => Poll::Pending,
-                (Poll::Pending, Some(reader)) => Poll::Ready(Response::Stream(reader)),
-                (Poll::Ready(reply), None) => {
-                    self.work = None;
-                    Poll::Ready(Response::Immediate(reply))
-                }
-                (Poll::Ready(reply), Some(reader)) => {
-                    self.work = None;
-                    self.stream.finish(&self.id, &reply);
-                    Poll::Ready(Response::Stream(reader))
+                (Poll::Pending, Poll::Pending) => Poll::Pending,
+                (Poll::Pending, Poll::Ready(stream)) => Poll::Ready(Response::Stream(stream)),
+                (Poll::Ready(reply), Poll::Pending) => Poll::Ready(Response::Immediate(reply)),
+                (Poll::Ready(reply), Poll::Ready(stream)) => {
+                    Poll::Ready(Response::Stream(self.finished(stream, reply)))
                 }
             }
         })
@@ -81,26 +113,71 @@ impl Handling {
     }
 
     /// Makes the response a stream before there is anything to send on it.
-    pub(crate) fn open(&self) -> Attached {
-        self.stream.open();
-        let reader = self.stream.take_reader();
-        reader.expect("the response took no reader before")
+    pub(crate) fn open(&mut self) -> MessageStream {
+        match &mut self.messages {
+            Messages::Session(stream) => {
+                stream.open();
+                let reader = stream.take_reader();
+                let reader = reader.expect("the response took no reader before");
+                MessageStream::Session(stream.session.clone(), reader)
+            }
+            Messages::Request(messages) => MessageStream::Request(Box::new(RequestStream {
+                id: self.id.clone(),
+                work: self.work.take(),
+                first: None,
+                messages: messages.take(),
+                reply: None,
+            })),
+        }
     }
 
     /// A stream that carries only the reply.
-    pub(crate) fn stream_of(&self, reply: &Reply) -> Attached {
-        let reader = self.open();
-        self.stream.finish(&self.id, reply);
-        reader
+    pub(crate) fn stream_of(&mut self, reply: Reply) -> MessageStream {
+        let stream = self.open();
+        self.finished(stream, reply)
+    }
+
+    /// The stream of the response, once there is a message for it.
+    fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<MessageStream> {
+        match &mut self.messages {
+            Messages::Session(stream) => match stream.take_reader() {
+                Some(reader) => Poll::Ready(MessageStream::Session(stream.session.clone(), reader)),
+                None => Poll::Pending,
+            },
+            Messages::Request(None) => Poll::Pending,
+            Messages::Request(Some(messages)) => {
+                let Poll::Ready(Some(first)) = messages.poll_recv(cx) else {
+                    return Poll::Pending;
+                };
+                let mut stream = self.open();
+                if let MessageStream::Request(stream) = &mut stream {
+                    stream.first = Some(first);
+                }
+                Poll::Ready(stream)
+            }
+        }
+    }
+
+    /// `stream` with the reply at its end.
+    fn finished(&self, mut stream: MessageStream, reply: Reply) -> MessageStream {
+        if let Messages::Session(of) = &self.messages {
+            of.finish(&self.id, &reply);
+        } else if let MessageStream::Request(stream) = &mut stream {
+            stream.reply = Some(reply);
+        }
+        stream
     }
 }
 
 impl Drop for Handling {
     fn drop(&mut self) {
-        self.stream.detach();
+        let Messages::Session(stream) = &self.messages else {
+            return;
+        };
+        stream.detach();
         // Without a runtime everything ends.
         if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
-            let (id, stream) = (self.id.clone(), self.stream.clone());
+            let (id, stream) = (self.id.clone(), stream.clone());
             runtime.spawn(async move { stream.finish(&id, &work.await) });
         }
     }
@@ -126,12 +203,12 @@ impl ResponseStream {
         Self {
             session,
             state: Mutex::new(state),
-            cancelled: Stopped::default(),
+            cancelled: CancellationToken::new(),
         }
     }
 
-    /// The flag that is set before a cancelled request is dropped.
-    pub(super) fn cancelled(&self) -> &Stopped {
+    /// Cancels the request. It is cancelled before its handler is dropped for that.
+    pub(super) fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
@@ -250,7 +327,7 @@ mod tests {
         let session = session().await;
         let stream = ResponseStream::unopened(session.clone());
         let work: Work = Box::pin(async { reply() });
-        let mut handling = Handling::new(Id::text("1"), work, stream.clone());
+        let mut handling = Handling::of_session(Id::text("1"), work, stream.clone());
         let response = handling.response().await;
         assert!(matches!(response, Response::Immediate(sent) if sent == reply()));
         assert!(matches!(*stream.state(), State::Unopened));
@@ -266,8 +343,9 @@ mod tests {
             let _ = wait.await;
             reply()
         });
-        let mut handling = Handling::new(Id::text("1"), work, stream);
-        let Response::Stream(mut reader) = handling.response().await else {
+        let mut handling = Handling::of_session(Id::text("1"), work, stream);
+        let Response::Stream(MessageStream::Session(_, mut reader)) = handling.response().await
+        else {
             panic!("a message was sent");
         };
         drop(handling);
@@ -291,9 +369,70 @@ mod tests {
             let _ = tell.send("done");
             reply()
         });
-        drop(Handling::new(Id::text("1"), work, stream.clone()));
+        drop(Handling::of_session(Id::text("1"), work, stream.clone()));
         go.send(()).unwrap();
         assert_eq!(told.await, Ok("done"));
         assert!(matches!(*stream.state(), State::Abandoned));
+    }
+
+    /// The handling of a modern request whose handler sends `sent` and then waits for `go`.
+    fn modern_request(sent: &'static [&str]) -> (Handling, oneshot::Sender<()>) {
+        let ((go, wait), (send, messages)) = (oneshot::channel::<()>(), mpsc::channel(8));
+        let work: Work = Box::pin(async move {
+            for line in sent {
+                let _ = send.send((*line).into()).await;
+            }
+            let _ = wait.await;
+            reply()
+        });
+        (
+            Handling::of_request(Id::text("1"), work, Some(messages)),
+            go,
+        )
+    }
+
+    async fn next(stream: &mut MessageStream) -> Option<(String, bool)> {
+        let message = poll_fn(|cx| stream.poll_next(cx)).await?;
+        assert!(
+            message.position.is_none(),
+            "V2-HTTP-7: it cannot be resumed"
+        );
+        Some((message.line?.to_string(), message.last))
+    }
+
+    #[tokio::test]
+    async fn a_modern_reply_that_nothing_precedes_is_immediate() {
+        let (mut handling, go) = modern_request(&[]);
+        go.send(()).unwrap();
+        let response = handling.response().await;
+        assert!(matches!(response, Response::Immediate(sent) if sent == reply()));
+    }
+
+    #[tokio::test]
+    async fn a_modern_stream_carries_all_messages_and_then_the_reply() {
+        let (mut handling, go) = modern_request(&["first", "second"]);
+        let Response::Stream(mut stream) = handling.response().await else {
+            panic!("a message was sent");
+        };
+        drop(handling);
+        go.send(()).unwrap();
+        assert_eq!(next(&mut stream).await, Some(("first".into(), false)));
+        assert_eq!(next(&mut stream).await, Some(("second".into(), false)));
+        let (reply, last) = next(&mut stream).await.unwrap();
+        assert!(last && reply.contains("result"), "{reply}");
+        assert_eq!(next(&mut stream).await, None);
+    }
+
+    #[tokio::test]
+    async fn dropping_a_modern_stream_stops_its_handler() {
+        // V2-HTTP-6.
+        let (mut handling, go) = modern_request(&["first"]);
+        let Response::Stream(stream) = handling.response().await else {
+            panic!("a message was sent");
+        };
+        drop(handling);
+        assert!(!go.is_closed());
+        drop(stream);
+        assert!(go.is_closed());
     }
 }

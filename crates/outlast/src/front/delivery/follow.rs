@@ -18,7 +18,10 @@ use tokio::time::Instant;
 use super::heartbeat::Heartbeat;
 use super::policy::{InputDelivery, Terms};
 use super::wait::{Source, SourceEvent};
+use crate::log_limit::LogLimit;
 use crate::sleep::sleep_until;
+
+static NOT_STORED: LogLimit = LogLimit::new();
 
 /// The caller of a call: what its era and its transport make of what happens meanwhile.
 pub(in crate::front) trait Caller {
@@ -99,6 +102,7 @@ pub(in crate::front) async fn follow(
                         caller.progress(&progress).await;
                     }
                     SourceEvent::Log(log) => caller.log(&log).await,
+                    SourceEvent::RunsAsTask => state.promote_now(),
                     SourceEvent::Changed(open) => {
                         if let Some(answer) = changed(&mut state, &mut source, open, caller).await {
                             return answer;
@@ -209,7 +213,9 @@ async fn promote(
         }
         Ok(Promotion::Finished(outcome)) => Err(Delivered::Outcome(outcome)),
         Err((running, error)) => {
-            tracing::warn!(call = %running.id(), %error, "a call was not stored as a task; it goes on");
+            NOT_STORED.log(|left_out| {
+                tracing::warn!(call = %running.id(), %error, left_out, "a call was not stored as a task; it goes on");
+            });
             state.terms.takes_handle = false;
             state.terms.promote_at = None;
             let source = Source::Call(running);
@@ -284,6 +290,15 @@ impl State {
         !self.terms.takes_handle || open.all(|(_, question)| before_work(question.timing))
     }
 
+    /// A caller that takes tasks gets its handle now, if it would get it later.
+    fn promote_now(&mut self) {
+        if let Some(at) = &mut self.terms.promote_at
+            && self.terms.takes_handle
+        {
+            *at = Instant::now();
+        }
+    }
+
     /// The caller was sent an input request.
     fn has_asked(&mut self) {
         self.reach_at
@@ -330,6 +345,21 @@ mod tests {
         tokio::time::advance(4 * SECOND).await;
         state.heartbeat.restart();
         assert_eq!(due(&state), Some(Due::Ticket));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_caller_that_takes_tasks_gets_its_handle_early() {
+        let terms = Terms::handle_after(SECOND, InputDelivery::Returned);
+        let mut state = State::new(terms, false);
+        state.promote_now();
+        assert_eq!(state.next(), Some((Instant::now(), Due::Promotion)));
+        let terms = Terms::waiting((None, None), InputDelivery::Nested);
+        let mut state = State::new(terms.held_after(SECOND), false);
+        state.promote_now();
+        assert_eq!(
+            state.next(),
+            Some((Instant::now() + SECOND, Due::Promotion))
+        );
     }
 
     #[tokio::test(start_paused = true)]

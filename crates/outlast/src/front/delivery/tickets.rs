@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use outlast_engine::engine::{EngineError, Settled};
 use outlast_engine::store::Snapshot;
-use outlast_engine::{Ending, Scope, TaskId};
+use outlast_engine::{Ending, Origin, Scope, TaskId};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::Edit;
 use outlast_wire::object::NotAnObject;
@@ -73,19 +73,22 @@ impl Front {
     /// The result that names a task which still runs.
     pub(in crate::front) async fn ticket(&self, scope: &Scope, task: TaskId) -> Reply {
         match self.engine.get(scope, task).await {
-            Ok(found) => Reply::Result(ticket(&found, self.engine.now())),
+            Ok(found) => {
+                let words = self.in_words(scope, &found).await;
+                Reply::Result(ticket(&found, &words, self.engine.now()))
+            }
             Err(error) => Reply::from(to_wire(&error)),
         }
     }
 
-    /// How one task stands, or all of an owner.
+    /// How one task stands, or all of an owner that were begun at this endpoint.
     pub(in crate::front) async fn status_of(&self, scope: &Scope, task: Option<TaskId>) -> Reply {
         let tasks = match (task, scope) {
             (Some(task), _) => match self.engine.get(scope, task).await {
                 Ok(found) => vec![found],
                 Err(error) => return Reply::from(to_wire(&error)),
             },
-            (None, Scope::Of(owner)) => match self.engine.page(owner, None, LISTED).await {
+            (None, Scope::Of(owner)) => match self.page(owner, None, LISTED).await {
                 Ok(page) => page.tasks,
                 Err(error) => return Reply::from(to_wire(&error)),
             },
@@ -95,13 +98,31 @@ impl Front {
             }
         };
         let now = self.engine.now();
-        let lines: Vec<_> = tasks.iter().map(in_words).collect();
+        let mut lines = Vec::with_capacity(tasks.len());
+        for task in &tasks {
+            lines.push(self.in_words(scope, task).await);
+        }
         let text = match lines.is_empty() {
             true => "There are no tasks.".to_owned(),
             false => lines.join("\n"),
         };
         let tasks: Vec<_> = tasks.iter().map(|task| shown(task, now)).collect();
         Reply::Result(result(&text, json!({ "tasks": tasks })))
+    }
+
+    /// One sentence about a task. It names the tool and its arguments, by which a model tells its tasks apart.
+    async fn in_words(&self, scope: &Scope, task: &Snapshot) -> String {
+        // An ended task is listed without its origin, so the whole record is read.
+        let origin = self.engine.load(scope, task.id()).await;
+        let call = origin.ok().and_then(|task| called(&task.origin));
+        let call = call.map(|call| format!(" ({call})")).unwrap_or_default();
+        let message = task.message().map(|message| format!(": {message}"));
+        format!(
+            "Task {}{call} is {}{}.",
+            task.id(),
+            v1::status(task.phase()).as_str(),
+            message.unwrap_or_default()
+        )
     }
 
     /// Asks a task to stop.
@@ -187,11 +208,10 @@ fn helpers() -> [Value; 3] {
     ]
 }
 
-fn ticket(task: &Snapshot, now: Timestamp) -> Raw {
+fn ticket(task: &Snapshot, words: &str, now: Timestamp) -> Raw {
     let id = task.id();
     let text = format!(
-        "{} The call goes on and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call.",
-        in_words(task)
+        "{words} The call goes on and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call."
     );
     result(&text, json!({ "ticket": shown(task, now) }))
 }
@@ -204,19 +224,19 @@ fn result(text: &str, structured: Value) -> Raw {
     Raw::encode(&result).expect("a JSON value is JSON")
 }
 
-fn in_words(task: &Snapshot) -> String {
-    let tool = match task {
-        Snapshot::Open(task) => task.origin.tool.clone(),
-        Snapshot::Ended(_) => None,
+/// The tool and the beginning of its arguments.
+fn called(origin: &Origin) -> Option<String> {
+    let tool = origin.tool.as_deref()?;
+    let params = origin.params.as_ref();
+    let arguments = params.and_then(|params| object::find(params.borrow(), &["arguments"]));
+    let Some(arguments) = arguments.filter(|arguments| !arguments.is_null()) else {
+        return Some(tool.to_owned());
     };
-    let of = tool.map(|tool| format!(" ({tool})")).unwrap_or_default();
-    let message = task.message().map(|message| format!(": {message}"));
-    format!(
-        "Task {}{of} is {}{}.",
-        task.id(),
-        v1::status(task.phase()).as_str(),
-        message.unwrap_or_default()
-    )
+    let text = arguments.as_str();
+    match text.char_indices().nth(MAX_ARGUMENT_CHARACTERS) {
+        Some((end, _)) => Some(format!("{tool} {}…", &text[..end])),
+        None => Some(format!("{tool} {text}")),
+    }
 }
 
 fn shown(task: &Snapshot, now: Timestamp) -> Value {
@@ -231,6 +251,9 @@ const CANCEL: &str = "task_cancel";
 
 /// How many tasks are listed.
 const LISTED: usize = 20;
+
+/// How many characters of the arguments are shown for one task.
+const MAX_ARGUMENT_CHARACTERS: usize = 200;
 
 #[cfg(test)]
 mod tests {

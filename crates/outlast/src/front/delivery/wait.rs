@@ -34,6 +34,8 @@ pub(in crate::front) struct TaskSource {
 pub(super) enum SourceEvent {
     Progress(Progress),
     Log(Log),
+    /// The server behind has made a task of the call.
+    RunsAsTask,
     /// It changed; these input requests are open now.
     Changed(Option<Outstanding>),
     /// The call has ended.
@@ -80,6 +82,7 @@ impl Source {
                 return match running.event().await {
                     Some(Event::Progress(progress)) => SourceEvent::Progress(progress),
                     Some(Event::Log(log)) => SourceEvent::Log(log),
+                    Some(Event::RunsAsTask) => SourceEvent::RunsAsTask,
                     Some(Event::Plain(call)) => SourceEvent::Changed(call.outstanding().cloned()),
                     Some(Event::Stored(_)) => continue,
                     None => SourceEvent::Ended(running.outcome().await),
@@ -121,7 +124,7 @@ impl TaskSource {
                     Some(Event::Stored(task)) => {
                         return SourceEvent::Changed(task.outstanding().cloned());
                     }
-                    Some(Event::Plain(_)) => {}
+                    Some(Event::Plain(_) | Event::RunsAsTask) => {}
                     None => self.watched = false,
                 },
                 settled = &mut self.settled => return SourceEvent::Settled(self.task, settled),

@@ -27,6 +27,9 @@ impl Session {
         let Some(said) = ToolCall::read(params.borrow()) else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
+        if let Err(error) = outlast_wire::tool::check_arguments(params.borrow()) {
+            return Reply::from(error);
+        }
         let name = &*said.name;
         let holding = self.holding(client);
         if let Some(holding) = holding.filter(|holding| holding.tickets)

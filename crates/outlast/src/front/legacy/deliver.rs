@@ -11,12 +11,13 @@ use outlast_engine::{Answer, AskKey, Committed, Outcome, Outstanding, Task, Task
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::log::Log;
 use outlast_wire::{Raw, RawRef, codes, notice};
+use tokio_util::sync::CancellationToken;
 
 use crate::front::delivery::tickets::{self, Helper, HelperArguments};
 use crate::front::delivery::{self, Delivered, InputDelivery, Key, Source, Terms};
 use crate::front::errors::to_wire;
 use crate::front::session::{Answers, progress_params, question_id};
-use crate::front::{Client, Delivery, Holding, Reply, ResponseStream, Session, Stopped};
+use crate::front::{Client, Delivery, Holding, Reply, ResponseStream, Session};
 
 /// A caller that waits for the response to a request.
 pub(super) struct Caller<'a> {
@@ -244,12 +245,12 @@ pub(super) fn delivered(outcome: Outcome) -> Reply {
 struct Promoted {
     session: Arc<Session>,
     task: TaskId,
-    cancelled: Stopped,
+    cancelled: CancellationToken,
 }
 
 impl Drop for Promoted {
     fn drop(&mut self) {
-        if !self.cancelled.is_so() {
+        if !self.cancelled.is_cancelled() {
             return;
         }
         let (session, task) = (self.session.clone(), self.task);

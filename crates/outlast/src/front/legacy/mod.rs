@@ -14,10 +14,10 @@ use outlast_engine::Answer;
 use outlast_wire::envelope::{self, Id};
 use outlast_wire::log::{self, Level};
 use outlast_wire::v1::ServerTasks;
-use outlast_wire::{Raw, RawRef, codes, notice, v1};
+use outlast_wire::{Raw, RawRef, codes, method, notice, tool, v1};
 
 use super::filter::End;
-use super::session::{PreferenceChange, SUBSCRIBE, UNSUBSCRIBE, answered};
+use super::session::{PreferenceChange, answered};
 use super::{
     Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, StreamId, Work,
     audit,
@@ -33,7 +33,7 @@ impl Session {
     ) -> Handling {
         let stream = ResponseStream::unopened(self.clone());
         let id = request.id.clone();
-        Handling::new(id, self.work(request, stream.clone(), http), stream)
+        Handling::of_session(id, self.work(request, stream.clone(), http), stream)
     }
 
     /// Handles one request on a pipe, to its reply there. Dropping the future stops the handler.
@@ -65,7 +65,8 @@ impl Session {
         stream: Arc<ResponseStream>,
         http: Option<Arc<HttpParts>>,
     ) -> Work {
-        let cancelled = self.in_flight.begin(&request.id);
+        let cancelled = stream.cancelled().clone();
+        self.in_flight.begin(&request.id, cancelled.clone());
         let incoming = Incoming {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
@@ -83,17 +84,10 @@ impl Session {
                 filters: &session.front.filters,
                 end: End::Legacy(&session, &stream),
             };
-            let cancelled = async {
-                let cancelled = cancelled.await;
-                if cancelled.is_ok() {
-                    stream.cancelled().now();
-                }
-                cancelled
-            };
             tokio::select! {
                 biased;
                 reply = next.run(incoming) => reply,
-                Ok(()) = cancelled => Reply::Nothing,
+                () = cancelled.cancelled() => Reply::Nothing,
             }
         })
     }
@@ -107,7 +101,7 @@ impl Session {
         let method = request.method.as_str();
         let params = request.params.as_ref().map(Raw::borrow);
         match method {
-            "ping" => return Reply::Result(Raw::empty_object()),
+            method::PING => return Reply::Result(Raw::empty_object()),
             v1::method::INITIALIZE => return self.initialize(params).await,
             _ => {}
         }
@@ -128,13 +122,15 @@ impl Session {
             Err(error) => return Reply::from(error),
         };
         match method {
-            outlast_wire::tool::LIST => {
+            tool::LIST => {
                 let params = request.params.as_ref();
                 self.list_tools(client, tasks, params).await
             }
-            outlast_wire::tool::CALL => self.call_tool(client, request, tasks, stream).await,
+            tool::CALL => self.call_tool(client, request, tasks, stream).await,
             log::SET_LEVEL => self.set_log_level(client, request, stream).await,
-            SUBSCRIBE | UNSUBSCRIBE => self.subscribe_to(client, request, stream).await,
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
+                self.subscribe_to(client, request, stream).await
+            }
             _ => self.pass_on(client, request, stream).await,
         }
     }

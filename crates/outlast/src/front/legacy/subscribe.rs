@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use outlast_wire::{Raw, RawRef, codes, log, object};
+use outlast_wire::{Raw, RawRef, codes, log, method, object};
 
-use crate::front::session::{PreferenceChange, SUBSCRIBE};
+use crate::front::session::PreferenceChange;
 use crate::front::{Client, Incoming, Reply, ResponseStream, Session};
 
 impl Session {
@@ -19,7 +19,7 @@ impl Session {
             return Reply::from(codes::invalid_params("`uri` must be a string"));
         };
         let change = match request.method.as_str() {
-            SUBSCRIBE => PreferenceChange::Subscribe(uri),
+            method::RESOURCES_SUBSCRIBE => PreferenceChange::Subscribe(uri),
             _ => PreferenceChange::Unsubscribe(uri),
         };
         let reply = self.pass_on(client, request, stream).await;

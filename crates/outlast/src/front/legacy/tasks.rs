@@ -1,12 +1,12 @@
 //! `tasks/get`, `tasks/list` and `tasks/cancel`: answered at once, never on a stream of their own.
 
-use outlast_engine::TaskId;
-use outlast_engine::engine::EngineError;
+use outlast_engine::engine::{EngineError, TaskPage};
+use outlast_engine::{Owner, TaskId};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{RawRef, codes, params, v1};
 
-use crate::front::errors::to_wire;
-use crate::front::{Reply, Session, audit};
+use crate::front::errors::{cancel_to_wire, to_wire};
+use crate::front::{Front, Reply, Session, audit};
 
 impl Session {
     /// V1-GET-1, V1-GET-5, V1-META-6.
@@ -27,12 +27,7 @@ impl Session {
             Ok(cursor) => cursor,
             Err(error) => return Reply::from(error),
         };
-        match self
-            .front
-            .engine
-            .page(&self.owner, cursor.as_deref(), PAGE)
-            .await
-        {
+        match self.front.page(&self.owner, cursor.as_deref(), PAGE).await {
             Ok(page) => {
                 let texts: Vec<_> = page.tasks.iter().map(|task| task.id().text()).collect();
                 let now = self.front.engine.now();
@@ -59,16 +54,40 @@ impl Session {
                 let text = id.text();
                 Reply::Result(v1::task(&task.view(&text, self.front.engine.now())))
             }
-            Err(error) => self.refused(v1::method::CANCEL, &error),
+            Err(error) => {
+                self.note_missing(v1::method::CANCEL, &error);
+                let engine = &self.front.engine;
+                Reply::from(cancel_to_wire(engine, &self.scope(), id, &error).await)
+            }
         }
     }
 
-    /// What the engine refused, and a note if somebody looked for a task that is not there.
+    /// What the engine refused, and a note in the audit trail if the task does not exist.
     pub(super) fn refused(&self, method: &str, error: &EngineError) -> Reply {
+        self.note_missing(method, error);
+        Reply::from(to_wire(error))
+    }
+
+    fn note_missing(&self, method: &str, error: &EngineError) {
         if matches!(error, EngineError::NotFound) {
             audit::not_found(&self.owner, method);
         }
-        Reply::from(to_wire(error))
+    }
+}
+
+impl Front {
+    /// A page of the tasks of an owner that belong to this endpoint.
+    pub(in crate::front) async fn page(
+        &self,
+        owner: &Owner,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<TaskPage, EngineError> {
+        let runner = self.service.only_runner();
+        let runner = runner.as_deref();
+        self.engine
+            .page_of_runner(owner, runner, cursor, limit)
+            .await
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use outlast_engine::{Answer, AskKey, AskKind, Outstanding};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{RawRef, codes, object, v2};
+use outlast_wire::{codes, v2};
+
+use crate::answers;
 
 /// Those of the answers that are to open questions. Others are dropped unseen; one that is no answer to its question
 /// makes all of them invalid.
@@ -18,55 +20,33 @@ pub(super) fn fitting(
         let Some(question) = open.and_then(|open| open.get(&key)) else {
             continue;
         };
-        if let Err(why) = check(question.kind, answer.result.borrow()) {
+        let checked = answers::check(
+            question.kind,
+            question.params.as_ref(),
+            answer.result.borrow(),
+        );
+        if let Err(why) = checked {
             let method = question.kind.method();
             let why = format!(
-                "the answer under `{}` is none to {method}: {why}",
+                "the answer under `{}` is not a response to {method}: {why}",
                 key.as_str()
             );
             return Err(codes::invalid_params(why));
         }
-        fitting.insert(key, Answer::Result(answer.result));
+        let is_sample = matches!(question.kind, AskKind::Sample | AskKind::SampleWithTools);
+        let answer = match is_sample && answers::is_declined_sample(answer.result.borrow()) {
+            true => Answer::Error(answers::sampling_declined().to_raw()),
+            false => Answer::Result(answer.result),
+        };
+        fitting.insert(key, answer);
     }
     Ok(fitting)
-}
-
-/// Whether a value has the shape of an answer. What a form says is for whoever asked to judge.
-fn check(kind: AskKind, answer: RawRef<'_>) -> Result<(), &'static str> {
-    let names = ["action", "content", "role", "model", "roots"];
-    let [action, content, role, model, roots] =
-        object::pick(answer, names).map_err(|_| "it is no object")?;
-    match kind {
-        AskKind::ElicitForm | AskKind::ElicitUrl => {
-            let action = action.and_then(RawRef::text);
-            if !matches!(action.as_deref(), Some("accept" | "decline" | "cancel")) {
-                return Err("`action` must be `accept`, `decline` or `cancel`");
-            }
-            match content.is_none_or(RawRef::is_object) {
-                true => Ok(()),
-                false => Err("`content` must be an object"),
-            }
-        }
-        AskKind::Sample | AskKind::SampleWithTools => {
-            if !role.is_some_and(RawRef::is_text) || !model.is_some_and(RawRef::is_text) {
-                return Err("`role` and `model` must be strings");
-            }
-            let list = |content| object::elements(content).is_some();
-            match content.is_some_and(|content| content.is_object() || list(content)) {
-                true => Ok(()),
-                false => Err("`content` must be an object or an array"),
-            }
-        }
-        AskKind::Roots => match roots.is_some_and(|roots| object::elements(roots).is_some()) {
-            true => Ok(()),
-            false => Err("`roots` must be an array"),
-        },
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use outlast_engine::Question;
+    use outlast_wire::RawRef;
 
     use super::*;
 

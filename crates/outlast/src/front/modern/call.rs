@@ -15,14 +15,14 @@ use outlast_wire::log::{self, Log};
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, codes, meta, notice, object, v2};
 
-use super::lists::{CACHEABLE, finished};
+use super::finish;
 use super::{Request, answers};
 use crate::front::client::capabilities;
 use crate::front::delivery::tickets::{self, Helper};
 use crate::front::delivery::{self, Delivered, InputDelivery, Source, Terms};
 use crate::front::errors::to_wire;
 use crate::front::session::progress_params;
-use crate::front::{Arrival, Client, Delivery, Incoming, PreparedCall, Reply, Reservation};
+use crate::front::{Arrival, Client, Delivery, Incoming, PreparedCall, Reservation};
 
 /// A call as its caller wants it.
 pub(super) struct RequestedCall {
@@ -56,10 +56,11 @@ struct Tasking {
 }
 
 impl Request {
-    pub(super) async fn call_tool(&self, request: Incoming) -> Result<Reply, ErrorObject> {
+    pub(super) async fn call_tool(&self, request: Incoming) -> Result<finish::Answer, ErrorObject> {
         let no_name = || codes::invalid_params("`name` must be a string");
         let params = request.params.clone().ok_or_else(no_name)?;
         let name = outlast_wire::tool::called(params.borrow()).ok_or_else(no_name)?;
+        outlast_wire::tool::check_arguments(params.borrow())?;
         let client = self.client();
         let holding = self.holding(&client);
         let has_token = self.said.token.is_some();
@@ -102,7 +103,7 @@ impl Request {
         &self,
         request: Incoming,
         runner: Arc<str>,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<finish::Answer, ErrorObject> {
         let client = self.client();
         let origin = Origin {
             method: request.method.as_str().into(),
@@ -154,7 +155,7 @@ impl Request {
         client: Arc<Client>,
         mut origin: Origin,
         task: Tasking,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<finish::Answer, ErrorObject> {
         let params = request.params.unwrap_or_else(Raw::empty_object);
         let retry = v2::Retry::read(params.borrow())?;
         let token = self.said.token.clone();
@@ -185,7 +186,7 @@ impl Request {
         {
             wanted.immediate = match self.front.prestart(&reservation, &mut call).await {
                 Ok(immediate) => immediate,
-                Err(refused) => return delivered(refused, &wanted.method),
+                Err(refused) => return delivered(refused),
             };
         }
         let engine = &self.front.engine;
@@ -205,7 +206,7 @@ impl Request {
         running: RunningCall,
         wanted: RequestedCall,
         round: u32,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<finish::Answer, ErrorObject> {
         let terms = wanted.terms();
         let scope = Scope::Of(self.visitor.owner().clone());
         let mut caller = Caller {
@@ -216,7 +217,7 @@ impl Request {
         let answer = delivery::follow(engine, &scope, source, terms, &mut caller).await;
         let wanted = &caller.wanted;
         match answer {
-            Delivered::Outcome(outcome) => delivered(outcome, &wanted.method),
+            Delivered::Outcome(outcome) => delivered(outcome),
             Delivered::Handle(task) => Ok(accepted(&task, wanted.immediate.as_deref())),
             Delivered::Input(running, open) => self.park(*running, &open, wanted, round).await,
             // A retry without state would run the call again, so the ticket comes first: `task_wait` returns the input
@@ -233,7 +234,7 @@ impl Request {
         scope: &Scope,
         task: TaskId,
         limit: Option<Duration>,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<finish::Answer, ErrorObject> {
         let engine = &self.front.engine;
         let source = Source::task(engine, scope, task).await;
         let source = source.map_err(|error| to_wire(&error))?;
@@ -243,19 +244,23 @@ impl Request {
     }
 
     /// The response to a caller that waited for a task.
-    async fn deliver(&self, answer: Delivered, scope: &Scope) -> Result<Reply, ErrorObject> {
+    async fn deliver(
+        &self,
+        answer: Delivered,
+        scope: &Scope,
+    ) -> Result<finish::Answer, ErrorObject> {
         match answer {
-            Delivered::Outcome(outcome) => delivered(outcome, outlast_wire::tool::CALL),
-            Delivered::Settled(task, settled) => inline(tickets::settled(task, settled)),
+            Delivered::Outcome(outcome) => delivered(outcome),
+            Delivered::Settled(task, settled) => Ok(tickets::settled(task, settled).into()),
             Delivered::Handle(task) => Ok(accepted(&task, None)),
-            Delivered::Ticket(task) => inline(self.front.ticket(scope, task).await),
+            Delivered::Ticket(task) => Ok(self.front.ticket(scope, task).await.into()),
             Delivered::Input(_, open) | Delivered::TaskInput(_, open) => {
                 let asks: Vec<_> = open.views().collect();
                 let asking = v2::input_required_result(&asks, None);
-                Ok(asking.map_or(Reply::Nothing, Reply::Result))
+                Ok(asking.map_or(finish::Answer::Nothing, finish::Answer::Own))
             }
             Delivered::Refused(error) => Err(error),
-            Delivered::Abandoned => Ok(Reply::Nothing),
+            Delivered::Abandoned => Ok(finish::Answer::Nothing),
         }
     }
 }
@@ -338,7 +343,7 @@ impl RequestedCall {
 }
 
 /// Only a task that is stored is handed out (V2-CREATE-5).
-pub(super) fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> Reply {
+pub(super) fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> finish::Answer {
     let text = task.id.text();
     let result = v2::create_result(&task.view(&text, task.updated));
     let marked = immediate.and_then(|immediate| {
@@ -346,24 +351,14 @@ pub(super) fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> Reply
         let key = meta::MODEL_IMMEDIATE_RESPONSE;
         meta::set(result.borrow(), key, immediate.borrow()).ok()
     });
-    Reply::Result(marked.unwrap_or(result))
+    finish::Answer::Own(marked.unwrap_or(result))
 }
 
 /// An outcome as the answer to the request itself.
-pub(super) fn delivered(outcome: Outcome, method: &str) -> Result<Reply, ErrorObject> {
+pub(super) fn delivered(outcome: Outcome) -> Result<finish::Answer, ErrorObject> {
     match outcome {
-        Outcome::Result(body) | Outcome::ToolError(body, _) => {
-            finished(body.borrow(), CACHEABLE.contains(&method))
-        }
-        Outcome::Error(error, ..) => Ok(Reply::Error(v2::modern_error(error.borrow()))),
+        Outcome::Result(body) | Outcome::ToolError(body, _) => Ok(finish::Answer::Backend(body)),
+        Outcome::Error(error, ..) => Ok(finish::Answer::Error(v2::modern_error(error.borrow()))),
         Outcome::Cancelled => Err(codes::internal("the call was cancelled")),
-    }
-}
-
-/// A result as a complete one, for a caller that would have got the same from the call itself.
-pub(super) fn inline(reply: Reply) -> Result<Reply, ErrorObject> {
-    match reply {
-        Reply::Result(result) => finished(result.borrow(), false),
-        other => Ok(other),
     }
 }

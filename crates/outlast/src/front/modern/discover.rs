@@ -2,18 +2,19 @@
 
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::{self, NotAnObject};
-use outlast_wire::v2::{self, CacheHint, CacheScope};
+use outlast_wire::v2;
 use outlast_wire::{Raw, RawRef, codes};
 
 use super::Request;
+use super::finish::{Answer, CACHE};
 use super::said::VERSIONS;
-use crate::front::{Introduction, Reply};
+use crate::front::Introduction;
 
 impl Request {
-    pub(super) async fn discover(&self) -> Result<Reply, ErrorObject> {
+    pub(super) async fn discover(&self) -> Result<Answer, ErrorObject> {
         let about = self.introduction().await?;
         let capabilities = capabilities(&about)?;
-        Ok(Reply::Result(v2::discover_result(
+        Ok(Answer::Finished(v2::discover_result(
             &VERSIONS,
             capabilities.borrow(),
             about.instructions.as_deref(),
@@ -42,9 +43,3 @@ pub(super) fn capabilities(about: &Introduction) -> Result<Raw, ErrorObject> {
     };
     declared().map_err(|_: NotAnObject| codes::internal("the capabilities are not an object"))
 }
-
-/// What a caller may remember of this server, and for how long. Others may be told something else.
-pub(super) const CACHE: CacheHint = CacheHint {
-    ttl_ms: 60_000,
-    scope: CacheScope::Private,
-};

@@ -8,9 +8,9 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{RawRef, v2};
 
 use super::Request;
-use super::call::inline;
+use super::finish::Answer;
 use crate::front::delivery::tickets::{Helper, HelperArguments};
-use crate::front::{Client, Holding, Reply};
+use crate::front::{Client, Holding};
 
 impl Request {
     /// How calls of this caller are held, if it gets tickets.
@@ -25,17 +25,17 @@ impl Request {
         helper: Helper,
         params: RawRef<'_>,
         patience: Option<Duration>,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<Answer, ErrorObject> {
         let arguments = HelperArguments::read(params)?;
         if helper == Helper::Status && arguments.task.is_none() {
             let all = self.front.status_of(&self.visitor.scope(), None).await;
-            return inline(all);
+            return Ok(all.into());
         }
         let found = self.find(arguments.needed()?.text().as_str()).await?;
         let (task, scope) = (found.id(), Scope::Of(found.owner().clone()));
         match helper {
-            Helper::Status => inline(self.front.status_of(&scope, Some(task)).await),
-            Helper::Cancel => inline(self.front.stop(&scope, task).await),
+            Helper::Status => Ok(self.front.status_of(&scope, Some(task)).await.into()),
+            Helper::Cancel => Ok(self.front.stop(&scope, task).await.into()),
             Helper::Wait => {
                 let retry = v2::Retry::read(params)?;
                 self.answer_task(&found, retry.answers).await?;

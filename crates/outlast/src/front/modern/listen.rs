@@ -13,12 +13,13 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 
 use super::discover::capabilities;
+use super::finish::Answer;
 use super::{Outlet, Request};
-use crate::front::{Change, Front, Reply};
+use crate::front::{Change, Front};
 
 impl Request {
     /// Listens until the caller goes or the server closes.
-    pub(super) async fn listen(&self, params: Option<RawRef<'_>>) -> Result<Reply, ErrorObject> {
+    pub(super) async fn listen(&self, params: Option<RawRef<'_>>) -> Result<Answer, ErrorObject> {
         let wanted = Filter::read(params)?;
         // Before anything is said, so that nothing falls between (V2-SUB-2).
         let mut changes = self.front.modern.changes.listen();
@@ -75,7 +76,7 @@ impl Request {
             let params = self.subscribed(&params);
             self.outlet.notify(notice::CANCELLED, &params).await;
         }
-        Ok(Reply::Result(v2::listen_result(&self.id)))
+        Ok(Answer::Own(v2::listen_result(&self.id)))
     }
 
     /// What of the wishes is served, tasks aside: what the server does not do is left out.

@@ -3,23 +3,21 @@
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::Edit;
 use outlast_wire::tool;
-use outlast_wire::v2::{self, CacheHint};
-use outlast_wire::{RawRef, codes, v1};
+use outlast_wire::{codes, v1};
 
 use super::Request;
-use super::discover::CACHE;
+use super::finish::Answer;
 use crate::front::delivery::tickets;
 use crate::front::{Incoming, Reply};
 
 impl Request {
     /// Answers a request that is neither about tasks nor a call of a tool.
-    pub(super) async fn ask_service(&self, request: Incoming) -> Result<Reply, ErrorObject> {
+    pub(super) async fn ask_service(&self, request: Incoming) -> Result<Answer, ErrorObject> {
         let runner = self.front.service.runs(&request.method);
         if let Some(runner) = runner.filter(|_| request.method != tool::LIST) {
             return self.run_request(request, runner).await;
         }
         let client = self.client();
-        let cacheable = CACHEABLE.contains(&request.method.as_str());
         let reply = match request.method.as_str() {
             tool::LIST => {
                 let params = request.params.as_ref();
@@ -33,26 +31,8 @@ impl Request {
             }
             _ => self.front.service.request(&client, request).await,
         };
-        match reply {
-            Reply::Result(result) => finished(result.borrow(), cacheable),
-            Reply::Error(error) => Ok(Reply::Error(v2::modern_error(error.borrow()))),
-            Reply::Nothing => Ok(Reply::Nothing),
-        }
+        Ok(reply.into())
     }
-}
-
-/// A result of the service as a complete one, with a hint for caches where one belongs (V2-CACHE-1).
-pub(super) fn finished(result: RawRef<'_>, cacheable: bool) -> Result<Reply, ErrorObject> {
-    let stated = CacheHint::read(result);
-    let finished = match cacheable {
-        // A service that knows better is believed.
-        true if stated.ttl_ms > 0 => stated.apply(result),
-        true => CACHE.apply(result),
-        false => v2::complete(result),
-    };
-    finished
-        .map(Reply::Result)
-        .map_err(|_| codes::internal("the result is not an object"))
 }
 
 /// Tools as V2 lists them: without a word about tasks (V2-TLS-2).
@@ -68,12 +48,3 @@ fn modern_list(listed: Reply) -> Result<Reply, ErrorObject> {
         .map(Reply::Result)
         .map_err(|_| codes::internal("the list of tools is not an object"))
 }
-
-/// Whose results carry a hint for caches.
-pub(super) const CACHEABLE: [&str; 5] = [
-    tool::LIST,
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-];

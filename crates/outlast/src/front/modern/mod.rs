@@ -6,6 +6,7 @@
 mod answers;
 mod call;
 mod discover;
+mod finish;
 mod help;
 mod listen;
 mod lists;
@@ -25,12 +26,13 @@ use std::time::Duration;
 
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::v2::{self, method};
-use outlast_wire::{Raw, codes, tool, version};
-use tokio::sync::OnceCell;
+use outlast_wire::{Raw, codes, log, tool, v1, version};
+use tokio::sync::{OnceCell, mpsc};
 
 use super::changes::Changes;
 use super::filter::End;
-use super::{Client, Front, Incoming, Introduction, Next, Peer, Reply};
+use super::{Client, Front, Handling, Incoming, Introduction, Next, Peer, Reply};
+use finish::acknowledges;
 use park::Parking;
 use seal::Seal;
 
@@ -89,29 +91,45 @@ impl Front {
 }
 
 impl Request {
+    /// Handles a request over HTTP. Messages precede the reply only if the caller takes a stream.
+    pub(crate) fn over_http(mut self, request: Incoming, takes_stream: bool) -> Handling {
+        let messages = match takes_stream && self.front.may_last(&request.method) {
+            true => {
+                let (send, messages) = mpsc::channel(MAX_UNREAD);
+                self.outlet = Outlet::Stream(send);
+                Some(messages)
+            }
+            false => None,
+        };
+        let id = self.id.clone();
+        let work = Box::pin(async move { self.answer(request).await });
+        Handling::of_request(id, work, messages)
+    }
+
     /// Answers a request. Dropping this stops whatever it does, except for tasks that exist.
-    pub(crate) async fn answer(&self, request: Incoming) -> Reply {
+    async fn answer(&self, request: Incoming) -> Reply {
         if let Err(error) = self.said.check_version() {
             return Reply::from(error);
         }
-        // Clients in the field know an acknowledgement by its being empty (V2-UPD-9).
-        let empty = [method::UPDATE, method::CANCEL].contains(&request.method.as_str());
-        let next = Next {
-            filters: &self.front.filters,
-            end: End::Modern(self),
-        };
-        match next.run(request).await {
-            Reply::Result(result) if !empty => self.sign(result).await,
-            other => other,
+        let filters = &self.front.filters;
+        let acknowledges = acknowledges(&request.method);
+        let end = End::Modern(self);
+        let reply = Next { filters, end }.run(request).await;
+        match filters.is_empty() {
+            true => reply,
+            false => self.finish_filtered(acknowledges, reply).await,
         }
     }
 
     /// Answers a request that has passed every filter.
     pub(in crate::front) async fn handle(&self, request: Incoming) -> Reply {
-        self.served(request).await.unwrap_or_else(Reply::from)
+        let cacheable = finish::is_cacheable(&request.method);
+        let answer = self.served(request).await;
+        self.finish(answer.unwrap_or_else(finish::Answer::from), cacheable)
+            .await
     }
 
-    async fn served(&self, request: Incoming) -> Result<Reply, ErrorObject> {
+    async fn served(&self, request: Incoming) -> Result<finish::Answer, ErrorObject> {
         let params = request.params.as_ref().map(Raw::borrow);
         match request.method.as_str() {
             method::DISCOVER => self.discover().await,
@@ -187,36 +205,21 @@ impl Request {
         tasks.fetch_or(introduction.tasks, Ordering::Relaxed);
         Ok(introduction)
     }
-
-    /// A result as it leaves: with its type, if it has none (V2-BASE-4), and who answers (V2-META-6).
-    async fn sign(&self, result: Raw) -> Reply {
-        let info = match self.front.modern.info.get() {
-            Some(info) => info,
-            None => {
-                let introduced = self.introduced_soon().await;
-                match introduced.and_then(|_| self.front.modern.info.get()) {
-                    Some(info) => info,
-                    None => return Reply::Result(result),
-                }
-            }
-        };
-        match v2::signed(result.borrow(), info.borrow()) {
-            Ok(signed) => Reply::Result(signed),
-            Err(_) => Reply::from(codes::internal("the result is not an object")),
-        }
-    }
 }
+
+/// How many notifications a slow reader may leave unread before the work waits for it.
+const MAX_UNREAD: usize = 64;
 
 /// How long a server may take to introduce itself before it is done without.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Methods of older versions, and of V1 tasks, that do not exist here.
 const GONE: [&str; 7] = [
-    "initialize",
-    "ping",
-    "logging/setLevel",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "tasks/result",
-    "tasks/list",
+    v1::method::INITIALIZE,
+    outlast_wire::method::PING,
+    log::SET_LEVEL,
+    outlast_wire::method::RESOURCES_SUBSCRIBE,
+    outlast_wire::method::RESOURCES_UNSUBSCRIBE,
+    v1::method::RESULT,
+    v1::method::LIST,
 ];

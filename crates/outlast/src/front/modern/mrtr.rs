@@ -6,11 +6,15 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Timestamp, codes, v2};
 
 use super::call::{RequestedCall, accepted, delivered};
+use super::finish::Answer;
 use super::park::{Full, Parked};
 use super::seal::{Fingerprint, Seal, State};
 use super::{Request, answers};
+use crate::front::Delivery;
 use crate::front::errors::to_wire;
-use crate::front::{Delivery, Reply};
+use crate::log_limit::LogLimit;
+
+static NOT_STORED: LogLimit = LogLimit::new();
 
 impl Request {
     /// Answers with the open questions and lets the call wait for the retry.
@@ -20,7 +24,7 @@ impl Request {
         open: &Outstanding,
         wanted: &RequestedCall,
         round: u32,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<Answer, ErrorObject> {
         let modern = &self.front.modern;
         let patience = modern.parking.patience().as_millis() as u64;
         let state = State {
@@ -41,7 +45,7 @@ impl Request {
             .parking
             .put(parked)
             .map_err(|Full| codes::internal("too many calls wait for answers; try again later"))?;
-        Ok(Reply::Result(asking.expect("there is a state")))
+        Ok(Answer::Own(asking.expect("there is a state")))
     }
 
     /// Takes up the call that a state names. Whatever is wrong with the state, nothing is run a second time
@@ -50,7 +54,7 @@ impl Request {
         &self,
         state: &str,
         mut wanted: RequestedCall,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<Answer, ErrorObject> {
         let state = self.seal().await?.open(state);
         let state = state.ok_or_else(|| refused("it was not made here, or was changed"))?;
         if state.request != self.fingerprint(&wanted) {
@@ -98,7 +102,7 @@ impl Request {
         answers: std::collections::BTreeMap<outlast_engine::AskKey, outlast_engine::Answer>,
         mut wanted: RequestedCall,
         round: u32,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<Answer, ErrorObject> {
         let engine = &self.front.engine;
         match running.promote().await {
             Ok(Promotion::Stored(task)) => {
@@ -111,9 +115,11 @@ impl Request {
                 let found = engine.load(&scope, task.id).await;
                 Ok(accepted(found.as_ref().unwrap_or(&task), None))
             }
-            Ok(Promotion::Finished(outcome)) => delivered(outcome, &wanted.method),
+            Ok(Promotion::Finished(outcome)) => delivered(outcome),
             Err((running, error)) => {
-                tracing::warn!(call = %running.id(), %error, "a call did not become a task");
+                NOT_STORED.log(|left_out| {
+                    tracing::warn!(call = %running.id(), %error, left_out, "a call did not become a task");
+                });
                 wanted.task = None;
                 let _ = running.answer(answers).await;
                 self.follow(*running, wanted, round).await

@@ -15,7 +15,7 @@ pub(crate) enum Outlet {
     Pipe(Arc<Session>, StreamId),
     /// Onto the stream of the answer.
     Stream(mpsc::Sender<Arc<str>>),
-    /// Nowhere: the answer comes at once.
+    /// Nowhere: the answer comes at once, or the caller takes no stream.
     Nowhere,
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use outlast_wire::RawRef;
 use outlast_wire::envelope::{self, ErrorObject};
+use tokio_util::sync::CancellationToken;
 
 use super::said::{Said, is_modern_only, nothing_said};
 use super::{Closing, Outlet, Request, Visitor};
@@ -28,7 +29,8 @@ impl Session {
         stream: StreamId,
         closing: Closing,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let cancelled = self.in_flight.begin(&request.id);
+        let cancelled = CancellationToken::new();
+        self.in_flight.begin(&request.id, cancelled.clone());
         let known = Known {
             session: self.clone(),
             id: request.id.clone(),
@@ -52,7 +54,7 @@ impl Session {
             let reply = tokio::select! {
                 biased;
                 reply = request.answer(incoming) => reply,
-                Ok(()) = cancelled => Reply::Nothing,
+                () = cancelled.cancelled() => Reply::Nothing,
             };
             drop(known);
             stream.finish(&request.id, &reply);

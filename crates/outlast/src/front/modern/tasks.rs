@@ -7,29 +7,30 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::neutral::AskView;
 use outlast_wire::{Raw, RawRef, codes, params, v2};
 
+use super::finish::Answer;
 use super::{Request, answers};
+use crate::front::Front;
 use crate::front::errors::to_wire;
-use crate::front::{Front, Reply};
 
 impl Request {
     /// V2-GET-1 to V2-GET-7, V2-GET-12.
-    pub(super) async fn get_task(&self, params: Option<RawRef<'_>>) -> Result<Reply, ErrorObject> {
+    pub(super) async fn get_task(&self, params: Option<RawRef<'_>>) -> Result<Answer, ErrorObject> {
         let found = self.find(&params::task_id(params)?).await?;
         self.front
             .detailed(&found, v2::get_result)
             .await
-            .map(Reply::Result)
+            .map(Answer::Own)
     }
 
     /// V2-UPD-9 to V2-UPD-18: the answers are durable when this is acknowledged.
     pub(super) async fn update_task(
         &self,
         params: Option<RawRef<'_>>,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<Answer, ErrorObject> {
         let update = v2::Update::read(params)?;
         let found = self.find(&update.task).await?;
         self.answer_task(&found, update.answers).await?;
-        Ok(Reply::Result(v2::ack()))
+        Ok(Answer::Finished(v2::ack()))
     }
 
     /// Answers those questions of a task that are open.
@@ -56,11 +57,11 @@ impl Request {
     pub(super) async fn cancel_task(
         &self,
         params: Option<RawRef<'_>>,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<Answer, ErrorObject> {
         let found = self.find(&params::task_id(params)?).await?;
         let scope = Scope::Of(found.owner().clone());
         match self.front.engine.request_cancel(&scope, found.id()).await {
-            Ok(()) => Ok(Reply::Result(v2::ack())),
+            Ok(()) => Ok(Answer::Finished(v2::ack())),
             Err(error) => Err(to_wire(&error)),
         }
     }

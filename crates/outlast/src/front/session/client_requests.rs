@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Weak;
 use std::time::Duration;
 
-use outlast_engine::{Answer, AskKind};
+use outlast_engine::{Answer, AskKind, random};
 use outlast_wire::Raw;
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::notice;
@@ -25,7 +25,6 @@ pub(super) struct ClientRequests {
 
 #[derive(Debug, Default)]
 struct Open {
-    next: u64,
     waiting: HashMap<Id, oneshot::Sender<Answer>>,
 }
 
@@ -52,9 +51,9 @@ impl ClientRequests {
         let (tell, told) = oneshot::channel();
         let id = {
             let mut open = self.open();
-            open.next += 1;
-            // Questions of calls have ids with a dot.
-            let id = Id::text(&format!("outside-{}", open.next));
+            // Questions of calls have ids with a dot. A relay continues the client's session after a restart of this
+            // process: no id may repeat there (V1-BASE-2).
+            let id = Id::text(&format!("outside-{}", random::token::<12>()));
             open.waiting.insert(id.clone(), tell);
             id
         };

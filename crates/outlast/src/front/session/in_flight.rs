@@ -4,18 +4,16 @@ use std::collections::HashMap;
 
 use outlast_wire::envelope::Id;
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 /// The requests of one session that can be cancelled, by their id.
 #[derive(Default)]
-pub(in crate::front) struct InFlight(Mutex<HashMap<Id, oneshot::Sender<()>>>);
+pub(in crate::front) struct InFlight(Mutex<HashMap<Id, CancellationToken>>);
 
 impl InFlight {
-    /// Registers a request; the receiver resolves when it is cancelled.
-    pub(in crate::front) fn begin(&self, request: &Id) -> oneshot::Receiver<()> {
-        let (cancel, cancelled) = oneshot::channel();
-        self.lock().insert(request.clone(), cancel);
-        cancelled
+    /// Registers a request, which is cancelled by `token`.
+    pub(in crate::front) fn begin(&self, request: &Id, token: CancellationToken) {
+        self.lock().insert(request.clone(), token);
     }
 
     /// The request is answered or dropped.
@@ -26,20 +24,20 @@ impl InFlight {
     /// Cancels a request. Unknown and finished ones are ignored (V1-CANC-4).
     pub(in crate::front) fn cancel(&self, request: &Id) {
         let found = self.lock().remove(request);
-        if let Some(cancel) = found {
-            let _ = cancel.send(());
+        if let Some(token) = found {
+            token.cancel();
         }
     }
 
     /// Cancels every request: the session has ended.
     pub(super) fn cancel_all(&self) {
         let found = std::mem::take(&mut *self.lock());
-        for cancel in found.into_values() {
-            let _ = cancel.send(());
+        for token in found.into_values() {
+            token.cancel();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<()>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
         self.0.lock()
     }
 }

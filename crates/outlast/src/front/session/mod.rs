@@ -6,10 +6,12 @@ mod call_answers;
 mod client_requests;
 mod in_flight;
 mod input_requests;
+mod made_tasks;
 mod preferences;
 mod record;
 mod registry;
 mod streams;
+mod table;
 mod task_events;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,14 +30,16 @@ use call_answers::CallAnswers;
 use client_requests::ClientRequests;
 use in_flight::InFlight;
 use input_requests::InputRequests;
+use made_tasks::MadeTasks;
 use preferences::SessionPreferences;
 use task_events::ShownTasks;
 
 pub(super) use call_answers::Answers;
 pub(super) use client_requests::Put;
-pub(super) use preferences::{PreferenceChange, SUBSCRIBE, UNSUBSCRIBE};
-pub(crate) use registry::{Bounds, Entry, Permit, Sessions};
+pub(super) use preferences::PreferenceChange;
+pub(crate) use registry::{Permit, Sessions};
 pub(crate) use streams::{Attached, Board, Kind, Out, StreamId};
+pub(crate) use table::{Bounds, Entry, NoRoom, SessionTable};
 pub(super) use task_events::{answered, progress_params, question_id};
 
 /// The name of a session: visible ASCII that cannot be guessed (V1-SESS-1).
@@ -55,6 +59,7 @@ pub struct Session {
     about: OnceCell<Introduction>,
     /// Whether the client has asked for a task.
     used_tasks: AtomicBool,
+    made_tasks: MadeTasks,
     pub(super) in_flight: InFlight,
     pub(super) call_answers: CallAnswers,
     pub(super) input_requests: InputRequests,
@@ -97,6 +102,7 @@ impl Session {
             client: OnceLock::new(),
             about: OnceCell::new(),
             used_tasks: AtomicBool::new(false),
+            made_tasks: MadeTasks::default(),
             in_flight: InFlight::default(),
             call_answers: CallAnswers::default(),
             input_requests: InputRequests::default(),
@@ -107,7 +113,10 @@ impl Session {
     }
 
     pub(crate) fn scope(&self) -> Scope {
-        Scope::Of(self.owner.clone())
+        match self.front.for_operator {
+            true => Scope::Anyone,
+            false => Scope::Of(self.owner.clone()),
+        }
     }
 
     /// The client, once it has introduced itself.

@@ -9,7 +9,7 @@ use outlast_engine::StoreError;
 use outlast_engine::engine::EngineError;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::log::Level;
-use outlast_wire::{Raw, codes};
+use outlast_wire::{Raw, codes, method};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -76,7 +76,7 @@ impl Wishes {
         let level = self.level.as_deref();
         let level = level.map(|level| (outlast_wire::log::SET_LEVEL, params("level", level)));
         let resources = self.resources.iter();
-        let resources = resources.map(|uri| (SUBSCRIBE, params("uri", uri)));
+        let resources = resources.map(|uri| (method::RESOURCES_SUBSCRIBE, params("uri", uri)));
         level.into_iter().chain(resources).collect()
     }
 
@@ -142,6 +142,18 @@ impl Session {
         let _ = self.preferences.recorder.set(recorder);
     }
 
+    /// Has the session stored in the background, where sessions are stored.
+    pub(super) fn store_soon(&self) {
+        if let Some(record) = self.preferences.recorder.get() {
+            let stored = record();
+            tokio::spawn(async move {
+                if let Err(error) = stored.await {
+                    tracing::warn!(%error, "a session was not stored");
+                }
+            });
+        }
+    }
+
     /// Says to the service what it has heard in an earlier life of this process.
     pub(crate) async fn say_again(self: Arc<Self>) {
         let requests = self.wishes().requests();
@@ -153,9 +165,6 @@ impl Session {
         }
     }
 }
-
-pub(in crate::front) const SUBSCRIBE: &str = "resources/subscribe";
-pub(in crate::front) const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
 /// The most resources that one session may subscribe to.
 const MOST: usize = 1_000;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use outlast_engine::engine::{Event, Follower, Progress, Watch};
 use outlast_engine::store::Snapshot;
-use outlast_engine::{AskKey, Task, TaskId};
+use outlast_engine::{AskKey, Owner, Task, TaskId};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::log::{self, Log};
 use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
@@ -30,7 +30,10 @@ impl Front {
         let (front, session) = (self.clone(), session.clone());
         Box::new(move |watch| {
             let task = watch.first.id();
-            let known = Some((Status::Working, None));
+            session.has_made(task);
+            let text = task.text();
+            let message = watch.first.view(&text, front.engine.now()).message;
+            let known = Some((Status::Working, message.map(Arc::from)));
             match front.follow_by(&session, task, known, ready(Some(watch))) {
                 Some(following) => Box::pin(following),
                 None => Box::pin(ready(())),
@@ -59,6 +62,9 @@ impl Front {
                 self.tell_all(task, &session, watch).await;
             }
             if let Some(session) = session.upgrade() {
+                if session.shown.is_over(task) {
+                    session.made_tasks.remove(task);
+                }
                 session.shown.remove(task);
             }
             self.drop_follower(task, &session);
@@ -98,7 +104,7 @@ impl Front {
                         session.tell_log(task, &log);
                     }
                 }
-                Event::Plain(_) => {}
+                Event::Plain(_) | Event::RunsAsTask => {}
             }
         }
         if let Some(session) = session.upgrade() {
@@ -108,6 +114,14 @@ impl Front {
 }
 
 impl Session {
+    /// Records that a task was made in this session. The tasks of a session without a principal are found by its name.
+    fn has_made(&self, task: TaskId) {
+        if !matches!(self.owner, Owner::Session(_)) {
+            self.made_tasks.add(task);
+            self.store_soon();
+        }
+    }
+
     /// Announces a task that this session follows, if it is news (V1-NOTIF-1, V1-NOTIF-3), and puts its
     /// questions.
     pub(crate) fn hear(&self, task: &Snapshot) {
