@@ -1,5 +1,9 @@
-//! A task of the upstream that an earlier life of this process left, or questions that it was to answer first: what it takes to
-//! find them again, and going on.
+//! A task of the upstream that a previous run of this process left, or input requests that come before its work: what it takes
+//! to find them again, and going on.
+//!
+//! An input request of a V1 task is a request of the upstream in a session. Its id is stored with the key under which the client
+//! sees it. After a restart the answer is posted to that session under that id, whether the upstream sends the request again or
+//! not.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -7,19 +11,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, EngineError};
 use outlast_engine::task::Handle;
-use outlast_engine::{Clock, ErrorCode, Origin, Outcome, Retry, SystemClock};
-use outlast_wire::envelope::ErrorObject;
+use outlast_engine::{Answer, AskKey, Clock, ErrorCode, Origin, Outcome, Retry, SystemClock};
+use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::v2::{Ask, InputRequired};
 use outlast_wire::{PeerTask, Raw, Status, Timestamp, codes};
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
-use super::connection::{Connection, Left};
+use super::asks::without_mark;
+use super::connection::{Connection, LeftRequest, ResumedCall};
 use super::follow::ATTEMPTS;
 use super::pool::RESTARTS;
 use super::prepared::Prepared;
 use super::runner::refused;
 use super::{Upstream, result};
-use crate::back::{Call, Fault, Reference, RoundKeeper, Unsettled};
+use crate::back::{Call, Era, Fault, OpenRequest, Reference, RoundKeeper, Unsettled};
 use crate::front::Client;
 use crate::transport::http_client::SavedSession;
 
@@ -33,6 +39,43 @@ struct Place {
     /// What the upstream wants to know before it begins.
     #[serde(default)]
     round: Option<Asked>,
+    /// The input requests that the upstream sent in its session: the key that our client sees, and the upstream's id.
+    #[serde(default)]
+    requests: Vec<(String, Id)>,
+}
+
+/// What is stored of one call. Each change is stored before the next one begins.
+#[derive(Default)]
+pub(super) struct CallPlace(tokio::sync::Mutex<Place>);
+
+impl CallPlace {
+    /// The upstream has made a task.
+    async fn has_task(&self, connection: &Connection, reference: &Reference, cx: &CallContext) {
+        let mut place = self.0.lock().await;
+        place.reference = Some(reference.clone());
+        place.session = connection.keep_session();
+        place.store_or_warn(cx).await;
+    }
+
+    /// The input request `request` of the upstream is put to our client under `key`. It is stored as soon as the upstream's task
+    /// is known.
+    pub(super) async fn asks(&self, key: &AskKey, request: &Id, cx: &CallContext) {
+        let mut place = self.0.lock().await;
+        // It may have been tried under a key that was used before.
+        place.requests.retain(|(_, id)| id != request);
+        let asked = (key.as_str().to_owned(), request.clone());
+        place.requests.push(asked);
+        if place.reference.is_some() {
+            place.store_or_warn(cx).await;
+        }
+    }
+
+    /// Whether another run of this process would send the answer to the input request `key`.
+    pub(super) async fn is_stored(&self, key: &AskKey) -> bool {
+        let place = self.0.lock().await;
+        let of_key = |(stored, _): &(String, Id)| stored == key.as_str();
+        place.reference.is_some() && place.requests.iter().any(of_key)
+    }
 }
 
 /// A round of questions of a modern upstream.
@@ -97,9 +140,32 @@ impl RoundKeeper for Rounds {
 }
 
 impl Place {
+    async fn store_or_warn(&self, cx: &CallContext) {
+        if let Err(error) = self.store(cx).await {
+            tracing::warn!(call = %cx.id(), %error, "what it takes to find the upstream's task again was not stored");
+        }
+    }
+
     async fn store(&self, cx: &CallContext) -> Result<(), EngineError> {
+        cx.attach(self.to_handle()).await
+    }
+
+    fn to_handle(&self) -> Handle {
         let bytes = serde_json::to_vec(self).expect("strings and numbers are JSON");
-        cx.attach(Handle(bytes.into())).await
+        Handle(bytes.into())
+    }
+
+    /// In which era the upstream was spoken to, if `auto` chooses it.
+    fn era(&self, auto: Era) -> Era {
+        let is_legacy = match &self.reference {
+            Some(reference) => reference.generation == "v1",
+            // Rounds of input requests are of the modern era.
+            None => false,
+        };
+        match auto {
+            Era::Auto if is_legacy => Era::PreferLegacy,
+            era => era,
+        }
     }
 
     /// Until when the upstream is looked for.
@@ -112,29 +178,66 @@ impl Place {
     }
 }
 
+/// What it takes to find a task of the upstream again, if that is possible.
+pub(super) fn handle(connection: &Connection, reference: &Reference) -> Option<Handle> {
+    let place = Place {
+        reference: Some(reference.clone()),
+        session: connection.keep_session(),
+        ..Place::default()
+    };
+    connection.outlives_us().then(|| place.to_handle())
+}
+
 /// Stores what it takes to find a task of the upstream again, if that is possible.
 pub(super) async fn attach(connection: &Connection, reference: &Reference, cx: &CallContext) {
     if !connection.outlives_us() {
         return;
     }
-    let place = Place {
-        reference: Some(reference.clone()),
-        session: connection.keep_session(),
-        round: None,
-    };
-    if let Err(error) = place.store(cx).await {
-        tracing::warn!(call = %cx.id(), %error, "the place of an upstream's task was not stored");
-    }
+    let place = connection.shared.place(cx);
+    place.has_task(connection, reference, cx).await;
 }
 
-/// Takes back what an earlier life has asked, once the upstream says that it waits for nothing.
+/// The input requests that a previous run has put for a call, and the answers to those that the upstream sent in its session.
+fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenRequest>) {
+    let mut open = Vec::new();
+    let left = cx.left_open().into_iter().map(|key| {
+        let of_key = |(stored, _): &&(String, Id)| stored == key.as_str();
+        // Without a session the upstream does not know the request on another connection.
+        let in_session = place.session.as_ref();
+        let request = in_session.and_then(|_| place.requests.iter().find(of_key));
+        let answer = request.map(|(_, id)| {
+            let (tell, answer) = watch::channel(None);
+            open.push(OpenRequest {
+                id: id.clone(),
+                answer: Box::pin(answer_to(cx.clone(), key.clone(), tell)),
+            });
+            answer
+        });
+        LeftRequest { key, answer }
+    });
+    (left.collect(), open)
+}
+
+/// Waits for the answer to an input request that a previous run has put. The answer stays stored until the task ends: nothing
+/// shows whether the upstream has it.
+async fn answer_to(
+    cx: CallContext,
+    key: AskKey,
+    tell: watch::Sender<Option<Answer>>,
+) -> Option<Answer> {
+    let answered = cx.answer_to(key).await.ok()?;
+    tell.send_replace(Some(answered.answer.clone()));
+    Some(without_mark(answered.answer))
+}
+
+/// Withdraws the input requests of a previous run, once the upstream reports that it waits for nothing.
 pub(super) async fn take_back_left(connection: &Connection, task: &PeerTask, cx: &CallContext) {
     // What is stored of a task has no times: the upstream has said nothing yet.
     let is_seen = task.created.is_some() || task.updated.is_some();
     if !is_seen || task.status == Status::InputRequired {
         return;
     }
-    for key in connection.shared.take_all_left(cx.id()) {
+    for key in connection.shared.take_unclaimed(cx.id()) {
         if let Err(error) = cx.withdraw(key).await {
             // It was answered, and the answer is on its way.
             tracing::debug!(call = %cx.id(), %error, "a question was not taken back");
@@ -152,7 +255,7 @@ impl Upstream {
         prepared: Prepared,
     ) -> Option<Outcome> {
         let client = &prepared.client;
-        let place: Place = serde_json::from_slice(&handle.0).ok()?;
+        let mut place: Place = serde_json::from_slice(&handle.0).ok()?;
         if place.reference.is_none() && place.round.is_none() {
             let again = call.retry == Retry::Rerun && cx.attempt().0 <= ATTEMPTS;
             return match again {
@@ -160,9 +263,20 @@ impl Upstream {
                 false => None,
             };
         }
+        let (left, open) = left_by(&place, cx);
+        let (reference, round) = (place.reference.clone(), place.round.take());
+        let kept_until = place.kept_until();
+        let resumed = ResumedCall {
+            call: cx.clone(),
+            task: reference.as_ref().map(|reference| reference.task.clone()),
+            session: place.session.clone(),
+            era: place.era(self.settings.era),
+            place: Arc::new(CallPlace(tokio::sync::Mutex::new(place))),
+            left,
+        };
         let connection = tokio::select! {
             biased;
-            connection = self.find_again(&place, cx, client) => match connection {
+            connection = self.find_again(&resumed, kept_until, client) => match connection {
                 Ok(connection) => connection,
                 Err(error) => return Some(refused(error)),
             },
@@ -172,14 +286,14 @@ impl Upstream {
             }),
         };
         let under_way = connection.begin(cx);
-        let in_round = place.reference.is_none();
+        let in_round = reference.is_none();
         let mut owner = self.owner(&connection, call, cx, client);
-        let ended = match (place.reference, place.round) {
+        let ended = match (reference, round) {
             (Some(reference), _) => {
                 let name = under_way.name();
                 connection
                     .back
-                    .drive_task(reference, name, &mut owner)
+                    .drive_task(reference, open, name, &mut owner)
                     .await
             }
             (None, Some(asked)) => {
@@ -194,7 +308,7 @@ impl Upstream {
             }
             (None, None) => return None,
         };
-        match owner.ended(ended, client) {
+        match owner.ended(ended, client, cx) {
             // It is another process, which does not know what the one before it has asked.
             Ok(Outcome::Error(_, ErrorCode(codes::INVALID_PARAMS), why)) if in_round => {
                 tracing::info!(upstream = &*self.name, call = %cx.id(), ?why, "the upstream has forgotten what it asked");
@@ -212,24 +326,20 @@ impl Upstream {
     /// forgotten there.
     async fn find_again(
         &self,
-        place: &Place,
-        cx: &CallContext,
+        resumed: &ResumedCall,
+        until: Timestamp,
         client: &Arc<Client>,
     ) -> Result<Arc<Connection>, ErrorObject> {
-        let (mut backoff, until) = (RESTARTS, place.kept_until());
+        let mut backoff = RESTARTS;
         loop {
-            let left = Left {
-                call: cx.clone(),
-                session: place.session.clone(),
-            };
-            let error = match self.connection_again(client, left).await {
+            let error = match self.connection_again(client, resumed).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => error,
             };
             if SystemClock.now() > until {
                 return Err(error);
             }
-            cx.status(&error.message);
+            resumed.call.status(&error.message);
             tokio::time::sleep(backoff.pause()).await;
         }
     }

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::connection::{Shared, Unclear};
 use super::pages;
+use crate::answers;
 use crate::back::{Host, HostRequest, dismiss};
 use crate::front::Arrival;
 
@@ -29,7 +30,7 @@ impl Host for Asks {
         let Some(shared) = self.0.upgrade() else {
             return dismiss(kind);
         };
-        let call = match shared.call(request.call.as_deref()) {
+        let call = match shared.call(request.call.as_deref(), request.task.as_deref()) {
             Ok(seat) => match seat.whose().await {
                 Some(call) => call,
                 None => return dismiss(kind),
@@ -48,7 +49,7 @@ impl Host for Asks {
             question.timing = Timing::BeforeWork;
         }
         match put(&shared, &call, &request, &sort, question).await {
-            Ok(answer) => without_mark(answer),
+            Ok(answer) => without_mark(answers::checked(kind, request.params.as_ref(), answer)),
             // BR-IN-5, BR-CAN-12: nobody will answer any more.
             Err(AskError::Withdrawn) => dismiss(kind),
             Err(error @ AskError::Unsupported(_)) => refused(&ErrorObject::new(
@@ -80,7 +81,7 @@ fn unrelated(params: Raw) -> Raw {
 }
 
 /// Puts a question under the upstream's own key, or under one of ours, and under a fresh one of that sort if the call had it
-/// before (BR-IN-1). One that an earlier life of this process has put is not put again.
+/// before (BR-IN-1). One that a previous run of this process has put is not put again.
 async fn put(
     shared: &Shared,
     call: &CallContext,
@@ -93,19 +94,40 @@ async fn put(
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(AGAIN))
     };
     if let Some(left) = shared.take_left(call.id(), is_of_sort) {
-        match call.answer_to(left).await {
-            // It was taken back meanwhile.
-            Err(AskError::Withdrawn) => {}
-            answered => return Ok(passed_on(answered?, request)),
+        match left.answer {
+            // The answer goes to the request that the upstream sent before the restart, and to this one.
+            Some(mut answer) => {
+                if let Ok(answer) = answer.wait_for(Option::is_some).await
+                    && let Some(answer) = answer.clone()
+                {
+                    return Ok(answer);
+                }
+            }
+            None => match call.answer_to(left.key).await {
+                // It was taken back meanwhile.
+                Err(AskError::Withdrawn) => {}
+                answered => return Ok(passed_on(answered?, request)),
+            },
         }
     }
+    let place = shared.place(call);
     let mut key = AskKey::new(sort);
     for again in 2_u32.. {
+        if let Some(id) = &request.request {
+            place.asks(&key, id, call).await;
+        }
         match call.put(key, question.clone()).await {
             Err(AskError::Engine(EngineError::Refused(Refused::KeyReused(_)))) => {
                 key = AskKey::new(format!("{sort}{AGAIN}{again}"));
             }
-            answered => return Ok(passed_on(answered?, request)),
+            answered => {
+                let answered = answered?;
+                return Ok(match place.is_stored(&answered.key).await {
+                    // Another run of this process sends it, if this one does not.
+                    true => answered.answer,
+                    false => passed_on(answered, request),
+                });
+            }
         }
     }
     Err(AskError::Withdrawn)
@@ -150,7 +172,7 @@ fn mark(key: Option<&str>, question: &Question) -> String {
 }
 
 /// An answer as the upstream may see it: without the name of our task.
-fn without_mark(answer: Answer) -> Answer {
+pub(super) fn without_mark(answer: Answer) -> Answer {
     match answer {
         Answer::Result(result) => Answer::Result(meta::unrelate(result.borrow()).unwrap_or(result)),
         error => error,

@@ -9,10 +9,11 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::Upstream;
+use super::late::LateUpstreams;
+use super::served::{PATH, Served, ServedUpstreams};
 use crate::front::Front;
 use crate::outlast::{DRAIN, Outlast, Server};
 use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
-use crate::transport::register::Register;
 
 /// Upstreams before one engine.
 pub struct Gateway {
@@ -20,19 +21,7 @@ pub struct Gateway {
     /// Until its result is known.
     start: Option<JoinHandle<Result<Recovered, EngineError>>>,
     store: Arc<dyn Store>,
-    children: Option<Register>,
-    served: Vec<Served>,
-}
-
-/// An upstream and the front before it.
-#[derive(Clone)]
-pub struct Served {
-    /// The upstream.
-    pub upstream: Arc<Upstream>,
-    /// The front before it.
-    pub front: Arc<Front>,
-    /// The path of its endpoint.
-    pub path: String,
+    upstreams: Arc<ServedUpstreams>,
 }
 
 /// A gateway that listens on HTTP.
@@ -44,7 +33,8 @@ pub struct RunningGateway {
 impl Outlast {
     /// A server of whatever `upstream` offers.
     pub fn upstream(&self, upstream: Upstream) -> Server {
-        let upstream = Arc::new(upstream.noting(self.children.as_ref()));
+        let upstream = upstream.assembled(self.children.as_ref(), &self.policy.sizes);
+        let upstream = Arc::new(upstream);
         let runner = upstream.runner.clone();
         self.serve_as(runner, upstream.clone(), upstream)
     }
@@ -56,11 +46,16 @@ impl Outlast {
     /// [`OpeningStore`](outlast_engine::store::OpeningStore), in the background: until then requests are answered with
     /// −32603 "starting". [`Gateway::started`] waits for it.
     pub async fn gateway(&self, upstreams: Vec<Upstream>) -> io::Result<Gateway> {
-        let children = self.children.as_ref();
+        let (children, sizes) = (self.children.as_ref(), &self.policy.sizes);
         let upstreams = upstreams.into_iter();
-        let upstreams = upstreams.map(|upstream| Arc::new(upstream.noting(children)));
+        let upstreams = upstreams.map(|upstream| Arc::new(upstream.assembled(children, sizes)));
         let upstreams: Vec<_> = upstreams.collect();
-        let builder = upstreams.iter().fold(self.engine(), |builder, upstream| {
+        let late = self.late_upstreams.map(LateUpstreams::new).map(Arc::new);
+        let builder = match &late {
+            Some(late) => self.engine().absent_runner(late.clone()),
+            None => self.engine(),
+        };
+        let builder = upstreams.iter().fold(builder, |builder, upstream| {
             builder.runner(upstream.runner.clone(), upstream.clone())
         });
         let (engine, start) = builder.start();
@@ -74,12 +69,14 @@ impl Outlast {
             },
             upstream,
         });
+        let served = served.collect();
+        let children = self.children.clone();
+        let upstreams = ServedUpstreams::new(engine.clone(), children, late, served);
         Ok(Gateway {
-            served: served.collect(),
+            upstreams: Arc::new(upstreams),
             engine,
             start: Some(start),
             store: self.store.clone(),
-            children: self.children.clone(),
         })
     }
 }
@@ -101,22 +98,13 @@ impl Gateway {
     }
 
     /// What it serves.
-    pub fn served(&self) -> &[Served] {
-        &self.served
+    pub fn served(&self) -> Vec<Served> {
+        self.upstreams.all()
     }
 
-    /// A front before one more upstream, to be opened in another way than over HTTP.
-    pub fn add(&mut self, upstream: Upstream) -> Arc<Front> {
-        let upstream = Arc::new(upstream.noting(self.children.as_ref()));
-        self.engine
-            .add_runner(upstream.runner.clone(), upstream.clone());
-        let front = Front::serving(self.engine.clone(), upstream.clone(), Vec::new());
-        self.served.push(Served {
-            front: front.clone(),
-            path: format!("{PATH}/{}", upstream.name()),
-            upstream,
-        });
-        front
+    /// The same, where upstreams can be added as long as it runs.
+    pub fn upstreams(&self) -> &Arc<ServedUpstreams> {
+        &self.upstreams
     }
 
     /// Serves over HTTP as `options` say, with pages beside the endpoints. The listener is open before the
@@ -126,8 +114,8 @@ impl Gateway {
         pages: Option<Arc<dyn Pages>>,
         options: HttpOptions,
     ) -> io::Result<RunningGateway> {
-        let fronts = self.served.iter();
-        let fronts = fronts.map(|served| (served.path.clone(), served.front.clone()));
+        let fronts = self.served().into_iter();
+        let fronts = fronts.map(|served| (served.path, served.front));
         let http = http::serve_all(fronts.collect(), pages, options).await?;
         if let Err(error) = self.started().await {
             http.shutdown().await;
@@ -141,14 +129,19 @@ impl Gateway {
 
     /// Takes no more work, lets what runs finish for a while, and ends. What is left is for the next start.
     pub async fn shutdown(self) -> io::Result<()> {
+        self.shutdown_after(async {}).await
+    }
+
+    /// The same. `last_answers` runs when calls have ended and before upstreams are closed.
+    pub async fn shutdown_after(self, last_answers: impl Future<Output = ()>) -> io::Result<()> {
         self.engine
             .shutdown(DRAIN)
             .await
             .map_err(io::Error::other)?;
+        last_answers.await;
         // Servers that do not leave are ended with this process.
-        let closing = self.served.iter().map(|served| served.upstream.close());
-        for closing in closing {
-            let _ = timeout(DRAIN, closing).await;
+        for served in self.upstreams.all() {
+            let _ = timeout(DRAIN, served.upstream.close()).await;
         }
         self.store.close().await.map_err(io::Error::other)
     }
@@ -156,8 +149,13 @@ impl Gateway {
 
 impl RunningGateway {
     /// What it serves.
-    pub fn served(&self) -> &[Served] {
+    pub fn served(&self) -> Vec<Served> {
         self.gateway.served()
+    }
+
+    /// The gateway, for those who reach it in another way than over HTTP.
+    pub fn gateway(&self) -> &Gateway {
+        &self.gateway
     }
 
     /// The address of the endpoint before an upstream, for clients on this machine.
@@ -168,7 +166,12 @@ impl RunningGateway {
     /// As [`Gateway::shutdown`], with the requests that are open. Until the end it answers health checks and requests
     /// about its tasks.
     pub async fn shutdown(self) -> io::Result<()> {
-        let ended = self.gateway.shutdown().await;
+        self.shutdown_after(async {}).await
+    }
+
+    /// The same. `last_answers` runs when calls have ended and before upstreams are closed.
+    pub async fn shutdown_after(self, last_answers: impl Future<Output = ()>) -> io::Result<()> {
+        let ended = self.gateway.shutdown_after(last_answers).await;
         self.http.shutdown().await;
         ended
     }
@@ -184,6 +187,3 @@ pub fn policy() -> Policy {
 }
 
 const DAY: u64 = 24 * 3_600_000;
-
-/// The path of a single endpoint.
-const PATH: &str = "/mcp";

@@ -11,10 +11,12 @@ use outlast_wire::{Raw, RawRef, codes, object, tool, v2, version};
 use serde_json::json;
 
 use super::connection::Connection;
+use super::list::{self, HeaderAnnotations};
 use super::patience::{self, Manner};
 use super::prepared::{Prepared, Reserved};
-use super::{Isolate, Upstream, list, result};
-use crate::back::{Fault, Generation, Server};
+use super::runner::OTHER_HOP;
+use super::{Isolate, Upstream, result};
+use crate::back::{Fault, Generation, ParamChanges, Server};
 use crate::front::{
     Backend, Client, Front, Holding, Introduction, Listening, Patience, PreparedCall, Prestarted,
     Reply, Reservation, SessionId,
@@ -44,7 +46,6 @@ impl Backend for Upstream {
         }
     }
 
-    /// Also for a tool that is not listed: the upstream refuses it.
     async fn prepare(
         &self,
         client: &Arc<Client>,
@@ -53,16 +54,14 @@ impl Backend for Upstream {
         let permit = self.admit(client.owner())?;
         let connection = self.connection(client).await?;
         let server = connection.server();
-        let known = match connection.back.tools().await {
-            Ok(list) => connection.catalogue.traits(&list, tool),
-            // A server may have tools that it does not list.
-            Err(_) => Default::default(),
+        let Some(known) = connection.traits(tool).await else {
+            return Ok(None);
         };
         let makes_tasks = matches!(server.generation, Generation::V1(tasks) if tasks.tools_call);
         Ok(Some(PreparedCall {
             runner: self.runner.clone(),
             support: list::support(self.settings.task(tool)),
-            retry: self.settings.retry(tool).unwrap_or(known.retry),
+            retry: self.settings.retry_class(tool, known.retry),
             immediate: None,
             delivery: self.settings.delivery(tool),
             ttl: self.settings.ttl(tool),
@@ -156,6 +155,11 @@ impl Backend for Upstream {
     fn stands_behind(&self, front: &Weak<Front>) {
         self.fronts.add(front);
     }
+
+    /// Several upstreams share the engine of a gateway.
+    fn only_runner(&self) -> Option<Arc<str>> {
+        Some(self.runner.clone())
+    }
 }
 
 /// That somebody without a session listens for changes. The connection stays for that.
@@ -181,24 +185,21 @@ impl Drop for Listens {
 }
 
 impl Upstream {
-    /// The upstream as we introduce it: what it can do, under our own name (BR-NEG-9, BR-NEG-10).
+    /// The upstream as we introduce it: its own name, version, title, icons and instructions as they came (BR-NEG-10), so
+    /// that a client sees the server that it would see without the gateway. Only what is said of tasks is ours.
     fn about(&self, connection: &Connection) -> Result<Introduction, NotAnObject> {
         let server = connection.server();
         // BR-GEN-1: what is said of tasks is ours.
         let capabilities = object::remove(server.capabilities.borrow(), &["tasks"])?;
         let capabilities = object::remove(capabilities.borrow(), &["extensions", v2::EXTENSION])?;
-        let title = server.info.as_ref().and_then(|info| {
-            let title = object::find(info.borrow(), &["title"]).and_then(RawRef::text);
-            title.map(std::borrow::Cow::into_owned)
-        });
-        let info = json!({
-            "name": &*self.name,
-            "title": title.as_deref().unwrap_or(&server.name),
-            "version": env!("CARGO_PKG_VERSION"),
+        let info = server.info.clone().unwrap_or_else(|| {
+            // `serverInfo` is required, and this server sent none.
+            let info = json!({ "name": &*self.name, "version": "unknown" });
+            Raw::encode(&info).expect("an object of strings is JSON")
         });
         Ok(Introduction {
             capabilities,
-            info: Raw::encode(&info).expect("an object of strings is JSON"),
+            info,
             instructions: server.instructions.clone(),
             tasks: self.runs_tasks(&server),
         })
@@ -212,19 +213,33 @@ impl Upstream {
 
     async fn page(&self, client: &Arc<Client>, params: Option<&Raw>) -> Result<Raw, Reply> {
         let connection = self.connection(client).await.map_err(Reply::from)?;
-        let params = params.map(|params| list::for_upstream(&super::runner::for_upstream(params)));
-        let params = params.transpose().map_err(Reply::from)?;
-        let page = connection.back.request(tool::LIST, params.as_ref()).await;
+        let cursor = list::upstream_cursor(params).map_err(Reply::from)?;
+        let changes = ParamChanges {
+            without: OTHER_HOP,
+            set: cursor
+                .map(|cursor| ("cursor", cursor))
+                .into_iter()
+                .collect(),
+            set_meta: Vec::new(),
+        };
+        let request = connection.back.short_request(tool::LIST, params.cloned());
+        let page = request.changed(changes).keeping_type().await;
         let page = page.map_err(|fault| match fault {
             Fault::Error(error) => Reply::Error(error.raw),
             fault => Reply::from(codes::internal(format!("{}: {fault}", self.name))),
         })?;
-        let page = result::for_client(page, client);
         let odd = |_| Reply::from(codes::internal("the list of tools is not an object"));
-        let mut page = list::for_client(page).map_err(odd)?;
-        if client.version() == version::MODERN && !connection.server().is_modern() {
-            page = list::without_headers(page).map_err(odd)?;
-        }
-        list::tools(page.borrow(), &self.settings).map_err(odd)
+        let headers = match client.version() == version::MODERN && !connection.server().is_modern()
+        {
+            true => HeaderAnnotations::Removed,
+            false => HeaderAnnotations::Kept,
+        };
+        let tools = list::tools(page.borrow(), &self.settings, headers).map_err(odd)?;
+        let cursor = list::our_cursor(page.borrow());
+        let set = [("tools", &tools), ("nextCursor", &cursor)];
+        let set = set
+            .iter()
+            .filter_map(|(name, value)| Some((*name, value.as_ref()?)));
+        Ok(result::for_client(page, client, &set.collect::<Vec<_>>()))
     }
 }

@@ -31,8 +31,8 @@ pub(super) struct Traits {
 }
 
 impl Catalogue {
-    /// What `list` says of a tool. Of one that is not listed: nothing, so that it runs plainly and once.
-    pub(super) fn traits(&self, list: &Arc<[ToolInfo]>, tool: &str) -> Traits {
+    /// What `list` says of a tool, if it is listed.
+    pub(super) fn traits(&self, list: &Arc<[ToolInfo]>, tool: &str) -> Option<Traits> {
         let known = {
             let mut known = self.0.lock();
             match known
@@ -43,7 +43,7 @@ impl Catalogue {
                 None => known.insert(Arc::new(Known::of(list))).clone(),
             }
         };
-        known.tools.get(tool).cloned().unwrap_or_default()
+        known.tools.get(tool).cloned()
     }
 }
 

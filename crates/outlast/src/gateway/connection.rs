@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Accepts, AskKey, Origin, Owner, TaskId, random};
+use outlast_engine::{Accepts, Answer, AskKey, Origin, Owner, TaskId, random};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes, log, object};
 use parking_lot::{Mutex, MutexGuard};
@@ -13,8 +13,9 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::again::CallPlace;
 use super::asks::Asks;
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Traits};
 use super::pool::Apart;
 use crate::back::{self, ClientOptions, Era, ReceiverOptions, Restart, Server, Target, Ups};
 use crate::front::{Client, SessionId};
@@ -55,8 +56,13 @@ pub(super) struct Shared {
 struct State {
     /// The calls that are under way, by the name that their questions carry.
     calls: HashMap<Arc<str>, Seat>,
-    /// Questions of these calls that an earlier life of this process has put, and that were not asked for again yet.
-    left: HashMap<Arc<str>, Vec<AskKey>>,
+    /// Input requests of these calls that a previous run of this process has put to its clients, and that the upstream has not
+    /// sent again.
+    left: HashMap<Arc<str>, Vec<LeftRequest>>,
+    /// What is stored to find these calls again.
+    places: HashMap<Arc<str>, Arc<CallPlace>>,
+    /// The calls that go on with these tasks of the upstream after a restart.
+    resumed: HashMap<String, Arc<str>>,
     /// Those who hear what belongs to no call.
     clients: Vec<Weak<Client>>,
     /// Who wants to hear of which resource.
@@ -70,15 +76,49 @@ struct State {
 #[derive(Clone)]
 pub(super) enum Seat {
     Taken(CallContext),
+    /// Of a call that a previous run of this process began, and that waits for the connection.
+    Resuming(CallContext),
     /// Kept for a call that has begun at the upstream, and soon here.
     Kept(watch::Receiver<Option<CallContext>>),
 }
 
-/// A call that an earlier life of this process began: what it has asked is not asked a second time.
-pub(super) struct Left {
+/// What a connection goes on with.
+#[derive(Default)]
+pub(super) struct Resumption {
+    pub(super) calls: Vec<ResumedCall>,
+    /// The session that they were in, where the upstream has sessions.
+    pub(super) session: Option<SavedSession>,
+}
+
+/// A call that a previous run of this process began: what it has asked is not asked a second time.
+#[derive(Clone)]
+pub(super) struct ResumedCall {
     pub(super) call: CallContext,
+    /// The upstream's task.
+    pub(super) task: Option<String>,
+    /// What is stored of it.
+    pub(super) place: Arc<CallPlace>,
+    /// Its input requests that are open or answered.
+    pub(super) left: Vec<LeftRequest>,
     /// The session that it was in, where the upstream has sessions.
     pub(super) session: Option<SavedSession>,
+    /// The era in which the upstream was spoken to.
+    pub(super) era: Era,
+}
+
+/// An input request that a previous run of this process has put to its client.
+#[derive(Clone)]
+pub(super) struct LeftRequest {
+    pub(super) key: AskKey,
+    /// The answer, where it is waited for already; closed if there will be none.
+    pub(super) answer: Option<watch::Receiver<Option<Answer>>>,
+}
+
+impl ResumedCall {
+    /// Whether both are the same call.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        self.call.id() == other.call.id()
+    }
 }
 
 /// That a call is under way on a connection.
@@ -90,34 +130,33 @@ pub(super) struct UnderWay {
 }
 
 impl Connection {
-    /// Connects to an upstream for `client`, or goes on where an earlier life of this process was.
+    /// Connects to an upstream for `client`, or goes on where a previous run of this process was.
     pub(super) async fn open(
         way: &Way,
         client: &Arc<Client>,
-        left: Option<Left>,
+        resumed: Resumption,
         apart: Option<Apart>,
     ) -> Result<Arc<Self>, ErrorObject> {
-        let (mut calls, mut asked) = (HashMap::new(), HashMap::new());
-        if let Some(Left { call, .. }) = &left {
-            // The upstream may ask as soon as it is connected to.
-            calls.insert(name_of(call), Seat::Taken(call.clone()));
-            asked.insert(name_of(call), call.left_open());
-        }
         let shared = Arc::new(Shared {
             owner: client.owner().clone(),
             accepts: client.accepts(),
             fronts: way.fronts.clone(),
             state: Mutex::new(State {
-                calls,
-                left: asked,
+                calls: HashMap::new(),
+                left: HashMap::new(),
+                places: HashMap::new(),
+                resumed: HashMap::new(),
                 clients: vec![Arc::downgrade(client)],
                 subscriptions: HashMap::new(),
                 level: None,
                 used: Instant::now(),
             }),
         });
-        let session = left.and_then(|left| left.session);
-        let session = session.map_or_else(Session::new, Session::again);
+        for call in &resumed.calls {
+            // The upstream may ask as soon as it is connected to.
+            shared.resume(call);
+        }
+        let session = resumed.session.map_or_else(Session::new, Session::again);
         let (target, session) = match way.target.in_session(session.clone()) {
             Some(target) => (target, Some(session)),
             None => (way.target.clone(), None),
@@ -159,6 +198,22 @@ impl Connection {
         }
         tokio::spawn(remind(Arc::downgrade(&connection), ups));
         Ok(connection)
+    }
+
+    /// What the server says of a tool; `None` if it has no such tool (V1-CREATE-10). Nothing is known where its tools cannot
+    /// be listed: then the server itself refuses what it does not have.
+    pub(super) async fn traits(&self, tool: &str) -> Option<Traits> {
+        let Ok(list) = self.back.tools().await else {
+            return Some(Traits::default());
+        };
+        if let Some(known) = self.catalogue.traits(&list, tool) {
+            return Some(known);
+        }
+        // The list may be old: a server need not say that it has changed.
+        match self.back.fresh_tools().await {
+            Ok(list) => self.catalogue.traits(&list, tool),
+            Err(_) => Some(Traits::default()),
+        }
     }
 
     /// The server as it introduced itself last.
@@ -245,6 +300,7 @@ impl Connection {
     /// Whether something runs on it, or somebody listens.
     pub(super) fn is_needed(&self) -> bool {
         let mut state = self.shared.state();
+        state.forget_cancelled();
         state.clients.retain(|client| client.strong_count() > 0);
         let listens =
             |client: &Weak<Client>| client.upgrade().is_some_and(|client| client.is_listening());
@@ -334,32 +390,69 @@ impl Connection {
 }
 
 impl Shared {
-    /// The call of that name; without one, the only call there is.
-    pub(super) fn call(&self, name: Option<&str>) -> Result<Seat, Unclear> {
-        let state = self.state();
+    /// The call of that name, or the one that goes on with this task of the upstream; without either, the only call there is.
+    pub(super) fn call(&self, name: Option<&str>, task: Option<&str>) -> Result<Seat, Unclear> {
+        let mut state = self.state();
+        state.forget_cancelled();
+        let resumed = task.and_then(|task| state.resumed.get(task)).cloned();
+        let name = name.or(resumed.as_deref());
         if let Some(call) = name.and_then(|name| state.calls.get(name)) {
             return Ok(call.clone());
         }
-        let mut calls = state.calls.values();
-        match (calls.next(), calls.next()) {
-            (Some(call), None) => Ok(call.clone()),
-            (None, _) => Err(Unclear::None),
-            (Some(_), Some(_)) => Err(Unclear::Several),
+        // A call that is cancelled is still there while it tidies up.
+        let (live, cancelled): (Vec<_>, Vec<_>) =
+            state.calls.values().partition(|call| !call.is_cancelled());
+        match (&live[..], &cancelled[..]) {
+            ([call], _) | ([], [call]) => Ok((*call).clone()),
+            ([], []) => Err(Unclear::None),
+            _ => Err(Unclear::Several),
         }
     }
 
-    /// A question of a call that an earlier life has put under a key of this sort, from now on nobody else's.
-    pub(super) fn take_left(&self, call: TaskId, sort: impl Fn(&AskKey) -> bool) -> Option<AskKey> {
+    /// A call of a previous run of this process goes on, unless it does already.
+    pub(super) fn resume(&self, resumed: &ResumedCall) {
+        let name = name_of(&resumed.call);
+        let mut state = self.state();
+        if state.calls.contains_key(&name) {
+            return;
+        }
+        if let Some(task) = resumed.task.clone() {
+            state.resumed.insert(task, name.clone());
+        }
+        state.places.insert(name.clone(), resumed.place.clone());
+        state.left.insert(name.clone(), resumed.left.clone());
+        state
+            .calls
+            .insert(name, Seat::Resuming(resumed.call.clone()));
+    }
+
+    /// What is stored to find a call again.
+    pub(super) fn place(&self, call: &CallContext) -> Arc<CallPlace> {
+        let mut state = self.state();
+        state.places.entry(name_of(call)).or_default().clone()
+    }
+
+    /// An input request of a call that a previous run has put under a key of this sort. It is returned once.
+    pub(super) fn take_left(
+        &self,
+        call: TaskId,
+        sort: impl Fn(&AskKey) -> bool,
+    ) -> Option<LeftRequest> {
         let mut state = self.state();
         let left = state.left.get_mut(call.text().as_str())?;
-        let at = left.iter().position(sort)?;
+        let at = left.iter().position(|left| sort(&left.key))?;
         Some(left.remove(at))
     }
 
-    /// Everything that an earlier life has asked for a call and that nobody asked for again.
-    pub(super) fn take_all_left(&self, call: TaskId) -> Vec<AskKey> {
-        let left = self.state().left.remove(call.text().as_str());
-        left.unwrap_or_default()
+    /// Every input request that a previous run has put for a call and that the upstream has not sent again, without those that
+    /// it sent in its session: they are open until the upstream cancels them. FastMCP 3 reports `working` meanwhile.
+    pub(super) fn take_unclaimed(&self, call: TaskId) -> Vec<AskKey> {
+        let mut state = self.state();
+        let Some(left) = state.left.get_mut(call.text().as_str()) else {
+            return Vec::new();
+        };
+        let unclaimed = left.extract_if(.., |left| left.answer.is_none());
+        unclaimed.map(|left| left.key).collect()
     }
 
     /// Those who hear what belongs to no call.
@@ -376,6 +469,26 @@ impl Shared {
     }
 }
 
+impl State {
+    /// Forgets a call.
+    fn forget(&mut self, name: &Arc<str>) {
+        self.calls.remove(name);
+        self.left.remove(name);
+        self.places.remove(name);
+        self.resumed.retain(|_, call| call != name);
+    }
+
+    /// Forgets calls that were cancelled before they had the connection.
+    fn forget_cancelled(&mut self) {
+        let cancelled = |seat: &Seat| matches!(seat, Seat::Resuming(cx) if cx.is_cancelled());
+        let names = self.calls.iter().filter(|(_, seat)| cancelled(seat));
+        let names: Vec<_> = names.map(|(name, _)| name.clone()).collect();
+        for name in names {
+            self.forget(&name);
+        }
+    }
+}
+
 /// Why something belongs to no call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unclear {
@@ -384,10 +497,15 @@ pub(super) enum Unclear {
 }
 
 impl Seat {
+    /// Whether its caller wants it to stop.
+    fn is_cancelled(&self) -> bool {
+        self.taken().is_some_and(|cx| cx.is_cancelled())
+    }
+
     /// The call, if it is known whose it is.
     pub(super) fn taken(&self) -> Option<CallContext> {
         match self {
-            Self::Taken(cx) => Some(cx.clone()),
+            Self::Taken(cx) | Self::Resuming(cx) => Some(cx.clone()),
             Self::Kept(told) => told.borrow().clone(),
         }
     }
@@ -395,7 +513,7 @@ impl Seat {
     /// The call, once it is known whose it is; `None` if it is given up before.
     pub(super) async fn whose(self) -> Option<CallContext> {
         match self {
-            Self::Taken(cx) => Some(cx),
+            Self::Taken(cx) | Self::Resuming(cx) => Some(cx),
             Self::Kept(mut told) => told.wait_for(Option::is_some).await.ok()?.clone(),
         }
     }
@@ -423,8 +541,12 @@ impl UnderWay {
 impl Drop for UnderWay {
     fn drop(&mut self) {
         let mut state = self.connection.shared.state();
-        state.calls.remove(&self.name);
-        state.left.remove(&self.name);
+        let call = self.kept.as_ref().and_then(|kept| {
+            let call = kept.borrow();
+            call.as_ref().map(name_of)
+        });
+        state.forget(&self.name);
+        state.forget(call.as_ref().unwrap_or(&self.name));
         state.used = Instant::now();
     }
 }

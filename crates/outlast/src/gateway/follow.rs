@@ -11,8 +11,9 @@ use super::pool::RESTARTS;
 use super::prepared::{Prepared, PrestartedCall};
 use super::runner::{OTHER_HOP, refused};
 use super::{Upstream, result};
-use crate::back::{Call, CallRefused, Preference, Unsettled};
+use crate::back::{Call, CallRefused, Fault, Preference, Unsettled};
 use crate::front::Client;
+use crate::transport::link::LinkError;
 
 impl Upstream {
     /// Calls a tool, unless that was prestarted, and drives the call to its end. It is made again only if it was lost and
@@ -50,7 +51,7 @@ impl Upstream {
                     (made.drive(&mut owner).await, owner)
                 }
             };
-            match owner.ended(ended, client) {
+            match owner.ended(ended, client, cx) {
                 Ok(outcome) if owner.has_task() => return outcome,
                 Ok(outcome) => match pages::demanded(outcome, client, cx).await {
                     Demand::Met if demands < DEMANDS => demands += 1,
@@ -108,12 +109,13 @@ impl Upstream {
                 made = made.meta(meta::LOG_LEVEL, level);
             }
         }
-        // BR-TTL-1, BR-TTL-2.
+        // BR-TTL-2. The margin is for us: the upstream's task has to be there until its outcome is fetched, and until ours
+        // has expired, so that a caller that waits is told of our expiry.
         let wish = params.filter(|_| has_wish);
         let wish = wish.and_then(|params| v1::TaskRequest::read(Some(params.borrow())).ok());
         let wish = wish.flatten().and_then(|wish| wish.ttl_ms);
         match ttl.or(wish).or_else(|| self.settings.ttl(&tool)) {
-            Some(ttl) => made.ttl(ttl),
+            Some(ttl) => made.ttl(ttl.saturating_add(TTL_MARGIN)),
             None => made,
         }
     }
@@ -144,8 +146,9 @@ fn preference(has_wish: bool, client: &Client) -> Preference {
 /// Whether a call that was lost may be made again.
 fn may_repeat(lost: &Unsettled, call: &Origin, attempt: u32) -> bool {
     let passing = match lost {
-        Unsettled::Fault(crate::back::Fault::Link(error)) => error.is_passing(),
-        Unsettled::Lost { .. } => true,
+        Unsettled::Fault(Fault::Link(error)) => error.is_passing(),
+        // What is too large would be so again.
+        Unsettled::Lost { why, .. } => !matches!(why, Fault::Link(LinkError::TooLarge { .. })),
         _ => false,
     };
     debug_assert_eq!(&*call.method, tool::CALL);
@@ -154,6 +157,9 @@ fn may_repeat(lost: &Unsettled, call: &Origin, attempt: u32) -> bool {
 
 /// How often a call is made in one life of this process.
 pub(super) const ATTEMPTS: u32 = 3;
+
+/// By how many milliseconds the upstream is to keep its task longer than we keep ours.
+const TTL_MARGIN: u64 = 60_000;
 
 /// How often a server may want pages to be opened before it runs a call.
 const DEMANDS: u32 = 8;

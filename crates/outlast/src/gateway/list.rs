@@ -9,57 +9,63 @@ use outlast_wire::{Raw, RawRef, codes, object, params};
 
 use super::settings::{Settings, TaskMode};
 
-/// Params of a list with the upstream's cursor in the place of ours.
-pub(super) fn for_upstream(asked: &Raw) -> Result<Raw, ErrorObject> {
-    let Some(cursor) = params::cursor(Some(asked.borrow()))? else {
-        return Ok(asked.clone());
+/// The upstream's cursor that a client continues at, if it names one.
+pub(super) fn upstream_cursor(asked: Option<&Raw>) -> Result<Option<Raw>, ErrorObject> {
+    let Some(cursor) = params::cursor(asked.map(Raw::borrow))? else {
+        return Ok(None);
     };
     let theirs = cursor.strip_prefix(MARK);
     let theirs = theirs.ok_or_else(|| codes::invalid_params("invalid cursor"))?;
     let theirs = Raw::encode(theirs).map_err(|error| codes::internal(error.to_string()))?;
-    object::set(asked.borrow(), &["cursor"], theirs.borrow())
-        .map_err(|_| codes::invalid_params("params must be an object"))
+    Ok(Some(theirs))
 }
 
-/// A page with our cursor in the place of the upstream's: one that is empty is a cursor, too (BR-LIST-10).
-pub(super) fn for_client(page: Raw) -> Result<Raw, NotAnObject> {
-    let next = object::find(page.borrow(), &["nextCursor"]).and_then(RawRef::text);
-    let ours = next.and_then(|next| Raw::encode(&format!("{MARK}{next}")).ok());
-    match ours {
-        Some(ours) => object::set(page.borrow(), &["nextCursor"], ours.borrow()),
-        None => Ok(page),
-    }
+/// Our cursor for the next page, if there is one: one that is empty is a cursor, too (BR-LIST-10).
+pub(super) fn our_cursor(page: RawRef<'_>) -> Option<Raw> {
+    let next = object::find(page, &["nextCursor"]).and_then(RawRef::text)?;
+    Raw::encode(&format!("{MARK}{next}")).ok()
 }
 
-/// Tools of a legacy server for a modern client, without annotations that mean something only there (BR-LIST-7).
-pub(super) fn without_headers(page: Raw) -> Result<Raw, NotAnObject> {
-    if !page.as_str().contains(HEADER) {
-        return Ok(page);
-    }
-    tool::edit_list(page.borrow(), |tool| {
-        let schema = object::find(tool, &["inputSchema", "properties"]);
-        let fields = schema.and_then(|schema| object::members(schema).ok());
-        let fields = fields.unwrap_or_default().into_iter();
-        let marked = fields.filter(|field| object::find(field.value, &[HEADER]).is_some());
-        let edited = marked.fold(tool.to_raw(), |tool, field| {
-            let path = ["inputSchema", "properties", &field.name, HEADER];
-            object::remove(tool.borrow(), &path).unwrap_or(tool)
+/// The tools of a page, each with the support for tasks that it has here; `None` if none of them changes. Without
+/// annotations for headers where they have no meaning.
+pub(super) fn tools(
+    page: RawRef<'_>,
+    settings: &Settings,
+    headers: HeaderAnnotations,
+) -> Result<Option<Raw>, NotAnObject> {
+    let marked = headers == HeaderAnnotations::Removed && page.as_str().contains(HEADER);
+    tool::edited_tools(page, |tool| {
+        let bare = marked.then(|| without_headers(tool));
+        let tool = bare.as_ref().map_or(tool, Raw::borrow);
+        let shown = tool::called(tool).and_then(|name| {
+            let shown = match support(settings.task(&name)) {
+                TaskSupport::Forbidden => v1::strip_execution(tool),
+                other => v1::set_task_support(tool, other),
+            };
+            shown.ok()
         });
-        Edit::Replace(edited)
+        shown.or(bare).map_or(Edit::Keep, Edit::Replace)
     })
 }
 
-/// A page of tools, each with the support for tasks that it has here.
-pub(super) fn tools(page: RawRef<'_>, settings: &Settings) -> Result<Raw, NotAnObject> {
-    tool::edit_list(page, |tool| {
-        let Some(name) = tool::called(tool) else {
-            return Edit::Keep;
-        };
-        let shown = match support(settings.task(&name)) {
-            TaskSupport::Forbidden => v1::strip_execution(tool),
-            other => v1::set_task_support(tool, other),
-        };
-        shown.map_or(Edit::Keep, Edit::Replace)
+/// What becomes of annotations for arguments that are repeated in headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeaderAnnotations {
+    /// They stay.
+    Kept,
+    /// They go: for a modern client they would mean what a legacy server did not mean (BR-LIST-7).
+    Removed,
+}
+
+/// A tool without annotations for headers.
+fn without_headers(tool: RawRef<'_>) -> Raw {
+    let schema = object::find(tool, &["inputSchema", "properties"]);
+    let fields = schema.and_then(|schema| object::members(schema).ok());
+    let fields = fields.unwrap_or_default().into_iter();
+    let marked = fields.filter(|field| object::find(field.value, &[HEADER]).is_some());
+    marked.fold(tool.to_raw(), |tool, field| {
+        let path = ["inputSchema", "properties", &field.name, HEADER];
+        object::remove(tool.borrow(), &path).unwrap_or(tool)
     })
 }
 
@@ -94,16 +100,14 @@ mod tests {
     #[test]
     fn cursors_are_wrapped_and_not_read() {
         // BR-LIST-10.
-        let page = for_client(raw(r#"{"prompts":[], "x" : 1.0,"nextCursor":""}"#)).unwrap();
-        assert_eq!(
-            page.as_str(),
-            r#"{"prompts":[], "x" : 1.0,"nextCursor":"o."}"#
-        );
-        let last = r#"{"prompts":[ ]}"#;
-        assert_eq!(for_client(raw(last)).unwrap().as_str(), last);
-        let asked = for_upstream(&raw(r#"{"cursor":"o.a\"b","_meta":{"k":1}}"#)).unwrap();
-        assert_eq!(asked.as_str(), r#"{"cursor":"a\"b","_meta":{"k":1}}"#);
-        let foreign = for_upstream(&raw(r#"{"cursor":"a"}"#));
+        let page = raw(r#"{"prompts":[],"nextCursor":""}"#);
+        assert_eq!(our_cursor(page.borrow()), Some(raw(r#""o.""#)));
+        assert_eq!(our_cursor(raw(r#"{"prompts":[ ]}"#).borrow()), None);
+        let asked = raw(r#"{"cursor":"o.a\"b","_meta":{"k":1}}"#);
+        let theirs = upstream_cursor(Some(&asked)).unwrap();
+        assert_eq!(theirs, Some(raw(r#""a\"b""#)));
+        assert_eq!(upstream_cursor(None), Ok(None));
+        let foreign = upstream_cursor(Some(&raw(r#"{"cursor":"a"}"#)));
         assert_eq!(foreign.unwrap_err().code, -32602);
     }
 
@@ -111,26 +115,36 @@ mod tests {
     fn an_annotation_of_the_other_era_goes_and_nothing_else() {
         // BR-LIST-7.
         let page = r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"q":{"type":"string","x-mcp-header":"Q"},"r":{ "type" : "string"}}}}]}"#;
+        let page = raw(page);
+        let removed = tools(page.borrow(), &never("a"), HeaderAnnotations::Removed);
         assert_eq!(
-            without_headers(raw(page)).unwrap().as_str(),
-            r#"{"tools":[{"name":"a","inputSchema":{"type":"object","properties":{"q":{"type":"string"},"r":{ "type" : "string"}}}}]}"#
+            removed.unwrap().unwrap().as_str(),
+            r#"[{"name":"a","inputSchema":{"type":"object","properties":{"q":{"type":"string"},"r":{ "type" : "string"}}}}]"#
         );
+        let kept = tools(page.borrow(), &never("a"), HeaderAnnotations::Kept);
+        let array = object::find(page.borrow(), &["tools"]).unwrap().to_raw();
+        assert_eq!(kept.unwrap().unwrap_or(array.clone()), array);
     }
 
     #[test]
     fn every_tool_may_be_called_either_way_unless_it_is_never_a_task() {
         // BR-LIST-1, BR-LIST-3, BR-LIST-4, BD-13.
         let page = r#"{"tools":[{"name":"must","execution":{"taskSupport":"required","x":1}},{"name":"never","execution":{"taskSupport":"optional"}},{"name":"plain", "y" : 2}]}"#;
+        let shown = tools(raw(page).borrow(), &never("never"), HeaderAnnotations::Kept);
+        assert_eq!(
+            shown.unwrap().unwrap().as_str(),
+            r#"[{"name":"must","execution":{"taskSupport":"optional","x":1}},{"name":"never"},{"name":"plain", "y" : 2,"execution":{"taskSupport":"optional"}}]"#
+        );
+    }
+
+    /// Settings by which `tool` never runs as a task.
+    fn never(tool: &str) -> Settings {
         let mut settings = Settings::default();
         let never = ToolSettings {
             task: Some(TaskMode::Never),
             ..ToolSettings::default()
         };
-        settings.tools.insert("never".into(), never);
-        let shown = tools(raw(page).borrow(), &settings).unwrap();
-        assert_eq!(
-            shown.as_str(),
-            r#"{"tools":[{"name":"must","execution":{"taskSupport":"optional","x":1}},{"name":"never"},{"name":"plain", "y" : 2,"execution":{"taskSupport":"optional"}}]}"#
-        );
+        settings.tools.insert(tool.into(), never);
+        settings
     }
 }

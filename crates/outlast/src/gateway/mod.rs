@@ -16,7 +16,8 @@
 //! | `prepared`, `follow`, `owner`, `again` | one call from its preparation to its end; a task of the upstream found again after a restart |
 //! | `result`, `errors` | an answer of the upstream as our client gets it |
 //! | `patience` | how long known clients wait for an answer |
-//! | `assembly` | several upstreams on one store, each at its own endpoint |
+//! | `assembly`, `served` | several upstreams on one store, each at its own endpoint; upstreams that are added while it runs |
+//! | `late` | recovered tasks whose upstream is added after the start |
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -41,6 +42,7 @@ mod catalogue;
 mod connection;
 mod errors;
 mod follow;
+mod late;
 mod list;
 mod notices;
 mod owner;
@@ -51,6 +53,7 @@ mod prepared;
 mod probe;
 mod result;
 mod runner;
+mod served;
 mod settings;
 
 use std::collections::HashMap;
@@ -60,14 +63,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::back::Target;
+use crate::back::{Era, Target};
 use crate::fronts::Fronts;
 use crate::transport::register::Register;
 use admission::OpenCalls;
 use connection::Way;
+use outlast_engine::Sizes;
 use pool::Pool;
 
-pub use assembly::{Gateway, RunningGateway, Served, policy};
+pub use assembly::{Gateway, RunningGateway, policy};
+pub use served::{Served, ServedUpstreams};
 pub use settings::{Isolate, Settings, TaskMode, ToolSettings};
 
 /// A server somewhere else, served as if it were here.
@@ -115,8 +120,10 @@ impl Upstream {
         }
     }
 
-    /// The same, with its processes written down in `register`, if it has any and there is one.
-    fn noting(mut self, register: Option<&Register>) -> Self {
+    /// The same in a gateway that keeps results as `sizes` says. Its processes are written down in `register`, if it has any
+    /// and there is one.
+    fn assembled(mut self, register: Option<&Register>, sizes: &Sizes) -> Self {
+        self.target = self.target.with_payload(sizes.payload);
         if let Some(register) = register {
             self.target = self.target.noting(register);
         }
@@ -152,12 +159,12 @@ impl Upstream {
         self.pool.len()
     }
 
-    /// What it takes to connect to it.
-    fn way(&self) -> Way {
+    /// What it takes to connect to it in `era`.
+    fn way(&self, era: Era) -> Way {
         Way {
             name: self.name.clone(),
             target: self.target.clone(),
-            era: self.settings.era,
+            era,
             handshake: self.settings.handshake,
             fronts: self.fronts.clone(),
         }

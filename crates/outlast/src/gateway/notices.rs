@@ -4,7 +4,7 @@
 use std::sync::{Arc, Weak};
 
 use outlast_wire::log::{self, Log};
-use outlast_wire::{RawRef, object};
+use outlast_wire::{RawRef, method, object};
 
 use super::connection::Shared;
 use crate::back::Notices;
@@ -23,10 +23,10 @@ impl Shared {
 
     fn hear(&self, method: &str, params: Option<RawRef<'_>>) {
         let change = match method {
-            "notifications/tools/list_changed" => Change::Tools,
-            "notifications/prompts/list_changed" => Change::Prompts,
-            "notifications/resources/list_changed" => Change::Resources,
-            "notifications/resources/updated" => {
+            method::TOOLS_CHANGED => Change::Tools,
+            method::PROMPTS_CHANGED => Change::Prompts,
+            method::RESOURCES_CHANGED => Change::Resources,
+            method::RESOURCE_UPDATED => {
                 let uri = params.and_then(|params| object::find(params, &["uri"]));
                 match uri.and_then(RawRef::text) {
                     Some(uri) => Change::Resource(uri.into()),
@@ -35,7 +35,7 @@ impl Shared {
             }
             log::MESSAGE => {
                 // The upstream does not say whose message it is.
-                let call = self.call(None).ok().and_then(|seat| seat.taken());
+                let call = self.call(None, None).ok().and_then(|seat| seat.taken());
                 match (params.and_then(Log::read), call) {
                     (Some(log), Some(call)) => call.log(log),
                     _ => self.pass_on(method, params),

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use outlast_engine::engine::{CallContext, Progress};
 use outlast_engine::{Origin, Outcome};
-use outlast_wire::version;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
@@ -59,6 +58,8 @@ struct Shown {
     attached: bool,
     /// Whether the upstream made a task.
     has_task: bool,
+    /// The status message that the upstream's task has after its end.
+    end_message: Option<String>,
 }
 
 impl Upstream {
@@ -104,11 +105,12 @@ impl Upstream {
             timeout,
             stop: Stop::No,
             shown: Shown {
-                in_words: client.version() == version::MODERN || call.progress_token.is_none(),
+                in_words: !client.hears_progress(call.progress_token.is_some()),
                 progress: None,
                 message: None,
                 attached: false,
                 has_task: false,
+                end_message: None,
             },
         }
     }
@@ -167,6 +169,7 @@ impl CallOwner for UpstreamOwner {
 
     async fn changed(&mut self, view: &View) {
         self.shown.has_task |= view.task.is_some();
+        self.shown.note_end(view);
         match &self.whose {
             Whose::Known(cx, _) => self.shown.show(&self.connection, view, cx).await,
             Whose::Unknown(_, tell) => {
@@ -184,16 +187,20 @@ impl UpstreamOwner {
         self.shown.has_task
     }
 
-    /// How the call ended, as its caller understands it.
+    /// How the call ended, as its caller understands it. Our task keeps the status message that the upstream's has.
     pub(super) fn ended(
         &mut self,
         ended: Result<Outcome, Unsettled>,
         client: &Client,
+        cx: &CallContext,
     ) -> Result<Outcome, Unsettled> {
         let cancelled = match &mut self.stop {
             Stop::TimedOut(answer) => matches!(answer.try_recv(), Ok(Ok(()))),
             Stop::GivenUp(cancelled) => *cancelled,
             Stop::No | Stop::Cancelling(_) | Stop::Cancelled => {
+                if let (Ok(_), Some(message)) = (&ended, &self.shown.end_message) {
+                    cx.end_message(message);
+                }
                 return ended.map(|outcome| errors::across(outcome, &self.connection, client));
             }
         };
@@ -209,6 +216,14 @@ impl UpstreamOwner {
 }
 
 impl Shown {
+    /// Takes note of the last status message of the upstream's task: it describes the end, not the work.
+    fn note_end(&mut self, view: &View) {
+        let ended = view.task.as_ref().filter(|task| task.status.is_terminal());
+        if let Some(message) = ended.and_then(|task| task.message.as_ref()) {
+            self.end_message = Some(message.clone());
+        }
+    }
+
     /// Reports what is new.
     async fn show(&mut self, connection: &Connection, view: &View, cx: &CallContext) {
         if let Some(progress) = view
@@ -217,15 +232,15 @@ impl Shown {
             .filter(|now| Some(now.progress) != self.progress)
         {
             self.progress = Some(progress.progress);
-            let message = progress.message.as_deref();
-            if self.in_words {
-                cx.status(&in_words(progress.progress, progress.total, message));
-            }
-            cx.progress(Progress {
+            let progress = Progress {
                 done: progress.progress,
                 total: progress.total,
-                message: message.map(Into::into),
-            });
+                message: progress.message.as_deref().map(Into::into),
+            };
+            if self.in_words {
+                cx.progress_as_status(&progress);
+            }
+            cx.progress(progress);
         }
         let Some(task) = &view.task else { return };
         again::take_back_left(connection, task, cx).await;
@@ -233,6 +248,7 @@ impl Shown {
             .message
             .as_ref()
             .filter(|now| Some(*now) != self.message.as_ref())
+            .filter(|_| !task.status.is_terminal())
         {
             cx.status(message);
             self.message = Some(message.clone());
@@ -249,16 +265,11 @@ impl Shown {
         if let Some(reference) = view.reference.as_ref().filter(|_| !self.attached) {
             self.attached = true;
             again::attach(connection, reference, cx).await;
+            if connection.server().is_modern() {
+                // BR-CREATE-6: in V2 the server decides what is a task.
+                cx.runs_as_task();
+            }
         }
-    }
-}
-
-/// Progress as a text.
-fn in_words(done: f64, total: Option<f64>, message: Option<&str>) -> String {
-    match (message, total) {
-        (Some(message), _) => message.to_owned(),
-        (None, Some(total)) => format!("{done} of {total}"),
-        (None, None) => format!("{done}"),
     }
 }
 

@@ -1,5 +1,6 @@
-//! The connections to an upstream: one for each owner and what its clients can be asked, never shared between owners; and
-//! those of single calls, which count as well.
+//! The connections to an upstream: one for each owner and what its clients can be asked, never shared between owners; one for
+//! each session that a previous run of this process left with tasks in it, shared by these tasks; and those of single calls,
+//! which count as well.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +14,11 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-use super::connection::{Connection, Left, Way};
+use super::connection::{Connection, ResumedCall, Resumption, Way};
 use super::{Isolate, Settings, Upstream};
+use crate::back::Era;
 use crate::front::Client;
+use crate::transport::http_client::SavedSession;
 
 #[derive(Clone, Default)]
 pub(super) struct Pool(Arc<Mutex<Places>>);
@@ -24,21 +27,29 @@ pub(super) struct Pool(Arc<Mutex<Places>>);
 struct Places {
     /// Those that the calls of an owner share.
     shared: HashMap<Key, Slot>,
-    /// Those of single calls, and those by which tasks of an earlier life are found again, by number.
+    /// Those of single calls, by number.
     apart: HashMap<u64, (Owner, Weak<Connection>)>,
     numbers: u64,
 }
 
-/// Whose connection it is, and what it may ask (BR-NEG-5).
+/// Whose connection it is, what it may ask (BR-NEG-5), and in which era.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     owner: Owner,
     accepts: u8,
+    era: Era,
+    /// The session of a previous run of this process, if it goes on in one.
+    session: Option<Arc<str>>,
 }
 
 /// The place of a shared connection. The lock is held while one is made, so that it is made once.
 #[derive(Clone, Default)]
-struct Slot(Arc<tokio::sync::Mutex<State>>);
+struct Slot {
+    state: Arc<tokio::sync::Mutex<State>>,
+    /// Calls of a previous run of this process that wait for the connection: the upstream may send their input requests as
+    /// soon as it is connected to.
+    resuming: Arc<Mutex<Vec<ResumedCall>>>,
+}
 
 #[derive(Default)]
 struct State {
@@ -68,7 +79,11 @@ impl Pool {
 
     /// Whether a connection was not made when that was tried last.
     pub(super) fn is_failing(&self) -> bool {
-        let failed = |slot: &Slot| slot.0.try_lock().is_ok_and(|state| state.failed.is_some());
+        let failed = |slot: &Slot| {
+            slot.state
+                .try_lock()
+                .is_ok_and(|state| state.failed.is_some())
+        };
         self.lock().shared.values().any(failed)
     }
 
@@ -100,9 +115,10 @@ impl Pool {
         Ok(self.seat(&mut places, owner))
     }
 
-    /// The same for what an earlier life began: it has been let in.
-    fn place_again(&self, owner: &Owner) -> Apart {
-        self.seat(&mut self.lock(), owner)
+    /// The place for `key`, for a call that was admitted by a previous run of this process.
+    fn slot_again(&self, key: &Key) -> Slot {
+        let mut places = self.lock();
+        places.shared.entry(key.clone()).or_default().clone()
     }
 
     fn seat(&self, places: &mut Places, owner: &Owner) -> Apart {
@@ -147,12 +163,12 @@ impl Places {
 impl Slot {
     /// The connection, unless one is being made.
     fn connection(&self) -> Option<Arc<Connection>> {
-        let state = self.0.try_lock().ok()?;
+        let state = self.state.try_lock().ok()?;
         state.connection.clone()
     }
 
     fn is_needed(&self) -> bool {
-        match self.0.try_lock() {
+        match self.state.try_lock() {
             Ok(state) => state
                 .connection
                 .as_ref()
@@ -189,13 +205,43 @@ impl Upstream {
         &self,
         client: &Arc<Client>,
     ) -> Result<Arc<Connection>, ErrorObject> {
-        let key = Key {
-            owner: client.owner().clone(),
-            accepts: client.accepts().bits(),
-        };
+        let key = self.key(client);
         let slot = self.pool.slot(&key, &self.settings);
         let slot = slot.map_err(|too_many| self.crowded(too_many))?;
-        let mut state = slot.0.lock_owned().await;
+        self.open(key, slot, None, client).await
+    }
+
+    /// The connection for a call of a previous run of this process, in that call's session if it had one. The calls of one
+    /// session share it: two clients in one session would take each other's messages.
+    pub(super) async fn connection_again(
+        &self,
+        client: &Arc<Client>,
+        call: &ResumedCall,
+    ) -> Result<Arc<Connection>, ErrorObject> {
+        let session = call.session.as_ref();
+        let key = Key {
+            session: session.map(|session| session.id().into()),
+            era: call.era,
+            ..self.key(client)
+        };
+        let slot = self.pool.slot_again(&key);
+        slot.resuming.lock().push(call.clone());
+        let opened = self.open(key, slot.clone(), session.cloned(), client).await;
+        slot.resuming.lock().retain(|other| !other.is(call));
+        let connection = opened?;
+        connection.shared.resume(call);
+        Ok(connection)
+    }
+
+    /// The connection in `slot`, made if need be.
+    async fn open(
+        &self,
+        key: Key,
+        slot: Slot,
+        session: Option<SavedSession>,
+        client: &Arc<Client>,
+    ) -> Result<Arc<Connection>, ErrorObject> {
+        let mut state = slot.state.lock_owned().await;
         if let Some(found) = state.connection.as_ref().filter(|found| !found.is_over()) {
             found.used_by(client);
             return Ok(found.clone());
@@ -207,10 +253,12 @@ impl Upstream {
             return Err(error.clone());
         }
         let making = Making {
-            way: self.way(),
+            way: self.way(key.era),
             state,
             unmet: self.unmet.clone(),
             pool: self.pool.clone(),
+            resuming: slot.resuming,
+            session,
             key,
             idle: self.settings.idle,
         };
@@ -242,28 +290,30 @@ impl Upstream {
         let place = self.pool.place_apart(client.owner(), &self.settings);
         let place = place.map_err(|too_many| self.crowded(too_many))?;
         // Rare, and large: whoever finds one has no room for it.
-        Box::pin(Connection::open(&self.way(), client, None, Some(place))).await
-    }
-
-    /// A connection for what an earlier life of this process began, in its session if it had one.
-    pub(super) async fn connection_again(
-        &self,
-        client: &Arc<Client>,
-        left: Left,
-    ) -> Result<Arc<Connection>, ErrorObject> {
-        let place = self.pool.place_again(client.owner());
-        let left = Some(left);
-        Box::pin(Connection::open(&self.way(), client, left, Some(place))).await
+        let way = self.way(self.settings.era_for(client));
+        Box::pin(Connection::open(
+            &way,
+            client,
+            Resumption::default(),
+            Some(place),
+        ))
+        .await
     }
 
     /// The connection for `client`, if there is one.
     pub(super) fn running(&self, client: &Client) -> Option<Arc<Connection>> {
-        let key = Key {
-            owner: client.owner().clone(),
-            accepts: client.accepts().bits(),
-        };
+        let key = self.key(client);
         let slot = self.pool.lock().shared.get(&key).cloned()?;
         slot.connection()
+    }
+
+    fn key(&self, client: &Client) -> Key {
+        Key {
+            owner: client.owner().clone(),
+            accepts: client.accepts().bits(),
+            era: self.settings.era_for(client),
+            session: None,
+        }
     }
 
     fn crowded(&self, (most, setting): TooMany) -> ErrorObject {
@@ -286,6 +336,8 @@ struct Making {
     state: OwnedMutexGuard<State>,
     unmet: Arc<AtomicBool>,
     pool: Pool,
+    resuming: Arc<Mutex<Vec<ResumedCall>>>,
+    session: Option<SavedSession>,
     key: Key,
     idle: Duration,
 }
@@ -293,7 +345,11 @@ struct Making {
 impl Making {
     async fn connection(self, client: Arc<Client>) -> Result<Arc<Connection>, ErrorObject> {
         let mut state = self.state;
-        match Connection::open(&self.way, &client, None, None).await {
+        let resumed = Resumption {
+            calls: self.resuming.lock().clone(),
+            session: self.session,
+        };
+        match Connection::open(&self.way, &client, resumed, None).await {
             Ok(connection) => {
                 self.unmet.store(false, Ordering::Relaxed);
                 *state = State {

@@ -16,7 +16,7 @@ use super::admission::CallPermit;
 use super::again::Round;
 use super::connection::{Connection, UnderWay};
 use super::owner::UpstreamOwner;
-use super::{Turn, Upstream, pages};
+use super::{Turn, Upstream, again, pages};
 use crate::back::{Unsettled, View};
 use crate::front::{Arrival, Client, Prestarted};
 
@@ -111,7 +111,7 @@ impl Upstream {
         };
         let until = Instant::now() + PATIENCE;
         let starting = self.start(call, ttl, &client, connection);
-        let (mut started, mut known) = match timeout_at(until, starting).await {
+        let (mut started, mut known, connection) = match timeout_at(until, starting).await {
             Ok(Some(started)) => started?,
             // The runner meets the same obstacle, and reports it.
             Ok(None) | Err(_) => return Ok(Prestarted::default()),
@@ -143,13 +143,21 @@ impl Upstream {
                 prepared.prestarted = Some(PrestartedCall(Some(started)));
             }
         });
-        let task = view.as_ref().and_then(|view| view.task.as_ref());
         Ok(Prestarted {
-            ttl: task.and_then(|task| task.ttl_ms),
+            message: view
+                .as_ref()
+                .and_then(|view| view.task.as_ref())
+                .filter(|task| !task.status.is_terminal())
+                .and_then(|task| task.message.as_deref())
+                .map(Into::into),
             immediate: view
                 .as_ref()
                 .and_then(|view| view.immediate_response.as_deref())
                 .map(Into::into),
+            handle: view
+                .as_ref()
+                .and_then(|view| view.reference.as_deref())
+                .and_then(|reference| again::handle(&connection, reference)),
         })
     }
 
@@ -160,7 +168,7 @@ impl Upstream {
         ttl: u64,
         client: &Arc<Client>,
         connection: Option<Arc<Connection>>,
-    ) -> Option<Result<(Started, watch::Receiver<Option<View>>), Outcome>> {
+    ) -> Option<Result<(Started, watch::Receiver<Option<View>>, Arc<Connection>), Outcome>> {
         let turn = self.turn(call.tool.as_deref()).await;
         let connection = self.connection_of(connection, client).await.ok()?;
         let under_way = connection.reserve();
@@ -187,7 +195,7 @@ impl Upstream {
             running: Box::pin(running),
             turn,
         };
-        Some(Ok((started, known)))
+        Some(Ok((started, known, connection)))
     }
 }
 

@@ -6,14 +6,21 @@ use std::sync::atomic::Ordering;
 use outlast_engine::{Accepts, Owner};
 
 use super::Upstream;
-use super::connection::Connection;
+use super::connection::{Connection, Resumption};
 use crate::front::Client;
 
 impl Upstream {
     /// Connects once, for nobody, and leaves again. If that fails: why, and what may help.
     pub async fn probe(&self) -> Result<(), String> {
         let nobody = Arc::new(Client::absent(Owner::Local, Accepts::NONE));
-        match Connection::open(&self.way(), &nobody, None, None).await {
+        match Connection::open(
+            &self.way(self.settings.era),
+            &nobody,
+            Resumption::default(),
+            None,
+        )
+        .await
+        {
             Ok(connection) => {
                 connection.back.close().await;
                 Ok(())

@@ -1,28 +1,47 @@
 //! An answer of an upstream as our client gets it, and what becomes of a call that has none.
 
 use outlast_engine::{ErrorCode, Outcome};
-use outlast_wire::{Raw, codes, meta, object, tool, version};
+use outlast_wire::object::{self, Rewrite};
+use outlast_wire::{Raw, codes, meta, version};
 
 use crate::back::{Fault, Unsettled};
 use crate::front::Client;
+use crate::transport::link::LinkError;
 
-/// A result without what belongs to the other hop: its type and who answered are told anew (BR-RES-2, BR-GEN-6), and an
-/// older client gets nothing that only newer ones know (BR-LIST-6, BR-LIST-8).
-pub(super) fn for_client(result: Raw, client: &Client) -> Raw {
+/// A result with the members in `set` and without what belongs to the other hop, in one copy: the front writes its type and
+/// the server that answers (BR-RES-2, BR-GEN-6), and an older client gets nothing that only newer ones know (BR-LIST-6,
+/// BR-LIST-8).
+pub(super) fn for_client(result: Raw, client: &Client, set: &[(&str, &Raw)]) -> Raw {
     let is_modern = client.version() == version::MODERN;
-    let names: &[&str] = match is_modern {
-        true => &["resultType"],
-        false => &["resultType", "ttlMs", "cacheScope"],
+    let text = match is_modern {
+        true => None,
+        false => content_with_text(&result),
     };
-    let result = meta::strip(&result, names, &[meta::RELATED_TASK, meta::SERVER_INFO]);
-    match is_modern {
-        true => result,
-        false => as_text(&result).unwrap_or(result),
+    let drop: &[&str] = match (is_modern, &text) {
+        (true, _) => &["resultType"],
+        (false, None) => &["resultType", "ttlMs", "cacheScope"],
+        (false, Some(_)) => &["resultType", "ttlMs", "cacheScope", "structuredContent"],
+    };
+    let drop_meta = &[meta::RELATED_TASK, meta::SERVER_INFO];
+    let set = set.iter().copied();
+    let set = set.chain(text.as_ref().map(|text| ("content", text)));
+    let set: Vec<_> = set.map(|(name, value)| (name, value.borrow())).collect();
+    if set.is_empty() {
+        // Most results have nothing to remove and are not copied.
+        return meta::strip(&result, drop, drop_meta);
     }
+    let rewrite = Rewrite {
+        drop,
+        drop_meta,
+        set,
+        set_meta: Vec::new(),
+    };
+    rewrite.apply(result.borrow()).unwrap_or(result)
 }
 
-/// Structured content that is no object, as a text that older clients can read (BR-LIST-8).
-fn as_text(result: &Raw) -> Option<Raw> {
+/// The content of a result whose structured content is no object, with that as a text, which older clients can read
+/// (BR-LIST-8).
+fn content_with_text(result: &Raw) -> Option<Raw> {
     let structured = object::find(result.borrow(), &["structuredContent"])?;
     if structured.is_object() {
         return None;
@@ -33,30 +52,17 @@ fn as_text(result: &Raw) -> Option<Raw> {
     let blocks = content.unwrap_or_default();
     let blocks = blocks.into_iter().map(|block| block.as_str());
     let blocks: Vec<_> = blocks.chain([block.as_str()]).collect();
-    let content = Raw::parse(format!("[{}]", blocks.join(","))).ok()?;
-    let result = object::remove(result.borrow(), &["structuredContent"]).ok()?;
-    object::set(result.borrow(), &["content"], content.borrow()).ok()
+    Raw::parse(format!("[{}]", blocks.join(","))).ok()
 }
 
-/// The same for an outcome.
+/// The same for the outcome of a call.
 pub(super) fn outcome(outcome: Outcome, client: &Client) -> Outcome {
     match outcome {
-        Outcome::Result(result) => Outcome::Result(for_client(result, client)),
+        Outcome::Result(result) => Outcome::Result(for_client(result, client, &[])),
         Outcome::ToolError(result, message) => {
-            Outcome::ToolError(for_client(result, client), message)
+            Outcome::ToolError(for_client(result, client, &[]), message)
         }
         other => other,
-    }
-}
-
-/// A result of a request as its outcome.
-pub(super) fn of_request(method: &str, result: Raw) -> Outcome {
-    match method == tool::CALL && tool::is_error(result.borrow()) {
-        true => {
-            let message = tool::first_text(result.borrow()).map(Into::into);
-            Outcome::ToolError(result, message)
-        }
-        false => Outcome::Result(result),
     }
 }
 
@@ -71,10 +77,11 @@ pub(super) fn of_fault(upstream: &str, fault: Fault) -> Outcome {
             "the answers were not sent to {upstream}, because the tasks' store did not take note of that first ({why}); \
              the call was not run: make it again when the store can be written, which needs room on its disk"
         )),
+        Fault::Link(error @ LinkError::TooLarge { .. }) => too_large(upstream, &error),
         fault if fault.nothing_happened() => {
             internal(format!("{upstream} cannot be reached: {fault}"))
         }
-        fault => internal(format!(
+        fault => Outcome::unknown(format!(
             "{upstream} did not answer: {fault}; the outcome of the call is unknown, and it was not run again"
         )),
     }
@@ -84,13 +91,28 @@ pub(super) fn of_fault(upstream: &str, fault: Fault) -> Outcome {
 pub(super) fn unsettled(upstream: &str, why: Unsettled) -> Outcome {
     match why {
         Unsettled::Fault(fault) => of_fault(upstream, fault),
+        Unsettled::Lost {
+            why: Fault::Link(error @ LinkError::TooLarge { .. }),
+            ..
+        } => too_large(upstream, &error),
         // BR-TTL-3.
-        why @ (Unsettled::Expired(_) | Unsettled::Lost { .. }) => internal(format!(
+        why @ (Unsettled::Expired(_) | Unsettled::Lost { .. }) => Outcome::unknown(format!(
             "task lost upstream ({upstream}): its outcome is unknown ({})",
             without_id(&why)
         )),
-        why => internal(format!("{upstream}: {why}; the outcome is unknown")),
+        // V1-INPUT-9: without the answer the upstream's task cannot go on.
+        Unsettled::Undelivered { why, .. } => internal(format!(
+            "{upstream} refused the input response ({why}), so its task cannot go on; call the tool again"
+        )),
+        why => Outcome::unknown(format!("{upstream}: {why}; the outcome is unknown")),
     }
+}
+
+/// The call has run, and its result cannot be had.
+fn too_large(upstream: &str, error: &LinkError) -> Outcome {
+    internal(format!(
+        "{upstream} answered, and its answer was not read: {error}; raise the setting `payloadBytes` or ask for less"
+    ))
 }
 
 pub(super) fn internal(message: String) -> Outcome {
@@ -119,11 +141,23 @@ mod tests {
         // BR-RES-2, BR-GEN-6, BR-LIST-6.
         let client = Client::absent(Owner::Local, Accepts::NONE);
         let plain = r#"{ "content":[ ], "x" : 1.50 }"#;
-        assert_eq!(for_client(raw(plain), &client).as_str(), plain);
+        assert_eq!(for_client(raw(plain), &client, &[]).as_str(), plain);
         let modern = r#"{"content":[],"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"},"io.modelcontextprotocol/related-task":{"taskId":"t"},"k":1}}"#;
         assert_eq!(
-            for_client(raw(modern), &client).as_str(),
+            for_client(raw(modern), &client, &[]).as_str(),
             r#"{"content":[],"_meta":{"k":1}}"#
+        );
+    }
+
+    #[test]
+    fn members_are_set_in_the_same_copy() {
+        // BR-LIST-10.
+        let client = Client::absent(Owner::Local, Accepts::NONE);
+        let page = raw(r#"{"resultType":"complete","prompts":[], "x" : 1.0,"nextCursor":""}"#);
+        let cursor = raw(r#""o.""#);
+        assert_eq!(
+            for_client(page, &client, &[("nextCursor", &cursor)]).as_str(),
+            r#"{"prompts":[], "x" : 1.0,"nextCursor":"o."}"#
         );
     }
 
@@ -133,7 +167,7 @@ mod tests {
         let client = Client::absent(Owner::Local, Accepts::NONE);
         let result = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":[1, 2]}"#;
         assert_eq!(
-            for_client(raw(result), &client).as_str(),
+            for_client(raw(result), &client, &[]).as_str(),
             r#"{"content":[{"type":"text","text":"a"},{"text":"[1, 2]","type":"text"}]}"#
         );
     }

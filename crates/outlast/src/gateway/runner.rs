@@ -8,12 +8,12 @@ use outlast_engine::engine::{CallContext, Progress, Runner};
 use outlast_engine::task::Handle;
 use outlast_engine::{Attempt, ErrorCode, Origin, Outcome};
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, log, meta, object, tool};
+use outlast_wire::{Raw, log, meta, method, object, tool};
 
 use super::connection::Connection;
 use super::prepared::{self, Prepared};
 use super::{Turn, Upstream, errors, list, result};
-use crate::back::Without;
+use crate::back::{ParamChanges, Without};
 use crate::front::{Arrival, Client};
 
 #[async_trait]
@@ -24,7 +24,7 @@ impl Runner for Upstream {
             let Some(_turn) = self.turn_unless_cancelled(&call, &cx).await else {
                 return Outcome::Cancelled;
             };
-            return result::outcome(self.request(&call, &cx, &client).await, &client);
+            return self.request(&call, &cx, &client).await;
         }
         let mut prepared = match prepared::take(&cx) {
             Some(prepared) => prepared,
@@ -93,29 +93,30 @@ impl Upstream {
             Ok(connection) => connection,
             Err(error) => return refused(error),
         };
-        let params = call.params.as_ref().map(for_upstream);
-        let params = match params {
-            Some(params) if list::is_list(&call.method) => match list::for_upstream(&params) {
-                Ok(params) => Some(params),
-                Err(error) => return refused(error),
-            },
-            params => params,
+        let mut changes = ParamChanges {
+            without: OTHER_HOP,
+            ..ParamChanges::default()
         };
+        if list::is_list(&call.method) {
+            match list::upstream_cursor(call.params.as_ref()) {
+                Ok(cursor) => changes.set.extend(cursor.map(|cursor| ("cursor", cursor))),
+                Err(error) => return refused(error),
+            }
+        }
         if let Some(answered) = self.of_session(&connection, client, call).await {
             return answered;
         }
-        let params = match (params, connection.level(client)) {
-            (Some(params), Some(level)) => {
-                let with = meta::set(params.borrow(), meta::LOG_LEVEL, level.borrow());
-                Some(with.unwrap_or(params))
-            }
-            (params, _) => params,
-        };
+        let level = connection.level(client);
+        changes
+            .set_meta
+            .extend(level.map(|level| (meta::LOG_LEVEL, level)));
         let under_way = connection.begin(cx);
         let heard = cx.clone();
         let request = connection
             .back
-            .long_request(&call.method, params)
+            .long_request(&call.method, call.params.clone())
+            .changed(changes)
+            .keeping_type()
             .named(under_way.name())
             .progress(move |progress| {
                 heard.progress(Progress {
@@ -131,14 +132,16 @@ impl Upstream {
             () = cx.cancelled() => return Outcome::Cancelled,
         };
         match answered {
-            Ok(page) if list::is_list(&call.method) => {
-                result::of_request(&call.method, list::for_client(page.clone()).unwrap_or(page))
-            }
             Ok(answer) => {
                 if &*call.method == log::SET_LEVEL {
                     connection.remember_level(call);
                 }
-                result::of_request(&call.method, answer)
+                let cursor = match list::is_list(&call.method) {
+                    true => list::our_cursor(answer.borrow()),
+                    false => None,
+                };
+                let set = cursor.as_ref().map(|cursor| ("nextCursor", cursor));
+                Outcome::Result(result::for_client(answer, client, set.as_slice()))
             }
             Err(fault) => errors::across(result::of_fault(&self.name, fault), &connection, client),
         }
@@ -161,8 +164,12 @@ impl Upstream {
                 connection.remember_level(call);
                 Ok(())
             }
-            "resources/subscribe" => connection.listen(client.session(), &member("uri")?).await,
-            "resources/unsubscribe" => connection.unlisten(client.session(), &member("uri")?).await,
+            method::RESOURCES_SUBSCRIBE => {
+                connection.listen(client.session(), &member("uri")?).await
+            }
+            method::RESOURCES_UNSUBSCRIBE => {
+                connection.unlisten(client.session(), &member("uri")?).await
+            }
             _ => return None,
         };
         Some(match done {
@@ -180,12 +187,7 @@ fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
     }
 }
 
-/// Params as the upstream may see them: nothing of our own hop (BR-GEN-1, BR-CREATE-3).
-pub(super) fn for_upstream(params: &Raw) -> Raw {
-    meta::strip(params, OTHER_HOP.members, OTHER_HOP.meta)
-}
-
-/// What belongs to our own hop.
+/// What belongs to our own hop and is not sent to the upstream (BR-GEN-1, BR-CREATE-3).
 pub(super) const OTHER_HOP: Without = Without {
     members: &["task", "inputResponses", "requestState"],
     meta: &[

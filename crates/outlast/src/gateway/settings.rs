@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_engine::Retry;
+use outlast_engine::{Accepts, Retry};
+use outlast_wire::version;
 
 use crate::back::Era;
-use crate::front::Delivery;
+use crate::front::{Client, Delivery};
 
 /// How an upstream is treated.
 #[derive(Clone, Debug)]
@@ -15,7 +16,10 @@ pub struct Settings {
     pub every_tool: ToolSettings,
     /// What is said of single tools.
     pub tools: BTreeMap<String, ToolSettings>,
-    /// In which era it is spoken to.
+    /// Whether its annotations are believed (V1-TLS-4): a tool that says that it only reads or may be repeated is run again
+    /// when nobody knows how far a call came.
+    pub trust: bool,
+    /// In which era it is spoken to. [`Era::Auto`] chooses for each connection by what its client needs.
     pub era: Era,
     /// Which calls share a connection.
     pub isolate: Isolate,
@@ -84,6 +88,7 @@ impl Default for Settings {
         Self {
             every_tool: ToolSettings::default(),
             tools: BTreeMap::new(),
+            trust: true,
             era: Era::default(),
             isolate: Isolate::default(),
             budget: None,
@@ -110,6 +115,16 @@ impl Settings {
                 .any(|tool| tool.task.is_some() && !never(tool))
     }
 
+    /// In which era the upstream is spoken to for `client`. A server of both eras puts its input requests to a legacy client
+    /// in the legacy one: tools that send them directly have no other way.
+    pub(super) fn era_for(&self, client: &Client) -> Era {
+        let is_legacy = client.version() != version::MODERN;
+        match self.era {
+            Era::Auto if is_legacy && client.accepts() != Accepts::NONE => Era::PreferLegacy,
+            era => era,
+        }
+    }
+
     pub(super) fn task(&self, tool: &str) -> TaskMode {
         self.said(tool, |settings| settings.task)
             .unwrap_or_default()
@@ -133,8 +148,13 @@ impl Settings {
         self.said(tool, |settings| settings.timeout)
     }
 
-    pub(super) fn retry(&self, tool: &str) -> Option<Retry> {
-        self.said(tool, |settings| settings.retry)
+    /// Whether a tool may run again, by the settings, else by its annotations, which say `hinted`.
+    pub(super) fn retry_class(&self, tool: &str, hinted: Retry) -> Retry {
+        let said = self.said(tool, |settings| settings.retry);
+        said.unwrap_or(match self.trust {
+            true => hinted,
+            false => Retry::Never,
+        })
     }
 
     /// What is said of a tool, else of all.
@@ -147,6 +167,27 @@ impl Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn annotations_of_an_untrusted_server_change_nothing() {
+        // V1-TLS-4.
+        let mut settings = Settings::default();
+        assert_eq!(settings.retry_class("read", Retry::Rerun), Retry::Rerun);
+        assert_eq!(settings.retry_class("read", Retry::Never), Retry::Never);
+        settings.trust = false;
+        assert_eq!(settings.retry_class("read", Retry::Rerun), Retry::Never);
+        // What the operator says of a tool is no annotation.
+        let rerun = ToolSettings {
+            retry: Some(Retry::Rerun),
+            ..ToolSettings::default()
+        };
+        settings.tools.insert("read".into(), rerun);
+        assert_eq!(settings.retry_class("read", Retry::Never), Retry::Rerun);
+        assert_eq!(settings.retry_class("other", Retry::Rerun), Retry::Never);
+        settings.trust = true;
+        settings.every_tool.retry = Some(Retry::Never);
+        assert_eq!(settings.retry_class("other", Retry::Rerun), Retry::Never);
+    }
 
     #[test]
     fn what_is_said_of_a_tool_counts_before_what_is_said_of_all() {
