@@ -12,6 +12,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use outlast_wire::envelope::Limits;
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -39,6 +40,8 @@ pub struct ChildOptions {
     pub stderr: Option<Hear>,
     /// How long the server may take to leave after its input was closed, and again after it was told to.
     pub patience: Duration,
+    /// How many bytes a message of the server may have.
+    pub message_bytes: usize,
     /// Where it is written down for the next life of this process, which ends it if this one cannot.
     pub register: Option<Register>,
 }
@@ -57,6 +60,7 @@ impl ChildOptions {
             directory: None,
             stderr: None,
             patience: Duration::from_secs(2),
+            message_bytes: Limits::default().bytes,
             register: None,
         }
     }
@@ -111,10 +115,11 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
     let said = tokio::spawn(pass_on(stderr, tail.clone(), options.stderr.clone()));
     let (outgoing, mut sent) = mpsc::channel(QUEUE);
     let (tell, incoming) = mpsc::channel(QUEUE);
-    let patience = options.patience;
+    let (patience, limit) = (options.patience, options.message_bytes);
     tokio::spawn(async move {
         let closed = {
-            let mut reading = std::pin::pin!(lines::read(BufReader::new(stdout), &tell));
+            let reading = lines::read(BufReader::new(stdout), &tell, limit);
+            let mut reading = std::pin::pin!(reading);
             let writing = async {
                 let mut stdin = stdin;
                 let written = lines::write(&mut sent, &mut stdin).await;
@@ -122,10 +127,11 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
                 written
             };
             tokio::select! {
-                read = &mut reading => {
-                    drop(read);
-                    None
-                }
+                read = &mut reading => match read {
+                    Err(error @ LinkError::TooLarge { .. }) => Some(error),
+                    // Its end says more.
+                    Ok(()) | Err(_) => None,
+                },
                 written = writing => match written {
                     Ok(()) => {
                         // Last words, while it may leave on its own.

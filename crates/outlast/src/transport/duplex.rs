@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use outlast_wire::envelope::Limits;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 
@@ -27,7 +28,7 @@ pub fn over(
     let (outgoing, mut sent) = mpsc::channel(QUEUE);
     let (tell, incoming) = mpsc::channel(QUEUE);
     tokio::spawn(async move {
-        let reading = lines::read(BufReader::new(input), &tell);
+        let reading = lines::read(BufReader::new(input), &tell, Limits::default().bytes);
         let writing = async {
             let mut output = output;
             let written = lines::write(&mut sent, &mut output).await;
@@ -39,7 +40,7 @@ pub fn over(
         let error = tokio::select! {
             read = &mut reading => match read {
                 Ok(()) => LinkError::Broken("the server closed the pipe".into()),
-                Err(error) => LinkError::Broken(error.to_string()),
+                Err(error) => error,
             },
             written = &mut writing => match written {
                 Ok(()) => {

@@ -2,43 +2,80 @@
 
 use std::io;
 
-use outlast_wire::envelope::Limits;
+use outlast_wire::envelope::AnsweredId;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
-use super::link::{Incoming, Outgoing};
+use super::link::{Incoming, LinkError, Outgoing};
 
-/// Passes on every line of `input` until it ends or nobody listens. Lines that are longer than a message may be
-/// are passed over, as are empty ones.
+/// Passes on every line of `input` until it ends or nobody listens. Empty lines are passed over. A line of more than
+/// `limit` bytes is not kept: if it answers a request, that request fails.
 pub(crate) async fn read(
     mut input: impl AsyncBufRead + Unpin,
     incoming: &mpsc::Sender<Incoming>,
-) -> io::Result<()> {
-    let limit = Limits::default().bytes as u64 + 2;
+    limit: usize,
+) -> Result<(), LinkError> {
+    let broken = |error: io::Error| LinkError::Broken(error.to_string());
+    // Room for the end of the line.
+    let most = limit as u64 + 2;
     loop {
         let mut line = Vec::new();
-        let read = (&mut input)
-            .take(limit)
-            .read_until(b'\n', &mut line)
-            .await?;
+        let read = (&mut input).take(most).read_until(b'\n', &mut line).await;
+        let read = read.map_err(broken)?;
         if read == 0 {
             return Ok(());
         }
-        if line.last() != Some(&b'\n') && read as u64 == limit {
-            tracing::warn!(limit, "a message of the server was too long and is ignored");
-            skip_line(&mut input).await?;
-            continue;
-        }
-        line.truncate(line.trim_ascii_end().len());
-        if line.is_empty() {
-            continue;
-        }
-        if incoming
-            .send(Incoming::Message { line, via: None })
-            .await
-            .is_err()
-        {
+        let message = if line.last() != Some(&b'\n') && read as u64 == most {
+            match too_large(&mut input, line, limit as u64).await? {
+                Some(failed) => failed,
+                None => continue,
+            }
+        } else {
+            line.truncate(line.trim_ascii_end().len());
+            if line.is_empty() {
+                continue;
+            }
+            Incoming::Message { line, via: None }
+        };
+        if incoming.send(message).await.is_err() {
             return Ok(());
+        }
+    }
+}
+
+/// Passes over the rest of a line that is too long. If it answers a request, that request fails. A line that does not end
+/// breaks the connection.
+async fn too_large(
+    input: &mut (impl AsyncBufRead + Unpin),
+    start: Vec<u8>,
+    limit: u64,
+) -> Result<Option<Incoming>, LinkError> {
+    let mut answered = AnsweredId::default();
+    answered.take(&start);
+    let mut bytes = start.len() as u64;
+    drop(start);
+    let error = |bytes, is_whole| LinkError::TooLarge {
+        bytes,
+        is_whole,
+        limit,
+    };
+    loop {
+        let part = input.fill_buf().await;
+        let part = part.map_err(|error| LinkError::Broken(error.to_string()))?;
+        let end = part.iter().position(|byte| *byte == b'\n');
+        let used = end.unwrap_or(part.len());
+        answered.take(&part[..used]);
+        bytes += used as u64;
+        let is_whole = end.is_some() || part.is_empty();
+        input.consume(used + usize::from(end.is_some()));
+        if is_whole {
+            let error = error(bytes, true);
+            tracing::warn!(error = error.brief(), "a message was not read");
+            let id = answered.id().cloned();
+            return Ok(id.map(|id| Incoming::Failed { id, error }));
+        }
+        if bytes > limit.saturating_mul(ENDLESS) {
+            return Err(error(bytes, false));
         }
     }
 }
@@ -78,5 +115,69 @@ pub(super) async fn skip_line(input: &mut (impl AsyncBufRead + Unpin)) -> io::Re
         if found {
             return Ok(());
         }
+    }
+}
+
+/// A line that is so many times longer than a message may be does not end.
+const ENDLESS: u64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outlast_wire::envelope::Id;
+
+    async fn all(input: &str, limit: usize) -> (Vec<Incoming>, Result<(), LinkError>) {
+        let (tell, mut told) = mpsc::channel(8);
+        let read = read(input.as_bytes(), &tell, limit).await;
+        drop(tell);
+        let mut all = Vec::new();
+        while let Some(item) = told.recv().await {
+            all.push(item);
+        }
+        (all, read)
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_answer_is_too_large_fails_and_the_next_line_is_read() {
+        let large = "x".repeat(500);
+        for answer in [
+            format!(r#"{{"id":7,"result":"{large}"}}"#),
+            format!(r#"{{"result":"{large}","id":7}}"#),
+        ] {
+            let (all, read) = all(&format!("{answer}\nnext\n"), 100).await;
+            let [
+                Incoming::Failed { id, error },
+                Incoming::Message { line, .. },
+            ] = &all[..]
+            else {
+                panic!("{all:?}");
+            };
+            assert_eq!((id, &line[..]), (&Id::from(7), &b"next"[..]));
+            let bytes = answer.len() as u64;
+            let expected = LinkError::TooLarge {
+                bytes,
+                is_whole: true,
+                limit: 100,
+            };
+            assert_eq!(*error, expected);
+            assert_eq!(read, Ok(()));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_line_that_does_not_end_breaks_the_connection() {
+        let (all, read) = all(&"x".repeat(100_000), 100).await;
+        assert!(all.is_empty(), "{all:?}");
+        assert!(
+            matches!(
+                read,
+                Err(LinkError::TooLarge {
+                    is_whole: false,
+                    limit: 100,
+                    ..
+                })
+            ),
+            "{read:?}"
+        );
     }
 }

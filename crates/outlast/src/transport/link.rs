@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_wire::envelope::Id;
+use outlast_wire::Raw;
+use outlast_wire::envelope::{Id, Limits};
 use tokio::sync::mpsc;
 
 use super::http_client::DirectRequests;
@@ -121,6 +122,8 @@ pub enum LinkError {
         detail: String,
         /// How long it wants to be left alone, if it says so.
         retry_after: Option<Duration>,
+        /// The JSON-RPC error in the body, if there is one.
+        error: Option<Raw>,
     },
     /// The server points to another origin, where we do not follow.
     #[error("the server redirects to {0}, which is not followed")]
@@ -128,6 +131,16 @@ pub enum LinkError {
     /// The connection broke before an answer came; what the server did is unknown.
     #[error("the connection broke: {0}")]
     Broken(String),
+    /// The server sent a message that is larger than it may be; what it says is unknown.
+    #[error("the server sent a message of {} bytes, more than the limit of {limit}", sent(*bytes, *is_whole))]
+    TooLarge {
+        /// How many bytes were seen of it.
+        bytes: u64,
+        /// Whether that is all of it.
+        is_whole: bool,
+        /// How many it may have.
+        limit: u64,
+    },
     /// The server's process ended.
     #[error("the server ended ({status}){}", shown(stderr))]
     Ended {
@@ -150,9 +163,11 @@ impl LinkError {
             }
             Self::Redirected(_) => "the server redirects to another place".into(),
             Self::Ended { status, .. } => format!("the server ended ({status})"),
-            Self::Unreachable(_) | Self::SessionGone | Self::Broken(_) | Self::Closed => {
-                self.to_string()
-            }
+            Self::Unreachable(_)
+            | Self::SessionGone
+            | Self::Broken(_)
+            | Self::TooLarge { .. }
+            | Self::Closed => self.to_string(),
         }
     }
 
@@ -169,7 +184,7 @@ impl LinkError {
         match self {
             Self::Unreachable(_) | Self::SessionGone | Self::Broken(_) | Self::Ended { .. } => true,
             Self::Refused { status, .. } => matches!(status, 408 | 425 | 429 | 500..),
-            Self::Redirected(_) | Self::Closed => false,
+            Self::Redirected(_) | Self::TooLarge { .. } | Self::Closed => false,
         }
     }
 }
@@ -192,6 +207,31 @@ impl Parcel {
         }
     }
 }
+
+fn sent(bytes: u64, is_whole: bool) -> String {
+    match is_whole {
+        true => bytes.to_string(),
+        false => format!("at least {bytes}"),
+    }
+}
+
+/// What is asked of a message that a transport has passed on: its size was checked there.
+pub(crate) fn passed_on() -> Limits {
+    Limits {
+        bytes: usize::MAX,
+        ..Limits::default()
+    }
+}
+
+/// The most bytes of a message whose payload may have `payload` bytes: never less than by default.
+pub(crate) fn message_bytes(payload: usize) -> usize {
+    payload
+        .saturating_add(ENVELOPE)
+        .max(Limits::default().bytes)
+}
+
+/// What a message has beside its payload, at most.
+const ENVELOPE: usize = 64 << 10;
 
 fn shown(detail: &str) -> String {
     match detail.is_empty() {

@@ -6,12 +6,13 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use outlast_store::private_file;
+use rustix::process::{Pid, Signal, geteuid, kill_process_group};
 use tokio::time::Instant;
 
 /// Where children are written down. Cheap to clone.
@@ -29,19 +30,19 @@ impl Register {
 
     /// Ends whatever an earlier life of this process has left, and waits until it is gone.
     pub async fn end_left(&self) -> io::Result<()> {
-        let entries = match fs::read_dir(&self.0) {
-            Ok(entries) => entries,
+        match self.require_own() {
+            Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
-        };
-        let paths: Vec<_> = entries
+        }
+        let paths: Vec<_> = fs::read_dir(&self.0)?
             .map(|entry| Ok(entry?.path()))
             .collect::<io::Result<_>>()?;
         for path in paths {
             let name = path.file_name().and_then(|name| name.to_str());
             let child = name.and_then(|name| Pid::from_raw(name.parse().ok()?));
             if let Some(child) = child {
-                end(child, fs::read_to_string(&path)?.trim()).await?;
+                end(child, private_file::read_to_string(&path)?.trim()).await?;
             }
             fs::remove_file(&path)?;
         }
@@ -52,12 +53,28 @@ impl Register {
     pub(crate) fn note(&self, child: Pid) -> io::Result<Noted> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true).mode(0o700).create(&self.0)?;
+        self.require_own()?;
         let path = self.0.join(child.as_raw_nonzero().to_string());
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true).mode(0o600);
-        let mut file = options.open(&path)?;
+        let mut file = private_file::open(&path, |options| {
+            options.write(true).create(true).truncate(true);
+        })?;
         writeln!(file, "{}", began(child).unwrap_or_default())?;
         Ok(Noted(path))
+    }
+}
+
+impl Register {
+    /// Refuses a folder that is a symbolic link or another user's: its files are removed, and their contents say which
+    /// processes are ended.
+    fn require_own(&self) -> io::Result<()> {
+        let found = fs::symlink_metadata(&self.0)?;
+        match found.is_dir() && found.uid() == geteuid().as_raw() {
+            true => Ok(()),
+            false => Err(io::Error::other(format!(
+                "{} is not a folder of this user; remove it",
+                self.0.display()
+            ))),
+        }
     }
 }
 
@@ -220,6 +237,26 @@ mod tests {
         assert!(other.try_wait().unwrap().is_none() && !file.exists());
         kill_process_group(id, Signal::KILL).unwrap();
         other.wait().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_folder_behind_a_symbolic_link_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [victim, link] = ["victim", "link"].map(|name| folder.path().join(name));
+        fs::create_dir(&victim).unwrap();
+        fs::write(victim.join("7"), "precious").unwrap();
+        std::os::unix::fs::symlink(&victim, &link).unwrap();
+        let register = Register::at(&link);
+        assert!(register.end_left().await.is_err());
+        assert!(register.note(Pid::from_raw(8).unwrap()).is_err());
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 1);
+
+        let register = Register::at(&victim);
+        fs::write(folder.path().join("other"), "precious").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("other"), victim.join("8")).unwrap();
+        assert!(register.note(Pid::from_raw(8).unwrap()).is_err());
+        let other = fs::read_to_string(folder.path().join("other")).unwrap();
+        assert_eq!(other, "precious");
     }
 
     #[cfg(target_os = "linux")]

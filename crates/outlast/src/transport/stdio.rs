@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_wire::envelope::{Limits, Message, Sort, write};
 use outlast_wire::v2;
@@ -30,10 +31,30 @@ pub async fn serve_on(
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
+    serve_until(front, input, output, std::future::pending()).await
+}
+
+/// The same until `closing` resolves. Requests whose answer is ready by then are answered.
+pub async fn serve_until(
+    front: Arc<Front>,
+    input: impl AsyncBufRead + Unpin,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+    closing: impl Future<Output = ()>,
+) -> io::Result<()> {
     let session = Session::new(front, SessionId::drawn(), local_owner());
     let pipe = session.board.open(Kind::Pipe);
     let writing = tokio::spawn(write_lines(pipe.receiver, output));
-    let read = read_lines(&session, pipe.stream, input).await;
+    let mut handling = JoinSet::new();
+    let read = tokio::select! {
+        read = read_lines(&session, pipe.stream, input, &mut handling) => read,
+        () = closing => {
+            let answered = async { while handling.join_next().await.is_some() {} };
+            let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
+            Ok(())
+        }
+    };
+    // Everything else ends with the pipe.
+    drop(handling);
     session.board.close();
     writing.await.map_err(io::Error::other)??;
     read
@@ -43,9 +64,9 @@ async fn read_lines(
     session: &Arc<Session>,
     stream: StreamId,
     mut input: impl AsyncBufRead + Unpin,
+    handling: &mut JoinSet<()>,
 ) -> io::Result<()> {
     let limits = Limits::default();
-    let mut handling = JoinSet::new();
     let mut listening = JoinSet::new();
     let (open, closing) = watch::channel(());
     let mut line = Vec::new();
@@ -57,7 +78,7 @@ async fn read_lines(
             .read_until(b'\n', &mut line)
             .await?;
         if read == 0 {
-            // Whoever listens is told that it is over; everything else ends with the pipe.
+            // Open subscriptions are told that they are over.
             drop(open);
             while listening.join_next().await.is_some() {}
             return Ok(());
@@ -130,3 +151,6 @@ async fn write_lines(
     }
     output.flush().await
 }
+
+/// How long answers may take that are ready when the server closes.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);

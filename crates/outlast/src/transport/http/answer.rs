@@ -10,7 +10,6 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use super::answering::Answering;
 use super::sse::Events;
 
 pub(super) type Answer = Response<Payload>;
@@ -21,8 +20,6 @@ pub(super) enum Payload {
     Text(Option<Bytes>),
     /// A stream.
     Events(Box<Events>),
-    /// The stream of one answer.
-    Answering(Box<Answering>),
 }
 
 /// 202: taken, and nothing more to say (V1-HTTP-6).
@@ -47,16 +44,7 @@ pub(super) fn text(status: StatusCode, line: String) -> Answer {
 
 /// A stream of events.
 pub(super) fn events(events: Events) -> Answer {
-    stream(Payload::Events(Box::new(events)))
-}
-
-/// The stream of one answer.
-pub(super) fn answering(answering: Answering) -> Answer {
-    stream(Payload::Answering(Box::new(answering)))
-}
-
-fn stream(payload: Payload) -> Answer {
-    let mut answer = with_status(StatusCode::OK, payload);
+    let mut answer = with_status(StatusCode::OK, Payload::Events(Box::new(events)));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -78,9 +66,6 @@ impl Body for Payload {
             Self::Events(events) => events
                 .poll_bytes(cx)
                 .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Answering(answering) => answering
-                .poll_bytes(cx)
-                .map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
@@ -93,7 +78,7 @@ impl Body for Payload {
             Self::Text(text) => {
                 SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64))
             }
-            Self::Events(_) | Self::Answering(_) => SizeHint::default(),
+            Self::Events(_) => SizeHint::default(),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! One connection: served until it ends, falls silent for too long, or the server closes.
 //!
 //! One timer a connection sees to clients that dribble their headers or say nothing at all; a timer for every
-//! request would cost as much as the request.
+//! request would cost as much as the request. A connection that takes bytes of a response is not silent, however slowly
+//! it takes them. Bytes that it sends do not count: a head that never ends must not keep it open.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -21,7 +22,8 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{interval, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::io::InspectWriter;
 
 use super::inward::Inward;
 use super::router::Router;
@@ -44,6 +46,8 @@ struct Activity {
     visitor: Visitor,
     begun: AtomicUsize,
     busy: AtomicUsize,
+    /// How often bytes of a response went out.
+    writes: AtomicUsize,
 }
 
 impl Connections {
@@ -70,6 +74,10 @@ pub(super) async fn serve(
 ) {
     // Answers are small and somebody waits for each.
     let _ = stream.set_nodelay(true);
+    // With large buffers a slow reader takes a megabyte before the next write, and looks silent until then. A
+    // connection that cannot be set up so is served all the same.
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(MAX_UNSENT);
     let address = stream.peer_addr().map(|address| address.ip());
     let activity = Arc::new(Activity::new(address.unwrap_or(NOWHERE)));
     let service = service_fn(|request: Request<Incoming>| {
@@ -79,6 +87,7 @@ pub(super) async fn serve(
         let head = Arc::new(head);
         Box::pin(async move { Ok::<_, Infallible>(router.answer(&head, &mut body, busy).await) })
     });
+    let stream = InspectWriter::new(stream, |_| activity.wrote());
     let mut connection = pin!(
         http1::Builder::new()
             .max_buf_size(HEAD)
@@ -87,6 +96,8 @@ pub(super) async fn serve(
             .serve_connection(TokioIo::new(stream), service)
     );
     let mut tick = interval(router.options.patience / 2);
+    // After a pause of the whole process the client has its time again.
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut silence = Silence::default();
     let mut known = None;
     let mut inward = Inward::default();
@@ -132,7 +143,12 @@ impl Activity {
             visitor: Visitor::from_address(address),
             begun: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
+            writes: AtomicUsize::new(0),
         }
+    }
+
+    fn wrote(&self) {
+        self.writes.fetch_add(1, Ordering::Relaxed);
     }
 
     fn begin(self: &Arc<Self>) -> Busy {
@@ -158,15 +174,17 @@ impl Drop for Busy {
 /// How long a connection has had nothing to do, in looks.
 #[derive(Default)]
 struct Silence {
-    begun: usize,
+    /// The requests that had begun and the writes that were done at the last look.
+    seen: (usize, usize),
     looks: u32,
 }
 
 impl Silence {
     fn is_long(&mut self, activity: &Activity) -> bool {
-        let begun = activity.begun.load(Ordering::Relaxed);
-        if activity.busy.load(Ordering::Relaxed) > 0 || begun != self.begun {
-            (self.begun, self.looks) = (begun, 0);
+        let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
+        let seen = (count(&activity.begun), count(&activity.writes));
+        if count(&activity.busy) > 0 || seen != self.seen {
+            (self.seen, self.looks) = (seen, 0);
             return false;
         }
         self.looks += 1;
@@ -193,6 +211,10 @@ impl Drop for Known<'_> {
         connections.wakers.lock().remove(place);
     }
 }
+
+/// How many bytes of a response the system takes beyond those that it can send at once.
+#[cfg(target_os = "linux")]
+const MAX_UNSENT: u32 = 64 << 10;
 
 /// The address of a caller that is gone already.
 const NOWHERE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

@@ -14,6 +14,7 @@ impl Endpoint {
         caller: Caller,
         headers: &HeaderMap,
     ) -> Result<Answer, Refused> {
+        Stated::check_once(headers)?;
         let entry = self.session(&caller, Stated::read(headers)).await?;
         self.sessions
             .end(&entry)

@@ -1,14 +1,14 @@
 //! GET: the client listens, in general or to the rest of a stream that broke.
 
 use hyper::header::HeaderMap;
-use outlast_wire::headers;
 
 use super::answer::{self, Answer};
 use super::connection::Busy;
-use super::guard::{Caller, Forms, Stated};
+use super::guard::{Caller, Forms, LAST_EVENT_ID, Stated};
 use super::refused::Refused;
 use super::server::Endpoint;
-use super::sse::Seen;
+use super::sse::{Open, Seen};
+use crate::front::MessageStream;
 
 impl Endpoint {
     pub(super) async fn get(
@@ -20,16 +20,18 @@ impl Endpoint {
         if !Forms::read(headers).events {
             return Err(Refused::NotAcceptable);
         }
+        Stated::check_once(headers)?;
         let entry = self.session(&caller, Stated::read(headers)).await?;
         let session = &entry.session;
-        let open = (self.sessions.permit(&entry).ok_or(Refused::Streams)?, busy);
-        let last = headers.get(headers::LAST_EVENT_ID);
+        let permit = self.sessions.permit(&entry).ok_or(Refused::Streams)?;
+        let last = headers.get(LAST_EVENT_ID);
         let seen = last
             .and_then(|last| last.to_str().ok())
             .and_then(|last| Seen::read(last, self.life));
         let saw = seen.map(|seen| (seen.stream, seen.place));
         let (attached, place) = session.listen(saw, last.is_some());
-        let events = self.events(session, attached, place, open);
+        let stream = MessageStream::Session(session.clone(), attached);
+        let events = self.events(stream, place, Open::of_session(permit, busy));
         Ok(answer::events(events.until(self.closing())))
     }
 }

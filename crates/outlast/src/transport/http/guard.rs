@@ -9,6 +9,7 @@ use outlast_engine::Owner;
 use outlast_wire::version;
 use subtle::ConstantTimeEq as _;
 
+use super::authority;
 use super::options::{self, HttpOptions};
 use super::refused::Refused;
 
@@ -64,15 +65,19 @@ impl Guard {
 
     /// Lets a request in by the name it was sent to and the page it comes from, whoever sends it.
     pub(super) fn admit_place(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<(), Refused> {
-        let host = match uri.authority() {
+        // More than one is refused even where the target of the request names the host: a proxy may read either.
+        let stated = once(headers, HOST)?;
+        let authority = match uri.authority() {
             Some(authority) => Some(authority.as_str()),
-            None => headers.get(HOST).and_then(|host| host.to_str().ok()),
+            None => stated.and_then(|host| host.to_str().ok()),
         };
+        let host = authority.and_then(authority::host);
+        let host = host.ok_or(Refused::MalformedHost)?;
         // A page whose name was bent to this address is told by the name it was reached under.
-        if !host.is_some_and(|host| self.is_ours(host)) {
+        if !self.is_ours(host) {
             return Err(Refused::Host);
         }
-        match headers.get(ORIGIN) {
+        match once(headers, ORIGIN)? {
             Some(origin) if !self.may_read(origin) => Err(Refused::Origin),
             _ => Ok(()),
         }
@@ -83,8 +88,7 @@ impl Guard {
         origin.to_str().is_ok_and(|origin| self.may_call(origin))
     }
 
-    fn is_ours(&self, authority: &str) -> bool {
-        let host = without_port(authority);
+    fn is_ours(&self, host: &str) -> bool {
         is_loopback(host)
             || self
                 .hosts
@@ -97,7 +101,8 @@ impl Guard {
         let local = origin
             .strip_prefix("http://")
             .or_else(|| origin.strip_prefix("https://"))
-            .is_some_and(|authority| is_loopback(without_port(authority)));
+            .and_then(authority::host)
+            .is_some_and(is_loopback);
         local || self.origins.iter().any(listed)
     }
 
@@ -105,8 +110,7 @@ impl Guard {
         if self.tokens.is_empty() {
             return Ok(None);
         }
-        let token = headers
-            .get(AUTHORIZATION)
+        let token = once(headers, AUTHORIZATION)?
             .and_then(bearer)
             .ok_or(Refused::NoToken)?;
         let hash = options::hash(token);
@@ -177,6 +181,16 @@ impl<'a> Stated<'a> {
         name.to_str().map_err(|_| Refused::UnknownSession)
     }
 
+    /// Checks that a request names one session, one version and one event at most.
+    pub(super) fn check_once(headers: &HeaderMap) -> Result<(), Refused> {
+        match repeated(headers, |name| {
+            [SESSION_ID, PROTOCOL_VERSION, LAST_EVENT_ID].contains(name)
+        }) {
+            Some(name) => Err(Refused::Repeated(name.clone())),
+            None => Ok(()),
+        }
+    }
+
     /// Checks the version that a request names; without one, that of its session holds (V1-HTTP-9, V1-HTTP-11).
     pub(super) fn check_version(self) -> Result<(), Refused> {
         match self.version {
@@ -191,7 +205,7 @@ impl<'a> Stated<'a> {
 
 /// Checks that the body is JSON. That also keeps out forms of web pages, which are sent unasked.
 pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
-    let stated = headers.get(CONTENT_TYPE);
+    let stated = once(headers, CONTENT_TYPE)?;
     let name = stated.map(|stated| media_type(stated.as_bytes()));
     match name.is_some_and(|name| name.eq_ignore_ascii_case(b"application/json")) {
         true => Ok(()),
@@ -212,12 +226,26 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
         .then(|| token.trim_ascii())
 }
 
-/// The name in `name:port`, without the brackets of an IPv6 address.
-fn without_port(authority: &str) -> &str {
-    match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
+/// The value of a header that may be sent once.
+fn once(headers: &HeaderMap, name: HeaderName) -> Result<Option<&HeaderValue>, Refused> {
+    let mut values = headers.get_all(&name).iter();
+    match (values.next(), values.next()) {
+        (first, None) => Ok(first),
+        (_, Some(_)) => Err(Refused::Repeated(name)),
     }
+}
+
+/// A header that is sent more than once, of those that `is_single` names.
+pub(super) fn repeated(
+    headers: &HeaderMap,
+    is_single: impl Fn(&HeaderName) -> bool,
+) -> Option<&HeaderName> {
+    // Nearly every request has each header once, which the two counts show.
+    if headers.len() == headers.keys_len() {
+        return None;
+    }
+    let mut names = headers.keys();
+    names.find(|name| is_single(name) && headers.get_all(*name).iter().nth(1).is_some())
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -237,6 +265,7 @@ const BOTH: &str = "application/json, text/event-stream";
 // The names of the wire crate as hyper looks them up: without a pass over their letters.
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 #[cfg(test)]
 mod tests {
@@ -265,6 +294,7 @@ mod tests {
         use outlast_wire::headers;
         assert!(headers::SESSION_ID.eq_ignore_ascii_case(SESSION_ID.as_str()));
         assert!(headers::PROTOCOL_VERSION.eq_ignore_ascii_case(PROTOCOL_VERSION.as_str()));
+        assert!(headers::LAST_EVENT_ID.eq_ignore_ascii_case(LAST_EVENT_ID.as_str()));
     }
 
     #[test]
@@ -288,13 +318,40 @@ mod tests {
             "localhost.evil.com",
             "127.0.0.1.evil.com",
             "[::2]",
-            "",
             "0.0.0.0",
         ] {
             let told = admit(&guard, &[("host", foreign)]);
             assert!(matches!(told, Err(Refused::Host)), "{foreign}");
         }
-        assert!(matches!(admit(&guard, &[]), Err(Refused::Host)));
+        for malformed in ["", "localhost:80@evil.com", "localhost, evil.com"] {
+            let told = admit(&guard, &[("host", malformed)]);
+            assert!(matches!(told, Err(Refused::MalformedHost)), "{malformed}");
+        }
+        assert!(matches!(admit(&guard, &[]), Err(Refused::MalformedHost)));
+        let absolute = "http://localhost:80@evil.com/mcp".parse().unwrap();
+        let told = guard.admit(&absolute, &headers(&[("host", "localhost")]));
+        assert!(matches!(told, Err(Refused::MalformedHost)));
+    }
+
+    #[test]
+    fn a_header_that_decides_who_may_call_is_sent_once() {
+        let guard = guard(HttpOptions {
+            tokens: vec![Token::new("ada", "a")],
+            ..HttpOptions::default()
+        });
+        let once = [
+            ("host", "localhost"),
+            ("origin", "http://localhost"),
+            ("authorization", "Bearer a"),
+        ];
+        assert!(admit(&guard, &once).is_ok());
+        for pair in once {
+            let told = admit(&guard, &[&once[..], &[pair]].concat());
+            assert!(
+                matches!(&told, Err(Refused::Repeated(name)) if *name == pair.0),
+                "{told:?}"
+            );
+        }
     }
 
     #[test]
@@ -320,6 +377,7 @@ mod tests {
             "http://app.example.com",
             "file://localhost",
             "http://localhost.evil.com",
+            "http://localhost:80@evil.com",
         ] {
             let told = admit(&guard, &[("host", "localhost"), ("origin", foreign)]);
             assert!(matches!(told, Err(Refused::Origin)), "{foreign}");

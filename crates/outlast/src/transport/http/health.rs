@@ -55,12 +55,17 @@ async fn refusal(engine: &Engine) -> Option<String> {
         Health::Down(reason) => return Some(format!("the store cannot be written: {reason}")),
         Health::Closed => return Some("the store is closed".to_owned()),
     }
-    let most = engine.policy().quota.retained;
+    let quota = engine.policy().quota;
     match timeout(MAX_STORE_DELAY, engine.usage(&Owner::Local)).await {
-        Ok(Ok(usage)) if usage.retained < most => None,
-        Ok(Ok(_)) => Some(format!(
-            "{most} tasks are retained, the most allowed (setting `quota.retained`)"
+        Ok(Ok(usage)) if usage.retained >= quota.retained => Some(format!(
+            "{} tasks are retained, the most allowed (setting `quota.retained`)",
+            quota.retained
         )),
+        Ok(Ok(usage)) if usage.open >= quota.open => Some(format!(
+            "{} tasks are running, the most allowed (setting `quota.open`)",
+            quota.open
+        )),
+        Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(error.to_string()),
         Err(_) => Some("the store does not answer".to_owned()),
     }

@@ -6,7 +6,8 @@
 //! business of `front`; here is which requests are admitted, and whether a response is JSON or a stream.
 
 mod answer;
-mod answering;
+mod authority;
+mod bodies;
 mod connection;
 mod cors;
 mod delete;
@@ -18,6 +19,7 @@ mod inward;
 mod modern;
 mod options;
 mod post;
+mod rate;
 mod refused;
 mod router;
 mod server;

@@ -3,25 +3,22 @@
 //! The work of a request lives in its answer: when the caller closes the connection both are dropped, and that is
 //! the cancellation (V2-HTTP-6).
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName};
-use outlast_wire::envelope::{self, ErrorObject, ErrorView, Message, write};
+use outlast_wire::envelope::{self, ErrorObject, ErrorView, Message};
 use outlast_wire::headers::{self, OnMissingName};
 use outlast_wire::{Raw, RawRef, codes, v1};
-use tokio::sync::mpsc;
 
-use super::answer::{self, Answer};
-use super::answering::{Answering, Step};
+use super::answer::Answer;
 use super::connection::Busy;
-use super::guard::{Caller, Forms, PROTOCOL_VERSION, Stated};
+use super::guard::{Caller, Forms, PROTOCOL_VERSION, Stated, repeated};
 use super::refused::Refused;
 use super::server::Endpoint;
-use super::within::within;
+use super::sse::Open;
 use crate::front::{
-    HttpParts, Incoming, Outlet, Reply, Request, Said, Visitor, is_modern_only, nothing_said,
+    HttpParts, Incoming, Outlet, Request, Said, Visitor, is_modern_only, nothing_said,
 };
 
 /// What a message says about itself, or `None` if it is a legacy one (V2-ERA-8, V2-ERA-13, A3-8).
@@ -61,13 +58,7 @@ impl Endpoint {
             None => busy.visitor(),
         };
         let front = self.sessions.front();
-        let (tell, told) = match front.may_last(&request.method) {
-            true => {
-                let (tell, told) = mpsc::channel(LAG);
-                (Outlet::Stream(tell), Some(told))
-            }
-            false => (Outlet::Nowhere, None),
-        };
+        let hold = front.may_last(&request.method).then_some(self.options.hold);
         let incoming = Incoming {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
@@ -80,33 +71,17 @@ impl Endpoint {
             id: request.id,
             visitor,
             said,
-            outlet: tell,
+            outlet: Outlet::Nowhere,
             closing: Box::new(move || Box::pin(super::server::closed(phase.clone()))),
         };
-        let Some(told) = told.filter(|_| forms.events) else {
-            let reply = request.answer(incoming).await;
-            return Ok(match forms.json {
-                true => alone(&request.id, reply),
-                false => answer::answering(Answering::over(request.id, reply, busy)),
-            });
-        };
-        let id = request.id.clone();
-        let work = Box::pin(async move { request.answer(incoming).await });
-        let mut answering = Answering::new(id, work, told, self.options.keep_alive, busy);
-        // A quick answer is plain JSON; a slow one shows that the connection lives.
-        let first = {
-            let step = pin!(answering.step());
-            within(self.options.hold, step).await
-        };
-        match first {
-            Some(Step::Done(reply)) if forms.json => Ok(alone(answering.id(), reply)),
-            Some(step) => Ok(answer::answering(answering.beginning_with(step))),
-            None => Ok(answer::answering(answering)),
-        }
+        let handling = request.over_http(incoming, forms.events);
+        Ok(self
+            .respond(handling, hold, forms, status, Open::new(busy))
+            .await)
     }
 }
 
-/// Checks the headers that repeat the body (V2-HH-2, V2-HH-3). The version comes first: whether it is served is
+/// Checks the headers that repeat the body, and that each is sent once (V2-HH-2, V2-HH-3, V2-PARAM-5). The version comes first: whether it is served is
 /// judged later.
 fn check_headers(
     request: &envelope::Request<'_>,
@@ -114,6 +89,11 @@ fn check_headers(
     all: &HeaderMap,
     on_missing: OnMissingName,
 ) -> Result<(), ErrorObject> {
+    // One reader may take the first value and another the last.
+    if let Some(name) = repeated(all, repeats_the_body) {
+        let why = format!("header `{name}` is sent more than once");
+        return Err(codes::header_mismatch(why));
+    }
     let header = |name| {
         all.get::<HeaderName>(name)
             .and_then(|value| value.to_str().ok())
@@ -124,13 +104,8 @@ fn check_headers(
     headers::check_name(&request.method, request.params, header(NAME), on_missing)
 }
 
-/// An answer that is one JSON text.
-fn alone(id: &envelope::Id, reply: Reply) -> Answer {
-    match reply {
-        Reply::Result(result) => answer::text(StatusCode::OK, write::result(id, result.borrow())),
-        Reply::Error(error) => answer::text(status(&error), write::error(Some(id), error.borrow())),
-        Reply::Nothing => answer::accepted(),
-    }
+fn repeats_the_body(name: &HeaderName) -> bool {
+    [PROTOCOL_VERSION, METHOD, NAME].contains(name) || name.as_str().starts_with(PARAM_PREFIX)
 }
 
 /// The status of an error (V2-CODE-4).
@@ -147,9 +122,7 @@ fn status(error: &Raw) -> StatusCode {
 
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-
-/// How many notifications a slow reader may be behind before the work waits for it.
-const LAG: usize = 64;
+const PARAM_PREFIX: &str = "mcp-param-";
 
 #[cfg(test)]
 mod tests {
@@ -159,6 +132,7 @@ mod tests {
     fn the_names_of_headers_are_those_of_the_wire() {
         assert!(headers::METHOD.eq_ignore_ascii_case(METHOD.as_str()));
         assert!(headers::NAME.eq_ignore_ascii_case(NAME.as_str()));
+        assert!(headers::PARAM_PREFIX.eq_ignore_ascii_case(PARAM_PREFIX));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Where an HTTP server listens, whom it lets in, and what it puts up with.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use outlast_wire::headers::OnMissingName;
@@ -22,16 +23,26 @@ pub struct HttpOptions {
     pub allowed_hosts: Vec<String>,
     /// What becomes of a modern task method whose header does not name the task.
     pub task_names: OnMissingName,
-    /// How long a session without requests, streams and tasks is kept at least.
+    /// How long a session without requests, streams and tasks is kept, unless its place is needed.
     pub idle: Duration,
-    /// The most sessions at once. Only expired ones make room.
+    /// The most sessions at once. The one that is idle for longest makes room; one with an open request, stream or task
+    /// never does.
     pub sessions: usize,
+    /// The most sessions of one principal, and of one address without tokens.
+    pub sessions_per_owner: usize,
     /// The most requests and streams of one session that are open at once.
     pub streams: usize,
     /// The most connections at once, if the limit of open files allows them: a quarter of it, at least 40, is kept for
     /// the store and other files. More get health checks and 503.
     pub connections: usize,
-    /// How long a client may take for the head of a request, for its body, and between two requests.
+    /// The most bytes of requests that have not arrived in full, of all connections together. The first 64 KiB of each
+    /// are not counted.
+    pub body_bytes: usize,
+    /// The most requests per second of one principal, and of one address without tokens. After a quiet time twice as
+    /// many are taken at once. `None`: any number.
+    pub requests_per_second: Option<NonZeroU32>,
+    /// How long a client may take for the head of a request, for its body, and between two requests, and how long it may
+    /// take no byte of a response.
     pub patience: Duration,
     /// How often a silent stream shows that it lives.
     pub keep_alive: Duration,
@@ -62,8 +73,11 @@ impl Default for HttpOptions {
             task_names: OnMissingName::default(),
             idle: Duration::from_secs(3_600),
             sessions: 10_000,
+            sessions_per_owner: 1_000,
             streams: 256,
             connections: 10_000,
+            body_bytes: 256 << 20,
+            requests_per_second: NonZeroU32::new(1_000),
             patience: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),
             hold: Duration::from_secs(1),

@@ -1,16 +1,16 @@
 //! POST: one message from the client, answered by 202, by JSON or by a stream.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::StatusCode;
-use hyper::body::{Body, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{CONTENT_LENGTH, HeaderMap, HeaderValue};
 use outlast_wire::envelope::{self, Id, Limits, Message};
-use outlast_wire::v1;
 use outlast_wire::v2::method::DISCOVER;
+use outlast_wire::{Raw, method, tool, v1};
 
 use super::answer::{self, Answer};
 use super::connection::Busy;
@@ -19,9 +19,9 @@ use super::health::no_new_work;
 use super::modern;
 use super::refused::Refused;
 use super::server::Endpoint;
-use super::sse::Events;
+use super::sse::{Events, Open};
 use super::within::within;
-use crate::front::{Attached, Entry, HttpParts, Permit, Reply, Response, Session, line};
+use crate::front::{Entry, Handling, HttpParts, MessageStream, Reply, Response, line};
 
 impl Endpoint {
     pub(super) async fn post(
@@ -38,6 +38,9 @@ impl Endpoint {
         guard::check_json(&head.headers)?;
         let limits = Limits::default();
         let stated = Stated::read(&head.headers);
+        if !stated.is_modern() {
+            Stated::check_once(&head.headers)?;
+        }
         // A stranger's body is not even read. A3-7: a modern request belongs to no session.
         let entry = match stated.names_session() && !stated.is_modern() {
             true => Some(self.session(&caller, stated).await?),
@@ -59,8 +62,13 @@ impl Endpoint {
             (None, Message::Notification(_)) if stated.is_modern() => Ok(answer::accepted()),
             (Some(entry), Message::Request(request)) => {
                 let permit = self.sessions.permit(&entry).ok_or(Refused::Streams)?;
-                self.respond(&entry, request, head, forms, (permit, busy))
-                    .await
+                // Only a tool takes long without a message; `tasks/result` opens its stream at once.
+                let hold = (request.method == tool::CALL).then_some(self.options.hold);
+                let handling = entry.session.handle(request, Some(head.clone()));
+                let open = Open::of_session(permit, busy);
+                Ok(self
+                    .respond(handling, hold, forms, session_status, open)
+                    .await)
             }
             (Some(entry), Message::Notification(notification)) => {
                 entry.session.notification(&notification);
@@ -71,7 +79,7 @@ impl Endpoint {
                 Ok(answer::accepted())
             }
             (None, Message::Request(request)) if request.method == v1::method::INITIALIZE => {
-                Box::pin(self.initialize(&caller, request, head)).await
+                Box::pin(self.initialize(&caller, request, head, &busy)).await
             }
             (None, _) => {
                 stated.check_version()?;
@@ -101,11 +109,14 @@ impl Endpoint {
         caller: &Caller,
         request: envelope::Request<'_>,
         head: &Arc<HttpParts>,
+        busy: &Busy,
     ) -> Result<Answer, Refused> {
         let id = request.id.clone();
-        if !self.sessions.have_room().await {
-            return Err(Refused::Sessions(id));
-        }
+        let visitor = busy.visitor();
+        // Without a token every session is an owner of its own: they count for the address.
+        let counts_for = caller.0.as_ref().unwrap_or_else(|| visitor.owner());
+        let room = self.sessions.table().reserve(counts_for).await;
+        let room = room.map_err(|full| Refused::Sessions(id.clone(), full))?;
         let session = self.sessions.begin(caller.0.as_ref());
         let mut handling = session.handle(request, Some(head.clone()));
         let reply = match handling.response().await {
@@ -113,14 +124,14 @@ impl Endpoint {
             // Only another method, put there by a filter, has anything to send first.
             Response::Stream(_) => Reply::Nothing,
         };
-        let answer = reply_alone(&id, &reply);
+        let answer = reply_alone(&id, &reply, session_status);
         if session.peer().is_none() {
             return Ok(answer);
         }
         let name = HeaderValue::from_str(session.id.as_str())
             .expect("the names of sessions are letters and digits");
         self.sessions
-            .keep(session)
+            .keep(session, room)
             .await
             .map_err(|error| Refused::Unavailable(Some(id), error.to_string()))?;
         let mut answer = answer;
@@ -128,54 +139,42 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// Answers a request of a session: JSON if nothing precedes the reply, else a stream (V1-HTTP-7).
-    async fn respond(
+    /// Answers a request: by JSON if nothing precedes the reply, else by a stream (V1-HTTP-7). A request that takes longer
+    /// than `hold` is answered by a stream, too: it shows that the connection lives.
+    pub(super) async fn respond(
         &self,
-        entry: &Entry,
-        request: envelope::Request<'_>,
-        head: &Arc<HttpParts>,
+        mut handling: Handling,
+        hold: Option<Duration>,
         forms: Forms,
-        open: (Permit, Busy),
-    ) -> Result<Answer, Refused> {
-        let session = &entry.session;
-        let id = request.id.clone();
-        // Only a tool takes long without a message; `tasks/result` opens its stream at once.
-        let may_hold = request.method == outlast_wire::tool::CALL;
-        let mut handling = session.handle(request, Some(head.clone()));
-        let response = match may_hold && forms.events {
-            true => within(self.options.hold, pin!(handling.response())).await,
-            false => Some(handling.response().await),
+        status: fn(&Raw) -> StatusCode,
+        open: Open,
+    ) -> Answer {
+        let response = match hold.filter(|_| forms.events) {
+            Some(hold) => within(hold, pin!(handling.response())).await,
+            None => Some(handling.response().await),
         };
-        let mut reader = match response {
+        let stream = match response {
             // Cancelled: there is no reply (V1-CANC-3).
-            Some(Response::Immediate(Reply::Nothing)) => return Ok(answer::accepted()),
-            Some(Response::Immediate(reply)) if forms.json => return Ok(reply_alone(&id, &reply)),
-            Some(Response::Immediate(reply)) => handling.stream_of(&reply),
-            Some(Response::Stream(reader)) => reader,
-            // It takes long: the open stream shows that the connection lives.
+            Some(Response::Immediate(Reply::Nothing)) => return answer::accepted(),
+            Some(Response::Immediate(reply)) if forms.json => {
+                return reply_alone(handling.id(), &reply, status);
+            }
+            Some(Response::Immediate(reply)) => handling.stream_of(reply),
+            Some(Response::Stream(stream)) => stream,
             None => handling.open(),
         };
         drop(handling);
         if !forms.events {
-            return Ok(last_of(session, &mut reader).await);
+            // The client never sees the other messages.
+            let last = stream.last().await;
+            return last.map_or_else(answer::accepted, answer::json);
         }
-        let first = reader.receiver.try_recv().ok();
-        let events = self.events(session, reader, 0, open);
-        Ok(answer::events(match first {
-            Some(first) => events.beginning_with(first),
-            None => events,
-        }))
+        answer::events(self.events(stream, 0, open))
     }
 
-    pub(super) fn events(
-        &self,
-        session: &Arc<Session>,
-        attached: Attached,
-        seen: u64,
-        open: (Permit, Busy),
-    ) -> Events {
-        let keep_alive = self.options.keep_alive;
-        let events = Events::new(self.life, session, attached, seen, keep_alive, open);
+    /// `stream` as server-sent events, after the position that the client has seen.
+    pub(super) fn events(&self, stream: MessageStream, seen: u64, open: Open) -> Events {
+        let events = Events::new(self.life, stream, seen, self.options.keep_alive, open);
         match self.options.longest_stream {
             Some(longest) => events.for_at_most(longest),
             None => events,
@@ -195,7 +194,12 @@ impl Endpoint {
         if stated.is_some_and(|length| length > limit as u64) {
             return Err(Refused::TooLarge(limit));
         }
-        match within(self.options.patience, pin!(collect(body, limit))).await {
+        match within(
+            self.options.patience,
+            pin!(self.bodies.collect(body, limit)),
+        )
+        .await
+        {
             Some(read) => read,
             None => Err(Refused::Broken),
         }
@@ -204,59 +208,23 @@ impl Endpoint {
 
 /// Whether a request is about a task that exists, or leads to one and needs no work itself: it is served to the end.
 fn is_served_while_draining(method: &str) -> bool {
-    method.starts_with("tasks/") || [v1::method::INITIALIZE, DISCOVER, "ping"].contains(&method)
+    method.starts_with("tasks/")
+        || [v1::method::INITIALIZE, DISCOVER, method::PING].contains(&method)
 }
 
-/// The last message of a stream as JSON, for a client that takes no streams: it never sees the other messages.
-async fn last_of(session: &Session, reader: &mut Attached) -> Answer {
-    let mut last = None;
-    while let Some(out) = reader.receiver.recv().await {
-        if out.last {
-            last = out.line;
-            break;
-        }
-    }
-    session.board.end(reader.stream);
-    last.map_or_else(answer::accepted, answer::json)
-}
-
-/// A reply as one JSON text.
-fn reply_alone(id: &Id, reply: &Reply) -> Answer {
+/// A reply as one JSON text. `status` is the status of an error.
+fn reply_alone(id: &Id, reply: &Reply, status: fn(&Raw) -> StatusCode) -> Answer {
+    let status = match reply {
+        Reply::Error(error) => status(error),
+        Reply::Result(_) | Reply::Nothing => StatusCode::OK,
+    };
     match line(id, reply) {
-        Some(line) => answer::text(StatusCode::OK, line),
+        Some(line) => answer::text(status, line),
         None => answer::accepted(),
     }
 }
 
-pub(super) async fn collect(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
-    let mut first = Bytes::new();
-    let mut all = BytesMut::new();
-    loop {
-        let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
-        let data = match frame {
-            None => break,
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => data,
-                Err(_) => continue,
-            },
-            Some(Err(_)) => return Err(Refused::Broken),
-        };
-        if first.len() + all.len() + data.len() > limit {
-            return Err(Refused::TooLarge(limit));
-        }
-        // One piece is the rule and is not copied.
-        match first.is_empty() && all.is_empty() {
-            true => first = data,
-            false => {
-                if all.is_empty() {
-                    all.extend_from_slice(&std::mem::take(&mut first));
-                }
-                all.extend_from_slice(&data);
-            }
-        }
-    }
-    Ok(match all.is_empty() {
-        true => first,
-        false => all.freeze(),
-    })
+/// The status of an error in a session.
+fn session_status(_: &Raw) -> StatusCode {
+    StatusCode::OK
 }

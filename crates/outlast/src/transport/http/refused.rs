@@ -1,5 +1,7 @@
 //! Why a request is not taken, and the status that says so. The only place where the two meet.
 
+use std::num::NonZeroU32;
+
 use hyper::header::{ALLOW, CONNECTION, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{StatusCode, header::HeaderName};
 use outlast_engine::engine::AUDIT;
@@ -7,10 +9,16 @@ use outlast_wire::codes;
 use outlast_wire::envelope::{ErrorObject, Fault, Id, Malformed, Sort, write};
 
 use super::answer::{self, Answer};
+use crate::front::NoRoom;
+use crate::log_limit::LogLimit;
 
 /// Why a request is not taken.
 #[derive(Debug)]
 pub(super) enum Refused {
+    /// The name that it was sent to is missing or malformed.
+    MalformedHost,
+    /// A header that has one value is sent more than once.
+    Repeated(HeaderName),
     /// It came to a name that is not ours: somebody may have bent the name of a page to this address.
     Host,
     /// A web page sent it that may not (V1-HTTP-2).
@@ -21,8 +29,8 @@ pub(super) enum Refused {
     BadToken,
     /// The endpoint is elsewhere.
     Path,
-    /// The endpoint knows no such method.
-    Method,
+    /// The endpoint has no such method; these are allowed.
+    Method(&'static str),
     /// The body is not said to be JSON.
     NotJson,
     /// The caller takes no form of answer that there is.
@@ -42,7 +50,15 @@ pub(super) enum Refused {
     /// It is a modern request that cannot be served (V2-CODE-4).
     Modern(Id, ErrorObject),
     /// There is no room for another session.
-    Sessions(Id),
+    Sessions(Id, NoRoom),
+    /// Unfinished bodies take so many bytes, the most allowed.
+    Bodies(usize),
+    /// The caller sends more requests per second than it may.
+    Rate {
+        per_second: NonZeroU32,
+        /// When it may try again.
+        seconds: u64,
+    },
     /// The session has too much open.
     Streams,
     /// The store cannot keep the session now.
@@ -53,17 +69,18 @@ impl Refused {
     pub(super) fn answer(self) -> Answer {
         let (status, extra) = (self.status(), self.header());
         // An audit line: at the default level no request writes a line.
-        tracing::info!(
-            target: AUDIT,
-            status = status.as_u16(),
-            why = self.word(),
-            "a request is refused"
-        );
+        REFUSALS.log(|left_out| {
+            tracing::info!(
+                target: AUDIT,
+                status = status.as_u16(),
+                why = self.word(),
+                left_out,
+                "a request is refused"
+            );
+        });
         let mut answer = answer::text(status, self.line());
         if let Some((name, value)) = extra {
-            answer
-                .headers_mut()
-                .insert(name, HeaderValue::from_static(value));
+            answer.headers_mut().insert(name, value);
         }
         answer
     }
@@ -71,12 +88,14 @@ impl Refused {
     /// Why, for a log: nothing that the caller wrote.
     fn word(&self) -> &'static str {
         match self {
+            Self::MalformedHost => "malformed host",
+            Self::Repeated(_) => "repeated header",
             Self::Host => "host",
             Self::Origin => "origin",
             Self::NoToken => "no token",
             Self::BadToken => "unknown token",
             Self::Path => "path",
-            Self::Method => "method",
+            Self::Method(_) => "method",
             Self::NotJson => "content type",
             Self::NotAcceptable => "accept",
             Self::Version => "protocol version",
@@ -86,7 +105,9 @@ impl Refused {
             Self::Broken => "broke off",
             Self::Malformed(_) => "malformed",
             Self::Modern(..) => "headers or _meta",
-            Self::Sessions(_) => "too many sessions",
+            Self::Sessions(..) => "too many sessions",
+            Self::Bodies(_) => "too many bytes in unfinished bodies",
+            Self::Rate { .. } => "too many requests",
             Self::Streams => "too many streams",
             Self::Unavailable(..) => "store unavailable",
         }
@@ -97,41 +118,64 @@ impl Refused {
             Self::Host | Self::Origin => StatusCode::FORBIDDEN,
             Self::NoToken | Self::BadToken => StatusCode::UNAUTHORIZED,
             Self::Path | Self::UnknownSession => StatusCode::NOT_FOUND,
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
-            Self::Version | Self::NoSession | Self::Modern(..) => StatusCode::BAD_REQUEST,
+            Self::MalformedHost
+            | Self::Repeated(_)
+            | Self::Version
+            | Self::NoSession
+            | Self::Modern(..) => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Broken => StatusCode::REQUEST_TIMEOUT,
             Self::Malformed(malformed) => match malformed.fault {
                 Fault::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
                 _ => StatusCode::BAD_REQUEST,
             },
-            Self::Streams => StatusCode::TOO_MANY_REQUESTS,
-            Self::Sessions(_) | Self::Unavailable(..) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Streams | Self::Rate { .. } | Self::Sessions(_, NoRoom::Owner(_)) => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
+            Self::Sessions(_, NoRoom::All(_)) | Self::Bodies(_) | Self::Unavailable(..) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         }
     }
 
-    fn header(&self) -> Option<(HeaderName, &'static str)> {
-        match self {
-            Self::NoToken => Some((WWW_AUTHENTICATE, "Bearer")),
-            Self::BadToken => Some((WWW_AUTHENTICATE, "Bearer error=\"invalid_token\"")),
-            Self::Method => Some((ALLOW, "GET, POST, DELETE")),
+    fn header(&self) -> Option<(HeaderName, HeaderValue)> {
+        let (name, value) = match self {
+            Self::NoToken => (WWW_AUTHENTICATE, "Bearer"),
+            Self::BadToken => (WWW_AUTHENTICATE, "Bearer error=\"invalid_token\""),
+            Self::Method(allowed) => (ALLOW, *allowed),
             // What is left of the body is not read.
-            Self::TooLarge(_) | Self::Broken => Some((CONNECTION, "close")),
-            Self::Streams | Self::Sessions(_) | Self::Unavailable(..) => Some((RETRY_AFTER, "1")),
-            _ => None,
-        }
+            Self::TooLarge(_) | Self::Broken => (CONNECTION, "close"),
+            Self::Streams | Self::Sessions(..) | Self::Bodies(_) | Self::Unavailable(..) => {
+                (RETRY_AFTER, "1")
+            }
+            Self::Rate { seconds, .. } => return Some((RETRY_AFTER, (*seconds).into())),
+            _ => return None,
+        };
+        Some((name, HeaderValue::from_static(value)))
     }
 
     fn line(self) -> String {
         let (id, error) = match self {
+            Self::MalformedHost => {
+                let why = "the Host header must be one host, with or without a port";
+                (None, said(why))
+            }
+            Self::Repeated(name) => {
+                let why = format!("header `{name}` is sent more than once");
+                (None, codes::header_mismatch(why))
+            }
             Self::Host => (None, said("this server is not known under that name")),
             Self::Origin => (None, said("requests from that origin are not taken")),
             Self::NoToken => (None, said("a bearer token is needed")),
             Self::BadToken => (None, said("the bearer token is not known")),
             Self::Path => (None, said("there is nothing under this path")),
-            Self::Method => (None, said("the endpoint knows GET, POST and DELETE")),
+            Self::Method(allowed) => {
+                let why = format!("this method is not allowed here; allowed are {allowed}");
+                (None, codes::invalid_request(why))
+            }
             Self::NotJson => (None, said("the content type must be application/json")),
             Self::NotAcceptable => {
                 let why = "answers are application/json or text/event-stream";
@@ -152,7 +196,36 @@ impl Refused {
                 (id, error)
             }
             Self::Modern(id, error) => (Some(id), error),
-            Self::Sessions(id) => (Some(id), codes::internal("there are too many sessions")),
+            Self::Sessions(id, NoRoom::Owner(limit)) => {
+                let why = format!(
+                    "this caller has {limit} sessions in use, the most allowed (setting `sessions_per_owner`); \
+                     end one with DELETE"
+                );
+                (Some(id), codes::internal(why))
+            }
+            Self::Sessions(id, NoRoom::All(limit)) => {
+                let why = format!(
+                    "{limit} sessions are in use, the most allowed (setting `sessions`); try again later"
+                );
+                (Some(id), codes::internal(why))
+            }
+            Self::Bodies(limit) => {
+                let why = format!(
+                    "unfinished requests take {limit} bytes, the most allowed (setting `body_bytes`); \
+                     try again later"
+                );
+                (None, codes::internal(why))
+            }
+            Self::Rate {
+                per_second,
+                seconds,
+            } => {
+                let why = format!(
+                    "this caller sends more than {per_second} requests per second, the most allowed \
+                     (setting `requests_per_second`); try again after {seconds} s"
+                );
+                (None, codes::internal(why))
+            }
             Self::Streams => {
                 let why = "the session has too many requests and streams open";
                 (None, codes::internal(why))
@@ -162,6 +235,8 @@ impl Refused {
         write::error(id.as_ref(), error.to_raw().borrow())
     }
 }
+
+static REFUSALS: LogLimit = LogLimit::new();
 
 fn said(why: &str) -> ErrorObject {
     codes::invalid_request(why)

@@ -9,11 +9,12 @@ use hyper::{Method, StatusCode};
 use outlast_wire::envelope::{Limits, Message};
 
 use super::answer::{self, Answer};
+use super::bodies::UnfinishedBodies;
 use super::connection::{Busy, Connections};
 use super::cors;
-use super::guard::{Guard, Stated};
+use super::guard::{Caller, Guard, Stated};
 use super::options::HttpOptions;
-use super::post;
+use super::rate::RequestRate;
 use super::refused::Refused;
 use super::server::Endpoint;
 use crate::front::HttpParts;
@@ -42,6 +43,8 @@ pub(super) struct Router {
     pub(super) endpoints: Vec<Arc<Endpoint>>,
     pub(super) pages: Option<Arc<dyn Pages>>,
     pub(super) connections: Connections,
+    pub(super) bodies: Arc<UnfinishedBodies>,
+    pub(super) rate: RequestRate,
     /// More are not served: they get health checks and 503.
     pub(super) max_connections: usize,
     pub(super) options: HttpOptions,
@@ -81,13 +84,16 @@ impl Router {
     ) -> Result<Answer, Refused> {
         let headers = &head.headers;
         // A browser sends its preflight request without the token of the page.
-        let caller = match head.method == Method::OPTIONS {
-            true => {
-                self.guard.admit_place(&head.uri, headers)?;
-                None
-            }
-            false => Some(self.guard.admit(&head.uri, headers)?),
+        let admitted = match head.method == Method::OPTIONS {
+            true => self.guard.admit_place(&head.uri, headers).map(|()| None),
+            false => self.guard.admit(&head.uri, headers).map(Some),
         };
+        let visitor = busy.visitor();
+        self.rate.admit(match &admitted {
+            Ok(Some(Caller(Some(principal)))) => principal,
+            _ => visitor.owner(),
+        })?;
+        let caller = admitted?;
         // Only a caller that is admitted learns which paths there are.
         let endpoint = endpoint.ok_or(Refused::Path)?;
         let Some(caller) = caller else {
@@ -96,13 +102,11 @@ impl Router {
         match head.method {
             Method::POST => endpoint.post(caller, head, body, busy).await,
             // V2-HTTP-7.
-            Method::GET | Method::DELETE if Stated::read(headers).is_modern() => {
-                Err(Refused::Method)
-            }
+            _ if Stated::read(headers).is_modern() => Err(Refused::Method(MODERN_METHODS)),
             // Boxed: most requests are POSTs, and their future stays small.
             Method::GET => Box::pin(endpoint.get(caller, headers, busy)).await,
             Method::DELETE => Box::pin(endpoint.delete(caller, headers)).await,
-            _ => Err(Refused::Method),
+            _ => Err(Refused::Method(LEGACY_METHODS)),
         }
     }
 
@@ -118,7 +122,7 @@ impl Router {
             return page;
         }
         // A client that is still sending when the connection closes may not see the answer.
-        let body = post::collect(body, MAX_TURNED_AWAY_BYTES).await;
+        let body = self.bodies.collect(body, MAX_TURNED_AWAY_BYTES).await;
         let id = body
             .ok()
             .and_then(|bytes| match Message::parse(&bytes, &Limits::default()) {
@@ -150,6 +154,12 @@ impl Router {
         Some(answer)
     }
 }
+
+/// The methods of the endpoint for a client that speaks the modern era.
+const MODERN_METHODS: &str = "POST, OPTIONS";
+
+/// The methods of the endpoint for every other client.
+const LEGACY_METHODS: &str = "GET, POST, DELETE, OPTIONS";
 
 /// The most bytes of a request that is not served.
 const MAX_TURNED_AWAY_BYTES: usize = 64 << 10;

@@ -2,25 +2,26 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::task::Keep;
-use outlast_engine::{Ids, Policy, RandomIds};
+use outlast_engine::{Ids, RandomIds};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
+use super::bodies::UnfinishedBodies;
 use super::connection::{self, Connections};
 use super::descriptors;
 use super::guard::Guard;
 use super::health::SHUTTING_DOWN;
 use super::options::HttpOptions;
+use super::rate::RequestRate;
 use super::router::{Pages, Router};
 use super::sse::Life;
-use crate::front::{Bounds, Front, Sessions};
+use crate::front::{Bounds, Front, SessionTable, Sessions};
 
 /// A server that listens. It ends when it is shut down or dropped.
 pub struct HttpServer {
@@ -45,19 +46,27 @@ pub async fn serve_all(
     let listener = TcpListener::bind(options.bind).await?;
     let address = listener.local_addr()?;
     let (phase, seen) = watch::channel(Phase::Open);
+    let bodies = Arc::new(UnfinishedBodies::new(options.body_bytes));
     let mut endpoints = Vec::new();
+    let mut table = None;
     for (path, front) in fronts {
-        let bounds = Bounds {
-            sessions: options.sessions,
-            streams: options.streams,
-            half_life: half_life(&options, front.engine.policy()),
+        let table = match &table {
+            Some(table) => Arc::clone(table),
+            None => {
+                let bounds = Bounds {
+                    sessions: options.sessions,
+                    sessions_per_owner: options.sessions_per_owner,
+                    streams: options.streams,
+                    idle: options.idle.as_millis() as u64,
+                };
+                let loaded = SessionTable::load(front.engine.clone(), bounds).await;
+                table.insert(loaded.map_err(io::Error::other)?).clone()
+            }
         };
-        let sessions = Sessions::load(front, bounds)
-            .await
-            .map_err(io::Error::other)?;
         endpoints.push(Arc::new(Endpoint {
             path,
-            sessions: Arc::new(sessions),
+            sessions: Sessions::new(front, table),
+            bodies: bodies.clone(),
             life: Life(RandomIds.node().0),
             phase: seen.clone(),
             options: options.clone(),
@@ -69,6 +78,8 @@ pub async fn serve_all(
         endpoints,
         pages,
         connections: Connections::default(),
+        bodies,
+        rate: RequestRate::new(options.requests_per_second),
         max_connections: descriptors::max_connections(options.connections),
         options,
     });
@@ -94,7 +105,14 @@ impl HttpServer {
 
     /// The address of whatever is at `path`, for clients on this machine.
     pub fn url_of(&self, path: &str) -> String {
-        format!("http://{}{path}", self.address)
+        let mut address = self.address;
+        // A server that listens on every address is reached at the loopback one.
+        match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            _ => {}
+        }
+        format!("http://{address}{path}")
     }
 
     /// Lets open requests finish for a while and ends. Meanwhile new connections get health checks and 503; clients come
@@ -119,7 +137,8 @@ pub(super) enum Phase {
 /// What every request needs.
 pub(super) struct Endpoint {
     pub(super) path: String,
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: Sessions,
+    pub(super) bodies: Arc<UnfinishedBodies>,
     pub(super) life: Life,
     pub(super) phase: watch::Receiver<Phase>,
     pub(super) options: HttpOptions,
@@ -149,9 +168,14 @@ async fn accept(
     phase: watch::Sender<Phase>,
 ) {
     let mut background = JoinSet::new();
-    for endpoint in &router.endpoints {
-        background.spawn(endpoint.sessions.clone().keep_sweeping());
+    // All endpoints share one table.
+    let table = router.endpoints.first();
+    let table = table.map(|endpoint| endpoint.sessions.table().clone());
+    if let Some(table) = &table {
+        background.spawn(table.clone().keep_sweeping());
     }
+    let rate = router.clone();
+    background.spawn(async move { rate.rate.keep_small().await });
     let mut incoming = Incomings {
         listener,
         router: router.clone(),
@@ -184,8 +208,8 @@ async fn accept(
     };
     drop(incoming);
     if !drained {
-        for endpoint in &router.endpoints {
-            endpoint.sessions.close_streams();
+        if let Some(table) = &table {
+            table.close_streams();
         }
         let ended = async { while open.join_next().await.is_some() {} };
         let _ = timeout(LAST_WORDS, ended).await;
@@ -261,16 +285,6 @@ fn concerns_one_connection(error: &io::Error) -> bool {
         error.kind(),
         ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
     )
-}
-
-/// Half the life of a session, in milliseconds: what is left of it when a task begins is never less. So it
-/// must be as long as a task can live.
-fn half_life(options: &HttpOptions, policy: &Policy) -> u64 {
-    let tasks = match policy.keep {
-        Keep::Strict => policy.ttl_cap,
-        Keep::WhileLive => policy.ttl_cap + policy.run_limit.unwrap_or(0),
-    };
-    tasks.max(options.idle.as_millis() as u64)
 }
 
 /// How long the ends of streams may take to be written.

@@ -1,22 +1,20 @@
-//! A stream of a session as server-sent events.
+//! A stream of messages as server-sent events: the only writer of them.
 //!
-//! Every event has an id, so that a client can come back for what it missed: which life of the server, which
-//! stream, which place (V1-RESUME-1, V1-RESUME-2). Streams are numbered anew in every life of the server,
-//! hence the first part.
+//! On a stream that can be resumed every event has an id, so that a client can come back for what it missed: which
+//! process of the server, which stream, which position (V1-RESUME-1, V1-RESUME-2). Streams are numbered from one by every
+//! process, hence the first part. Events of a modern request have no id (V2-HTTP-7).
 
 use std::fmt::Write as _;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use outlast_wire::version;
-use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use super::connection::Busy;
-use crate::front::{Attached, Out, Permit, Session, StreamId};
+use crate::front::{MessageStream, Permit, Session, StreamId, StreamMessage};
 
 /// Names one life of a server in the ids of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,63 +27,81 @@ pub(super) struct Seen {
     pub(super) place: u64,
 }
 
+/// What an open stream holds until it is closed.
+pub(super) struct Open {
+    _permit: Option<Permit>,
+    _busy: Busy,
+}
+
 /// A stream on its way to a client.
 pub(super) struct Events {
     life: Life,
-    receiver: mpsc::Receiver<Out>,
-    /// What goes out before anything is received.
+    messages: MessageStream,
+    /// The bytes that open the stream, until they are sent.
     opening: Option<Bytes>,
-    tick: Interval,
+    /// How often a comment shows that the connection lives, and the timer for it once the stream is read.
+    keep_alive: Duration,
+    tick: Option<Interval>,
+    /// Whether the client takes an event without data, which tells it an id to come back with.
     primes: bool,
     ended: bool,
-    /// Whatever of this comes first closes the connection.
+    /// The first of these to resolve closes the connection.
     closing: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    _open: (Permit, Busy),
-    /// Whoever listens keeps the session.
-    _session: Arc<Session>,
+    _open: Open,
+}
+
+impl Open {
+    /// For a modern request.
+    pub(super) fn new(busy: Busy) -> Self {
+        Self {
+            _permit: None,
+            _busy: busy,
+        }
+    }
+
+    /// For a request of a session, which may have so many streams.
+    pub(super) fn of_session(permit: Permit, busy: Busy) -> Self {
+        Self {
+            _permit: Some(permit),
+            _busy: busy,
+        }
+    }
 }
 
 impl Events {
-    /// The events of `attached` after `seen`, with a sign of life every `keep_alive`.
+    /// The events of `messages` after the position `seen`, with a comment every `keep_alive`.
     pub(super) fn new(
         life: Life,
-        session: &Arc<Session>,
-        attached: Attached,
+        messages: MessageStream,
         seen: u64,
         keep_alive: Duration,
-        open: (Permit, Busy),
+        open: Open,
     ) -> Self {
-        let mut tick = interval_at(Instant::now() + keep_alive, keep_alive);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let first = match &messages {
+            MessageStream::Session(session, attached) if understands_primes(session) => {
+                Some(Seen {
+                    stream: attached.stream,
+                    place: seen,
+                })
+            }
+            MessageStream::Session(..) | MessageStream::Request(_) => None,
+        };
         let mut events = Self {
             life,
-            receiver: attached.receiver,
+            messages,
             opening: None,
-            tick,
-            primes: understands_primes(session),
+            keep_alive,
+            tick: None,
+            primes: first.is_some(),
             ended: false,
             closing: Vec::new(),
             _open: open,
-            _session: session.clone(),
         };
-        let seen = Seen {
-            stream: attached.stream,
-            place: seen,
-        };
-        events.opening = Some(events.opened(seen));
+        events.opening = Some(match first {
+            Some(first) => events.prime(first),
+            None => Bytes::from_static(COMMENT),
+        });
         events
-    }
-
-    /// The same, with `first` already received.
-    pub(super) fn beginning_with(mut self, first: Out) -> Self {
-        // The first event that is none but opens the stream stands for the opening.
-        let first_bytes = self.event(&first);
-        self.ended = first.last;
-        self.opening = match (self.opening.take(), first.line) {
-            (Some(opening), Some(_)) => Some([opening, first_bytes].concat().into()),
-            _ => Some(first_bytes),
-        };
-        self
     }
 
     /// The same, until `closing` resolves.
@@ -103,59 +119,77 @@ impl Events {
     }
 
     pub(super) fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if let Some(opening) = self.opening.take() {
-            return Poll::Ready(Some(opening));
-        }
         if self.ended {
             return Poll::Ready(None);
         }
-        match self.receiver.poll_recv(cx) {
-            Poll::Ready(Some(out)) => {
-                self.ended = out.last;
-                return Poll::Ready(Some(self.event(&out)));
+        let next = self.messages.poll_next(cx);
+        match (next, self.opening.take()) {
+            (Poll::Ready(Some(message)), opening) => {
+                self.ended = message.last;
+                Poll::Ready(Some(self.event(&message, opening)))
             }
             // Cancelled, taken over by another connection, or cut off for lagging behind.
-            Poll::Ready(None) => return Poll::Ready(None),
-            Poll::Pending => {}
+            (Poll::Ready(None), opening) => {
+                self.ended = true;
+                Poll::Ready(opening)
+            }
+            (Poll::Pending, Some(opening)) => Poll::Ready(Some(opening)),
+            (Poll::Pending, None) => self.poll_idle(cx),
         }
+    }
+
+    /// Waits for an end of the connection, and for the next comment.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut closing = self.closing.iter_mut();
         if closing.any(|closing| closing.as_mut().poll(cx).is_ready()) {
             self.ended = true;
             return Poll::Ready(None);
         }
-        self.tick
-            .poll_tick(cx)
+        let keep_alive = self.keep_alive;
+        let tick = self.tick.get_or_insert_with(|| {
+            let mut tick = interval_at(Instant::now() + keep_alive, keep_alive);
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            tick
+        });
+        tick.poll_tick(cx)
             .map(|_| Some(Bytes::from_static(COMMENT)))
     }
 
-    /// The first event: an id to come back with, no data, and how long to wait before that (V1-SSE-1,
-    /// V1-SSE-2).
-    fn opened(&self, seen: Seen) -> Bytes {
+    /// An event without data: an id to come back with, and how long to wait before that (V1-SSE-1, V1-SSE-2).
+    fn prime(&self, seen: Seen) -> Bytes {
         if !self.primes {
             return Bytes::from_static(COMMENT);
         }
-        let mut text = self.id_line(seen, 32);
+        let mut text = String::with_capacity(80);
+        self.write_id(&mut text, seen);
         text.push_str("retry: 1000\ndata:\n\n");
         text.into()
     }
 
-    fn event(&self, out: &Out) -> Bytes {
-        let (stream, place) = out.event;
-        let seen = Seen { stream, place };
-        let Some(line) = &out.line else {
-            return self.opened(seen);
+    /// A message as an event, after `opening` if the stream has to be opened first.
+    fn event(&self, message: &StreamMessage, opening: Option<Bytes>) -> Bytes {
+        let seen = message
+            .position
+            .map(|(stream, place)| Seen { stream, place });
+        let Some(line) = &message.line else {
+            // This event stands for the opening.
+            return seen.map_or(Bytes::from_static(COMMENT), |seen| self.prime(seen));
         };
-        let mut text = self.id_line(seen, line.len() + 64);
+        // Only a client that can come back needs an opening before the first event.
+        let opening = opening.filter(|_| seen.is_some()).unwrap_or_default();
+        let mut text = String::with_capacity(opening.len() + line.len() + 112);
+        text.push_str(std::str::from_utf8(&opening).unwrap_or_default());
+        if let Some(seen) = seen {
+            self.write_id(&mut text, seen);
+        }
         text.push_str("event: message\ndata: ");
         text.push_str(line);
         text.push_str("\n\n");
         text.into()
     }
 
-    fn id_line(&self, seen: Seen, room: usize) -> String {
-        let mut text = String::with_capacity(room + 48);
+    fn write_id(&self, text: &mut String, seen: Seen) {
         let _ = writeln!(text, "id: {}", seen.written(self.life));
-        text
     }
 }
 

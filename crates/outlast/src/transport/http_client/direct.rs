@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use outlast_engine::Backoff;
 use outlast_wire::envelope::Id;
 use tokio::sync::{Notify, mpsc};
 
@@ -66,8 +68,38 @@ impl DirectRequests {
     pub(crate) fn takes(&self, kind: &Kind) -> bool {
         match kind {
             Kind::Stateless(_) => true,
-            Kind::Request(_) => self.is_open.load(Ordering::Acquire),
+            Kind::Request(_) => self.is_open(),
             Kind::Opening(_) | Kind::OneWay => false,
+        }
+    }
+
+    /// Whether the handshake is over.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// Sends a message that wants no answer and waits until the server has taken it. A failure that may pass is followed by
+    /// another attempt: an answer that arrives twice is ignored.
+    pub(crate) async fn deliver(&self, parcel: &Parcel) -> Result<(), LinkError> {
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+        let mut attempts = 1;
+        loop {
+            match post::hand_over(&self.endpoint, parcel).await {
+                Err(error @ LinkError::SessionGone) => {
+                    self.session_gone.notify_one();
+                    return Err(error);
+                }
+                Err(error) if error.is_passing() && attempts < ATTEMPTS => {
+                    tracing::info!(error = error.brief(), "an answer is sent again");
+                    let stated = match error {
+                        LinkError::Refused { retry_after, .. } => retry_after,
+                        _ => None,
+                    };
+                    tokio::time::sleep(backoff.pause_of_at_least(stated)).await;
+                    attempts += 1;
+                }
+                delivered => return delivered,
+            }
         }
     }
 
@@ -105,3 +137,10 @@ impl std::fmt::Debug for DirectRequests {
         f.debug_struct("DirectRequests").finish_non_exhaustive()
     }
 }
+
+/// How often an answer is sent.
+const ATTEMPTS: u32 = 10;
+
+/// How long to wait before an answer is sent again.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);

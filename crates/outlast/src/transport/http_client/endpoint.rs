@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use outlast_wire::envelope::Limits;
 use outlast_wire::headers;
 use parking_lot::{Mutex, MutexGuard};
 use reqwest::header::{
@@ -24,6 +23,8 @@ pub(super) struct Endpoint {
     client: Client,
     fixed: HeaderMap,
     pub(super) accept: Duration,
+    /// How many bytes a message of the server may have.
+    pub(super) limit: usize,
     kept: Option<Session>,
     state: Mutex<State>,
 }
@@ -62,6 +63,7 @@ impl Endpoint {
             client,
             fixed,
             accept: options.accept,
+            limit: options.message_bytes,
             kept: options.session.clone(),
             state: Mutex::new(State {
                 url,
@@ -133,6 +135,16 @@ impl Endpoint {
         self.state().session.is_some()
     }
 
+    /// A text of the server without the id of our session, which gives access.
+    pub(super) fn without_session(&self, text: &str) -> String {
+        let state = self.state();
+        let session = state.session.as_ref().and_then(|id| id.to_str().ok());
+        match session.filter(|id| !id.is_empty()) {
+            Some(id) => text.replace(id, "(session id)"),
+            None => text.to_owned(),
+        }
+    }
+
     /// What a status that is not success means.
     pub(super) async fn refusal(&self, answer: Response) -> LinkError {
         let status = answer.status();
@@ -143,13 +155,14 @@ impl Endpoint {
         }
         let read = tokio::time::timeout(self.accept, read_whole(answer, DETAIL));
         let detail = match read.await {
-            Ok(Ok(body)) => String::from_utf8_lossy(&body).trim().to_owned(),
+            Ok(Ok(body)) => self.without_session(String::from_utf8_lossy(&body).trim()),
             _ => String::new(),
         };
         LinkError::Refused {
             status: status.as_u16(),
             detail,
             retry_after,
+            error: None,
         }
     }
 
@@ -164,7 +177,11 @@ impl Endpoint {
             let from = request.url().clone();
             let sent = self.client.execute(request).await;
             let answer = sent.map_err(|error| match error.is_connect() {
-                true => LinkError::Unreachable(whole(error)),
+                // Path and query can hold a secret.
+                true => {
+                    let origin = from.origin().ascii_serialization();
+                    LinkError::Unreachable(format!("{origin}: {}", whole(error)))
+                }
                 false => LinkError::Broken(whole(error)),
             })?;
             if !answer.status().is_redirection() {
@@ -225,9 +242,13 @@ pub(super) async fn read_whole(mut answer: Response, limit: usize) -> Result<Vec
     loop {
         match answer.chunk().await {
             Ok(Some(chunk)) if body.len() + chunk.len() <= limit => body.extend_from_slice(&chunk),
-            Ok(Some(_)) => {
-                let why = format!("the answer has more than {limit} bytes");
-                return Err(LinkError::Broken(why));
+            Ok(Some(chunk)) => {
+                let whole = answer.content_length();
+                return Err(LinkError::TooLarge {
+                    bytes: whole.unwrap_or((body.len() + chunk.len()) as u64),
+                    is_whole: whole.is_some(),
+                    limit: limit as u64,
+                });
             }
             Ok(None) => return Ok(body),
             Err(error) => return Err(LinkError::Broken(whole(error))),
@@ -239,11 +260,6 @@ pub(super) async fn read_whole(mut answer: Response, limit: usize) -> Result<Vec
 pub(super) fn retry_after(answer: &Response) -> Option<Duration> {
     let said = answer.headers().get(RETRY_AFTER)?.to_str().ok()?;
     said.trim().parse().ok().map(Duration::from_secs)
-}
-
-/// The most bytes of an answer that is one message.
-pub(super) fn message_limit() -> usize {
-    Limits::default().bytes
 }
 
 /// The client for the server at `url`. It speaks HTTP/1.1, sends nothing twice and leaves redirects to us.

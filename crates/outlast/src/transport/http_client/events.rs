@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::transport::link::LinkError;
+
 /// Takes bytes and gives back the events in them.
 #[derive(Debug, Default)]
 pub(super) struct Events {
@@ -15,7 +17,10 @@ pub(super) struct Events {
     id: Option<String>,
     retry: Option<Duration>,
     limit: usize,
-    too_long: bool,
+    /// How many bytes of the event that is being read were left out.
+    left_out: usize,
+    /// How many bytes the last event had that was left out.
+    too_large: Option<usize>,
 }
 
 impl Events {
@@ -37,12 +42,30 @@ impl Events {
         self.retry
     }
 
+    /// That an event was too large: one that has ended, or one that does not end.
+    pub(super) fn too_large(&mut self) -> Option<LinkError> {
+        let is_endless = self.left_out > self.limit.saturating_mul(ENDLESS);
+        let unfinished = is_endless.then(|| self.size());
+        let ended = self.too_large.take();
+        Some(LinkError::TooLarge {
+            bytes: ended.or(unfinished)? as u64,
+            is_whole: ended.is_some(),
+            limit: self.limit as u64,
+        })
+    }
+
+    /// How many bytes there are of the event that is being read.
+    fn size(&self) -> usize {
+        self.line.len() + self.data.len() + self.left_out
+    }
+
     /// Another connection goes on with the stream: what the last one left unfinished comes again.
     pub(super) fn reconnected(&mut self) {
         self.line.clear();
         self.data.clear();
         self.next_id.clone_from(&self.id);
-        (self.after_return, self.began, self.has_data, self.too_long) = Default::default();
+        (self.after_return, self.began, self.has_data) = Default::default();
+        (self.left_out, self.too_large) = Default::default();
     }
 
     /// Takes `bytes` and returns the data of every event that they complete. Events without data are none.
@@ -60,7 +83,7 @@ impl Events {
                     if self.line.len() + self.data.len() < self.limit {
                         self.line.push(*byte);
                     } else {
-                        self.too_long = true;
+                        self.left_out += 1;
                     }
                 }
             }
@@ -112,24 +135,28 @@ impl Events {
     }
 
     fn end_event(&mut self) -> Option<Vec<u8>> {
+        let size = self.size();
         let data = std::mem::take(&mut self.data);
         // An event counts as seen when it is complete.
         self.id.clone_from(&self.next_id);
-        let (has_data, too_long) = (
-            std::mem::take(&mut self.has_data),
-            std::mem::take(&mut self.too_long),
-        );
-        if too_long {
+        let has_data = std::mem::take(&mut self.has_data);
+        let is_too_large = std::mem::take(&mut self.left_out) > 0;
+        if is_too_large {
+            self.too_large = Some(size);
             tracing::warn!(
+                size,
                 limit = self.limit,
-                "an event of the server was too long and is ignored"
+                "an event was too large and was not read"
             );
         }
-        (has_data && !too_long && !data.is_empty()).then_some(data)
+        (has_data && !is_too_large && !data.is_empty()).then_some(data)
     }
 }
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// An event of which so many times more was left out than it may have does not end.
+const ENDLESS: usize = 4;
 
 /// The longest id that is remembered.
 const ID: usize = 4 << 10;
@@ -165,6 +192,24 @@ mod tests {
         assert_eq!(all(text.as_bytes(), 64).0, ["y"]);
         let text = format!("{}\n\ndata: z\n\n", "data: xxxxxxxxx\n".repeat(500));
         assert_eq!(all(text.as_bytes(), 64).0, ["z"]);
+    }
+
+    #[test]
+    fn an_event_that_was_too_large_or_does_not_end_is_reported_once() {
+        let large = |bytes, is_whole| LinkError::TooLarge {
+            bytes,
+            is_whole,
+            limit: 1_000,
+        };
+        let mut events = Events::new(1_000);
+        events.take(b"data: ");
+        assert_eq!(events.take(&[b'x'; 4_000]).len(), 0);
+        assert_eq!(events.too_large(), None);
+        events.take(b"\n\n");
+        assert_eq!(events.too_large(), Some(large(4_000, true)));
+        assert_eq!(events.too_large(), None);
+        events.take(&[b'x'; 6_000]);
+        assert_eq!(events.too_large(), Some(large(6_000, false)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use reqwest::StatusCode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Done;
-use super::endpoint::{Endpoint, message_limit};
+use super::endpoint::Endpoint;
 use super::events::Events;
 use super::post::{ContentKind, pause};
 use crate::transport::link::{Incoming, LinkError};
@@ -20,7 +20,7 @@ pub(super) async fn listen(
     tell: mpsc::Sender<Incoming>,
     known: oneshot::Sender<Infallible>,
 ) -> Done {
-    let mut events = Events::new(message_limit());
+    let mut events = Events::new(endpoint.limit);
     let mut failures = 0;
     let mut known = Some(known);
     loop {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use outlast_wire::envelope::Limits;
+
 use super::Session;
 
 /// How a server is reached over HTTP.
@@ -23,6 +25,8 @@ pub struct HttpClientOptions {
     /// How long the first request waits for the server to know that we listen. Some servers lose what they say while
     /// nobody listens; others answer only when they have something to say.
     pub listen: Duration,
+    /// How many bytes a message of the server may have.
+    pub message_bytes: usize,
     /// How long a message that wants no answer may take to be accepted, and a goodbye to be said.
     pub accept: Duration,
 }
@@ -38,6 +42,7 @@ impl HttpClientOptions {
             session: None,
             connect: Duration::from_secs(10),
             listen: Duration::from_millis(250),
+            message_bytes: Limits::default().bytes,
             accept: Duration::from_secs(30),
         }
     }

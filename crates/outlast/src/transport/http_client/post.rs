@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_wire::envelope::{Id, Limits, Message};
+use outlast_wire::Raw;
+use outlast_wire::envelope::{self, Id, Message};
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Response, StatusCode};
 use tokio::sync::mpsc;
 
 use super::Done;
-use super::endpoint::{Endpoint, message_limit, read_whole, retry_after};
+use super::endpoint::{Endpoint, read_whole, retry_after};
 use super::events::Events;
-use crate::transport::link::{Incoming, Kind, LinkError, Parcel};
+use crate::transport::link::{Incoming, Kind, LinkError, Parcel, passed_on};
 
 /// Sends `parcel` and passes on whatever comes back.
 pub(super) async fn deliver(
@@ -25,10 +26,7 @@ pub(super) async fn deliver(
         Some(id) => ask(&endpoint, &parcel, id, &tell, |_| None::<()>)
             .await
             .err(),
-        None => {
-            let told = tokio::time::timeout(endpoint.accept, hand_over(&endpoint, &parcel));
-            told.await.unwrap_or(Ok(())).err()
-        }
+        None => hand_over(&endpoint, &parcel).await.err(),
     };
     let Some(error) = error else {
         return Done::Fine;
@@ -45,13 +43,17 @@ pub(super) async fn deliver(
     }
 }
 
-/// Sends a message that wants no answer.
-async fn hand_over(endpoint: &Endpoint, parcel: &Parcel) -> Result<(), LinkError> {
-    let answer = endpoint.post(parcel).await?;
-    match answer.status().is_success() {
-        true => Ok(()),
-        false => Err(endpoint.refusal(answer).await),
-    }
+/// Sends a message that wants no answer. A server that does not say in time whether it takes the message has it.
+pub(super) async fn hand_over(endpoint: &Endpoint, parcel: &Parcel) -> Result<(), LinkError> {
+    let handing_over = async {
+        let answer = endpoint.post(parcel).await?;
+        match answer.status().is_success() {
+            true => Ok(()),
+            false => Err(endpoint.refusal(answer).await),
+        }
+    };
+    let handed_over = tokio::time::timeout(endpoint.accept, handing_over).await;
+    handed_over.unwrap_or(Ok(()))
 }
 
 /// Sends a request. Returns its answer if that is the first message that comes back and `read` recognises it; otherwise
@@ -79,7 +81,7 @@ pub(super) async fn ask<A>(
             stream(endpoint, answer, id, tell, resumes, read).await
         }
         ContentKind::Json => {
-            let body = read_whole(answer, message_limit()).await?;
+            let body = read_whole(answer, endpoint.limit).await?;
             if let Some(answer) = read(&body) {
                 return Ok(Some(answer));
             }
@@ -96,7 +98,8 @@ pub(super) async fn ask<A>(
     }
 }
 
-/// A refusal may still be a JSON-RPC answer: then that counts, whatever the status (A2-30).
+/// A refusal may still be a JSON-RPC answer: then that counts, whatever the status (A2-30). A server that is overloaded
+/// has not acted on the request, so its status and `Retry-After` count as well (A2-29).
 async fn refused(
     endpoint: &Endpoint,
     answer: Response,
@@ -110,15 +113,21 @@ async fn refused(
         return Err(endpoint.refusal(answer).await);
     }
     let retry_after = retry_after(&answer);
-    let body = read_whole(answer, message_limit()).await?;
-    if answers(&body, id) {
+    let body = read_whole(answer, endpoint.limit).await?;
+    let is_overloaded = matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    );
+    let is_answer = answers(&body, id);
+    if is_answer && !is_overloaded {
         return pass_on(tell, body, id).await;
     }
-    let text = String::from_utf8_lossy(&body);
+    let text = endpoint.without_session(&String::from_utf8_lossy(&body));
     Err(LinkError::Refused {
         status: status.as_u16(),
         detail: text.chars().take(DETAIL).collect(),
         retry_after,
+        error: is_answer.then(|| error_in(&body)).flatten(),
     })
 }
 
@@ -132,7 +141,7 @@ async fn stream<A>(
     resumes: bool,
     read: impl Fn(&[u8]) -> Option<A>,
 ) -> Result<Option<A>, LinkError> {
-    let mut events = Events::new(message_limit());
+    let mut events = Events::new(endpoint.limit);
     let mut failures = 0;
     let mut is_first = true;
     loop {
@@ -155,6 +164,10 @@ async fn stream<A>(
                     end(answer).await;
                     return Ok(None);
                 }
+            }
+            if let Some(error) = events.too_large() {
+                // It may have been the answer, and nothing shows whether another follows.
+                return Err(error);
             }
         }
         match heard {
@@ -225,10 +238,21 @@ async fn pass_on(tell: &mpsc::Sender<Incoming>, line: Vec<u8>, id: &Id) -> Resul
 /// Whether `line` is the answer to the request `id`. A line that is no message at all counts as one: nothing better
 /// will follow for it, and whoever waits must hear of it.
 fn answers(line: &[u8], id: &Id) -> bool {
-    match Message::parse(line, &Limits::default()) {
+    match Message::parse(line, &passed_on()) {
         Ok(Message::Response(response)) => response.id.as_ref() == Some(id),
         Ok(_) => false,
         Err(malformed) => malformed.id.as_ref() == Some(id),
+    }
+}
+
+/// The JSON-RPC error that a body is, if it is one.
+fn error_in(body: &[u8]) -> Option<Raw> {
+    match Message::parse(body, &passed_on()) {
+        Ok(Message::Response(response)) => match response.outcome {
+            envelope::Outcome::Error(error) => Some(error.raw.to_raw()),
+            envelope::Outcome::Result(_) => None,
+        },
+        _ => None,
     }
 }
 

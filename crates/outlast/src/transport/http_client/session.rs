@@ -21,6 +21,13 @@ pub struct SavedSession {
     introduction: Raw,
 }
 
+impl SavedSession {
+    /// The name of the session, which is a secret.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
 #[derive(Default)]
 struct State {
     id: Option<String>,
@@ -36,11 +43,18 @@ impl Session {
 
     /// A session that an earlier connection opened. It is kept.
     pub fn again(saved: SavedSession) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let session = Self::default();
+        session.resume(saved);
+        session
+    }
+
+    /// Goes on in a session that an earlier connection opened. It is kept.
+    pub fn resume(&self, saved: SavedSession) {
+        *self.state() = State {
             id: Some(saved.id),
             introduction: Some(saved.introduction),
             kept: true,
-        })))
+        };
     }
 
     /// Says that the session shall outlive its connection.

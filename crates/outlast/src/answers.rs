@@ -1,0 +1,135 @@
+//! Input responses, held against what was asked: their shape, and what a form says against the schema that was sent with it
+//! (V1-ELIC-18).
+
+use outlast_engine::{Answer, AskKind};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, RawRef, codes, object};
+use serde_json::json;
+
+use crate::schema;
+
+/// Why a value is no answer to a question of this kind with these params.
+pub(crate) fn check(kind: AskKind, params: Option<&Raw>, answer: RawRef<'_>) -> Result<(), String> {
+    let names = ["action", "content", "role", "model", "roots"];
+    let [action, content, role, model, roots] =
+        object::pick(answer, names).map_err(|_| "it is no object")?;
+    match kind {
+        AskKind::ElicitForm | AskKind::ElicitUrl => {
+            let action = action.and_then(RawRef::text);
+            if !matches!(action.as_deref(), Some("accept" | "decline" | "cancel")) {
+                return Err("`action` must be `accept`, `decline` or `cancel`".into());
+            }
+            let content = content.filter(|content| !content.is_null());
+            if !content.is_none_or(RawRef::is_object) {
+                return Err("`content` must be an object".into());
+            }
+            match kind == AskKind::ElicitForm && action.as_deref() == Some("accept") {
+                true => check_form(params, content),
+                false => Ok(()),
+            }
+        }
+        AskKind::Sample | AskKind::SampleWithTools => {
+            if !role.is_some_and(RawRef::is_text) || !model.is_some_and(RawRef::is_text) {
+                return Err("`role` and `model` must be strings".into());
+            }
+            let list = |content| object::elements(content).is_some();
+            match content.is_some_and(|content| content.is_object() || list(content)) {
+                true => Ok(()),
+                false => Err("`content` must be an object or an array".into()),
+            }
+        }
+        AskKind::Roots => match roots.is_some_and(|roots| object::elements(roots).is_some()) {
+            true => Ok(()),
+            false => Err("`roots` must be an array".into()),
+        },
+    }
+}
+
+/// Whether a form that was accepted says what its schema wants.
+fn check_form(params: Option<&Raw>, content: Option<RawRef<'_>>) -> Result<(), String> {
+    let schema = params.and_then(|params| object::find(params.borrow(), &["requestedSchema"]));
+    let Some(schema) = schema else { return Ok(()) };
+    let empty = Raw::empty_object();
+    let content = content.unwrap_or(empty.borrow());
+    match schema::misfit(schema, content) {
+        None => Ok(()),
+        Some(why) => Err(format!("`content` does not fit `requestedSchema`: {why}")),
+    }
+}
+
+/// An answer as the work may have it: one that is none becomes an error, which is all that is said of it.
+pub(crate) fn checked(kind: AskKind, params: Option<&Raw>, answer: Answer) -> Answer {
+    let Answer::Result(result) = &answer else {
+        return answer;
+    };
+    match check(kind, params, result.borrow()) {
+        Ok(()) => answer,
+        Err(why) => {
+            let method = kind.method();
+            let why = format!("the client's response to {method} is refused: {why}");
+            Answer::Error(codes::invalid_params(why).to_raw())
+        }
+    }
+}
+
+/// The error of a sampling request that its person declined (V1-SAMP-4).
+pub(crate) fn sampling_declined() -> ErrorObject {
+    ErrorObject::new(DECLINED, "User declined sampling request")
+}
+
+/// The same as a result, for the tasks of the modern era, whose input responses are bare results (V2-UPD-7): without content,
+/// and with a reason that says so.
+pub(crate) fn declined_sample() -> Raw {
+    Raw::from(&json!({
+        "role": "assistant",
+        "content": { "type": "text", "text": "" },
+        "model": "none",
+        "stopReason": STOP_REASON,
+    }))
+}
+
+/// Whether a result is [`declined_sample`].
+pub(crate) fn is_declined_sample(result: RawRef<'_>) -> bool {
+    let reason = object::find(result, &["stopReason"]).and_then(RawRef::text);
+    reason.as_deref() == Some(STOP_REASON)
+}
+
+/// The code of a refusal by a person.
+pub(crate) const DECLINED: i64 = -1;
+
+/// Why there is no sample.
+const STOP_REASON: &str = "declined";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_that_breaks_the_schema_is_an_error_for_the_work() {
+        // V1-ELIC-18.
+        let params = json!({ "requestedSchema": {
+            "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] } });
+        let params = Raw::from(&params);
+        let judged = |text: &str| {
+            let answer = Answer::Result(Raw::parse(text.into()).unwrap());
+            checked(AskKind::ElicitForm, Some(&params), answer)
+        };
+        for fine in [
+            r#"{"action":"accept","content":{"n":1}}"#,
+            r#"{"action":"decline"}"#,
+            r#"{"action":"cancel","content":null}"#,
+        ] {
+            assert!(matches!(judged(fine), Answer::Result(_)), "{fine}");
+        }
+        for bad in [
+            r#"{"action":"accept"}"#,
+            r#"{"action":"accept","content":{"n":"1"}}"#,
+            r#"{"content":{"n":1}}"#,
+        ] {
+            let Answer::Error(error) = judged(bad) else {
+                panic!("{bad}");
+            };
+            assert!(error.as_str().contains("-32602"), "{error:?}");
+        }
+    }
+}

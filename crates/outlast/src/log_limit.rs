@@ -1,0 +1,68 @@
+//! Log lines that callers cause: a few are written, the rest is counted. A flood of requests must not fill a disk.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// Limits the lines of one place in the code.
+pub(crate) struct LogLimit(Mutex<Window>);
+
+struct Window {
+    /// When the first line of this window was written.
+    began: Option<Instant>,
+    lines: u32,
+    left_out: u64,
+}
+
+impl LogLimit {
+    pub(crate) const fn new() -> Self {
+        Self(Mutex::new(Window {
+            began: None,
+            lines: 0,
+            left_out: 0,
+        }))
+    }
+
+    /// Calls `write` with the number of lines that were left out since the last one, unless enough were written lately.
+    pub(crate) fn log(&self, write: impl FnOnce(u64)) {
+        let admitted = self.0.lock().admit(Instant::now());
+        if let Some(left_out) = admitted {
+            write(left_out);
+        }
+    }
+}
+
+impl Window {
+    fn admit(&mut self, now: Instant) -> Option<u64> {
+        let is_over = |began: Instant| now.duration_since(began) >= WINDOW;
+        if self.began.is_none_or(is_over) {
+            (self.began, self.lines) = (Some(now), 0);
+        }
+        if self.lines >= MAX_LINES {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+/// How many lines are written in a window.
+const MAX_LINES: u32 = 20;
+
+const WINDOW: Duration = Duration::from_secs(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_writes_few_lines_and_says_how_many_are_missing() {
+        let mut window = LogLimit::new().0.into_inner();
+        let start = Instant::now();
+        let written = (0..1_000).filter(|_| window.admit(start).is_some());
+        assert_eq!(written.count(), 20);
+        assert_eq!(window.admit(start + WINDOW), Some(980));
+        assert_eq!(window.admit(start + WINDOW), Some(0));
+    }
+}

@@ -1,0 +1,127 @@
+//! Bodies of requests while they arrive. All of them together take a limited number of bytes.
+//!
+//! The first bytes of each body are not counted, so ordinary requests are served while others send all that the limit
+//! allows. The number of connections bounds them.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body, Incoming};
+
+use super::refused::Refused;
+
+/// How many bytes of unfinished bodies there are, and may be.
+pub(super) struct UnfinishedBodies {
+    limit: usize,
+    held: AtomicUsize,
+}
+
+/// The bytes that one unfinished body takes, until it is finished or given up.
+struct Held<'b> {
+    bodies: &'b UnfinishedBodies,
+    bytes: usize,
+}
+
+impl UnfinishedBodies {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            held: AtomicUsize::new(0),
+        }
+    }
+
+    /// Receives a body of at most `limit` bytes.
+    pub(super) async fn collect(
+        &self,
+        body: &mut Incoming,
+        limit: usize,
+    ) -> Result<Bytes, Refused> {
+        let mut held = Held {
+            bodies: self,
+            bytes: 0,
+        };
+        let mut first = Bytes::new();
+        let mut all = BytesMut::new();
+        loop {
+            let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
+            let data = match frame {
+                None => break,
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => data,
+                    Err(_) => continue,
+                },
+                Some(Err(_)) => return Err(Refused::Broken),
+            };
+            let received = first.len() + all.len() + data.len();
+            if received > limit {
+                return Err(Refused::TooLarge(limit));
+            }
+            held.grow(received.saturating_sub(UNCOUNTED_BYTES))?;
+            // One piece is the rule and is not copied.
+            match first.is_empty() && all.is_empty() {
+                true => first = data,
+                false => {
+                    if all.is_empty() {
+                        all.extend_from_slice(&std::mem::take(&mut first));
+                    }
+                    all.extend_from_slice(&data);
+                }
+            }
+        }
+        Ok(match all.is_empty() {
+            true => first,
+            false => all.freeze(),
+        })
+    }
+}
+
+impl Held<'_> {
+    /// Takes `bytes` in all, or refuses the body if there is no room.
+    fn grow(&mut self, bytes: usize) -> Result<(), Refused> {
+        let more = bytes - self.bytes;
+        if more == 0 {
+            return Ok(());
+        }
+        // Counted first and taken back by the drop, so that two bodies never share the last bytes.
+        self.bytes = bytes;
+        let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);
+        match before + more > self.bodies.limit {
+            true => Err(Refused::Bodies(self.bodies.limit)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.bodies.held.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// How many bytes of each body are not counted.
+const UNCOUNTED_BYTES: usize = 64 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_never_exceeds_the_limit_and_is_given_back() {
+        let bodies = UnfinishedBodies::new(10);
+        let held = || Held {
+            bodies: &bodies,
+            bytes: 0,
+        };
+        let (mut one, mut other) = (held(), held());
+        one.grow(4).unwrap();
+        one.grow(6).unwrap();
+        other.grow(4).unwrap();
+        assert!(matches!(other.grow(5), Err(Refused::Bodies(10))));
+        drop(other);
+        one.grow(10).unwrap();
+        drop(one);
+        assert_eq!(bodies.held.load(Ordering::Relaxed), 0);
+    }
+}

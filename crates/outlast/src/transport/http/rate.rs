@@ -1,0 +1,103 @@
+//! How many requests per second one caller may send: a principal, or an address without a token.
+//!
+//! Requests that are refused because of their token, host or origin count for the address, so that nobody can guess
+//! tokens without end.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use outlast_engine::Owner;
+
+use super::refused::Refused;
+
+/// The rate of requests of each caller.
+pub(super) struct RequestRate {
+    /// None: there is no limit.
+    limit: Option<Limit>,
+}
+
+struct Limit {
+    per_second: NonZeroU32,
+    callers: DefaultKeyedRateLimiter<Owner>,
+    clock: DefaultClock,
+}
+
+impl RequestRate {
+    pub(super) fn new(per_second: Option<NonZeroU32>) -> Self {
+        let limit = per_second.map(|per_second| {
+            let burst = per_second.saturating_mul(BURST_SECONDS);
+            Limit {
+                per_second,
+                callers: RateLimiter::keyed(Quota::per_second(per_second).allow_burst(burst)),
+                clock: DefaultClock::default(),
+            }
+        });
+        Self { limit }
+    }
+
+    /// Counts a request of `caller`, or refuses it.
+    pub(super) fn admit(&self, caller: &Owner) -> Result<(), Refused> {
+        let Some(limit) = &self.limit else {
+            return Ok(());
+        };
+        limit.callers.check_key(caller).map_err(|until| {
+            let wait = until.wait_time_from(limit.clock.now());
+            // Whole seconds, rounded up: the header knows nothing smaller.
+            let seconds = wait.as_secs() + 1;
+            Refused::Rate {
+                per_second: limit.per_second,
+                seconds,
+            }
+        })
+    }
+
+    /// Forgets callers that have been quiet, from time to time.
+    pub(super) async fn keep_small(&self) {
+        loop {
+            tokio::time::sleep(QUIET).await;
+            if let Some(limit) = &self.limit {
+                limit.callers.retain_recent();
+                limit.callers.shrink_to_fit();
+            }
+        }
+    }
+}
+
+/// For how many seconds' worth of requests a caller that was quiet may send at once.
+const BURST_SECONDS: NonZeroU32 = NonZeroU32::new(2).expect("two is not zero");
+
+/// How often quiet callers are forgotten.
+const QUIET: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_caller_at_its_limit_does_not_hold_up_another() {
+        let rate = RequestRate::new(NonZeroU32::new(5));
+        let [ada, bob] = ["ada", "bob"].map(Owner::principal);
+        for _ in 0..10 {
+            assert!(rate.admit(&ada).is_ok());
+        }
+        // A test on a slow machine may have earned one more meanwhile, but not many.
+        let refused = (0..100).find_map(|_| rate.admit(&ada).err());
+        let Some(Refused::Rate {
+            per_second,
+            seconds,
+        }) = refused
+        else {
+            panic!("{refused:?}");
+        };
+        assert_eq!((per_second.get(), seconds), (5, 1));
+        assert!(rate.admit(&bob).is_ok());
+    }
+
+    #[test]
+    fn without_a_limit_every_request_is_admitted() {
+        let rate = RequestRate::new(None);
+        assert!((0..10_000).all(|_| rate.admit(&Owner::Local).is_ok()));
+    }
+}
