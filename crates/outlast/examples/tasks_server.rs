@@ -45,7 +45,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         bind: (Ipv4Addr::LOCALHOST, port).into(),
         ..HttpOptions::default()
     };
-    let server = serve(Front::new(engine.clone(), tools, about), options).await?;
+    let server = serve(Front::new(engine.clone(), tools, about), options)
+        .await
+        .map_err(|error| format!("cannot listen on 127.0.0.1:{port}: {error}"))?;
     println!("{}", server.url());
 
     tokio::signal::ctrl_c().await?;

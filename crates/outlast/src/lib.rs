@@ -3,6 +3,7 @@
 //! The library people add: tools that run as tasks, fronts, backs and the gateway, all on the same
 //! [`engine`]. No terminal and no home directory here: those belong to the command line.
 
+mod answers;
 pub mod back;
 mod complete;
 pub mod content;
@@ -10,12 +11,14 @@ pub mod front;
 mod fronts;
 pub mod gateway;
 mod hints;
+mod log_limit;
 mod outlast;
 mod own;
 pub mod prompts;
 pub mod resources;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
+mod schema;
 mod sleep;
 pub mod tools;
 pub mod transport;

@@ -24,6 +24,8 @@ pub struct Outlast {
     pub(crate) filters: Vec<Arc<dyn Filter>>,
     /// Where child processes are written down.
     pub(crate) children: Option<Register>,
+    /// How long recovered tasks wait for an upstream that is added later.
+    pub(crate) late_upstreams: Option<Duration>,
 }
 
 /// An [`Outlast`] to be.
@@ -33,6 +35,7 @@ pub struct OutlastBuilder {
     policy: Policy,
     filters: Vec<Arc<dyn Filter>>,
     children: Option<Register>,
+    late_upstreams: Option<Duration>,
 }
 
 /// A server that is not started yet.
@@ -125,6 +128,13 @@ impl OutlastBuilder {
         self
     }
 
+    /// Lets recovered tasks of a gateway wait up to `limit` until the upstream that ran them is added
+    /// ([`ServedUpstreams::add`](crate::gateway::ServedUpstreams::add)). Otherwise their outcome is unknown.
+    pub fn late_upstreams(mut self, limit: Duration) -> Self {
+        self.late_upstreams = Some(limit);
+        self
+    }
+
     /// The rules, settled.
     pub fn build(self) -> Outlast {
         Outlast {
@@ -132,6 +142,7 @@ impl OutlastBuilder {
             policy: self.policy,
             filters: self.filters,
             children: self.children,
+            late_upstreams: self.late_upstreams,
         }
     }
 }

@@ -7,7 +7,7 @@ use outlast_engine::engine::{CallContext, Runner};
 use outlast_engine::{ErrorCode, Origin, Outcome};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::TaskSupport;
-use outlast_wire::{Raw, RawRef, codes, params};
+use outlast_wire::{Raw, RawRef, codes, method, params};
 use serde_json::{Value, json};
 
 use crate::complete::{About as Whose, Wish};
@@ -78,17 +78,19 @@ impl Own {
         params: Option<RawRef<'_>>,
     ) -> Option<Result<Raw, ErrorObject>> {
         Some(match (method, &self.prompts, &self.resources) {
-            ("prompts/list", Some(prompts), _) => one_page(params).and_then(|()| prompts.list()),
-            (GET_PROMPT, Some(prompts), _) => prompts.get(params, None).await,
-            ("resources/list", _, Some(all)) => one_page(params).and_then(|()| all.list()),
-            ("resources/templates/list", _, Some(all)) => {
+            (method::PROMPTS_LIST, Some(prompts), _) => {
+                one_page(params).and_then(|()| prompts.list())
+            }
+            (method::PROMPTS_GET, Some(prompts), _) => prompts.get(params, None).await,
+            (method::RESOURCES_LIST, _, Some(all)) => one_page(params).and_then(|()| all.list()),
+            (method::RESOURCE_TEMPLATES_LIST, _, Some(all)) => {
                 one_page(params).and_then(|()| all.list_templates())
             }
-            ("resources/read", _, Some(all)) => all.read(params).await,
+            (method::RESOURCES_READ, _, Some(all)) => all.read(params).await,
             // The front remembers who wants to hear of what.
-            ("resources/subscribe", _, Some(all)) => all.subscribe(params),
-            ("resources/unsubscribe", _, Some(all)) => all.unsubscribe(params),
-            ("completion/complete", ..) if self.completes() => self.complete(params).await,
+            (method::RESOURCES_SUBSCRIBE, _, Some(all)) => all.subscribe(params),
+            (method::RESOURCES_UNSUBSCRIBE, _, Some(all)) => all.unsubscribe(params),
+            (method::COMPLETE, ..) if self.completes() => self.complete(params).await,
             _ => return None,
         })
     }
@@ -155,7 +157,8 @@ impl Backend for Own {
 
     /// Prompts, if one of them asks.
     fn runs(&self, method: &str) -> Option<Arc<str>> {
-        let asks = method == GET_PROMPT && self.prompts.as_ref().is_some_and(Prompts::any_asks);
+        let asks =
+            method == method::PROMPTS_GET && self.prompts.as_ref().is_some_and(Prompts::any_asks);
         asks.then(|| self.runner.clone())
     }
 
@@ -181,11 +184,11 @@ impl Backend for Own {
 #[async_trait]
 impl Runner for Own {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
-        let (GET_PROMPT, Some(prompts)) = (&*call.method, &self.prompts) else {
+        let (method::PROMPTS_GET, Some(prompts)) = (&*call.method, &self.prompts) else {
             return self.tools.run(call, cx).await;
         };
         let params = call.params.as_ref().map(Raw::borrow);
-        let cx = ToolContext::new(cx);
+        let cx = ToolContext::new(cx, &call);
         let got = tokio::select! {
             biased;
             got = prompts.get(params, Some(cx.clone())) => got,
@@ -200,8 +203,6 @@ impl Runner for Own {
         }
     }
 }
-
-const GET_PROMPT: &str = "prompts/get";
 
 /// All that is listed is on the first page.
 fn one_page(params: Option<RawRef<'_>>) -> Result<(), ErrorObject> {

@@ -18,6 +18,7 @@ use outlast_wire::{Raw, RawRef, codes, object};
 
 use super::connection::{Shared, Unclear};
 use super::messages;
+use crate::answers;
 
 impl Shared {
     /// Sees to it that a question of the handler is answered, whatever comes of it.
@@ -52,7 +53,8 @@ impl Shared {
             }
         };
         let call = self.asker(request)?;
-        match call.ask(Question::new(kind, params)).await {
+        let answered = call.ask(Question::new(kind, params.clone())).await;
+        match answered.map(|answer| answers::checked(kind, params.as_ref(), answer)) {
             Ok(Answer::Result(result)) => read(kind, &result),
             Ok(Answer::Error(error)) => Err(error.open().unwrap_or_else(|_| {
                 messages::refusal(codes::INTERNAL_ERROR, "the client answered an odd error")

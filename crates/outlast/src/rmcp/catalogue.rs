@@ -29,9 +29,14 @@ pub(super) struct Known {
 }
 
 impl Catalogue {
-    /// What is known of a tool. Of one that was never listed: nothing, so that it runs plainly and once.
-    pub(super) fn get(&self, tool: &str) -> Known {
-        self.tools().get(tool).copied().unwrap_or_default()
+    /// What is known of a tool, if it was ever listed.
+    pub(super) fn get(&self, tool: &str) -> Option<Known> {
+        self.tools().get(tool).copied()
+    }
+
+    /// Whether no tool was ever listed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tools().is_empty()
     }
 
     /// Whether any tool runs as a task.
@@ -115,10 +120,10 @@ mod tests {
         assert!(text.contains(r#""execution":{"taskSupport":"required"}"#));
         assert!(text.contains(r#"{"name":"b","annotations":{"idempotentHint":true},"execution":{"taskSupport":"optional"}}"#));
         assert!(text.ends_with(r#"{"name":"c"}]}"#));
-        assert_eq!(catalogue.get("a").support, TaskSupport::Required);
-        assert_eq!(catalogue.get("b").retry, Retry::Rerun);
-        assert_eq!(catalogue.get("c"), Known::default());
-        assert_eq!(catalogue.get("never listed"), Known::default());
+        assert_eq!(catalogue.get("a").unwrap().support, TaskSupport::Required);
+        assert_eq!(catalogue.get("b").unwrap().retry, Retry::Rerun);
+        assert_eq!(catalogue.get("c"), Some(Known::default()));
+        assert_eq!(catalogue.get("never listed"), None);
         assert!(catalogue.any_task());
     }
 }

@@ -6,7 +6,7 @@ use ::rmcp::model::{
     ServerRequest,
 };
 use outlast_wire::envelope::ErrorObject;
-use outlast_wire::{Raw, RawRef, codes, object};
+use outlast_wire::{Raw, RawRef, codes, log, method, object, tool, v1};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -101,18 +101,18 @@ fn typed<T: DeserializeOwned>(method: &str, params: Option<RawRef<'_>>) -> Resul
 
 /// Methods whose parameters rmcp has types for.
 const KNOWN: [&str; 12] = [
-    "initialize",
-    "completion/complete",
-    "logging/setLevel",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "tools/call",
-    "tools/list",
+    v1::method::INITIALIZE,
+    method::COMPLETE,
+    log::SET_LEVEL,
+    method::PROMPTS_GET,
+    method::PROMPTS_LIST,
+    method::RESOURCES_LIST,
+    method::RESOURCE_TEMPLATES_LIST,
+    method::RESOURCES_READ,
+    method::RESOURCES_SUBSCRIBE,
+    method::RESOURCES_UNSUBSCRIBE,
+    tool::CALL,
+    tool::LIST,
 ];
 
 #[cfg(test)]

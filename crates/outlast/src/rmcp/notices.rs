@@ -8,6 +8,7 @@ use outlast_wire::log::Log;
 
 use super::connection::Shared;
 use super::messages;
+use crate::front::Arrival;
 
 impl Shared {
     pub(super) fn notified(&self, notification: ServerNotification) {
@@ -17,11 +18,15 @@ impl Shared {
                 let call =
                     token(&progress.progress_token.0).and_then(|token| self.call_with(&token));
                 if let Some(call) = call {
-                    call.progress(Progress {
+                    let progress = Progress {
                         done: progress.progress,
                         total: progress.total,
                         message: progress.message.as_deref().map(Into::into),
-                    });
+                    };
+                    if Arrival::progress_is_status(&call, true) {
+                        call.progress_as_status(&progress);
+                    }
+                    call.progress(progress);
                 }
             }
             ServerNotification::CancelledNotification(cancelled) => {

@@ -25,7 +25,6 @@ impl Backend for Rmcp {
         }
     }
 
-    /// A tool that is not listed is the handler's to refuse.
     async fn prepare(
         &self,
         client: &Arc<Client>,
@@ -36,11 +35,20 @@ impl Backend for Rmcp {
         if catalogue.take_stale() {
             self.in_time(connection.learn(self)).await?;
         }
-        let known = catalogue.get(tool);
+        let told = self.tasks.get(tool).copied();
+        if catalogue.get(tool).is_none() && told.is_none() {
+            // A handler need not say that its tools have changed.
+            self.in_time(connection.learn(self)).await?;
+            // One that lists nothing may have tools all the same, and refuses others itself.
+            if catalogue.get(tool).is_none() && !catalogue.is_empty() {
+                return Ok(None);
+            }
+        }
+        // What is told of a tool counts also where it is not listed.
+        let known = catalogue.get(tool).unwrap_or_default();
         Ok(Some(PreparedCall {
             runner: self.runner.clone(),
-            // What is told of a tool counts also where it is not listed.
-            support: self.tasks.get(tool).copied().unwrap_or(known.support),
+            support: told.unwrap_or(known.support),
             retry: known.retry,
             immediate: None,
             delivery: Delivery::default(),

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use outlast_engine::engine::{AskError, CallContext, Progress};
-use outlast_engine::{Answer, AskKey, AskKind, Question, TaskId, Timing};
+use outlast_engine::{Answer, AskKey, AskKind, Origin, Question, TaskId, Timing};
 use outlast_wire::Raw;
 use outlast_wire::log::{Level, Log};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::answers;
+use crate::front::Arrival;
 
 /// A tool's way to its caller. Cheap to clone.
 #[derive(Clone)]
@@ -16,6 +19,8 @@ pub struct ToolContext {
     call: CallContext,
     /// Whether the tool looks after cancellation itself.
     listens: Arc<AtomicBool>,
+    /// Whether progress is the status message of the task, too.
+    progress_is_status: bool,
 }
 
 /// Why a question brought no result.
@@ -28,8 +33,9 @@ pub enum Asked {
 }
 
 impl ToolContext {
-    pub(crate) fn new(call: CallContext) -> Self {
+    pub(crate) fn new(call: CallContext, origin: &Origin) -> Self {
         Self {
+            progress_is_status: Arrival::progress_is_status(&call, origin.progress_token.is_some()),
             call,
             listens: Arc::default(),
         }
@@ -54,8 +60,12 @@ impl ToolContext {
         });
     }
 
-    /// Says how far the work has come.
+    /// Says how far the work has come. A caller that gets no progress for the whole life of a task gets it as the status
+    /// message of the task.
     pub fn report(&self, progress: Progress) {
+        if self.progress_is_status {
+            self.call.progress_as_status(&progress);
+        }
         self.call.progress(progress);
     }
 
@@ -99,7 +109,8 @@ impl ToolContext {
     pub async fn ask_first(&self, kind: AskKind, params: Value) -> Result<Value, Asked> {
         let mut question = question(kind, &params);
         question.timing = Timing::BeforeWork;
-        opened(self.call.ask(question).await)
+        let params = question.params.clone();
+        opened(kind, params.as_ref(), self.call.ask(question).await)
     }
 
     /// The same under a key that the tool chooses and uses once: a caller that knows it may answer before it is
@@ -112,13 +123,14 @@ impl ToolContext {
     ) -> Result<Value, Asked> {
         let mut question = question(kind, &params);
         question.timing = Timing::BeforeWork;
+        let params = question.params.clone();
         let answered = self.call.put(AskKey::new(key), question).await;
         let answered = answered.map_err(Asked::Not)?;
         let answer = answered.answer.clone();
         if let Err(error) = answered.confirm().await {
             tracing::info!(%error, "an answer is kept although it was used");
         }
-        opened(Ok(answer))
+        opened(kind, params.as_ref(), Ok(answer))
     }
 
     /// Whether the caller wants the work to stop.
@@ -143,7 +155,9 @@ impl ToolContext {
     }
 
     async fn ask(&self, kind: AskKind, params: Value) -> Result<Value, Asked> {
-        opened(self.call.ask(question(kind, &params)).await)
+        let question = question(kind, &params);
+        let params = question.params.clone();
+        opened(kind, params.as_ref(), self.call.ask(question).await)
     }
 }
 
@@ -160,8 +174,12 @@ fn question(kind: AskKind, params: &Value) -> Question {
     Question::new(kind, Raw::encode(params).ok())
 }
 
-fn opened(answer: Result<Answer, AskError>) -> Result<Value, Asked> {
-    match answer.map_err(Asked::Not)? {
+fn opened(
+    kind: AskKind,
+    params: Option<&Raw>,
+    answer: Result<Answer, AskError>,
+) -> Result<Value, Asked> {
+    match answers::checked(kind, params, answer.map_err(Asked::Not)?) {
         Answer::Result(result) => Ok(result.open().unwrap_or_default()),
         Answer::Error(error) => Err(Asked::Refused(error)),
     }

@@ -126,7 +126,7 @@ impl Runner for Tools {
             Ok(arguments) => arguments,
             Err(why) => return Outcome::error(INVALID_PARAMS, why),
         };
-        let cx = ToolContext::new(cx);
+        let cx = ToolContext::new(cx, &call);
         let ended = tokio::select! {
             biased;
             ended = current::running(cx.clone(), || (tool.run)(arguments, cx.clone())) => ended,

@@ -235,3 +235,40 @@ async fn a_page_that_is_done_with_is_told_and_a_strange_one_harms_nobody() {
     client.ping_answered_by(&mut server).await;
     assert!(inbox.items().is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_comes_again_under_its_id_is_answered_once() {
+    // A server that resumes a broken stream sends what is not answered again.
+    let (inbox, options) = with_inbox();
+    let (_client, mut server) = connected_with(options, json!({})).await;
+    server.ask("q1", "elicitation/create", form()).await;
+    let item = inbox.first().await;
+    server.ask("q1", "elicitation/create", form()).await;
+    server.ask("p1", "ping", json!({})).await;
+    // The second request has been read before the answer to the ping.
+    server.answer("p1").await;
+    assert_eq!(inbox.items().len(), 1);
+    let answer = json!({ "action": "accept", "content": {} });
+    inbox.respond(item.id, raw(answer.clone())).unwrap();
+    assert_eq!(server.answer("q1").await["result"], answer);
+    server.silence(Duration::from_secs(60)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_from_before_the_end_is_asked_for_again_after_it() {
+    let (_inbox, options) = with_inbox();
+    let (client, mut server) = connected_with(options, capabilities()).await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    server.make_task("working", 100).await;
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("input_required", 100)).await;
+    let lost = server.asked("tasks/result").await;
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("completed", 100)).await;
+    let cancelled = server.told("notifications/cancelled").await;
+    assert_eq!(cancelled["params"]["requestId"], lost["id"]);
+    let again = server.asked("tasks/result").await;
+    server.reply(&again, text("done")).await;
+    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+}

@@ -390,3 +390,86 @@ async fn a_status_that_cannot_be_told_harms_no_task() {
     assert_eq!(answer.body["result"]["action"], "decline");
     answer.plain(202).await;
 }
+
+#[tokio::test]
+async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
+    // A2-29, A2-30: `Retry-After` counts, also where the body is a JSON-RPC error.
+    let refuse = async |request: crate::wire::Request, status, headers: &str| {
+        let error = json!({ "code": -32000, "message": "overloaded" });
+        let body = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
+        request.json(status, headers, &body.to_string()).await;
+    };
+    let mut wire = Wire::listen().await;
+    let (client, _listening) = connected(&mut wire).await;
+    let call = client.call_tool("slow", None);
+    let call = tokio::spawn(async move { call.await.unwrap() });
+    let list = wire.next("POST", "tools/list").await;
+    let tool =
+        json!({ "name": "slow", "inputSchema": {}, "execution": { "taskSupport": "required" } });
+    let body = list.answer(json!({ "tools": [tool] }));
+    list.json(200, "", &body).await;
+    // The call itself is sent again: the server has not acted on it.
+    let asked = wire.next("POST", "tools/call").await;
+    let sent = std::time::Instant::now();
+    refuse(asked, 429, "Retry-After: 1\r\n").await;
+    let asked = wire.next("POST", "tools/call").await;
+    assert!(sent.elapsed() >= Duration::from_secs(1));
+    let body = asked.answer(json!({ "task": task("working", 100) }));
+    asked.json(200, "", &body).await;
+    let call = call.await.unwrap();
+    for status in [429, 503, 429, 503] {
+        let look = wire.next("POST", "tasks/get").await;
+        refuse(look, status, "").await;
+    }
+    let look = wire.next("POST", "tasks/get").await;
+    let sent = std::time::Instant::now();
+    refuse(look, 503, "Retry-After: 2\r\n").await;
+    let look = wire.next("POST", "tasks/get").await;
+    assert!(sent.elapsed() >= Duration::from_secs(2));
+    let body = look.answer(task("completed", 100));
+    look.json(200, "", &body).await;
+    // Nor is a refusal of `tasks/result` the outcome of the task.
+    let fetch = wire.next("POST", "tasks/result").await;
+    refuse(fetch, 503, "Retry-After: 1\r\n").await;
+    let look = wire.next("POST", "tasks/get").await;
+    let body = look.answer(task("completed", 100));
+    look.json(200, "", &body).await;
+    let fetch = wire.next("POST", "tasks/result").await;
+    let body = fetch.answer(text("done"));
+    fetch.json(200, "", &body).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
+}
+
+#[tokio::test]
+async fn an_event_that_does_not_end_fails_its_request() {
+    let mut wire = Wire::listen().await;
+    let mut options = HttpClientOptions::new(&wire.url);
+    options.message_bytes = 10_000;
+    let target = Target::http(options);
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let (listening, _) = wire.welcome(Some("s1")).await;
+    let client = connecting.await.unwrap().unwrap();
+    let _listening = listening.stream().await;
+    let pinging = tokio::spawn(async move { client.ping().await });
+    let mut stream = wire.next("POST", "ping").await.stream().await;
+    stream.send("data: ").await;
+    // The stream stays open, and the line has no end.
+    for _ in 0..100 {
+        if !stream.try_send(&"x".repeat(10_000)).await {
+            break;
+        }
+    }
+    let failed = tokio::time::timeout(Duration::from_secs(60), pinging).await;
+    let failed = failed.unwrap().unwrap();
+    assert!(
+        matches!(
+            &failed,
+            Err(Fault::Link(LinkError::TooLarge {
+                is_whole: false,
+                limit: 10_000,
+                ..
+            }))
+        ),
+        "{failed:?}"
+    );
+}

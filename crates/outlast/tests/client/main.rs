@@ -7,9 +7,11 @@
 
 mod cancelling;
 mod child;
+mod driven;
 mod front;
 mod handshake;
 mod host;
+mod hosted;
 mod http;
 mod modern;
 mod probe;

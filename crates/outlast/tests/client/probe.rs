@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast::back::{
-    Client, ClientOptions, Execution, Inbox, ItemId, Preference, ReceiverOptions, Target,
+    Client, ClientOptions, Execution, Inbox, ItemId, Preference, ReceiverOptions, ReceiverTtl,
+    Target,
 };
 use outlast::engine::{AskKind, Outcome};
 use outlast::transport::child::ChildOptions;
@@ -26,6 +27,7 @@ async fn probed(file: Option<&Path>) -> (Client, Inbox) {
     let (inbox, options) = with_inbox();
     let receiver = ReceiverOptions {
         poll_interval: 50,
+        ttl: ReceiverTtl::Fixed(45_000),
         ..ReceiverOptions::default()
     };
     let options = ClientOptions {
@@ -186,8 +188,8 @@ async fn a_server_sees_every_way_a_person_can_answer_an_elicitation_task() {
         }
         let record = Record::of(call).await;
         let task = record.made(ELICITATION);
-        // S0-45.
-        assert_eq!(task["ttl"], 60_000);
+        // S1-83: the TTL that the client of this test chose.
+        assert_eq!(task["ttl"], 45_000);
         let result = &record.answer("tasks/result")["result"];
         assert_eq!(result["action"], action);
         assert_eq!(result["_meta"][RELATED]["taskId"], task["taskId"]);

@@ -139,8 +139,9 @@ async fn a_wait_for_the_result_that_never_ends_is_given_up_and_polling_goes_on()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stops_answering_looks_loses_the_task_in_the_end() {
+async fn a_server_that_stops_answering_loses_the_task_when_its_ttl_is_over() {
     let (_client, mut server, call) = calling().await;
+    let made = tokio::time::Instant::now();
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
     let settled = call.settle().await;
@@ -148,7 +149,25 @@ async fn a_server_that_stops_answering_looks_loses_the_task_in_the_end() {
         matches!(settled, Err(Unsettled::Lost { .. })),
         "{settled:?}"
     );
+    assert!(made.elapsed().as_secs() >= 60, "{:?}", made.elapsed());
     server.asked("tasks/get").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_may_pass_does_not_lose_the_task() {
+    // A1-15, A2-29: only -32602 says that the server does not know the task.
+    let (_client, mut server, call) = calling().await;
+    server.make_task("working", 100).await;
+    let call = call.await.unwrap();
+    for code in [-32603, -32000, -32603, -32000, -32603, -32000] {
+        let look = server.asked("tasks/get").await;
+        server.refuse(&look, code, "not now").await;
+    }
+    let look = server.asked("tasks/get").await;
+    server.reply(&look, task("completed", 100)).await;
+    let fetch = server.asked("tasks/result").await;
+    server.reply(&fetch, text("done")).await;
+    assert_eq!(said(&call.settle().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,4 +195,41 @@ async fn answers_that_make_no_sense_are_errors_and_no_panic() {
         server.reply(&look, strange).await;
     }
     assert!(matches!(call.settle().await, Err(Unsettled::Lost { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_floods_requests_and_reads_nothing_does_not_stall_its_call() {
+    let (_client, mut server, call) = calling().await;
+    server.list(&[("slow", "forbidden")]).await;
+    let asked = server.asked("tools/call").await;
+    // More answers than the pipe and the queue to it hold, and none of them is read.
+    for id in 0..5_000 {
+        let id = format!("{id}-{}", "x".repeat(64));
+        server.ask(&id, "roots/list", json!({})).await;
+    }
+    server.reply(&asked, text("done")).await;
+    let settled = async { call.await.unwrap().settle().await };
+    let settled = tokio::time::timeout(std::time::Duration::from_secs(30), settled).await;
+    assert_eq!(said(&settled.expect("it ends").unwrap()), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_structured_result_that_breaks_its_schema_is_kept_with_a_warning() {
+    // V1-TLS-6.
+    for (content, fits) in [(json!({ "n": 1 }), true), (json!({ "n": "one" }), false)] {
+        let (_client, mut server, call) = calling().await;
+        let list = server.asked("tools/list").await;
+        let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
+        let tool =
+            json!({ "name": "slow", "inputSchema": { "type": "object" }, "outputSchema": schema });
+        server.reply(&list, json!({ "tools": [tool] })).await;
+        let asked = server.asked("tools/call").await;
+        let mut result = text("done");
+        result["structuredContent"] = content;
+        server.reply(&asked, result).await;
+        let call = call.await.unwrap();
+        assert_eq!(said(&call.settle().await.unwrap()), "done");
+        let why = call.view().output_mismatch;
+        assert_eq!(why.is_none(), fits, "{why:?}");
+    }
 }

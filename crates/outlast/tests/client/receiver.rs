@@ -90,13 +90,13 @@ async fn a_sampling_task_is_made_at_once_waits_for_its_person_and_ends_with_the_
     let task = made(
         &mut server,
         "sampling/createMessage",
-        sample(json!({ "ttl": 5_000 })),
+        sample(json!({ "ttl": 8_000 })),
     )
     .await;
     // S0-45, S0-46, S0-68.
     assert_eq!(
         (&task["ttl"], &task["pollInterval"]),
-        (&json!(5_000), &json!(2_000))
+        (&json!(8_000), &json!(2_000))
     );
     let told = server.told(STATUS).await;
     assert_eq!(told["params"]["status"], "input_required");

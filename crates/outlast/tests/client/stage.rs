@@ -1,6 +1,6 @@
 //! A server that the test plays by hand, at the other end of a pipe.
 
-use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,21 +8,13 @@ use outlast::back::{Client, ClientOptions, Era, Execution, Target};
 use outlast::engine::{Accepts, Outcome};
 use outlast::transport::duplex;
 use outlast::wire::Raw;
+use outlast_testkit::mcp::{Line, ScriptedServer};
+use outlast_testkit::within;
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
 /// A server whose words are the test's.
-pub(crate) struct Server {
-    write: WriteHalf<DuplexStream>,
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    early: VecDeque<Value>,
-    /// Everything it has read, and when.
-    pub(crate) log: Vec<(Instant, Value)>,
-}
+pub(crate) struct Server(ScriptedServer);
 
 /// Options for a client of the legacy era, which everything here is about.
 pub(crate) fn options() -> ClientOptions {
@@ -61,16 +53,9 @@ pub(crate) async fn connected_with(
 pub(crate) fn target() -> (Target, Servers) {
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     let target = Target::other("test", move || {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (line, theirs) = Line::pair();
+        let _ = tell.send(Server(ScriptedServer::new(line)));
         let (read, write) = tokio::io::split(theirs);
-        let server = Server {
-            write,
-            lines: BufReader::new(read).lines(),
-            early: VecDeque::new(),
-            log: Vec::new(),
-        };
-        let _ = tell.send(server);
-        let (read, write) = tokio::io::split(ours);
         Ok(duplex::over(read, write))
     });
     (target, Servers(told))
@@ -80,7 +65,8 @@ pub(crate) struct Servers(tokio::sync::mpsc::UnboundedReceiver<Server>);
 
 impl Servers {
     pub(crate) async fn next(&mut self) -> Server {
-        self.0.recv().await.expect("somebody connects")
+        let connected = within("a connection", self.0.recv()).await;
+        connected.expect("a client connects")
     }
 }
 
@@ -90,26 +76,6 @@ pub(crate) fn capabilities() -> Value {
 }
 
 impl Server {
-    pub(crate) async fn welcome(&mut self, version: &str, capabilities: Value) -> Value {
-        let hello = self.asked("initialize").await;
-        let result = json!({
-            "protocolVersion": version,
-            "capabilities": capabilities,
-            "serverInfo": { "name": "scripted", "version": "1" },
-        });
-        self.reply(&hello, result).await;
-        self.told("notifications/initialized").await;
-        hello
-    }
-
-    /// Answers `tools/list` with tools of these names and this support.
-    pub(crate) async fn list(&mut self, tools: &[(&str, &str)]) {
-        let list = self.asked("tools/list").await;
-        let tool = |(name, support): &(&str, &str)| json!({ "name": name, "inputSchema": { "type": "object" }, "execution": { "taskSupport": support } });
-        let tools: Vec<_> = tools.iter().map(tool).collect();
-        self.reply(&list, json!({ "tools": tools })).await;
-    }
-
     /// Answers the list and then the call with a task that looks like this.
     pub(crate) async fn make_task(&mut self, status: &str, interval: u64) -> Value {
         self.list(&[("slow", "optional")]).await;
@@ -119,112 +85,34 @@ impl Server {
         call
     }
 
-    /// The next request of that method; what else arrives is kept.
-    pub(crate) async fn asked(&mut self, method: &str) -> Value {
-        self.find(|message| message["method"] == method && message.get("id").is_some())
-            .await
-    }
-
-    /// The next request, whichever it is.
-    pub(crate) async fn next_request(&mut self) -> Value {
-        self.find(|message| message.get("method").is_some() && message.get("id").is_some())
-            .await
-    }
-
-    /// The next notification of that method.
-    pub(crate) async fn told(&mut self, method: &str) -> Value {
-        self.find(|message| message["method"] == method && message.get("id").is_none())
-            .await
-    }
-
     /// The answer to a request of ours.
     pub(crate) async fn answer(&mut self, id: &str) -> Value {
-        self.find(|message| message["id"] == id && message.get("method").is_none())
-            .await
+        self.answer_to(&id.into()).await
     }
 
-    pub(crate) async fn reply(&mut self, request: &Value, result: Value) {
-        let id = &request["id"];
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
-            .await;
-    }
-
-    pub(crate) async fn refuse(&mut self, request: &Value, code: i64, message: &str) {
-        let error = json!({ "code": code, "message": message });
-        let id = &request["id"];
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "error": error }))
-            .await;
-    }
-
+    /// Sends a request to the client.
     pub(crate) async fn ask(&mut self, id: &str, method: &str, params: Value) {
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
-            .await;
+        self.request(&id.into(), method, params).await;
     }
 
-    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
-        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
-            .await;
-    }
-
-    pub(crate) async fn write(&mut self, message: Value) {
-        self.write_raw(message.to_string().as_bytes()).await;
-    }
-
-    pub(crate) async fn write_raw(&mut self, line: &[u8]) {
-        self.write.write_all(line).await.unwrap();
-        self.write.write_all(b"\n").await.unwrap();
-    }
-
-    /// Nothing arrives for so long.
+    /// Nothing arrives for so long, and nothing has arrived that was not waited for.
     pub(crate) async fn silence(&mut self, time: Duration) {
-        assert!(self.early.is_empty(), "{:?}", self.early);
-        let heard = tokio::time::timeout(time, self.lines.next_line()).await;
-        assert!(heard.is_err(), "{heard:?}");
+        assert_eq!(self.early(), None);
+        self.0.silence(time).await;
     }
+}
 
-    /// Waits until the other end has closed the pipe; what it still said.
-    pub(crate) async fn gone(&mut self) -> Vec<String> {
-        let mut said = Vec::new();
-        while let Ok(Some(line)) = self.lines.next_line().await {
-            said.push(line);
-        }
-        said
+impl Deref for Server {
+    type Target = ScriptedServer;
+
+    fn deref(&self) -> &ScriptedServer {
+        &self.0
     }
+}
 
-    /// When requests of that method arrived.
-    pub(crate) fn times(&self, method: &str) -> Vec<Instant> {
-        let of = |(at, message): &(Instant, Value)| (message["method"] == method).then_some(*at);
-        self.log.iter().filter_map(of).collect()
-    }
-
-    /// Whether a message of that method has arrived.
-    pub(crate) fn heard(&self, method: &str) -> bool {
-        !self.times(method).is_empty()
-    }
-
-    async fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.early.iter().position(&wanted) {
-            return self.early.remove(at).unwrap();
-        }
-        loop {
-            let message = self.read().await;
-            if wanted(&message) {
-                return message;
-            }
-            self.early.push_back(message);
-        }
-    }
-
-    async fn read(&mut self) -> Value {
-        let line = tokio::time::timeout(Duration::from_secs(100_000), self.lines.next_line());
-        let line = line
-            .await
-            .expect("a message")
-            .unwrap()
-            .expect("an open pipe");
-        let message: Value = serde_json::from_str(&line).unwrap();
-        self.log.push((Instant::now(), message.clone()));
-        message
+impl DerefMut for Server {
+    fn deref_mut(&mut self) -> &mut ScriptedServer {
+        &mut self.0
     }
 }
 

@@ -161,6 +161,32 @@ async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
     }
 }
 
+#[tokio::test]
+async fn a_caller_that_waits_at_expiry_is_told_that_the_task_expired() {
+    // BR-TTL-5, V1-ERR-8: whatever the server behind says at that moment.
+    let strict = || Policy {
+        keep: Keep::Strict,
+        poll_interval: 100,
+        ..Policy::default()
+    };
+    for server in SERVERS {
+        let plan = Plan {
+            behind: strict(),
+            policy: strict(),
+            ..Plan::default()
+        };
+        let stage = Stage::planned(server, plan).await;
+        let mut caller = Caller::connect(Kind::V1, &stage.front).await;
+        let call = json!({ "name": "gated", "task": { "ttl": 1_500 } });
+        let begun = caller.request("tools/call", call).await;
+        let task = json!({ "taskId": task_in(&begun) });
+        let waited = caller.request("tasks/result", task.clone()).await;
+        assert_eq!(waited["error"]["code"], -32602, "{server:?}: {waited}");
+        let got = caller.request("tasks/get", task).await;
+        assert_eq!(got["error"]["code"], -32602, "{server:?}: {got}");
+    }
+}
+
 /// A way on which whatever a server says without being asked is lost.
 fn lossy(front: Arc<Front>) -> Target {
     Target::other("lossy", move || Ok(deaf(duplex::to_front(front.clone()))))

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, Kind};
 use crate::cell::Server;
+use crate::outside;
 use crate::rules::{discovered, modern, modern_call};
 use crate::scripted::{self, capabilities, task};
 use crate::upstream::{self, Stage, gateway, quick};
@@ -200,4 +201,32 @@ async fn a_task_that_an_earlier_life_began_counts_among_the_open_calls() {
     let answer = caller.request("tools/call", echo).await;
     assert_eq!(answer["result"]["content"][0]["text"], "x", "{answer}");
     engine.shutdown(Duration::ZERO).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_result_over_the_limit_ends_the_call_at_once_with_size_and_setting() {
+    // The answer to a plain call, and the result of a V1 task.
+    for (support, declared) in [
+        ("forbidden", json!({ "tools": {} })),
+        ("optional", capabilities()),
+    ] {
+        let (mut caller, mut server) = outside::connected(Kind::V1, declared).await;
+        let calling = tokio::spawn(async move { caller.call("slow", json!({})).await });
+        server.list(&[("slow", support)]).await;
+        let mut asked = server.asked("tools/call").await;
+        if support == "optional" {
+            let made = json!({ "task": task("completed", 1_000) });
+            server.reply(&asked, made).await;
+            asked = server.asked("tasks/result").await;
+        }
+        let text = "x".repeat(17 << 20);
+        server.reply(&asked, scripted::text(&text)).await;
+        let ended = tokio::time::timeout(Duration::from_secs(60), calling).await;
+        let ended = ended.unwrap().unwrap();
+        let Ending::Error(-32603, why) = &ended else {
+            panic!("{support}: {ended:?}");
+        };
+        assert!(why.contains("`payloadBytes`"), "{support}: {why}");
+        assert!(why.contains("178258"), "{support}: {why}");
+    }
 }

@@ -9,6 +9,7 @@ mod caller;
 mod cell;
 mod cells;
 mod crashes;
+mod eras;
 mod events;
 mod gate;
 mod held;
@@ -21,6 +22,8 @@ mod owners;
 mod passing;
 mod playing;
 mod product;
+mod questions;
+mod reports;
 mod rules;
 #[path = "../client/stage.rs"]
 #[expect(dead_code, reason = "the tests of the client use more of it")]

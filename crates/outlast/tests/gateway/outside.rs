@@ -123,8 +123,8 @@ async fn a_v1_server_that_takes_its_time_to_make_a_task_does_not_delay_ours() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_v1_server_grants_and_says_when_it_makes_a_task_is_told_with_ours() {
-    // BR-TTL-1, BR-TTL-2, BR-CREATE-9, BD-10, BD-12.
+async fn what_a_v1_server_says_when_it_makes_a_task_is_told_with_ours() {
+    // BR-TTL-2, BR-TTL-3, BR-CREATE-9, BD-10, BD-12.
     let key = "io.modelcontextprotocol/model-immediate-response";
     for (kind, ttl) in [(Kind::V1, "ttl"), (Kind::V2, "ttlMs")] {
         let (mut caller, mut server) = connected(kind, capabilities()).await;
@@ -139,9 +139,13 @@ async fn what_a_v1_server_grants_and_says_when_it_makes_a_task_is_told_with_ours
         });
         server.list(&[("slow", "optional")]).await;
         let call = server.asked("tools/call").await;
-        // BR-TTL-2: without a wish of the caller, what the gateway grants itself.
-        let wish = if kind == Kind::V1 { 600_000 } else { 3_600_000 };
-        assert_eq!(call["params"]["task"]["ttl"], wish, "{kind:?}");
+        // BR-TTL-2: without a request of the caller, what the gateway grants itself; and a minute for the gateway.
+        let granted = if kind == Kind::V1 { 600_000 } else { 3_600_000 };
+        assert_eq!(call["params"]["task"]["ttl"], granted + 60_000, "{kind:?}");
+        // The server reports another TTL before it answers, and a third one with the answer. Neither is ours.
+        let mut early = task("working", 1_000);
+        early["ttl"] = json!(5_000);
+        server.notify("notifications/tasks/status", early).await;
         // BD-12: it has ended already, and its result was not fetched.
         let mut made = task("completed", 1_000);
         made["ttl"] = json!(50_000);
@@ -156,7 +160,7 @@ async fn what_a_v1_server_grants_and_says_when_it_makes_a_task_is_told_with_ours
             result
         };
         assert_eq!(seed["status"], "working", "{kind:?}: {answer}");
-        assert_eq!(seed[ttl], 50_000, "{kind:?}: {answer}");
+        assert_eq!(seed[ttl], granted, "{kind:?}: {answer}");
         assert_eq!(result["_meta"][key], "Have a look later.", "{kind:?}");
         // BD-10: it is in the structure.
         assert!(
@@ -168,13 +172,17 @@ async fn what_a_v1_server_grants_and_says_when_it_makes_a_task_is_told_with_ours
         assert_ne!(seed["taskId"], "t1", "BR-ID-1");
         // Texts are stored a few milliseconds later.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        let got = caller.request("tasks/get", id).await;
+        let got = caller.request("tasks/get", id.clone()).await;
         assert_eq!(got["result"]["statusMessage"], "Have a look later.");
         server.reply(&fetch, scripted::text("done")).await;
         let Ending::Result(ended) = caller.finish(json!({}), answer).await else {
             panic!("{kind:?}");
         };
         assert_eq!(ended["content"][0]["text"], "done");
+        // The server's own TTL is over; the result is ours.
+        tokio::time::sleep(Duration::from_millis(100_000)).await;
+        let got = caller.request("tasks/get", id).await;
+        assert_eq!(got["result"]["status"], "completed", "{kind:?}: {got}");
     }
 }
 

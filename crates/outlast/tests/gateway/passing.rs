@@ -193,7 +193,7 @@ async fn what_the_server_says_reaches_the_call_or_the_session() {
 
 #[tokio::test(start_paused = true)]
 async fn the_server_meets_the_gateway_and_not_the_client() {
-    // BR-NEG-9, BR-NEG-6.
+    // BR-NEG-6, BR-NEG-9.
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = tokio::spawn(async move { Caller::connect(Kind::V2, &front).await });
@@ -206,11 +206,40 @@ async fn the_server_meets_the_gateway_and_not_the_client() {
         "{can}"
     );
     assert!(can["tasks"]["requests"]["sampling"].is_object(), "{can}");
-    let caller = connecting.await.unwrap();
-    assert_eq!(
-        caller.about["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
-        "played"
-    );
+    connecting.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_client_meets_the_server_as_it_introduces_itself() {
+    // BR-NEG-10: nothing is renamed, numbered or left out.
+    let info = json!({
+        "name": "their-server",
+        "title": "Their server",
+        "version": "2.0.0",
+        "icons": [{ "src": "https://example.com/i.png", "sizes": ["48x48"] }],
+        "x-own": true,
+    });
+    for kind in [Kind::PlainLegacy, Kind::V1, Kind::V2] {
+        let (target, mut servers) = scripted::target();
+        let (_, front) = gateway(Upstream::new("played-2", target, quick())).await;
+        let connecting = tokio::spawn(async move { Caller::connect(kind, &front).await });
+        let mut server = servers.next().await;
+        let hello = server.asked("initialize").await;
+        let introduction = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": { "tools": {} },
+            "serverInfo": info,
+            "instructions": "Be kind.",
+        });
+        server.reply(&hello, introduction).await;
+        let about = connecting.await.unwrap().about;
+        let shown = match kind {
+            Kind::V2 => &about["_meta"]["io.modelcontextprotocol/serverInfo"],
+            _ => &about["serverInfo"],
+        };
+        assert_eq!(*shown, info, "{kind:?}");
+        assert_eq!(about["instructions"], "Be kind.", "{kind:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

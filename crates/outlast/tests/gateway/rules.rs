@@ -61,7 +61,7 @@ fn statuses(caller: &Caller) -> Vec<&str> {
 }
 
 /// A client before a modern server that the test plays.
-async fn before_modern(kind: Kind, can: Value) -> (Caller, Server) {
+pub(crate) async fn before_modern(kind: Kind, can: Value) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, modern())).await;
     let connecting =

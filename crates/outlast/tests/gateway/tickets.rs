@@ -52,6 +52,8 @@ async fn a_client_that_waits_no_longer_gets_a_ticket_and_the_result_for_it() {
         assert_eq!(text(&result), "through", "{kind:?}");
         let one = caller.call("task_status", id).await;
         assert!(text(&one).contains("completed"), "{one:?}");
+        // A model that comes back tells its tasks apart by their calls, also by those that have ended.
+        assert!(text(&one).contains("(gated {"), "{one:?}");
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) settings: Settings,
     /// What the server grants.
     pub(crate) behind: Policy,
+    /// What the gateway grants.
+    pub(crate) policy: Policy,
     /// The way from the gateway to the server.
     pub(crate) way: fn(Arc<Front>) -> Target,
 }
@@ -45,6 +47,7 @@ impl Default for Plan {
         Self {
             settings: quick(),
             behind: Policy::default(),
+            policy: outlast::gateway::policy(),
             way: Target::front,
         }
     }
@@ -70,7 +73,12 @@ impl Stage {
         });
         let resources = Resources::new().with(note);
         let (_, direct) = served(tools(server, &gate), plan.behind, resources.clone()).await;
-        let front = before((plan.way)(direct.clone()), server, plan.settings).await;
+        let settings = Settings {
+            era: server.era(),
+            ..plan.settings
+        };
+        let upstream = Upstream::new("behind", (plan.way)(direct.clone()), settings);
+        let (_, front) = granting(plan.policy, upstream).await;
         Self {
             front,
             direct,
@@ -85,7 +93,11 @@ impl Stage {
         let listening = http::serve(stage.direct.clone(), HttpOptions::default());
         let listening = listening.await.unwrap();
         let target = Target::http(HttpClientOptions::new(listening.url()));
-        let front = before(target, server, quick()).await;
+        let settings = Settings {
+            era: server.era(),
+            ..quick()
+        };
+        let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
         (Self { front, ..stage }, listening)
     }
 
@@ -95,20 +107,15 @@ impl Stage {
     }
 }
 
-/// The gateway before the server at `target`.
-async fn before(target: Target, server: Server, settings: Settings) -> Arc<Front> {
-    let settings = Settings {
-        era: server.era(),
-        ..settings
-    };
-    let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
-    front
-}
-
 /// The gateway before `upstream`.
 pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<Front>) {
     // As `outlast serve` grants: what runs is kept.
-    let outlast = outlast::Outlast::builder().policy(outlast::gateway::policy());
+    granting(outlast::gateway::policy(), upstream).await
+}
+
+/// The gateway before `upstream`, which grants what `policy` says.
+async fn granting(policy: Policy, upstream: Upstream) -> (Engine, Arc<Front>) {
+    let outlast = outlast::Outlast::builder().policy(policy);
     let server = outlast.build().upstream(upstream);
     server.open().await.unwrap()
 }

@@ -1,13 +1,11 @@
 //! What carries the words of a caller: a pipe, or Streamable HTTP.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use outlast::front::Front;
+use outlast_testkit::mcp::Line;
 use serde_json::Value;
-use tokio::io::{
-    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
+use tokio::io::BufReader;
 
 use crate::streamable::Streamable;
 
@@ -32,10 +30,7 @@ pub(crate) enum Entrance {
 }
 
 pub(crate) enum Wire {
-    Pipe {
-        write: WriteHalf<DuplexStream>,
-        lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    },
+    Pipe(Line),
     Http(Streamable),
     /// There was one.
     Closed,
@@ -46,17 +41,13 @@ impl Wire {
     pub(crate) fn to(entrance: &Entrance, version: &'static str) -> Self {
         match entrance {
             Entrance::Pipe(front) => {
-                let (ours, theirs) = tokio::io::duplex(1 << 16);
+                let (line, theirs) = Line::pair();
                 let (read, write) = tokio::io::split(theirs);
                 let front = front.clone();
                 tokio::spawn(async move {
                     outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
                 });
-                let (read, write) = tokio::io::split(ours);
-                Self::Pipe {
-                    write,
-                    lines: BufReader::new(read).lines(),
-                }
+                Self::Pipe(line)
             }
             Entrance::Http { authority, token } => {
                 Self::Http(Streamable::new(authority, token.as_deref(), version))
@@ -67,10 +58,7 @@ impl Wire {
     /// Sends a message.
     pub(crate) async fn send(&mut self, message: Value) {
         match self {
-            Self::Pipe { write, .. } => {
-                let line = format!("{message}\n");
-                write.write_all(line.as_bytes()).await.unwrap();
-            }
+            Self::Pipe(line) => line.write(message).await,
             Self::Http(http) => http.send(message).await,
             Self::Closed => panic!("nobody hears {message}"),
         }
@@ -79,12 +67,7 @@ impl Wire {
     /// The next message.
     pub(crate) async fn hear(&mut self) -> Value {
         match self {
-            Self::Pipe { lines, .. } => {
-                // As long as a paused clock may have to jump.
-                let line = tokio::time::timeout(Duration::from_secs(3_600), lines.next_line());
-                let line = line.await.expect("an answer").unwrap();
-                serde_json::from_str(&line.expect("the pipe is open")).unwrap()
-            }
+            Self::Pipe(line) => line.next().await,
             Self::Http(http) => http.hear().await,
             Self::Closed => panic!("there is nothing to hear"),
         }
@@ -94,7 +77,7 @@ impl Wire {
     pub(crate) fn close(&mut self, id: i64) -> bool {
         match self {
             Self::Http(http) => http.close(id),
-            Self::Pipe { .. } | Self::Closed => false,
+            Self::Pipe(_) | Self::Closed => false,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use outlast::transport::http::HttpOptions;
+use outlast_testkit::eventually;
 use serde_json::json;
 
 use crate::stage::Stage;
@@ -123,7 +124,7 @@ async fn a_call_that_is_cancelled_is_not_answered() {
         let client = client.clone();
         async move { client.tool("gated", json!({})).await.status }
     });
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    eventually("the call runs", async || stage.engine.running() > 0).await;
     let cancelled = json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 },
     });
@@ -178,6 +179,6 @@ async fn two_clients_at_once_do_not_meet() {
     assert_eq!(related(&second), theirs);
     assert_eq!(
         one.status(&theirs).await["error"]["message"],
-        "task not found"
+        "Task not found"
     );
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use outlast::transport::http::HttpOptions;
+use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::client::Client;
 use crate::stage::Stage;
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn many_that_send_a_byte_at_a_time_are_shown_the_door_and_nobody_else_noti
             }
         });
     }
-    let client = Client::meet(address).await;
+    let client = HttpClient::meet(address).await;
     while dribbling.join_next().await.is_some() {
         assert_eq!(client.ask("ping", json!({})).await.status, 200);
     }

@@ -7,16 +7,16 @@ use outlast::engine::store::{Health, Reason};
 use outlast::engine::{MemoryStore, Policy, Quota};
 use outlast::transport::http::HttpOptions;
 use outlast_testkit::FaultyStore;
+use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use crate::client::Client;
 use crate::stage::Stage;
 
 /// The status and the body of a plain GET on a connection of its own.
-pub(crate) async fn get(client: &Client, path: &str) -> (u16, String) {
+pub(crate) async fn get(client: &HttpClient, path: &str) -> (u16, String) {
     let host = client.address;
     let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
     let mut stream = TcpStream::connect(host).await.unwrap();
@@ -30,7 +30,7 @@ pub(crate) async fn get(client: &Client, path: &str) -> (u16, String) {
 }
 
 /// Whether the server says that it is ready; it is alive in any case.
-async fn ready(client: &Client) -> Result<(), String> {
+async fn ready(client: &HttpClient) -> Result<(), String> {
     assert_eq!(get(client, "/healthz").await, (200, "ok\n".to_owned()));
     let (status, body) = get(client, "/readyz").await;
     assert_eq!(body.lines().count(), 1, "{body:?}");
@@ -45,7 +45,7 @@ async fn ready(client: &Client) -> Result<(), String> {
 }
 
 /// Waits until the server is ready, or is not.
-async fn until_ready(client: &Client, expected: bool) {
+async fn until_ready(client: &HttpClient, expected: bool) {
     let reached = timeout(LIMIT, async {
         while ready(client).await.is_ok() != expected {
             sleep(Duration::from_millis(10)).await;
@@ -55,13 +55,13 @@ async fn until_ready(client: &Client, expected: bool) {
 }
 
 /// The answer to a call that asks for a task.
-async fn create(client: &Client) -> Value {
+async fn create(client: &HttpClient) -> Value {
     let params = json!({ "name": "gated", "arguments": {}, "task": {} });
     client.call("tools/call", params).await
 }
 
 /// What a request gets that is not served now.
-async fn assert_turned_away(client: &Client, method: &str) {
+async fn assert_turned_away(client: &HttpClient, method: &str) {
     let answer = client.ask(method, json!({ "name": "echo" })).await;
     assert_eq!(answer.status, 503, "{method}");
     assert_eq!(answer.header("retry-after"), Some("1"));
@@ -102,21 +102,30 @@ async fn a_server_is_ready_exactly_while_its_store_takes_new_tasks() {
 }
 
 #[tokio::test]
-async fn a_server_that_retains_as_many_tasks_as_it_may_is_not_ready() {
-    let policy = Policy {
-        quota: Quota {
-            retained: 1,
-            ..Policy::default().quota
-        },
-        ..Policy::default()
-    };
-    let stage = Stage::with_policy(HttpOptions::default(), policy).await;
-    let client = stage.client().await;
-    assert_eq!(ready(&client).await, Ok(()));
-    create(&client).await;
-    let why = ready(&client).await.unwrap_err();
-    assert!(why.contains("quota.retained"), "{why}");
-    assert_eq!(create(&client).await["error"]["code"], -32603);
+async fn a_server_that_has_as_many_tasks_as_it_may_is_not_ready() {
+    let quota = Policy::default().quota;
+    for (setting, quota) in [
+        (
+            "quota.retained",
+            Quota {
+                retained: 1,
+                ..quota
+            },
+        ),
+        ("quota.open", Quota { open: 1, ..quota }),
+    ] {
+        let policy = Policy {
+            quota,
+            ..Policy::default()
+        };
+        let stage = Stage::with_policy(HttpOptions::default(), policy).await;
+        let client = stage.client().await;
+        assert_eq!(ready(&client).await, Ok(()));
+        create(&client).await;
+        let why = ready(&client).await.unwrap_err();
+        assert!(why.contains(setting), "{why}");
+        assert_eq!(create(&client).await["error"]["code"], -32603);
+    }
 }
 
 #[tokio::test]

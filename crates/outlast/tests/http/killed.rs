@@ -2,27 +2,26 @@
 
 use std::path::Path;
 
+use outlast_testkit::ServerProcess;
+use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 
-use crate::client::Client;
-use crate::process::Process;
-
 /// Starts the samples on `file`, listening at `address`.
-fn start(file: &Path, address: &str) -> Process {
-    Process::start(
+fn start(file: &Path, address: &str) -> ServerProcess {
+    ServerProcess::example(
         "samples",
         &["--store", file.to_str().unwrap(), "--http", address],
     )
 }
 
 /// Kills the server, and starts it again on the same file and the same port.
-fn kill_and_start(server: Process, file: &Path) -> Process {
-    let address = server.address.to_string();
+fn kill_and_start(server: ServerProcess, file: &Path) -> ServerProcess {
+    let address = server.address().to_string();
     server.kill();
     start(file, &address)
 }
 
-async fn answer(client: &Client, question: &Value, result: Value) {
+async fn answer(client: &HttpClient, question: &Value, result: Value) {
     let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": result });
     assert_eq!(client.post(&answer).await.status, 202);
 }
@@ -33,7 +32,7 @@ async fn a_session_goes_on_without_an_introduction_however_often_its_server_is_k
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let server = start(&file, "127.0.0.1:0");
-    let client = Client::meet(server.address).await;
+    let client = HttpClient::meet(server.address()).await;
     let long = json!({ "data": "long", "durationSeconds": 3_600 });
     let short = json!({ "data": "short", "durationSeconds": 1 });
 

@@ -1,9 +1,9 @@
 //! Bearer tokens: who comes in, and what they see of each other.
 
 use outlast::transport::http::{HttpOptions, Token};
+use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 
-use crate::client::Client;
 use crate::stage::Stage;
 
 async fn stage() -> Stage {
@@ -14,8 +14,8 @@ async fn stage() -> Stage {
     .await
 }
 
-async fn meet(stage: &Stage, token: &'static str) -> Client {
-    let mut client = Client {
+async fn meet(stage: &Stage, token: &'static str) -> HttpClient {
+    let mut client = HttpClient {
         token: Some(token),
         ..stage.stranger()
     };
@@ -44,7 +44,7 @@ async fn a_session_is_its_principals() {
     // V1-SESS-7.
     let stage = stage().await;
     let ada = meet(&stage, "a-secret").await;
-    let thief = Client {
+    let thief = HttpClient {
         token: Some("b-secret"),
         ..ada.clone()
     };

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use outlast::transport::http::HttpOptions;
+use outlast_testkit::mcp::HttpClient;
+use outlast_testkit::mcp::http::{self as bytes, Answer};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::bytes::{self, Answer};
-use crate::client::Client;
 use crate::stage::Stage;
 
 #[tokio::test]
@@ -29,6 +29,60 @@ async fn a_foreign_page_and_a_foreign_name_are_refused() {
     assert_eq!(bytes::send(client.address, absolute).await.status, 403);
     let local = [("origin", "http://localhost:6274")];
     assert_eq!(client.send("POST", &local, PING).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_malformed_or_repeated_host_is_refused() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    for malformed in [
+        "localhost:80@evil.com",
+        "evil.com@localhost",
+        "localhost:x",
+        "",
+    ] {
+        let host = [("host", malformed)];
+        for method in ["GET", "POST", "DELETE", "OPTIONS"] {
+            let refused = client.send(method, &host, PING).await;
+            assert_eq!(refused.status, 400, "{method} {malformed}");
+        }
+    }
+    for second in ["localhost", "evil.com"] {
+        let hosts = [("host", "localhost"), ("host", second)];
+        assert_eq!(client.send("POST", &hosts, PING).await.status, 400);
+    }
+    let page = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nhost: evil.com\r\n\r\n";
+    assert_eq!(bytes::send(client.address, page).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_header_with_one_value_is_refused_when_it_is_sent_twice() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let session = client.session.clone().unwrap();
+    for (name, value) in [
+        ("mcp-session-id", session.as_str()),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("content-type", "application/json"),
+        ("origin", "http://localhost"),
+        ("authorization", "Bearer x"),
+    ] {
+        let twice = [(name, value), (name, value)];
+        let answer = client.send("POST", &twice, PING).await;
+        // Without tokens nobody looks at `authorization`.
+        let expected = if name == "authorization" { 200 } else { 400 };
+        assert_eq!(answer.status, expected, "{name}");
+    }
+    let twice = [("last-event-id", "1-1-1"), ("last-event-id", "1-1-2")];
+    assert_eq!(client.send("GET", &twice, b"").await.status, 400);
+    let session = [("mcp-session-id", &*session), ("mcp-session-id", "other")];
+    assert_eq!(client.send("DELETE", &session, b"").await.status, 400);
+    // `Accept` is a list, and may come in pieces.
+    let accept = [
+        ("accept", "application/json"),
+        ("accept", "text/event-stream"),
+    ];
+    assert_eq!(client.send("POST", &accept, PING).await.status, 200);
 }
 
 #[tokio::test]
@@ -103,7 +157,7 @@ async fn the_endpoint_knows_one_path_and_three_methods() {
     let client = stage.client().await;
     let refused = client.send("PUT", &[], PING).await;
     assert_eq!(refused.status, 405);
-    assert_eq!(refused.header("allow"), Some("GET, POST, DELETE"));
+    assert_eq!(refused.header("allow"), Some("GET, POST, DELETE, OPTIONS"));
     let elsewhere = b"POST /other HTTP/1.1\r\nhost: localhost\r\n\r\n";
     assert_eq!(bytes::send(client.address, elsewhere).await.status, 404);
 }
@@ -116,7 +170,7 @@ async fn whoever_dribbles_is_shown_the_door() {
     })
     .await;
     let address = stage.server.local_addr();
-    let client = Client::meet(address).await;
+    let client = HttpClient::meet(address).await;
     let mut stream = client.listen(None).await;
     let mut head = TcpStream::connect(address).await.unwrap();
     head.write_all(b"POST /mcp HTTP/1.1\r\nhost: local")

@@ -1,9 +1,10 @@
 //! A session outlives the process.
 
 use outlast::transport::http::HttpOptions;
+use outlast_testkit::eventually;
+use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 
-use crate::client::Client;
 use crate::stage::Stage;
 
 #[tokio::test]
@@ -23,7 +24,7 @@ async fn a_client_goes_on_with_its_session_after_a_restart() {
     drop(general);
 
     let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let client = Client {
+    let client = HttpClient {
         address: stage.server.local_addr(),
         ..client
     };
@@ -56,7 +57,7 @@ async fn a_question_of_a_wait_after_a_restart_finds_its_way() {
     stage.fall().await;
 
     let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let client = Client {
+    let client = HttpClient {
         address: stage.server.local_addr(),
         ..client
     };
@@ -78,7 +79,10 @@ async fn an_ended_session_stays_ended_after_a_restart() {
 
     let stage = Stage::on_file(&file, HttpOptions::default()).await;
     let address = stage.server.local_addr();
-    let (gone, stays) = (Client { address, ..gone }, Client { address, ..stays });
+    let (gone, stays) = (
+        HttpClient { address, ..gone },
+        HttpClient { address, ..stays },
+    );
     assert_eq!(gone.ask("ping", json!({})).await.status, 404);
     assert_eq!(stays.ask("ping", json!({})).await.status, 200);
 }
@@ -92,7 +96,7 @@ async fn a_server_that_shuts_down_lets_requests_finish() {
         let client = client.clone();
         async move { client.tool("gated", json!({})).await.json().await }
     });
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    eventually("the call runs", async || stage.engine.running() > 0).await;
     let closing = tokio::spawn(stage.server.shutdown());
     assert_eq!(general.rest().await, [] as [serde_json::Value; 0]);
     assert_eq!(client.ask("ping", json!({})).await.status, 503);
@@ -117,7 +121,7 @@ async fn what_a_client_said_once_holds_after_a_restart() {
     stage.fall().await;
 
     let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let client = Client {
+    let client = HttpClient {
         address: stage.server.local_addr(),
         ..client
     };

@@ -1,16 +1,15 @@
 //! The TasksServer example, run as its user runs it.
 
+use outlast_testkit::ServerProcess;
+use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
-
-use crate::client::Client;
-use crate::process::Process;
 
 #[tokio::test]
 async fn the_tasks_server_does_what_its_model_promises() {
     // S3-2 to S3-5, S3-9 to S3-14, S3-23 to S3-26.
-    let server = Process::start("tasks_server", &["--port", "0"]);
-    assert!(server.address.ip().is_loopback());
-    let mut client = Client::stranger(server.address);
+    let server = ServerProcess::example("tasks_server", &["--port", "0"]);
+    assert!(server.address().ip().is_loopback());
+    let mut client = HttpClient::stranger(server.address());
     let met = client.introduce("2025-11-25").await;
     let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
     assert_eq!(met["capabilities"]["tasks"], tasks);
@@ -54,8 +53,8 @@ async fn the_tasks_server_does_what_its_model_promises() {
 #[tokio::test]
 async fn the_samples_say_which_argument_is_wrong() {
     // V1-TLS-2, V1-TLS-5, A1-30.
-    let server = Process::start("tasks_server", &["--port", "0"]);
-    let client = Client::meet(server.address).await;
+    let server = ServerProcess::example("tasks_server", &["--port", "0"]);
+    let client = HttpClient::meet(server.address()).await;
     for (arguments, named) in [
         (json!({}), "data"),
         (json!({ "data": 7 }), "data"),

@@ -12,10 +12,9 @@ use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
 use outlast::{Level, Own, TaskSupport, Tool, Tools, text};
+use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 use tokio::sync::Semaphore;
-
-use crate::client::Client;
 
 /// A running server.
 pub(crate) struct Stage {
@@ -89,12 +88,12 @@ impl Stage {
     }
 
     /// A client that has introduced itself.
-    pub(crate) async fn client(&self) -> Client {
-        Client::meet(self.server.local_addr()).await
+    pub(crate) async fn client(&self) -> HttpClient {
+        HttpClient::meet(self.server.local_addr()).await
     }
 
-    pub(crate) fn stranger(&self) -> Client {
-        Client::stranger(self.server.local_addr())
+    pub(crate) fn stranger(&self) -> HttpClient {
+        HttpClient::stranger(self.server.local_addr())
     }
 
     /// Stops everything in the middle of whatever it does, and lets go of the file.
@@ -149,9 +148,22 @@ fn tools(gate: &Arc<Semaphore>) -> Tools {
         let answer = cx.elicit(form).await?;
         Ok(text(format!("Hello, {}!", answer["content"]["name"])))
     });
+    let at = gate.clone();
+    let ask_later = Tool::new("ask_later", "asks behind the gate", move |_, cx| {
+        let gate = at.clone();
+        async move {
+            pass(&gate).await;
+            let answer = cx.elicit(json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } }));
+            Ok(text(
+                answer.await?["content"]["name"]
+                    .as_str()
+                    .unwrap_or_default(),
+            ))
+        }
+    });
     let again = Hints::READ_ONLY;
-    let optional =
-        [steps, says, gated, ask].map(|tool| tool.task(TaskSupport::Optional).hints(again));
+    let optional = [steps, says, gated, ask, ask_later]
+        .map(|tool| tool.task(TaskSupport::Optional).hints(again));
     optional
         .into_iter()
         .fold(Tools::new().with(echo), Tools::with)

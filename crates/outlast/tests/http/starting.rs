@@ -6,10 +6,10 @@ use outlast::engine::store::OpeningStore;
 use outlast::engine::{Policy, Store};
 use outlast::store::open_store;
 use outlast::transport::http::HttpOptions;
+use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::client::Client;
 use crate::health::get;
 use crate::stage::Stage;
 
@@ -29,7 +29,7 @@ async fn requests_before_the_store_is_open_are_refused_as_starting_and_never_as_
     let options = HttpOptions::default();
     let (stage, start) = Stage::starting(Arc::new(slow), options, Policy::default()).await;
     let start = tokio::spawn(start);
-    let client = Client {
+    let client = HttpClient {
         address: stage.server.local_addr(),
         ..client
     };

@@ -79,7 +79,7 @@ async fn without_the_extension_on_the_request_there_is_never_a_task() {
             .await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         stage.gate.add_permits(2);
-        let plain = pipe.answer_to(&plain).await;
+        let plain = pipe.answer_to(plain).await;
         assert_eq!(plain["result"]["resultType"], "complete");
     }
 }
@@ -158,7 +158,7 @@ async fn a_call_that_cannot_be_stored_goes_on_and_is_answered_inline() {
     let second = pipe.send("tools/call", json!({ "name": "gated" })).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     stage.gate.add_permits(2);
-    let second = pipe.answer_to(&second).await;
+    let second = pipe.answer_to(second).await;
     assert_eq!(second["result"]["resultType"], "complete");
     assert_eq!(stage.begun(), 2);
     // One that is always a task says why it is none.
@@ -205,6 +205,6 @@ async fn a_store_that_is_down_does_not_stop_a_call() {
     let call = pipe.send("tools/call", json!({ "name": "gated" })).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     stage.open_gate();
-    let answer = pipe.answer_to(&call).await;
+    let answer = pipe.answer_to(call).await;
     assert_eq!(answer["result"]["content"][0]["text"], "through");
 }

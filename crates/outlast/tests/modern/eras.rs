@@ -67,7 +67,7 @@ async fn a_version_that_is_not_served_is_refused_with_those_that_are() {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("v999");
     pipe.write(json!({ "jsonrpc": "2.0", "id": "x", "method": "tools/list", "params": params }))
         .await;
-    let refused = pipe.answer_to(&json!("x")).await;
+    let refused = pipe.answer_to(json!("x")).await;
     assert_eq!(refused["error"]["code"], -32022);
     let data = json!({ "supported": ["2026-07-28"], "requested": "v999" });
     assert_eq!(refused["error"]["data"], data);
@@ -83,19 +83,19 @@ async fn half_of_the_metadata_is_not_enough() {
         let key = format!("io.modelcontextprotocol/{missing}");
         params["_meta"].as_object_mut().unwrap().remove(&key);
         pipe.write(ask(missing, "tools/list", params)).await;
-        let refused = pipe.answer_to(&json!(missing)).await;
+        let refused = pipe.answer_to(json!(missing)).await;
         assert_eq!(refused["error"]["code"], -32602, "{missing}");
     }
     for method in ["server/discover", "subscriptions/listen", "tasks/update"] {
         pipe.write(ask(method, method, json!({}))).await;
-        let refused = pipe.answer_to(&json!(method)).await;
+        let refused = pipe.answer_to(json!(method)).await;
         assert_eq!(refused["error"]["code"], -32602, "{method}");
     }
     let mut params = said(json!({}), json!({}));
     params["_meta"]["io.modelcontextprotocol/logLevel"] = json!("loud");
     pipe.write(ask("level", "tools/list", params)).await;
     assert_eq!(
-        pipe.answer_to(&json!("level")).await["error"]["code"],
+        pipe.answer_to(json!("level")).await["error"]["code"],
         -32602
     );
 }

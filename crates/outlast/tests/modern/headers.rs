@@ -64,6 +64,34 @@ async fn arguments_that_are_marked_are_repeated_in_headers() {
 }
 
 #[tokio::test]
+async fn a_header_that_repeats_the_body_is_refused_when_it_is_sent_twice() {
+    // V2-HDR-2, V2-HH-2, V2-PARAM-5: a proxy and this server could read different values.
+    let stage = Stage::new().await;
+    let server = served(&stage.front).await;
+    let http = Http::of(&server);
+    let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
+    for (header, value) in [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "echo"),
+        ("mcp-param-say", "hi"),
+        ("mcp-param-other", "hi"),
+    ] {
+        for second in [value, "another"] {
+            let twice = [(header, value), (header, second)];
+            let refused = http.refused("tools/call", echo(), &twice).await;
+            assert_eq!(refused, (400, -32020), "{header}: {second}");
+        }
+    }
+    let task = http.task("gated").await;
+    let twice = [("mcp-name", task.as_str()), ("mcp-name", "another")];
+    let refused = http
+        .refused("tasks/get", json!({ "taskId": task }), &twice)
+        .await;
+    assert_eq!(refused, (400, -32020));
+}
+
+#[tokio::test]
 async fn the_name_of_a_task_may_be_left_out_unless_it_is_insisted_on() {
     // V2-HDR-2, V2-HDR-3, A2-8.
     let stage = Stage::new().await;
@@ -170,7 +198,8 @@ async fn a_modern_request_belongs_to_no_session() {
             "{method} /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\r\n",
             http.address
         );
-        let refused = crate::bytes::send(http.address, request.as_bytes()).await;
+        let refused = outlast_testkit::mcp::http::send(http.address, request.as_bytes()).await;
         assert_eq!(refused.status, 405, "{method}");
+        assert_eq!(refused.header("allow"), Some("POST, OPTIONS"), "{method}");
     }
 }

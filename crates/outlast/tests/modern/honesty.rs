@@ -5,6 +5,7 @@ use std::sync::Arc;
 use outlast::engine::{Engine, MemoryStore, Policy};
 use outlast::front::{About, Delivery, Front, RUNNER};
 use outlast::{TaskSupport, Tool, Tools, text};
+use outlast_testkit::eventually;
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
 
@@ -105,13 +106,13 @@ async fn a_status_is_cut_where_a_character_ends() {
     let chatty = chatty.task(TaskSupport::Optional).deliver(Delivery::Always);
     let mut pipe = serving(Tools::new().with(chatty)).await;
     let task = pipe.task("chatty").await;
-    let message = loop {
+    let mut message = String::new();
+    let has_message = async || {
         let status = pipe.status(&task).await;
-        if let Some(message) = status["statusMessage"].as_str() {
-            break message.to_owned();
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        message = status["statusMessage"].as_str().unwrap_or_default().into();
+        !message.is_empty()
     };
+    eventually("the status has a message", has_message).await;
     assert!(message.len() <= 1 << 10 && message.len() > 1_000);
     assert!("ä<b>".repeat(1_000).starts_with(&message));
 }

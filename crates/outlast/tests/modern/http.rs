@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use outlast::front::Front;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
+use outlast_testkit::mcp::http::{self as bytes, Answer};
+use outlast_testkit::within;
 use serde_json::{Value, json};
 
-use crate::bytes::{self, Answer};
 use crate::pipe::{everything, said};
 use crate::schema;
 
@@ -81,7 +82,10 @@ impl Http {
         headers.extend(say.map(|say| ("mcp-param-say", say)));
         let token = self.token.map(|token| format!("Bearer {token}"));
         headers.extend(token.as_deref().map(|token| ("authorization", token)));
-        headers.retain(|(name, _)| !other.iter().any(|(replaced, _)| replaced == name));
+        headers.retain(|(name, _)| {
+            let mut replaced = other.iter().map(|(name, _)| name);
+            !replaced.any(|replaced| replaced.eq_ignore_ascii_case(name))
+        });
         headers.extend(other.iter().filter(|(_, value)| !value.is_empty()));
         let mut request = String::from("POST /mcp HTTP/1.1\r\n");
         for (name, value) in headers {
@@ -130,14 +134,17 @@ impl Http {
 
     /// Waits until a task has this status, and returns it.
     pub(crate) async fn until(&self, task: &str, status: &str) -> Value {
-        loop {
-            let now = self.status(task).await;
-            if now["status"] == status {
-                return now;
+        let reached = async {
+            loop {
+                let now = self.status(task).await;
+                if now["status"] == status {
+                    return now;
+                }
+                assert!(now.is_object(), "{now}");
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            assert!(now.is_object(), "{now}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        };
+        within(status, reached).await
     }
 }
 

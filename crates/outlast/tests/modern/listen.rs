@@ -1,8 +1,7 @@
 //! `subscriptions/listen`, on a pipe and over HTTP.
 
-use std::time::Duration;
-
 use outlast::front::Change;
+use outlast_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::http::{Http, next, served};
@@ -233,7 +232,5 @@ async fn a_listener_over_http_hears_the_life_of_a_task() {
     }
     drop(stream);
     // Whoever listens no more leaves nothing behind.
-    while stage.engine.listeners() > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("nothing listens", async || stage.engine.listeners() == 0).await;
 }

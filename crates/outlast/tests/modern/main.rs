@@ -6,12 +6,6 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
-#[path = "../http/bytes.rs"]
-#[expect(dead_code, reason = "the tests of the other era use more of it")]
-mod bytes;
-#[path = "../http/client.rs"]
-#[expect(dead_code, reason = "the tests of the other era use more of it")]
-mod client;
 mod delivery;
 mod eras;
 mod headers;

@@ -11,11 +11,11 @@ use outlast::front::{About, Delivery};
 use outlast::store::open_store;
 use outlast::transport::http::{HttpOptions, Token};
 use outlast::{Outlast, Running, TaskSupport, Tool, Tools, text};
+use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::client::Client;
 use crate::http::{Http, next};
 use crate::pipe::everything;
 
@@ -217,8 +217,8 @@ async fn check_what_is_listed(town: &Town, address: SocketAddr, person: usize) {
 }
 
 /// A session of a person.
-async fn met(address: SocketAddr, person: usize) -> Client {
-    let mut client = Client::stranger(address);
+async fn met(address: SocketAddr, person: usize) -> HttpClient {
+    let mut client = HttpClient::stranger(address);
     client.token = Some(PEOPLE[person]);
     client.introduce("2025-11-25").await;
     client

@@ -2,9 +2,9 @@
 
 use outlast::engine::{Policy, Quota};
 use outlast::transport::http::{HttpOptions, Token, serve};
+use outlast_testkit::mcp::http as bytes;
 use serde_json::{Value, json};
 
-use crate::bytes;
 use crate::http::{Http, served};
 use crate::stage::{Stage, named};
 

@@ -10,6 +10,7 @@ use outlast::front::{About, Delivery, Front, RUNNER};
 use outlast::store::open_store;
 use outlast::tools::{Hints, ToolFailure};
 use outlast::{Level, TaskSupport, Tool, Tools, text};
+use outlast_testkit::eventually;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -79,9 +80,7 @@ impl Stage {
 
     /// Waits until nothing runs any more.
     pub(crate) async fn until_idle(&self) {
-        while self.engine.running() > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually("nothing runs", async || self.engine.running() == 0).await;
     }
 }
 

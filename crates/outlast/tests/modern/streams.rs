@@ -1,7 +1,6 @@
 //! Answers over HTTP that take a while: what is said meanwhile, and what a closed stream means.
 
-use std::time::Duration;
-
+use outlast_testkit::eventually;
 use serde_json::json;
 
 use crate::http::{Http, next, served};
@@ -74,9 +73,7 @@ async fn a_connection_that_closes_before_any_answer_stops_the_call() {
                 .status
         }
     });
-    while stage.begun() == 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the call runs", async || stage.begun() > 0).await;
     call.abort();
     stage.until_idle().await;
 }

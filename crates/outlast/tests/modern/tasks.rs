@@ -196,7 +196,7 @@ async fn a_cancellation_that_races_the_end_leaves_one_end() {
         let task = pipe.task("gated").await;
         let cancel = pipe.send("tasks/cancel", json!({ "taskId": task })).await;
         stage.open_gate();
-        pipe.answer_to(&cancel).await;
+        pipe.answer_to(cancel).await;
         let end = loop {
             let now = pipe.status(&task).await;
             if now["status"] != "working" {
@@ -229,7 +229,7 @@ async fn a_cancelled_request_is_not_spoken_of_again_and_its_task_goes_on() {
         .await;
     stage.until_idle().await;
     let created = pipe.send("tools/call", json!({ "name": "gated" })).await;
-    let task = pipe.answer_to(&created).await["result"]["taskId"].clone();
+    let task = pipe.answer_to(created.clone()).await["result"]["taskId"].clone();
     pipe.notify("notifications/cancelled", json!({ "requestId": created }))
         .await;
     pipe.silence().await;

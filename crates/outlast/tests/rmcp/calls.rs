@@ -56,6 +56,23 @@ async fn tools_are_listed_with_the_support_they_declare_or_were_given() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_unknown_tool_is_refused_before_a_task_exists() {
+    // V1-CREATE-10.
+    let stage = Stage::new().await;
+    let mut client = stage.client().await;
+    for params in [
+        json!({ "name": "none", "task": {} }),
+        json!({ "name": "none" }),
+        json!({ "name": "gated", "arguments": [], "task": {} }),
+    ] {
+        let refused = client.call("tools/call", params).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    }
+    let listed = client.call("tasks/list", json!({})).await;
+    assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn support_is_checked_before_anything_runs() {
     // V1-TOOL-3, V1-TOOL-6: also for a tool on the second page.
     let stage = Stage::new().await;

@@ -1,17 +1,16 @@
 //! A server with a lab behind it, and clients that speak by hand on a pipe.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use outlast::engine::{Engine, Store};
 use outlast::front::Front;
 use outlast::rmcp::RmcpServer;
 use outlast::{Outlast, TaskSupport};
+use outlast_testkit::mcp::{Line, LineClient};
+use outlast_testkit::within;
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
+use tokio::io::BufReader;
 
 use crate::lab::{Equipment, Told};
 
@@ -24,14 +23,7 @@ pub(crate) struct Stage {
 }
 
 /// A client on a pipe.
-pub(crate) struct Client {
-    write: WriteHalf<DuplexStream>,
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    next: i64,
-    methods: BTreeMap<i64, String>,
-    /// What arrived while something else was waited for.
-    early: VecDeque<Value>,
-}
+pub(crate) struct Client(LineClient);
 
 /// A lab whose tools run as tasks, all but `echo`.
 pub(crate) fn lab(outlast: &Outlast, equipment: &Arc<Equipment>) -> RmcpServer {
@@ -87,8 +79,7 @@ impl Stage {
     /// Waits until a handler tells this.
     pub(crate) async fn hear(&mut self, wanted: &str) {
         loop {
-            let told = tokio::time::timeout(LONG, self.told.recv()).await;
-            let told = told.unwrap_or_else(|_| panic!("nobody told {wanted}"));
+            let told = within(wanted, self.told.recv()).await;
             if told.as_deref() == Some(wanted) {
                 return;
             }
@@ -98,44 +89,16 @@ impl Stage {
 
 impl Client {
     pub(crate) fn connect(front: Arc<Front>) -> Self {
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (line, theirs) = Line::pair();
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(async move {
             outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
         });
-        let (read, write) = tokio::io::split(ours);
-        Self {
-            write,
-            lines: BufReader::new(read).lines(),
-            next: 0,
-            methods: BTreeMap::new(),
-            early: VecDeque::new(),
-        }
+        Self(LineClient::new(line, check))
     }
 
     pub(crate) async fn introduce(&mut self, capabilities: Value) -> Value {
-        let params = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": capabilities,
-            "clientInfo": { "name": "by-hand", "version": "1" },
-        });
-        let answer = self.call("initialize", params).await;
-        self.notify("notifications/initialized", json!({})).await;
-        answer
-    }
-
-    pub(crate) async fn send(&mut self, method: &str, params: Value) -> i64 {
-        self.next += 1;
-        let id = self.next;
-        self.methods.insert(id, method.into());
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
-            .await;
-        id
-    }
-
-    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
-        let id = self.send(method, params).await;
-        self.answer_to(id).await
+        self.initialize("2025-11-25", capabilities).await
     }
 
     /// A request of 2026-07-28 by a client that takes tasks and can be asked for a form, and its answer.
@@ -148,12 +111,9 @@ impl Client {
                 "extensions": { "io.modelcontextprotocol/tasks": {} },
             },
         });
-        self.next += 1;
-        let id = self.next;
-        // The schema here is that of 2025-11-25.
-        self.methods.insert(id, "modern".into());
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
-            .await;
+        // The schema here is that of 2025-11-25, so this response is not checked.
+        let id = json!(self.fresh_id());
+        self.request(&id, method, params).await;
         self.answer_to(id).await
     }
 
@@ -183,79 +143,46 @@ impl Client {
             .to_owned()
     }
 
-    pub(crate) async fn answer_to(&mut self, id: i64) -> Value {
-        self.find(|message| message["id"] == id && message.get("method").is_none())
-            .await
-    }
-
-    /// The next request or notification with that method.
-    pub(crate) async fn told(&mut self, method: &str) -> Value {
-        let method = method.to_owned();
-        self.find(move |message| message["method"] == method).await
-    }
-
-    /// Whether such a message has arrived that nobody waited for.
-    pub(crate) fn has_early(&self, method: &str) -> bool {
-        self.early.iter().any(|message| message["method"] == method)
-    }
-
-    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
-        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
-            .await;
-    }
-
-    pub(crate) async fn respond(&mut self, id: &Value, result: Value) {
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
-            .await;
-    }
-
     /// Answers a question for a name.
     pub(crate) async fn name(&mut self, asked: &Value, name: &str) {
         let result = json!({ "action": "accept", "content": { "name": name } });
         self.respond(&asked["id"], result).await;
     }
+}
 
-    async fn write(&mut self, message: Value) {
-        let line = format!("{message}\n");
-        self.write.write_all(line.as_bytes()).await.unwrap();
+/// Holds a message of the server against the official schema.
+fn check(message: &Value, method: Option<&str>) {
+    let (shape, part) = match (method, message["method"].as_str()) {
+        (_, Some(method)) => (of_method(method), message),
+        (_, None) if message.get("error").is_some() => ("JSONRPCErrorResponse", message),
+        (Some(method), None) => (result_of(method, message), &message["result"]),
+        // The response to a modern request.
+        (None, None) => return,
+    };
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    let schema = SCHEMA.get_or_init(|| {
+        let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2025-11-25.json");
+        serde_json::from_str(text).unwrap()
+    });
+    let mut of_shape = schema.clone();
+    of_shape["$ref"] = format!("#/$defs/{shape}").into();
+    let validator = jsonschema::validator_for(&of_shape).unwrap();
+    if let Err(error) = validator.validate(part) {
+        panic!("{message} is no {shape}: {error}");
     }
+}
 
-    async fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.early.iter().position(&wanted) {
-            return self.early.remove(at).unwrap();
-        }
-        loop {
-            let line = tokio::time::timeout(LONG, self.lines.next_line()).await;
-            let line = line.expect("an answer").unwrap().expect("the pipe is open");
-            let message: Value = serde_json::from_str(&line).unwrap();
-            self.check(&message);
-            if wanted(&message) {
-                return message;
-            }
-            self.early.push_back(message);
-        }
+impl Deref for Client {
+    type Target = LineClient;
+
+    fn deref(&self) -> &LineClient {
+        &self.0
     }
+}
 
-    /// Holds a message of the server against the official schema.
-    fn check(&self, message: &Value) {
-        let method = message["method"].as_str();
-        let (shape, part) = match (message["id"].as_i64(), method) {
-            (_, Some(method)) => (of_method(method), message),
-            (_, None) if message.get("error").is_some() => ("JSONRPCErrorResponse", message),
-            (Some(id), None) => (result_of(&self.methods[&id], message), &message["result"]),
-            (None, None) => panic!("{message} is no message"),
-        };
-        static SCHEMA: OnceLock<Value> = OnceLock::new();
-        let schema = SCHEMA.get_or_init(|| {
-            let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2025-11-25.json");
-            serde_json::from_str(text).unwrap()
-        });
-        let mut of_shape = schema.clone();
-        of_shape["$ref"] = format!("#/$defs/{shape}").into();
-        let validator = jsonschema::validator_for(&of_shape).unwrap();
-        if let Err(error) = validator.validate(part) {
-            panic!("{message} is no {shape}: {error}");
-        }
+impl DerefMut for Client {
+    fn deref_mut(&mut self) -> &mut LineClient {
+        &mut self.0
     }
 }
 
@@ -296,6 +223,3 @@ fn result_of(method: &str, message: &Value) -> &'static str {
         _ => "Result",
     }
 }
-
-/// Longer than anything takes.
-const LONG: Duration = Duration::from_secs(3_600);

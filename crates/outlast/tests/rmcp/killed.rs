@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use outlast_testkit::{ServerProcess, eventually};
 use serde_json::{Value, json};
 
 use crate::client::text;
 use crate::post::Caller;
-use crate::process::Process;
 
 #[tokio::test]
 async fn a_killed_server_keeps_results_repeats_what_it_may_and_says_what_is_unknown() {
@@ -20,7 +20,7 @@ async fn live_through_two_kills() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let server = start(&file, "127.0.0.1:0");
-    let caller = Caller::meet(server.address).await;
+    let caller = Caller::meet(server.address()).await;
     let done = task(&caller, "render_report", "Rain", 1).await;
     let rain = result(&caller, &done).await;
     assert_eq!(text(&rain), "Rain: 1 pages");
@@ -71,7 +71,7 @@ async fn live_as_modern_tasks() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let server = start(&file, "127.0.0.1:0");
-    let caller = Caller::meet(server.address).await;
+    let caller = Caller::meet(server.address()).await;
     let done = promoted(&caller, "render_report", "Rain", 20).await;
     let rain = settled(&caller, &done).await;
     assert_eq!(rain["result"]["content"][0]["text"], "Rain: 20 pages");
@@ -90,14 +90,14 @@ async fn live_as_modern_tasks() {
 }
 
 /// Starts the example on `file`, listening at `address`.
-fn start(file: &Path, address: &str) -> Process {
+fn start(file: &Path, address: &str) -> ServerProcess {
     let store = file.to_str().unwrap();
-    Process::start("rmcp_server", &["--store", store, "--http", address])
+    ServerProcess::example("rmcp_server", &["--store", store, "--http", address])
 }
 
 /// Kills the server, and starts it again on the same file and the same port.
-fn kill_and_start(server: Process, file: &Path) -> Process {
-    let address = server.address.to_string();
+fn kill_and_start(server: ServerProcess, file: &Path) -> ServerProcess {
+    let address = server.address().to_string();
     server.kill();
     start(file, &address)
 }
@@ -121,9 +121,8 @@ async fn status(caller: &Caller, task: &str) -> Value {
 }
 
 async fn until(caller: &Caller, task: &str, wanted: &str) {
-    while status(caller, task).await["status"] != wanted {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let reached = async || status(caller, task).await["status"] == wanted;
+    eventually(wanted, reached).await;
 }
 
 /// Calls a tool as a modern client does, and returns the task that the call becomes.
@@ -143,13 +142,13 @@ async fn look(caller: &Caller, task: &str) -> Value {
 
 /// A task of a modern client when it works no more.
 async fn settled(caller: &Caller, task: &str) -> Value {
-    loop {
-        let now = look(caller, task).await;
-        if now["status"] != "working" {
-            return now;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let mut now = Value::Null;
+    let settled = async || {
+        now = look(caller, task).await;
+        now["status"] != "working"
+    };
+    eventually("the task settles", settled).await;
+    now
 }
 
 /// Far longer than all of it takes.

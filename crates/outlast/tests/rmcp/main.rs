@@ -17,5 +17,3 @@ mod lives;
 mod modern;
 mod others;
 mod post;
-#[path = "../http/process.rs"]
-mod process;

@@ -1,5 +1,6 @@
 //! The same server for clients of 2026-07-28, which have no sessions: a handler for each request.
 
+use outlast_testkit::eventually;
 use serde_json::{Value, json};
 
 use crate::client::{Client, Stage, text};
@@ -76,12 +77,12 @@ async fn prompts_and_lists_are_the_handlers_in_this_era_too() {
 
 /// Looks until a task has this status.
 async fn until(client: &mut Client, task: &Value, status: &str) -> Value {
-    loop {
-        let now = client.modern("tasks/get", json!({ "taskId": task })).await;
-        if now["result"]["status"] == status {
-            return now["result"].clone();
-        }
+    let mut now = Value::Null;
+    let reached = async || {
+        now = client.modern("tasks/get", json!({ "taskId": task })).await;
         assert_eq!(now.get("error"), None);
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+        now["result"]["status"] == status
+    };
+    eventually(status, reached).await;
+    now["result"].clone()
 }

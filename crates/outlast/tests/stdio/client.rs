@@ -1,6 +1,6 @@
 //! The other end of the pipe, and the tools behind ours.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,19 +10,13 @@ use outlast::tools::Hints;
 use outlast::wire::Timestamp;
 use outlast::{Level, Own, TaskSupport, Tool, Tools, text};
 use outlast_testkit::SimClock;
+use outlast_testkit::mcp::{Line, LineClient};
 use serde_json::{Value, json};
-use tokio::io::{
-    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
-};
+use tokio::io::BufReader;
 
 /// A client that speaks by hand.
 pub(crate) struct Client {
-    write: WriteHalf<DuplexStream>,
-    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-    next: i64,
-    methods: BTreeMap<i64, String>,
-    /// What arrived while something else was waited for.
-    early: VecDeque<Value>,
+    line: LineClient,
     pub(crate) engine: Engine,
 }
 
@@ -82,176 +76,92 @@ impl Client {
             .runner(RUNNER, own.clone());
         let (engine, _) = builder.open().await.unwrap();
         let front = Front::serving(engine.clone(), own, filters);
-        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (line, theirs) = Line::pair();
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(async move {
             outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
         });
-        let (read, write) = tokio::io::split(ours);
-        let lines = BufReader::new(read).lines();
         Self {
-            write,
-            lines,
-            next: 0,
-            methods: BTreeMap::new(),
-            early: VecDeque::new(),
+            line: LineClient::new(line, check),
             engine,
         }
     }
 
+    /// Introduces the client and returns what the server says of itself.
     pub(crate) async fn introduce(&mut self, version: &str, capabilities: Value) -> Value {
-        let params = json!({
-            "protocolVersion": version,
-            "capabilities": capabilities,
-            "clientInfo": { "name": "by-hand", "version": "1" },
-        });
-        let result = self.call("initialize", params).await["result"].clone();
-        self.notify("notifications/initialized", json!({})).await;
-        result
-    }
-
-    /// Sends a request and returns its id.
-    pub(crate) async fn send(&mut self, method: &str, params: Value) -> i64 {
-        self.next += 1;
-        self.methods.insert(self.next, method.into());
-        let id = self.next;
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
-            .await;
-        id
-    }
-
-    /// Sends a request and waits for its answer; what else arrives is kept.
-    pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
-        let id = self.send(method, params).await;
-        self.answer_to(id).await
-    }
-
-    pub(crate) async fn answer_to(&mut self, id: i64) -> Value {
-        self.find(|message| message["id"] == id && message.get("method").is_none())
-            .await
-    }
-
-    /// The next request or notification with that method.
-    pub(crate) async fn told(&mut self, method: &str) -> Value {
-        let method = method.to_owned();
-        self.find(move |message| message["method"] == method).await
-    }
-
-    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
-        self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
-            .await;
-    }
-
-    pub(crate) async fn respond(&mut self, id: &Value, result: Value) {
-        self.write(json!({ "jsonrpc": "2.0", "id": id, "result": result }))
-            .await;
-    }
-
-    pub(crate) async fn write(&mut self, message: Value) {
-        self.write_raw(message.to_string().as_bytes()).await;
-    }
-
-    pub(crate) async fn write_raw(&mut self, line: &[u8]) {
-        self.write.write_all(line).await.unwrap();
-        self.write.write_all(b"\n").await.unwrap();
-    }
-
-    /// Whatever comes next.
-    pub(crate) async fn next(&mut self) -> Value {
-        match self.early.pop_front() {
-            Some(message) => message,
-            None => self.read().await,
-        }
-    }
-
-    /// What was kept while something else was waited for.
-    pub(crate) fn early(&mut self) -> Option<Value> {
-        self.early.pop_front()
+        let answer = self.initialize(version, capabilities).await;
+        answer["result"].clone()
     }
 
     /// Nothing arrives for a while, apart from what was kept.
     pub(crate) async fn silence(&mut self) {
-        let heard = tokio::time::timeout(Duration::from_millis(300), self.lines.next_line()).await;
-        assert!(heard.is_err(), "{heard:?}");
+        self.line.silence(Duration::from_millis(300)).await;
     }
+}
 
-    async fn find(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
-        if let Some(at) = self.early.iter().position(&wanted) {
-            return self.early.remove(at).unwrap();
-        }
-        loop {
-            let message = self.read().await;
-            if wanted(&message) {
-                return message;
-            }
-            self.early.push_back(message);
-        }
+impl Deref for Client {
+    type Target = LineClient;
+
+    fn deref(&self) -> &LineClient {
+        &self.line
     }
+}
 
-    async fn read(&mut self) -> Value {
-        let line = tokio::time::timeout(Duration::from_secs(3_600), self.lines.next_line());
-        let line = line
-            .await
-            .expect("an answer")
-            .unwrap()
-            .expect("the pipe is open");
-        let message: Value = serde_json::from_str(&line).unwrap();
-        self.check(&message);
-        message
+impl DerefMut for Client {
+    fn deref_mut(&mut self) -> &mut LineClient {
+        &mut self.line
     }
+}
 
-    /// Holds a message of the server against the official schema.
-    fn check(&self, message: &Value) {
-        let (shape, part) = match (message["id"].as_i64(), message["method"].as_str()) {
-            (_, Some("notifications/tasks/status")) => ("TaskStatusNotification", message),
-            (_, Some("notifications/progress")) => ("ProgressNotification", message),
-            (_, Some("notifications/message")) => ("LoggingMessageNotification", message),
-            (_, Some("notifications/prompts/list_changed")) => {
-                ("PromptListChangedNotification", message)
-            }
-            (_, Some("notifications/resources/list_changed")) => {
-                ("ResourceListChangedNotification", message)
-            }
-            (_, Some("notifications/resources/updated")) => {
-                ("ResourceUpdatedNotification", message)
-            }
-            (_, Some("elicitation/create")) => ("ElicitRequest", message),
-            (_, Some("sampling/createMessage")) => ("CreateMessageRequest", message),
-            (_, Some("roots/list")) => ("ListRootsRequest", message),
-            (_, Some(other)) => panic!("{other} is not expected here"),
-            (_, None) if message.get("error").is_some() => ("JSONRPCErrorResponse", message),
-            (Some(id), None) => match self.methods[&id].as_str() {
-                "initialize" => ("InitializeResult", &message["result"]),
-                "tools/list" => ("ListToolsResult", &message["result"]),
-                "tools/call" if message["result"].get("task").is_some() => {
-                    ("CreateTaskResult", &message["result"])
-                }
-                "tools/call" => ("CallToolResult", &message["result"]),
-                "prompts/list" => ("ListPromptsResult", &message["result"]),
-                "prompts/get" => ("GetPromptResult", &message["result"]),
-                "resources/list" => ("ListResourcesResult", &message["result"]),
-                "resources/templates/list" => ("ListResourceTemplatesResult", &message["result"]),
-                "resources/read" => ("ReadResourceResult", &message["result"]),
-                "completion/complete" => ("CompleteResult", &message["result"]),
-                "tasks/get" => ("GetTaskResult", &message["result"]),
-                "tasks/list" => ("ListTasksResult", &message["result"]),
-                "tasks/cancel" => ("CancelTaskResult", &message["result"]),
-                "tasks/result" => ("CallToolResult", &message["result"]),
-                _ => ("EmptyResult", &message["result"]),
-            },
-            (None, None) => panic!("{message} is no message"),
-        };
-        static SCHEMA: OnceLock<Value> = OnceLock::new();
-        let schema = SCHEMA.get_or_init(|| {
-            let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2025-11-25.json");
-            serde_json::from_str(text).unwrap()
-        });
-        let mut of_shape = schema.clone();
-        of_shape["$ref"] = format!("#/$defs/{shape}").into();
-        let validator = jsonschema::validator_for(&of_shape).unwrap();
-        if let Err(error) = validator.validate(part) {
-            panic!("{message} is no {shape}: {error}");
+/// Holds a message of the server against the official schema.
+fn check(message: &Value, method: Option<&str>) {
+    let (shape, part) = match (method, message["method"].as_str()) {
+        (_, Some("notifications/tasks/status")) => ("TaskStatusNotification", message),
+        (_, Some("notifications/progress")) => ("ProgressNotification", message),
+        (_, Some("notifications/message")) => ("LoggingMessageNotification", message),
+        (_, Some("notifications/prompts/list_changed")) => {
+            ("PromptListChangedNotification", message)
         }
+        (_, Some("notifications/resources/list_changed")) => {
+            ("ResourceListChangedNotification", message)
+        }
+        (_, Some("notifications/resources/updated")) => ("ResourceUpdatedNotification", message),
+        (_, Some("elicitation/create")) => ("ElicitRequest", message),
+        (_, Some("sampling/createMessage")) => ("CreateMessageRequest", message),
+        (_, Some("roots/list")) => ("ListRootsRequest", message),
+        (_, Some(other)) => panic!("{other} is not expected here"),
+        (_, None) if message.get("error").is_some() => ("JSONRPCErrorResponse", message),
+        (Some(method), None) => match method {
+            "initialize" => ("InitializeResult", &message["result"]),
+            "tools/list" => ("ListToolsResult", &message["result"]),
+            "tools/call" if message["result"].get("task").is_some() => {
+                ("CreateTaskResult", &message["result"])
+            }
+            "tools/call" => ("CallToolResult", &message["result"]),
+            "prompts/list" => ("ListPromptsResult", &message["result"]),
+            "prompts/get" => ("GetPromptResult", &message["result"]),
+            "resources/list" => ("ListResourcesResult", &message["result"]),
+            "resources/templates/list" => ("ListResourceTemplatesResult", &message["result"]),
+            "resources/read" => ("ReadResourceResult", &message["result"]),
+            "completion/complete" => ("CompleteResult", &message["result"]),
+            "tasks/get" => ("GetTaskResult", &message["result"]),
+            "tasks/list" => ("ListTasksResult", &message["result"]),
+            "tasks/cancel" => ("CancelTaskResult", &message["result"]),
+            "tasks/result" => ("CallToolResult", &message["result"]),
+            _ => ("EmptyResult", &message["result"]),
+        },
+        (None, None) => panic!("{message} is no message"),
+    };
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    let schema = SCHEMA.get_or_init(|| {
+        let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2025-11-25.json");
+        serde_json::from_str(text).unwrap()
+    });
+    let mut of_shape = schema.clone();
+    of_shape["$ref"] = format!("#/$defs/{shape}").into();
+    let validator = jsonschema::validator_for(&of_shape).unwrap();
+    if let Err(error) = validator.validate(part) {
+        panic!("{message} is no {shape}: {error}");
     }
 }
 

@@ -122,8 +122,10 @@ fn test_tasks_runs_its_tool_only_as_a_task() {
     );
     let plain = json!({ "name": "long_running_task", "arguments": { "duration": 1 } });
     assert_eq!(server.call("tools/call", plain)["error"]["code"], -32601);
+    let began = std::time::Instant::now();
     let task = server.task("long_running_task", json!({ "duration": 0.2 }));
     let result = server.call("tasks/result", json!({ "taskId": task }));
+    assert!(began.elapsed() >= std::time::Duration::from_millis(200));
     assert_eq!(
         result["result"]["content"][0]["text"],
         "Completed after 0.2s"

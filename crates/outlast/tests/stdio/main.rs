@@ -16,4 +16,5 @@ mod logging;
 mod prompts;
 mod receiver;
 mod resources;
+mod seeds;
 mod tasks;

@@ -21,7 +21,7 @@ fn auto() -> ClientOptions {
 async fn a_server_that_answers_the_question_is_modern_and_is_not_greeted() {
     // V2-ERA-1, V2-ERA-2, V2-META-1, V2-META-2, V2-CAP-2, BD-21.
     let (client, mut server) = connected(auto()).await;
-    let asked = &server.log[0].1;
+    let asked = &server.log()[0].1;
     assert_eq!(asked["method"], "server/discover");
     let said = &asked["params"]["_meta"];
     assert_eq!(said[VERSION], "2026-07-28");
@@ -251,7 +251,7 @@ async fn a_client_of_one_era_speaks_no_other() {
         assert!(matches!(failed, Fault::Unsupported(_)), "{failed:?}");
         assert!(failed.to_string().contains("2026-07-28"), "{failed}");
         server.gone().await;
-        assert_eq!(server.log.len(), 1);
+        assert_eq!(server.log().len(), 1);
     }
     let (target, mut servers) = target();
     let _connecting = tokio::spawn(Client::connect(target, stage::options()));
@@ -264,7 +264,7 @@ async fn a_process_that_leaves_when_it_is_asked_is_started_again_and_greeted() {
     let script = r#"
         read -r line
         case "$line" in *'"initialize"'*) ;; *) exit 1 ;; esac
-        echo '{"jsonrpc":"2.0","id":'$(printf '%s' "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}'
+        echo '{"jsonrpc":"2.0","id":'$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\).*/\1/')',"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"sh","version":"1"}}}'
         cat > /dev/null
     "#;
     let target = Target::child(ChildOptions::new("sh").args(["-c", script]));
@@ -317,6 +317,16 @@ async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
             "{failed:?}"
         );
     }
+    // An overloaded server says nothing of its era, whatever its body is.
+    let mut wire = Wire::listen().await;
+    let target = Target::http(HttpClientOptions::new(&wire.url));
+    let connecting = tokio::spawn(Client::connect(target, auto()));
+    let asked = wire.next("POST", "server/discover").await;
+    let error = json!({ "code": -32000, "message": "overloaded" });
+    let body = json!({ "jsonrpc": "2.0", "id": asked.body["id"], "error": error });
+    asked.json(503, "", &body.to_string()).await;
+    let failed = connecting.await.unwrap().err().unwrap();
+    assert_eq!(failed.code(), Some(-32000), "{failed:?}");
     // A modern error is no reason to try anything else.
     let mut wire = Wire::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));

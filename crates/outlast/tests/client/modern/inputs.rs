@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{
-    Client, ClientOptions, Execution, Fault, InboxEvent, Reference, Unsettled, decline,
-};
+use outlast::back::{Client, ClientOptions, Execution, Fault, InboxEvent, Reference, Unsettled};
 use outlast::engine::{AskKind, Outcome};
 use outlast::wire::codes;
 use serde_json::{Value, json};
@@ -264,11 +262,8 @@ async fn a_refusal_that_cannot_be_said_cancels_the_task() {
     let sample = json!({ "method": "sampling/createMessage", "params": messages });
     asks(&mut server, json!({ "k": sample })).await;
     let item = inbox.first().await;
-    assert!(matches!(
-        decline(item.request.kind),
-        outlast::engine::Answer::Error(_)
-    ));
-    inbox.decline(item.id).unwrap();
+    let failed = codes::internal("no model");
+    inbox.reject(item.id, &failed).unwrap();
     let cancel = server.asked("tasks/cancel").await;
     server
         .reply(&cancel, json!({ "resultType": "complete" }))
@@ -288,7 +283,10 @@ async fn what_was_not_declared_is_not_asked() {
     server
         .reply(&cancel, json!({ "resultType": "complete" }))
         .await;
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    let Ok(Outcome::Error(_, _, Some(why))) = call.settle().await else {
+        panic!("the call ends with the reason");
+    };
+    assert!(why.contains("did not declare `elicitation`"), "{why}");
     // Somebody else's task is only watched: whoever made it may answer.
     let reference = Reference::known_by_id("test", "t1");
     let call = client.resume(reference).unwrap();

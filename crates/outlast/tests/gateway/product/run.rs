@@ -24,6 +24,7 @@ async fn play(cells: &[Cell]) -> Vec<Played> {
             }
         }
     }
+    assert!(!scenes.is_empty(), "no scene has {only:?} in its name");
     let played = playing::play(scenes, AT_ONCE).await;
     let played = played.into_iter();
     let mut played: Vec<_> = played

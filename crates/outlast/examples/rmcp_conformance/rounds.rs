@@ -1,0 +1,148 @@
+//! Tools and a prompt that are answered with input requests first and repeated with the responses (2026-07-28).
+
+use rmcp::model::{CallToolRequestParams, ClientCapabilities, ErrorData, GetPromptRequestParams};
+use serde_json::{Map, Value, json};
+
+use crate::{Answer, Context, form, sampling, text, typed, untyped};
+
+/// An input request: its key, its method and its params.
+type Ask = (&'static str, &'static str, Value);
+
+/// The answer of such a tool; `None` if it is another.
+pub(crate) fn call(
+    request: &CallToolRequestParams,
+    context: &Context,
+) -> Result<Option<Answer>, ErrorData> {
+    let responses = untyped(&request.input_responses)?;
+    let state = request.request_state.as_deref();
+    let has = |key: &str| !responses[key].is_null();
+    let name = || {
+        (
+            "user_name",
+            ELICIT,
+            form("What is your name?", "name", "string"),
+        )
+    };
+    let roots = || ("client_roots", ROOTS, json!({}));
+    let said = |key: &str| responses[key]["content"]["text"].to_string();
+    let named = |key: &str| responses[key]["content"]["name"].as_str();
+    let can = untyped(&context.client_capabilities())?;
+    Ok(Some(match &*request.name {
+        "test_input_required_result_elicitation" => match named("user_name") {
+            Some(name) => Answer::Result(text(format!("Hello, {name}!"))),
+            None => asking([name()], None),
+        },
+        "test_input_required_result_sampling" => match has("capital_question") {
+            true => Answer::Result(text(said("capital_question"))),
+            false => {
+                let asked = sampling("What is the capital of France?");
+                asking([("capital_question", SAMPLE, asked)], None)
+            }
+        },
+        "test_input_required_result_list_roots" => match has("client_roots") {
+            true => Answer::Result(text(responses["client_roots"]["roots"].to_string())),
+            false => asking([roots()], None),
+        },
+        "test_input_required_result_request_state"
+        | "test_input_required_result_tampered_state" => match (has("confirm"), state) {
+            (true, Some(STATE)) => Answer::Result(text("state-ok")),
+            (true, _) => return Err(ErrorData::invalid_params("the state is not ours", None)),
+            (false, _) => {
+                let confirm = form("Please confirm", "ok", "boolean");
+                asking([("confirm", ELICIT, confirm)], Some(STATE))
+            }
+        },
+        "test_input_required_result_multiple_inputs" => {
+            match has("user_name") && has("greeting") && has("client_roots") {
+                true => {
+                    let roots = &responses["client_roots"]["roots"];
+                    let name = named("user_name").unwrap_or_default();
+                    Answer::Result(text(format!("{name} {} {roots}", said("greeting"))))
+                }
+                false => {
+                    let greeting = ("greeting", SAMPLE, sampling("Generate a greeting"));
+                    asking([name(), greeting, roots()], Some(STATE))
+                }
+            }
+        }
+        "test_input_required_result_multi_round" => {
+            let (first, second) = (has("step1"), has("step2"));
+            match state {
+                Some(state) if second && state.starts_with("two ") => {
+                    let color = &responses["step2"]["content"]["color"];
+                    Answer::Result(text(format!("{} likes {color}", &state["two ".len()..])))
+                }
+                Some("one") if first => {
+                    let state = format!("two {}", named("step1").unwrap_or_default());
+                    let asked = form("Step 2: What is your favorite color?", "color", "string");
+                    asking([("step2", ELICIT, asked)], Some(&state))
+                }
+                _ => {
+                    let asked = form("Step 1: What is your name?", "name", "string");
+                    asking([("step1", ELICIT, asked)], Some("one"))
+                }
+            }
+        }
+        "test_input_required_result_capabilities" => {
+            match (
+                has("user_name") || has("greeting"),
+                can["elicitation"].is_object(),
+            ) {
+                (true, _) => Answer::Result(text(responses.to_string())),
+                (false, true) => asking([name()], None),
+                (false, false) => asking([("greeting", SAMPLE, sampling("Greet."))], None),
+            }
+        }
+        "test_streaming_elicitation" => match named("user_name") {
+            Some(name) => Answer::Result(text(format!("Hello, {name}!"))),
+            None => asking([name()], None),
+        },
+        "test_missing_capability" if can["sampling"].is_object() => {
+            Answer::Result(text("it can be asked"))
+        }
+        "test_missing_capability" => {
+            let needed: ClientCapabilities = typed(json!({ "sampling": {} }))?;
+            return Err(ErrorData::missing_required_client_capability(needed));
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The answer of the prompt that asks; `None` if it is another.
+pub(crate) fn prompt(request: &GetPromptRequestParams) -> Result<Option<Answer>, ErrorData> {
+    if request.name != "test_input_required_result_prompt" {
+        return Ok(None);
+    }
+    let responses = untyped(&request.input_responses)?;
+    let context = &responses["user_context"]["content"]["context"];
+    Ok(Some(match context.as_str() {
+        Some(context) => {
+            let content = json!({ "type": "text", "text": format!("Use this: {context}") });
+            Answer::Result(json!({ "messages": [{ "role": "user", "content": content }] }))
+        }
+        None => {
+            let asked = form("What context should the prompt use?", "context", "string");
+            asking([("user_context", ELICIT, asked)], None)
+        }
+    }))
+}
+
+/// An answer with input requests.
+pub(crate) fn asking(asks: impl IntoIterator<Item = Ask>, state: Option<&str>) -> Answer {
+    let requests: Map<_, _> = asks
+        .into_iter()
+        .map(|(key, method, params)| (key.into(), json!({ "method": method, "params": params })))
+        .collect();
+    let mut answer = json!({ "resultType": "input_required", "inputRequests": requests });
+    if let Some(state) = state {
+        answer["requestState"] = json!(state);
+    }
+    Answer::Asks(answer)
+}
+
+pub(crate) const ELICIT: &str = "elicitation/create";
+const SAMPLE: &str = "sampling/createMessage";
+const ROOTS: &str = "roots/list";
+
+/// The only state that the tools with one state have.
+const STATE: &str = "asked-once";

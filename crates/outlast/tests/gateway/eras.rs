@@ -1,0 +1,192 @@
+//! In which era a server of both is spoken to: as the client needs it, whose input requests have to arrive.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::back::{Era, Target};
+use outlast::front::Front;
+use outlast::gateway::{Settings, Upstream};
+use outlast::transport::duplex;
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::model::{
+    ElicitRequestParams, ElicitationSchema, ErrorData, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
+use serde_json::{Value, json};
+
+use crate::caller::{Caller, Ending, Kind};
+use crate::rules::{discovered, modern_call};
+use crate::scripted;
+use crate::upstream::{gateway, quick};
+
+/// The settings of a gateway that chooses the era.
+fn auto() -> Settings {
+    Settings {
+        era: Era::Auto,
+        ..quick()
+    }
+}
+
+/// An rmcp server, which speaks both eras. Its tool sends its input request directly.
+#[derive(Clone)]
+struct Asking {
+    tool_router: ToolRouter<Self>,
+}
+
+#[tool_router]
+impl Asking {
+    fn new() -> Self {
+        Self {
+            tool_router: Self::tool_router(),
+        }
+    }
+
+    #[tool(description = "Asks for a name")]
+    async fn ask(&self, context: RequestContext<RoleServer>) -> Result<String, ErrorData> {
+        let failed = |why: String| ErrorData::internal_error(why, None);
+        let schema = ElicitationSchema::builder().required_string("name").build();
+        let question = ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message: "Who?".into(),
+            requested_schema: schema.map_err(|error| failed(error.to_string()))?,
+        };
+        let answer = context.peer.create_elicitation(question).await;
+        let answer = answer.map_err(|error| failed(error.to_string()))?;
+        let name = answer
+            .content
+            .as_ref()
+            .and_then(|content| content["name"].as_str());
+        Ok(format!("hello {}", name.unwrap_or_default()))
+    }
+}
+
+#[tool_handler(router = self.tool_router)]
+impl ServerHandler for Asking {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+}
+
+/// The gateway before an rmcp server.
+async fn before_rmcp() -> Arc<Front> {
+    let target = Target::other("rmcp", || {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        tokio::spawn(async move {
+            if let Ok(running) = Asking::new().serve(theirs).await {
+                let _ = running.waiting().await;
+            }
+        });
+        let (read, write) = tokio::io::split(ours);
+        Ok(duplex::over(read, write))
+    });
+    gateway(Upstream::new("rmcp", target, auto())).await.1
+}
+
+#[tokio::test]
+async fn a_tool_of_rmcp_asks_a_legacy_client_directly() {
+    let front = before_rmcp().await;
+    for kind in [Kind::PlainLegacy, Kind::V1] {
+        let mut caller = Caller::connect(kind, &front).await;
+        let ended = caller.call("ask", json!({})).await;
+        let Ending::Result(result) = ended else {
+            panic!("{kind:?}: {ended:?}");
+        };
+        assert_eq!(result["content"][0]["text"], "hello Ada/Who?", "{kind:?}");
+    }
+}
+
+/// The first request that a fresh connection for a client of that kind brings to the server.
+async fn first_request(kind: Kind, can: Value) -> Value {
+    let (target, mut servers) = scripted::target();
+    let (_, front) = gateway(Upstream::new("played", target, auto())).await;
+    let connecting =
+        tokio::spawn(async move { Caller::connect_able(kind, &front, "by-hand", can).await });
+    let first = servers.next().await.next_request().await;
+    connecting.abort();
+    first
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_can_be_asked_in_the_legacy_era_gets_a_legacy_connection() {
+    for (kind, can, method) in [
+        (Kind::V1, json!({ "elicitation": {} }), "initialize"),
+        (Kind::PlainLegacy, json!({ "sampling": {} }), "initialize"),
+        (Kind::V1, json!({}), "server/discover"),
+        (Kind::V2, json!({ "elicitation": {} }), "server/discover"),
+    ] {
+        let first = first_request(kind, can.clone()).await;
+        assert_eq!(first["method"], method, "{kind:?} {can}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_without_a_handshake_is_spoken_to_in_the_modern_era() {
+    // V2-ERA-7: and is not asked for a handshake a second time.
+    let (target, mut servers) = scripted::target();
+    let (_, front) = gateway(Upstream::new("played", target, auto())).await;
+    for (round, can) in [json!({ "elicitation": {} }), json!({ "sampling": {} })]
+        .into_iter()
+        .enumerate()
+    {
+        let front = front.clone();
+        let connecting =
+            tokio::spawn(
+                async move { Caller::connect_able(Kind::V1, &front, "by-hand", can).await },
+            );
+        if round == 0 {
+            let mut server = servers.next().await;
+            let hello = server.asked("initialize").await;
+            server.refuse(&hello, -32022, "only 2026-07-28").await;
+        }
+        let mut server = servers.next().await;
+        let asked = server.next_request().await;
+        assert_eq!(asked["method"], "server/discover", "{round}");
+        let found = json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} },
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "modern", "version": "1" } },
+        });
+        server.reply(&asked, found).await;
+        let caller = connecting.await.unwrap();
+        assert_eq!(caller.about["serverInfo"]["name"], "modern", "{round}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_a_v2_server_makes_is_handed_out_at_once() {
+    // BR-CREATE-6: the grace window, which is an hour here, is not waited for.
+    let (target, mut servers) = scripted::target();
+    let mut settings = Settings {
+        era: Era::Modern,
+        ..Settings::default()
+    };
+    let hour = Duration::from_secs(3_600);
+    settings.every_tool.grace = Some(hour);
+    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let calling = tokio::spawn(async move {
+        let mut caller = Caller::connect(Kind::V2, &front).await;
+        let id = caller.send("tools/call", json!({ "name": "slow" })).await;
+        caller.answer_to(id).await
+    });
+    let mut server = servers.next().await;
+    discovered(&mut server).await;
+    let call = modern_call(&mut server).await;
+    let made = json!({
+        "resultType": "task",
+        "taskId": "t1",
+        "status": "working",
+        "createdAt": "2026-08-10T08:00:00Z",
+        "lastUpdatedAt": "2026-08-10T08:00:00Z",
+        "ttlMs": 600_000,
+        "pollIntervalMs": 60_000,
+    });
+    server.reply(&call, made).await;
+    let answer = tokio::time::timeout(hour / 2, calling).await;
+    let answer = answer.unwrap().unwrap();
+    assert_eq!(answer["result"]["resultType"], "task", "{answer}");
+    assert_ne!(answer["result"]["taskId"], "t1", "BR-ID-1");
+}

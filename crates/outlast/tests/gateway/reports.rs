@@ -1,0 +1,289 @@
+//! What the gateway reports of a call at its server: status messages, errors, progress, refusals.
+
+use std::time::Duration;
+
+use outlast::Outlast;
+use outlast::engine::Policy;
+use outlast::gateway::Upstream;
+use outlast::transport::http::HttpOptions;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::cell;
+use crate::outside::connected;
+use crate::scripted::{self, Server, capabilities, task};
+use crate::upstream::{Stage, quick};
+
+const WITH_TASKS: [Kind; 2] = [Kind::V1, Kind::V2];
+
+/// A task with a status message.
+fn saying(status: &str, message: &str) -> Value {
+    let mut task = task(status, 60_000);
+    task["statusMessage"] = json!(message);
+    task
+}
+
+/// Begins a call of which the server makes a task that says this.
+async fn begun(caller: &mut Caller, server: &mut Server, message: &str) -> Value {
+    let making = async {
+        server.list(&[("slow", "optional")]).await;
+        let call = server.asked("tools/call").await;
+        let made = json!({ "task": saying("working", message) });
+        server.reply(&call, made).await;
+    };
+    let (answer, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), making);
+    answer["result"]
+        .get("task")
+        .unwrap_or(&answer["result"])
+        .clone()
+}
+
+/// The task once it has ended.
+async fn ended(caller: &mut Caller, begun: &Value) -> Value {
+    for _ in 0..1_000 {
+        let id = json!({ "taskId": begun["taskId"] });
+        let got = caller.request("tasks/get", id).await["result"].clone();
+        if matches!(got["status"].as_str(), Some("completed" | "failed")) {
+            return got;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{begun} does not end");
+}
+
+async fn tell(server: &mut Server, status: &str, message: &str) {
+    let told = saying(status, message);
+    server.notify("notifications/tasks/status", told).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_messages_of_creation_and_completion_pass() {
+    for kind in WITH_TASKS {
+        let (mut caller, mut server) = connected(kind, capabilities()).await;
+        let begun = begun(&mut caller, &mut server, "queued as number 3").await;
+        assert_eq!(begun["statusMessage"], "queued as number 3", "{kind:?}");
+        tell(&mut server, "completed", "done in 2 s").await;
+        let fetch = server.asked("tasks/result").await;
+        server.reply(&fetch, scripted::text("done")).await;
+        let ended = ended(&mut caller, &begun).await;
+        assert_eq!(ended["statusMessage"], "done in 2 s", "{kind:?}: {ended}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_task_keeps_the_message_and_the_error_of_its_server() {
+    for kind in WITH_TASKS {
+        for (code, message, expected) in [
+            // As the TypeScript SDK answers for a task that failed by a status update.
+            (
+                -32_603,
+                "Task t1 has no result stored",
+                (-32_603, "disk full"),
+            ),
+            // V1-RES-4: the error of the call itself.
+            (-31_999, "it broke", (-31_999, "it broke")),
+        ] {
+            let (mut caller, mut server) = connected(kind, capabilities()).await;
+            let begun = begun(&mut caller, &mut server, "begun").await;
+            tell(&mut server, "failed", "disk full").await;
+            let fetch = server.asked("tasks/result").await;
+            server.refuse(&fetch, code, message).await;
+            let ended = ended(&mut caller, &begun).await;
+            assert_eq!(ended["status"], "failed");
+            assert_eq!(ended["statusMessage"], "disk full", "{kind:?}: {ended}");
+            let error = match kind {
+                Kind::V2 => ended["error"].clone(),
+                _ => {
+                    let id = json!({ "taskId": begun["taskId"] });
+                    caller.request("tasks/result", id).await["error"].clone()
+                }
+            };
+            assert_eq!(error["code"], expected.0, "{kind:?}: {error}");
+            assert_eq!(error["message"], expected.1, "{kind:?}: {error}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn status_texts_never_go_backwards() {
+    // A poll that was answered before the notification was sent, and came after it.
+    let (mut caller, mut server) = connected(Kind::V2, capabilities()).await;
+    let making = async {
+        server.list(&[("slow", "optional")]).await;
+        let call = server.asked("tools/call").await;
+        let mut made = saying("working", "first");
+        made["pollInterval"] = json!(1_000);
+        server.reply(&call, json!({ "task": made })).await;
+    };
+    let (begun, ()) = tokio::join!(caller.begin(json!({ "name": "slow" })), making);
+    let id = json!({ "taskId": begun["result"]["taskId"] });
+    let look = server.asked("tasks/get").await;
+    let mut newer = saying("working", "third");
+    newer["lastUpdatedAt"] = json!("2026-01-10T08:00:09Z");
+    server.notify("notifications/tasks/status", newer).await;
+    let mut older = saying("working", "second");
+    older["lastUpdatedAt"] = json!("2026-01-10T08:00:05Z");
+    older["pollInterval"] = json!(1_000);
+    server.reply(&look, older).await;
+    // The next look shows that the one before has been read.
+    server.asked("tasks/get").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let got = caller.request("tasks/get", id).await;
+    assert_eq!(got["result"]["statusMessage"], "third", "{got}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_progress_before_the_end_arrives() {
+    for burst in [1, 500] {
+        let (mut caller, mut server) = connected(Kind::PlainLegacy, json!({ "tools": {} })).await;
+        let params = json!({ "name": "slow", "_meta": { "progressToken": "mine" } });
+        let serving = async {
+            server.list(&[("slow", "forbidden")]).await;
+            let call = server.asked("tools/call").await;
+            let token = &call["params"]["_meta"]["progressToken"];
+            for done in 1..=burst {
+                let progress = json!({ "progressToken": token, "progress": done, "total": burst });
+                server.notify("notifications/progress", progress).await;
+            }
+            server.reply(&call, scripted::text("done")).await;
+        };
+        let (answer, ()) = tokio::join!(caller.request("tools/call", params), serving);
+        assert!(answer.get("result").is_some(), "{answer}");
+        let told = caller.told.iter();
+        let mut told = told.filter(|told| told["method"] == "notifications/progress");
+        let last = told.next_back().unwrap();
+        assert_eq!(last["params"]["progress"], burst, "{last}");
+    }
+}
+
+#[tokio::test]
+async fn progress_of_a_tool_of_the_library_is_the_status_message_of_a_v2_task() {
+    let stage = Stage::new(cell::Server::V2).await;
+    let mut caller = Caller::connect(Kind::V2, &stage.direct).await;
+    let begun = caller.begin(json!({ "name": "gated" })).await;
+    let id = json!({ "taskId": begun["result"]["taskId"] });
+    let mut message = Value::Null;
+    for _ in 0..1_000 {
+        let got = caller.request("tasks/get", id.clone()).await;
+        message = got["result"]["statusMessage"].clone();
+        if !message.is_null() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(message, "1 of 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_no_server_takes_leaves_no_task() {
+    // V1-CREATE-10.
+    for kind in KINDS {
+        let (mut caller, mut server) = connected(kind, json!({ "tools": {} })).await;
+        let serving = async {
+            // Twice: the list may be old.
+            server.list(&[("slow", "optional")]).await;
+            server.list(&[("slow", "optional")]).await;
+        };
+        let unknown = json!({ "name": "none", "arguments": {} });
+        let (refused, ()) = tokio::join!(caller.begin(unknown), serving);
+        assert_eq!(refused["error"]["code"], -32602, "{kind:?}: {refused}");
+        for odd in [json!([1]), json!("x"), json!(7)] {
+            let odd = json!({ "name": "slow", "arguments": odd });
+            let refused = caller.begin(odd).await;
+            assert_eq!(refused["error"]["code"], -32602, "{kind:?}: {refused}");
+        }
+        if kind == Kind::V1 {
+            let listed = caller.request("tasks/list", json!({})).await;
+            assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
+        }
+        assert!(!server.heard("tools/call"));
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
+    let (one, other) = (
+        Stage::new(cell::Server::V1).await,
+        Stage::new(cell::Server::V1).await,
+    );
+    let upstream = |name: &str, stage: &Stage| {
+        Upstream::new(
+            name,
+            outlast::back::Target::front(stage.direct.clone()),
+            quick(),
+        )
+    };
+    let outlast = Outlast::builder().policy(Policy::default()).build();
+    let upstreams = vec![upstream("one", &one), upstream("other", &other)];
+    let mut gateway = outlast.gateway(upstreams).await.unwrap();
+    gateway.started().await.unwrap();
+    let fronts: Vec<_> = gateway
+        .served()
+        .iter()
+        .map(|served| served.front.clone())
+        .collect();
+    let mut here = Caller::connect(Kind::V1, &fronts[0]).await;
+    let mut there = Caller::connect(Kind::V1, &fronts[1]).await;
+    let called = here.call("echo", json!({ "say": "hi" })).await;
+    assert!(matches!(called, Ending::Result(_)), "{called:?}");
+    for (caller, tasks) in [(&mut here, 1), (&mut there, 0)] {
+        let listed = caller.request("tasks/list", json!({})).await;
+        let listed = listed["result"]["tasks"].as_array().unwrap().len();
+        assert_eq!(listed, tasks);
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_taken_only_at_the_endpoint_where_it_began() {
+    let stage = Stage::new(cell::Server::V1).await;
+    let target = || outlast::back::Target::front(stage.direct.clone());
+    let upstreams = ["one", "other"].map(|name| Upstream::new(name, target(), quick()));
+    let outlast = Outlast::builder().build();
+    let gateway = outlast.gateway(upstreams.into());
+    let running = gateway.await.unwrap().http(None, HttpOptions::default());
+    let running = running.await.unwrap();
+    let urls: Vec<_> = running
+        .served()
+        .iter()
+        .map(|served| running.url(served))
+        .collect();
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "by-hand", "version": "1" } } });
+    let begun = post(&urls[0], "", &hello).await;
+    let session = begun
+        .lines()
+        .find(|line| line.starts_with("mcp-session-id"))
+        .unwrap_or_else(|| panic!("{begun}"));
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    let elsewhere = post(&urls[1], session, &ping).await;
+    assert!(elsewhere.starts_with("HTTP/1.1 404"), "{elsewhere}");
+    let here = post(&urls[0], session, &ping).await;
+    assert!(here.starts_with("HTTP/1.1 200"), "{here}");
+    running.shutdown().await.unwrap();
+}
+
+/// The whole answer to a POST with one more header.
+async fn post(url: &str, header: &str, message: &Value) -> String {
+    let (authority, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .unwrap();
+    let body = message.to_string();
+    let more = match header.is_empty() {
+        true => String::new(),
+        false => format!("{header}\r\n"),
+    };
+    let request = format!(
+        "POST /{path} HTTP/1.1\r\nhost: {authority}\r\naccept: application/json, text/event-stream\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n{more}\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(authority).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}

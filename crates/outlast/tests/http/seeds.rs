@@ -1,0 +1,103 @@
+//! What seeds 002 and 003 want of a server over HTTP: which stream a question takes, how long a session lives, and the
+//! sample as its user runs it.
+
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use outlast::engine::Policy;
+use outlast::transport::http::HttpOptions;
+use outlast_testkit::mcp::HttpClient;
+use outlast_testkit::{ServerProcess, example};
+use serde_json::json;
+
+use crate::stage::Stage;
+
+#[tokio::test]
+async fn a_question_prefers_the_stream_that_waits_and_news_the_general_one() {
+    // S2-61: both streams are open when the question comes.
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let mut general = client.listen(None).await;
+    let task = client.task("ask_later", json!({})).await;
+    let mut waiting = client.result(&task).await;
+    assert!(waiting.is_stream());
+    stage.gate.add_permits(1);
+    let (_, question) = waiting.told("elicitation/create").await;
+    client.respond(&question["id"], "Ada").await;
+    let rest = waiting.rest().await;
+    assert_eq!(rest.last().unwrap()["result"]["content"][0]["text"], "Ada");
+    for message in &rest {
+        assert_ne!(message["method"], "notifications/tasks/status");
+    }
+    loop {
+        let (_, message) = general.message().await.expect("the stream is open");
+        assert_eq!(message["method"], "notifications/tasks/status", "{message}");
+        if message["params"]["status"] == "completed" {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_with_a_task_outlives_one_without() {
+    // S2-49, S2-101: the idle time is over for both. A task that runs is kept, and so is its session.
+    let options = HttpOptions {
+        idle: Duration::from_millis(1),
+        ..HttpOptions::default()
+    };
+    let policy = Policy {
+        ttl_default: 4_000,
+        ttl_cap: 4_000,
+        ..Policy::default()
+    };
+    let stage = Stage::with_policy(options, policy).await;
+    let (idle, busy) = (stage.client().await, stage.client().await);
+    let task = busy.task("gated", json!({})).await;
+    // Twice the longest TTL, and time for the next inspection of all sessions.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(idle.ask("tools/list", json!({})).await.status, 404);
+    assert_eq!(busy.status(&task).await["result"]["status"], "working");
+    stage.gate.add_permits(1);
+    let result = busy.result(&task).await;
+    let last = match result.is_stream() {
+        true => {
+            let mut result = result;
+            result.rest().await.pop().unwrap()
+        }
+        false => result.json().await,
+    };
+    assert_eq!(last["result"]["content"][0]["text"], "through");
+}
+
+#[tokio::test]
+async fn the_tasks_server_waits_before_it_answers_a_plain_call() {
+    // S3-12.
+    let server = ServerProcess::example("tasks_server", &["--port", "0"]);
+    let client = HttpClient::meet(server.address()).await;
+    let began = Instant::now();
+    let arguments = json!({ "data": "tides", "durationSeconds": 1 });
+    let mut answer = client.tool("LongRunningAnalysis", arguments).await;
+    let result = match answer.is_stream() {
+        true => answer.rest().await.pop().unwrap(),
+        false => answer.json().await,
+    };
+    assert_eq!(
+        result["result"]["content"][0]["text"],
+        "Analysis complete for: tides"
+    );
+    assert!(began.elapsed() >= Duration::from_secs(1));
+}
+
+#[test]
+fn the_tasks_server_listens_on_port_5000_of_localhost_by_default() {
+    // S3-14: the port is in use, by us or by another, so that the server says which one it wants.
+    let _held = TcpListener::bind(("127.0.0.1", 5000));
+    let ended = Command::new(example("tasks_server"))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success());
+    assert!(words.contains("127.0.0.1:5000"), "{words}");
+}

@@ -1,0 +1,155 @@
+//! What seeds 002 and 003 want of a server, where one word or one answer too many would be wrong.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use outlast::engine::Policy;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::tasks::create;
+
+/// Nothing more arrives, and nothing that arrived answers `id`.
+async fn unanswered(client: &mut Client, id: i64) {
+    client.silence().await;
+    while let Some(message) = client.early() {
+        assert_ne!(message["id"], id, "{message}");
+    }
+}
+
+async fn get(client: &mut Client, task: &str) -> Value {
+    client.call("tasks/get", json!({ "taskId": task })).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_call_is_answered_exactly_once() {
+    // S2-19.
+    let mut client = Client::new().await;
+    for tool in ["slow", "must", "fail"] {
+        let id = client.send("tools/call", json!({ "name": tool })).await;
+        let answer = client.answer_to(id).await;
+        let refused = tool == "must";
+        assert_eq!(answer.get("error").is_some(), refused, "{answer}");
+        unanswered(&mut client, id).await;
+    }
+    let listed = client.call("tasks/list", json!({})).await;
+    assert_eq!(listed["result"]["tasks"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_abandoned_wait_for_a_result_is_never_answered() {
+    // S3-7.
+    let mut client = Client::new().await;
+    let task = create(&mut client, "slow").await;
+    let waiting = client.send("tasks/result", json!({ "taskId": task })).await;
+    let given_up = json!({ "requestId": waiting });
+    client.notify("notifications/cancelled", given_up).await;
+    // The task itself goes on, and another wait gets its result.
+    let result = client.call("tasks/result", json!({ "taskId": task })).await;
+    assert_eq!(result["result"]["content"][0]["text"], "done");
+    unanswered(&mut client, waiting).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_task_returns_the_result_of_its_tool_unchanged() {
+    // S2-99.
+    let mut client = Client::new().await;
+    let plain = client.call("tools/call", json!({ "name": "fail" })).await["result"].clone();
+    let text = json!([{ "type": "text", "text": "it broke" }]);
+    assert_eq!(
+        (&plain["content"], &plain["isError"]),
+        (&text, &json!(true))
+    );
+    let task = create(&mut client, "fail").await;
+    let result = client.call("tasks/result", json!({ "taskId": task })).await;
+    let mut expected = plain;
+    expected["_meta"]["io.modelcontextprotocol/related-task"] = json!({ "taskId": task });
+    assert_eq!(result["result"], expected);
+    let status = get(&mut client, &task).await["result"]["status"].clone();
+    assert_eq!(status, "failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_task_is_kept_until_its_ttl_and_not_longer() {
+    // S2-52, S2-55.
+    let mut client = Client::new().await;
+    let task = create(&mut client, "endless").await;
+    let cancelled = client.call("tasks/cancel", json!({ "taskId": task })).await;
+    assert_eq!(cancelled["result"]["status"], "cancelled");
+    tokio::time::sleep(Duration::from_secs(59)).await;
+    let kept = get(&mut client, &task).await["result"]["status"].clone();
+    assert_eq!(kept, "cancelled");
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let gone = client.call(method, json!({ "taskId": task })).await;
+        let error = json!({ "code": -32602, "message": "Task not found" });
+        assert_eq!(gone["error"], error, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_ttl_is_not_the_longest_one_and_is_reported() {
+    // S2-57.
+    let mut client = Client::with(Policy {
+        ttl_default: 5_000,
+        ttl_cap: 600_000,
+        ..Policy::default()
+    })
+    .await;
+    for (wish, granted) in [(json!({}), 5_000), (json!({ "ttl": 700_000 }), 600_000)] {
+        let params = json!({ "name": "endless", "task": wish });
+        let made = client.call("tools/call", params).await["result"]["task"].clone();
+        assert_eq!(made["ttl"], granted);
+        let task = made["taskId"].as_str().unwrap();
+        assert_eq!(get(&mut client, task).await["result"]["ttl"], granted);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_has_ended_names_its_status_when_it_is_cancelled() {
+    // S0-60, V1-CANCEL-1.
+    let mut client = Client::new().await;
+    for (tool, status) in [("slow", "completed"), ("fail", "failed")] {
+        let task = create(&mut client, tool).await;
+        client.call("tasks/result", json!({ "taskId": task })).await;
+        refuses_cancel(&mut client, &task, status).await;
+    }
+    let task = create(&mut client, "endless").await;
+    client.call("tasks/cancel", json!({ "taskId": task })).await;
+    refuses_cancel(&mut client, &task, "cancelled").await;
+    let result = client.call("tasks/result", json!({ "taskId": task })).await;
+    assert_eq!(result["error"]["message"], "Task cancelled");
+}
+
+async fn refuses_cancel(client: &mut Client, task: &str, status: &str) {
+    let refused = client.call("tasks/cancel", json!({ "taskId": task })).await;
+    let message = format!("Cannot cancel task: already in terminal status '{status}'");
+    let error = json!({ "code": -32602, "message": message });
+    assert_eq!(refused["error"], error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_list_has_full_pages_and_a_last_one() {
+    // S2-41, S2-94.
+    let mut client = Client::new().await;
+    for _ in 0..120 {
+        let task = create(&mut client, "fail").await;
+        client.call("tasks/result", json!({ "taskId": task })).await;
+    }
+    let (mut sizes, mut ids, mut params) = (Vec::new(), BTreeSet::new(), json!({}));
+    loop {
+        let page = client.call("tasks/list", params).await["result"].clone();
+        let tasks = page["tasks"].as_array().unwrap();
+        sizes.push(tasks.len());
+        ids.extend(tasks.iter().map(|task| task["taskId"].to_string()));
+        let Some(cursor) = page.get("nextCursor") else {
+            break;
+        };
+        // The cursor is opaque: it shows no id.
+        let text = cursor.as_str().unwrap();
+        assert!(!ids.iter().any(|id| text.contains(id.trim_matches('"'))));
+        params = json!({ "cursor": cursor });
+    }
+    assert_eq!(sizes, [50, 50, 20]);
+    assert_eq!(ids.len(), 120);
+}
