@@ -1,42 +1,70 @@
 //! A connection to the server that is meant.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use outlast::back::{Client, ClientOptions, Host, HostRequest, NoHost};
-use outlast::engine::{Accepts, Answer};
+use outlast::back::{Client, ClientOptions, Host, NoHost};
 use outlast::transport::http_client::Session;
 
 use crate::call::Waiting;
 use crate::exit::Failure;
-use crate::person::Person;
-use crate::sessions;
+use crate::person::{NoAnswerYet, Person};
+use crate::sessions::{self, Declared, Purpose};
 use crate::target::Named;
+use crate::unconnected::Unconnected;
 
 /// A connection, and the session it has if that can outlive it.
 pub(crate) struct Connected {
     pub(crate) client: Client,
-    session: Option<(String, Session)>,
+    session: Option<Left>,
 }
 
-/// Connects; the server's questions go to `person`.
-pub(crate) async fn connect(server: Named, person: &Person) -> Result<Connected, Failure> {
-    let session = server.session.as_ref();
-    let comes_back = session.is_some_and(|(_, session)| session.is_kept());
-    let host = match (person.host(), comes_back) {
+/// The session of a connection, and what is left in it.
+struct Left {
+    url: String,
+    session: Session,
+    declared: Declared,
+    task: OnceLock<String>,
+}
+
+/// Connects; the server's questions go to `person`. A stored session that fits `purpose` goes on.
+pub(crate) async fn connect(
+    server: Named,
+    person: &Person,
+    purpose: Purpose<'_>,
+) -> Result<Connected, Failure> {
+    let mut declared = Declared::by(person);
+    let mut comes_back = false;
+    if let Some((url, session)) = &server.session
+        && let Some(stored) = sessions::find(url, purpose, declared)
+    {
+        stored.resume(session);
+        (declared, comes_back) = (stored.declared, true);
+    }
+    let host: Arc<dyn Host> = match (person.host(), declared) {
+        (_, Declared::Nothing) => Arc::new(NoHost),
         (Some(host), _) => host,
-        (None, true) => Arc::new(Later),
-        (None, false) => Arc::new(NoHost),
+        (None, _) => Arc::new(NoAnswerYet),
     };
     let options = ClientOptions {
         server: Some(server.name.as_str().into()),
         era: server.era,
         host,
-        receiver_tasks: person.receiver(),
+        receiver_tasks: person.receiver().filter(|_| declared == Declared::Tasks),
         ..ClientOptions::default()
     };
     let waiting = Waiting::on(format!("Connecting to {}", server.name));
-    let client = Client::connect(server.target, options).await?;
+    let endpoint = server.target.endpoint();
+    // On the heap, because every command holds this future.
+    let connecting = Box::pin(Client::connect(server.target, options));
+    let client = still_waiting(connecting, &endpoint, &waiting).await;
+    let client = client.map_err(|fault| {
+        Failure::Unconnected(Box::new(Unconnected {
+            endpoint,
+            starts: server.starts,
+            fault,
+        }))
+    })?;
     if comes_back {
         // If it is gone, this is how we hear of it, and another is opened.
         let _ = client.ping().await;
@@ -44,37 +72,56 @@ pub(crate) async fn connect(server: Named, person: &Person) -> Result<Connected,
     drop(waiting);
     Ok(Connected {
         client,
-        session: server.session,
+        session: server.session.map(|(url, session)| Left {
+            url,
+            session,
+            declared,
+            task: OnceLock::new(),
+        }),
     })
 }
 
-/// Leaves every question for whoever comes next: in a session that goes on, they are asked again.
-struct Later;
-
-#[async_trait]
-impl Host for Later {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
-    }
-
-    async fn ask(&self, _: HostRequest) -> Answer {
-        std::future::pending().await
+/// Waits for a connection. A server that does not answer is reported while the wait goes on.
+async fn still_waiting<T>(
+    connecting: impl Future<Output = T>,
+    endpoint: &str,
+    waiting: &Waiting,
+) -> T {
+    let mut connecting = std::pin::pin!(connecting);
+    let began = Instant::now();
+    loop {
+        tokio::select! {
+            done = &mut connecting => return done,
+            () = tokio::time::sleep(SILENCE_REPORT) => {
+                let seconds = began.elapsed().as_secs();
+                waiting.say(format!(
+                    "`{endpoint}` has not answered for {seconds} s; still waiting (Ctrl-C ends this)"
+                ));
+            }
+        }
     }
 }
 
 impl Connected {
-    /// Says that something is left at the server that will be asked for.
-    pub(crate) fn come_back_later(&self) {
-        if let Some((_, session)) = &self.session {
-            session.keep();
+    /// Something is left at the server for a later command: this task, if there is one.
+    pub(crate) fn come_back_later(&self, task: Option<&str>) {
+        if let Some(left) = &self.session {
+            left.session.keep();
+            if let Some(task) = task {
+                let _ = left.task.set(task.to_owned());
+            }
         }
     }
 
     /// Closes the connection.
     pub(crate) async fn close(self) {
-        if let Some((url, session)) = &self.session {
-            sessions::remember(url, session);
+        if let Some(left) = &self.session {
+            let task = left.task.get().map(String::as_str);
+            sessions::remember(&left.url, &left.session, left.declared, task);
         }
         self.client.close().await;
     }
 }
+
+/// How often a server that does not answer is reported.
+const SILENCE_REPORT: Duration = Duration::from_secs(5);

@@ -4,48 +4,62 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast::TaskSupport;
-use outlast::back::{Client, ClientOptions, Era, Generation, Server, Target, ToolInfo};
+use outlast::back::{Client, ClientOptions, Era, Fault, Generation, Server, Target, ToolInfo};
+use outlast::transport::link::LinkError;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
 use crate::connect::connect;
 use crate::exit::Failure;
 use crate::person::Person;
+use crate::sessions::Purpose;
 use crate::target;
+use crate::terminal::{self, show};
+use crate::tools::{arguments, support};
 
 /// What was found out.
 struct Findings {
     server: Server,
-    /// The same in the other era, or why not.
-    other: Result<Server, String>,
+    other: OtherEra,
     connected_ms: u128,
     tools: Arc<[ToolInfo]>,
     /// Sentences about what is odd, each with what it means for a caller.
     noticed: Vec<String>,
 }
 
+/// What is known of the server in the era that it was not spoken to in first.
+enum OtherEra {
+    Present(Box<Server>),
+    /// The server answered, and does not speak that era.
+    Absent,
+    /// It could not be found out, and why.
+    Unknown(String),
+}
+
 pub(crate) async fn run(doctor: Doctor) -> Result<(), Failure> {
     let server = target::resolve(&doctor.reach, doctor.target.as_deref())?;
     let target = server.target.clone();
     let began = Instant::now();
-    let connected = connect(server, &Person::Away).await?;
+    let connected = connect(server, &Person::Later, Purpose::Calls).await?;
     let connected_ms = began.elapsed().as_millis();
-    let found = examine(&connected.client, target, connected_ms).await;
+    let found = examine(&connected.client, connected_ms).await;
+    // A server may hold a lock, so its process ends before a second one is started.
     connected.close().await;
-    let found = found?;
+    let mut found = found?;
+    let other = match found.server.is_modern() {
+        true => Era::Legacy,
+        false => Era::Modern,
+    };
+    found.other = other_era(target, other).await;
     match doctor.json {
-        true => println!("{}", as_json(&found)),
+        true => terminal::out_json(&as_json(&found).to_string()),
         false => print(&found),
     }
     Ok(())
 }
 
-async fn examine(client: &Client, target: Target, connected_ms: u128) -> Result<Findings, Failure> {
+async fn examine(client: &Client, connected_ms: u128) -> Result<Findings, Failure> {
     let server = client.server().await?;
-    let other = match server.is_modern() {
-        true => Era::Legacy,
-        false => Era::Modern,
-    };
     let mut noticed = Vec::new();
     if let Err(fault) = client.ping().await {
         noticed.push(format!("it does not answer `ping`: {fault}"));
@@ -67,25 +81,46 @@ async fn examine(client: &Client, target: Target, connected_ms: u128) -> Result<
     noticed.extend(oddities(server.generation, &tools));
     Ok(Findings {
         server,
-        other: introduction(target, other).await,
+        other: OtherEra::Unknown("not tried yet".into()),
         connected_ms,
         tools,
         noticed,
     })
 }
 
-/// How a server introduces itself in another era.
-async fn introduction(target: Target, era: Era) -> Result<Server, String> {
+/// Connects once more, in the other era.
+async fn other_era(target: Target, era: Era) -> OtherEra {
     let options = ClientOptions {
         era,
-        handshake: OTHER,
+        handshake: OTHER_ERA_TIMEOUT,
         ..ClientOptions::default()
     };
-    let told = |fault: outlast::back::Fault| fault.to_string();
-    let client = Client::connect(target, options).await.map_err(told)?;
-    let server = client.server().await.map_err(told);
-    client.close().await;
-    server
+    let found = match Client::connect(target, options).await {
+        Ok(client) => {
+            let server = client.server().await;
+            client.close().await;
+            server
+        }
+        Err(fault) => Err(fault),
+    };
+    match found {
+        Ok(server) => OtherEra::Present(Box::new(server)),
+        Err(fault) if is_refusal(&fault, era) => OtherEra::Absent,
+        Err(fault) => OtherEra::Unknown(fault.to_string()),
+    }
+}
+
+/// Whether the server answered that it does not speak `era`. Any other failure says nothing about that.
+fn is_refusal(fault: &Fault, era: Era) -> bool {
+    match fault {
+        Fault::Error(_) | Fault::Unsupported(_) => true,
+        // A3-1: a legacy server may leave `server/discover` unanswered.
+        Fault::TimedOut(_) => era == Era::Modern,
+        Fault::Link(LinkError::Refused { status, .. }) => {
+            matches!(status, 400 | 404 | 405 | 406 | 415)
+        }
+        _ => false,
+    }
 }
 
 /// What does not fit together.
@@ -138,39 +173,43 @@ fn print(found: &Findings) {
         .as_ref()
         .and_then(|info| info.open().ok())
         .unwrap_or_default();
-    println!(
+    show!(
         "server    {} {}",
         said(&info["name"]),
         said(&info["version"])
     );
-    println!(
+    show!(
         "protocol  {} (connected in {connected_ms} ms)",
         server.version
     );
-    println!("tasks     {}", tasks(server.generation));
-    println!("offers    {}", offers(server));
+    show!("tasks     {}", tasks(server.generation));
+    show!("offers    {}", offers(server));
     match other {
-        Ok(other) => {
-            println!("also      {}", other.version);
-            println!("  tasks   {}", tasks(other.generation));
-            println!("  offers  {}", offers(other));
+        OtherEra::Present(other) => {
+            show!("also      {}", other.version);
+            show!("  tasks   {}", tasks(other.generation));
+            show!("  offers  {}", offers(other));
         }
-        Err(_) if server.is_modern() => println!("also      nothing older"),
-        Err(_) => println!("also      nothing newer"),
+        OtherEra::Absent if server.is_modern() => show!("also      nothing older"),
+        OtherEra::Absent => show!("also      nothing newer"),
+        OtherEra::Unknown(reason) => {
+            let which = if server.is_modern() { "older" } else { "newer" };
+            show!("also      unknown: it could not be asked in the {which} era: {reason}");
+        }
     }
     if !tools.is_empty() {
-        println!("tools");
+        show!("tools");
     }
     for tool in tools.iter() {
-        println!(
+        show!(
             "  {:<32} task {:<9} {}",
             tool.name,
             support(tool.task_support),
-            arguments(tool)
+            signature(tool)
         );
     }
     for sentence in noticed {
-        println!("noticed   {sentence}");
+        show!("noticed   {sentence}");
     }
 }
 
@@ -200,8 +239,9 @@ fn as_json(found: &Findings) -> Value {
         .map(|tool| json!({ "name": &*tool.name, "taskSupport": support(tool.task_support), "tool": open(&tool.raw) }))
         .collect();
     let other = match &found.other {
-        Ok(other) => era_as_json(other),
-        Err(why) => json!({ "unavailable": why }),
+        OtherEra::Present(other) => era_as_json(other),
+        OtherEra::Absent => json!({ "absent": true }),
+        OtherEra::Unknown(reason) => json!({ "unknown": reason }),
     };
     let this = era_as_json(&found.server);
     let (modern, legacy) = match found.server.is_modern() {
@@ -239,29 +279,14 @@ fn tasks(generation: Generation) -> String {
         .into()
 }
 
-fn support(support: TaskSupport) -> &'static str {
-    match support {
-        TaskSupport::Forbidden => "forbidden",
-        TaskSupport::Optional => "optional",
-        TaskSupport::Required => "required",
-    }
-}
-
-/// `name, name?` of a tool: what it takes.
-fn arguments(tool: &ToolInfo) -> String {
-    let raw: Value = tool.raw.open().unwrap_or_default();
-    let schema = &raw["inputSchema"];
-    let needed = |name: &str| {
-        schema["required"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one == name))
-    };
-    let Some(properties) = schema["properties"].as_object() else {
-        return String::new();
-    };
-    let names = properties.keys().map(|name| match needed(name) {
-        true => name.clone(),
-        false => format!("{name}?"),
+/// `name, name?` of a tool: its arguments, optional ones with a question mark.
+fn signature(tool: &ToolInfo) -> String {
+    let names = arguments(tool).into_iter().map(|argument| {
+        if argument.required {
+            argument.name
+        } else {
+            format!("{}?", argument.name)
+        }
     });
     names.collect::<Vec<_>>().join(", ")
 }
@@ -270,8 +295,8 @@ fn said(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
 
-/// How long a server may take to introduce itself in another era.
-const OTHER: Duration = Duration::from_secs(10);
+/// How long a server may take to answer in the other era.
+const OTHER_ERA_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {
@@ -284,6 +309,22 @@ mod tests {
             task_support,
             raw: Raw::encode(raw).unwrap(),
         }
+    }
+
+    #[test]
+    fn only_a_refusal_shows_that_an_era_is_absent() {
+        let ended = Fault::Link(LinkError::Ended {
+            status: "exit status: 1".into(),
+            stderr: "the store is in use".into(),
+        });
+        let silent = Fault::TimedOut(OTHER_ERA_TIMEOUT);
+        let refused = Fault::Unsupported("MCP 2026-07-28".into());
+        for era in [Era::Legacy, Era::Modern] {
+            assert!(!is_refusal(&ended, era));
+            assert!(is_refusal(&refused, era));
+        }
+        assert!(is_refusal(&silent, Era::Modern));
+        assert!(!is_refusal(&silent, Era::Legacy));
     }
 
     #[test]

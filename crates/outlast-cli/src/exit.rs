@@ -1,18 +1,22 @@
 //! How a command fails: in words, with a next step, and with a documented exit code.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use outlast::back::{CallRefused, Fault, NotCancelled, Unsettled};
+use outlast::engine::StoreError;
 use outlast::engine::engine::EngineError;
-use outlast::engine::{StoreError, TaskId};
 use outlast::store::OpenError;
 use outlast::transport::link::LinkError;
+
+use crate::terminal::{self, Line, Tone, clean};
+use crate::unconnected::Unconnected;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("no task {0} here\n  next: `outlast tasks list` shows the tasks there are")]
-    NoTask(TaskId),
+    NoTask(String),
     #[error(
         "the server has no task {0}: it never had it, it has expired, or it belongs to somebody else\n  \
          next: `outlast tasks list TARGET` shows yours"
@@ -21,7 +25,7 @@ pub(crate) enum Failure {
     #[error(
         "task {0} is {1} and has no result\n  next: `outlast tasks get {0}` shows where it stands"
     )]
-    NoResult(TaskId, String),
+    NoResult(String, String),
     #[error(
         "task {0} is {1}: it asks nothing now\n  next: `outlast tasks watch TARGET {0} --interactive` asks you when it does"
     )]
@@ -30,6 +34,16 @@ pub(crate) enum Failure {
         "task {0} waits for input, but the server did not send its question\n  next: try again"
     )]
     NothingCame(String),
+    #[error(
+        "no gateway runs on {0}\n  next: start one with `outlast serve`; `outlast stdio` starts one when its host needs it"
+    )]
+    NoGateway(String),
+    #[error(
+        "task {0} has already ended ({1}), so it cannot be cancelled\n  next: `outlast tasks result` shows what came out"
+    )]
+    HasEnded(String, String),
+    #[error("there is no store at {}\n  next: check the path after --store", .0.display())]
+    NoStore(PathBuf),
     #[error("{0}")]
     Open(#[from] OpenError),
     #[error("{0}")]
@@ -38,26 +52,57 @@ pub(crate) enum Failure {
     Store(#[from] StoreError),
     #[error("{0}")]
     Engine(#[from] EngineError),
+    #[error(
+        "cannot use the data directory {}: {why}\n  next: make it writable, or set XDG_DATA_HOME to another directory",
+        path.display()
+    )]
+    DataDirectory { path: PathBuf, why: std::io::Error },
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// The text says what was wrong and what to type instead.
     #[error("{0}")]
     Usage(String),
     #[error(
-        "{0}\n  next: `outlast doctor` with the same target says what the server is and can do"
+        "{}\n  next: `outlast doctor` with the same target says what the server is and can do", foreign(.0)
     )]
     Refused(#[from] CallRefused),
-    #[error("{0}{next}", next = after(.0))]
+    #[error("{0}")]
+    Unconnected(Box<Unconnected>),
+    #[error("{}{next}", foreign(.0), next = after(.0))]
     Fault(#[from] Fault),
-    #[error("{0}")]
+    #[error("{}", foreign(.0))]
     Unsettled(#[from] Unsettled),
-    #[error("{0}")]
+    #[error(
+        "the server cannot be reached any more: {}\n  task {} may still be there\n  next: `{}` waits for its result once the \
+         server is back",
+        clean(why),
+        clean(task),
+        clean(next)
+    )]
+    OutOfReach {
+        task: String,
+        why: String,
+        /// The command that comes back to the task.
+        next: String,
+    },
+    #[error("{}", foreign(.0))]
     NotCancelled(#[from] NotCancelled),
     /// The tool said so itself; what it said is on stdout.
     #[error("the tool answered with an error")]
     Tool,
+    /// The server's error is on stdout.
+    #[error(
+        "the outcome is unknown: the call may or may not have been carried out\n  next: check what it did, then call the \
+         tool again if that is safe"
+    )]
+    UnknownOutcome,
     #[error("the call was cancelled")]
     Cancelled,
+}
+
+/// An error that may quote a server, on one line: a line break in it must not look like a line of ours.
+fn foreign(error: &impl ToString) -> String {
+    clean(&error.to_string())
 }
 
 /// What to do after a fault.
@@ -93,21 +138,60 @@ const CANCELLED: Code = Code(8);
 const UNKNOWN: Code = Code(9);
 
 impl Failure {
+    /// A shortened id that fits several tasks.
+    pub(crate) fn ambiguous(id: &str, tasks: &[impl ToString]) -> Self {
+        let tasks: Vec<_> = tasks.iter().map(|task| clean(&task.to_string())).collect();
+        Self::Usage(format!(
+            "several task ids begin with {id}, such as {}\n  next: type more of the id",
+            tasks.join(" and ")
+        ))
+    }
+
+    /// Prints the failure, with the next step on a line of its own.
+    pub(crate) fn print(&self) {
+        let text = self.to_string();
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        terminal::err(
+            Line::new()
+                .tone(Tone::Failure, "outlast:")
+                .text(" ")
+                .text(first),
+        );
+        for line in lines {
+            match line.strip_prefix("  next: ") {
+                Some(next) => terminal::err(
+                    Line::new()
+                        .tone(Tone::Active, "  next:")
+                        .text(" ")
+                        .text(next),
+                ),
+                None => terminal::err(line),
+            }
+        }
+    }
+
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::NoTask(_) | Self::NoTaskThere(_) => NO_TASK,
             Self::NoResult(..) => NO_RESULT,
             Self::Open(_)
+            | Self::NoStore(_)
+            | Self::DataDirectory { .. }
             | Self::Backup(_)
             | Self::Store(_)
             | Self::Engine(EngineError::Store(_)) => STORE,
-            Self::Engine(_) | Self::Io(_) | Self::NothingAsked(..) => FAILED,
-            Self::NothingCame(_) => SERVER,
+            Self::Engine(_)
+            | Self::Io(_)
+            | Self::NothingAsked(..)
+            | Self::NoGateway(_)
+            | Self::HasEnded(..) => FAILED,
+            Self::NothingCame(_) | Self::OutOfReach { .. } | Self::Unconnected(_) => SERVER,
             Self::Usage(_) => USAGE,
             Self::Refused(CallRefused::Fault(_)) => SERVER,
             Self::Refused(_) => USAGE,
             Self::Fault(_) | Self::Unsettled(Unsettled::Fault(_)) => SERVER,
-            Self::Unsettled(_) => UNKNOWN,
+            Self::Unsettled(_) | Self::UnknownOutcome => UNKNOWN,
             Self::NotCancelled(NotCancelled::Fault(_)) => SERVER,
             Self::NotCancelled(_) => FAILED,
             Self::Tool => TOOL,

@@ -1,6 +1,10 @@
 //! What is said of a task that is left at its server.
 
+use outlast::back::{Fault, Unsettled};
+
+use crate::exit::Failure;
 use crate::target::{Named, Starts};
+use crate::terminal::say;
 
 /// Where a task is found again.
 pub(crate) struct Left {
@@ -28,18 +32,41 @@ impl Left {
 
     /// Says what becomes of the task, and how its result is asked for.
     pub(crate) fn tell(&self, task: &str) {
-        let next = match &self.command {
-            Some(command) => format!("outlast tasks result {task} -- {command}"),
-            None => format!("outlast tasks result {} {task}", self.server),
-        };
-        let what = match self.is_ours {
+        match self.is_ours {
             // A task that only the process knew is gone with it.
-            true => {
+            true => say!(
                 "The server ends with this command, and the task with it, unless the server keeps tasks elsewhere, as \
                  `outlast stdio -- CMD` does."
-            }
-            false => "The task goes on at the server.",
-        };
-        eprintln!("{what}\n  next: `{next}` waits for its result");
+            ),
+            false => say!("The task goes on at the server."),
+        }
+        say!("  next: `{}` waits for its result", self.command_for(task));
     }
+
+    /// The failure of a call that came to no outcome. Where the task may still be at the server, the last line says how to
+    /// come back to it.
+    pub(crate) fn unsettled(&self, why: Unsettled, task: Option<&str>) -> Failure {
+        match (&why, task) {
+            (Unsettled::Lost { why: fault, .. }, Some(task)) if is_outage(fault) => {
+                Failure::OutOfReach {
+                    task: task.to_owned(),
+                    why: fault.to_string(),
+                    next: self.command_for(task),
+                }
+            }
+            _ => why.into(),
+        }
+    }
+
+    fn command_for(&self, task: &str) -> String {
+        match &self.command {
+            Some(command) => format!("outlast tasks result {task} -- {command}"),
+            None => format!("outlast tasks result {} {task}", self.server),
+        }
+    }
+}
+
+/// Whether the server could not be asked, which says nothing about its tasks.
+fn is_outage(fault: &Fault) -> bool {
+    matches!(fault, Fault::Link(_) | Fault::TimedOut(_))
 }

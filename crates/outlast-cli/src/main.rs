@@ -1,11 +1,14 @@
 //! The `outlast` command: data to stdout, talk to stderr, a next step after each error.
 
+mod adopt;
 mod args;
 mod call;
 mod connect;
 mod demo;
 mod doctor;
 mod exit;
+mod form;
+mod gateway;
 mod interrupts;
 mod left;
 mod logs;
@@ -18,6 +21,9 @@ mod sessions;
 mod store;
 mod target;
 mod tasks;
+mod terminal;
+mod tools;
+mod unconnected;
 
 use std::process::ExitCode;
 
@@ -27,10 +33,11 @@ use args::{Args, Command};
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    terminal::start(args.color);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("outlast: the runtime did not start: {error}");
+            terminal::say!("outlast: the runtime did not start: {error}");
             return exit::FAILED.into();
         }
     };
@@ -40,12 +47,15 @@ fn main() -> ExitCode {
             Command::Call(call) => call::run(call).await,
             Command::Tasks(tasks) => tasks::run(tasks).await,
             Command::Stdio(stdio) => relay::run(stdio).await,
-            Command::Background(background) => relay::background(background).await,
+            Command::Background(background) => gateway::background(background).await,
+            Command::Adopt(args) => adopt::run(&args),
+            Command::Gateway(args) => gateway::run(args.command).await,
             Command::Serve(serve) => serve::run(serve).await,
             Command::Store(store) => store::run(&store),
+            Command::Tools(tools) => tools::run(tools).await,
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::ExitCodes => {
-                println!("{}", args::EXIT_CODES);
+                args::EXIT_CODES.lines().for_each(terminal::out);
                 Ok(())
             }
         }
@@ -55,7 +65,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("outlast: {failure}");
+            failure.print();
             failure.code().into()
         }
     }

@@ -7,18 +7,20 @@ use etcetera::base_strategy::{choose_base_strategy, choose_native_strategy};
 use outlast::store::StoreUrl;
 use outlast::transport::register::Register;
 
+use crate::exit::Failure;
+
 /// The store of `outlast demo`: a file in the data directory of the platform.
-pub(crate) fn demo_store() -> std::io::Result<StoreUrl> {
+pub(crate) fn demo_store() -> Result<StoreUrl, Failure> {
     Ok(StoreUrl::Sqlite(data_folder()?.join("demo.db")))
 }
 
 /// The store of the gateway: a file in the data directory of the platform.
-pub(crate) fn gateway_store() -> std::io::Result<StoreUrl> {
+pub(crate) fn gateway_store() -> Result<StoreUrl, Failure> {
     Ok(StoreUrl::Sqlite(data_folder()?.join("tasks.db")))
 }
 
 /// The store that is meant if none is named: that of the gateway if there is one, else that of `outlast demo`.
-pub(crate) fn usual_store() -> std::io::Result<StoreUrl> {
+pub(crate) fn usual_store() -> Result<StoreUrl, Failure> {
     match gateway_store()? {
         StoreUrl::Sqlite(path) if path.exists() => Ok(StoreUrl::Sqlite(path)),
         _ => demo_store(),
@@ -46,13 +48,15 @@ pub(crate) fn children(store: &StoreUrl) -> Option<Register> {
 }
 
 /// Our folder in the data directory of the platform.
-pub(crate) fn data_folder() -> std::io::Result<PathBuf> {
+pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
     // The variable counts on macOS, too: it is how a test or a service moves the data elsewhere.
     let base = match std::env::var_os("XDG_DATA_HOME").filter(|set| !set.is_empty()) {
         Some(_) => choose_base_strategy().map(|folders| folders.data_dir()),
         None => choose_native_strategy().map(|folders| folders.data_dir()),
     };
     let folder = base.map_err(std::io::Error::other)?.join("outlast");
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
+    match std::fs::create_dir_all(&folder) {
+        Ok(()) => Ok(folder),
+        Err(why) => Err(Failure::DataDirectory { path: folder, why }),
+    }
 }

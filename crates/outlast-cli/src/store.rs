@@ -6,6 +6,7 @@ use outlast::store::sqlite::{self, BackupError, Existing};
 use crate::args::{Backup, Store, StoreCommand};
 use crate::exit::Failure;
 use crate::place;
+use crate::terminal;
 
 pub(crate) fn run(store: &Store) -> Result<(), Failure> {
     match &store.command {
@@ -30,7 +31,9 @@ fn run_backup(backup: &Backup) -> Result<(), Failure> {
     match sqlite::backup(path, &backup.file, existing) {
         Ok(()) => {
             let (from, to) = (path.display(), backup.file.display());
-            eprintln!("{from} is copied to {to}. It holds arguments and results in clear text.");
+            terminal::say!(
+                "{from} is copied to {to}. It holds arguments and results in clear text."
+            );
             Ok(())
         }
         Err(error @ BackupError::Exists(_)) => Err(Failure::Usage(format!(

@@ -26,7 +26,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
         .expect("the demo starts");
     let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let mut lines = lines.map_while(Result::ok);
-    let answered = |line: &String| line.starts_with("confirm") && line.contains("completed");
+    let answered = |line: &String| line.starts_with("confirm") && line.contains("Completed");
     assert!(
         lines.any(|line| answered(&line)),
         "the question is answered"
@@ -41,14 +41,48 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
 
     let again = demo(&store, 20);
     let said = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(said.contains("1 run again"), "{said}");
-    assert!(said.contains("2 ended with \"outcome unknown\""), "{said}");
+    assert!(again.status.success(), "{said}");
+    let unfinished: Vec<_> = killed
+        .iter()
+        .filter(|task| task["status"] == "working")
+        .map(|task| {
+            let text = |name: &str| task[name].as_str().expect("text").to_owned();
+            (text("tool"), text("taskId"))
+        })
+        .collect();
+    assert_eq!(unfinished.len(), 3, "{killed:?}");
+    assert!(said.contains("while 3 tasks were running"), "{said}");
+    let lines = |tool: &str, id: &str| -> Vec<&str> {
+        let of_task = |line: &&str| line.contains(tool) && line.contains(&id[..8]);
+        said.lines().filter(of_task).collect()
+    };
+    for (tool, id) in &unfinished {
+        let lines = lines(tool, id);
+        let (became, outcome) = match tool.as_str() {
+            "countdown" => ("runs again", "lift-off"),
+            "research" => ("runs again", "All that matters about tides."),
+            _ => ("not run again", "its outcome is unknown"),
+        };
+        assert!(
+            lines.first().is_some_and(|line| line.contains(became)),
+            "{said}"
+        );
+        // The same client, with the same id, ends with the outcome.
+        assert!(
+            lines.last().is_some_and(|line| line.contains(outcome)),
+            "{said}"
+        );
+    }
     let after = listed(&store);
-    assert_eq!(after.len(), 12, "{after:?}");
+    assert_eq!(after.len(), 8, "{after:?}");
     assert!(
         after.iter().all(|task| task["status"] != "working"),
         "{after:?}"
     );
+    let new = demo(&store, 20);
+    let said = String::from_utf8_lossy(&new.stderr).into_owned();
+    assert!(!said.contains("The last process ended"), "{said}");
+    assert_eq!(listed(&store).len(), 12);
 }
 
 #[test]
@@ -74,13 +108,18 @@ fn the_result_of_a_task_can_be_read_by_its_id() {
 fn errors_name_the_next_step_and_have_their_own_exit_codes() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("tasks.db");
+    let missing = run(&["tasks", "list"], &store);
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(5), "{said}");
+    assert!(said.contains("there is no store at"), "{said}");
+    demo(&store, 5);
     for (args, code, part) in [
         (
             vec!["tasks", "get", "00000000000000000000000000"],
             3,
             "outlast tasks list",
         ),
-        (vec!["tasks", "get", "nonsense"], 2, "is no task of a store"),
+        (vec!["tasks", "get", "nonsense"], 3, "no task nonsense here"),
         (vec!["tasks", "list", "--limit", "many"], 2, "--limit"),
     ] {
         let failed = run(&args, &store);
@@ -88,6 +127,7 @@ fn errors_name_the_next_step_and_have_their_own_exit_codes() {
         assert_eq!(failed.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(part), "{args:?}: {said}");
     }
+    let store = folder.path().join("other.db");
     std::fs::write(&store, "this is no database, but somebody needs it").expect("a file");
     let failed = run(&["tasks", "list"], &store);
     assert_eq!(failed.status.code(), Some(5), "{failed:?}");

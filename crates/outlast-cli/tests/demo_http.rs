@@ -2,35 +2,25 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use outlast_testkit::{ServerProcess, until};
 use serde_json::{Value, json};
 
 /// The demo, until it is dropped.
 struct Demo {
-    child: Child,
-    /// Host and port.
-    authority: String,
+    process: ServerProcess,
     session: Option<String>,
 }
 
 impl Demo {
     fn start(store: &str) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_outlast"))
-            .args(["demo", "--http", "127.0.0.1:0", "--store", store])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the demo starts");
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().expect("a pipe"))
-            .read_line(&mut url)
-            .expect("the URL is printed");
-        let rest = url.trim_end().strip_prefix("http://").expect("a URL");
-        let authority = rest.split('/').next().unwrap_or_default().to_owned();
+        let mut demo = Command::new(env!("CARGO_BIN_EXE_outlast"));
+        demo.args(["demo", "--http", "127.0.0.1:0", "--store", store])
+            .stderr(Stdio::piped());
         Self {
-            child,
-            authority,
+            process: ServerProcess::start(&mut demo, 1),
             session: None,
         }
     }
@@ -45,10 +35,11 @@ impl Demo {
         let request = format!(
             "POST /mcp HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\nconnection: close\r\n\
              accept: application/json, text/event-stream\r\ncontent-length: {}\r\n{session}\r\n{body}",
-            self.authority,
+            self.process.authority(),
             body.len()
         );
-        let mut stream = TcpStream::connect(&self.authority).expect("the demo listens");
+        let mut stream = TcpStream::connect(self.process.address()).expect("the demo listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a limit");
         stream.write_all(request.as_bytes()).expect("it is read");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it is answered");
@@ -63,14 +54,6 @@ impl Demo {
     fn call(&mut self, method: &str, params: Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         self.post(&message)["result"].clone()
-    }
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        // Gone already is as good as ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -98,18 +81,17 @@ fn the_demo_serves_the_samples_and_says_how_to_connect() {
     let arguments = json!({ "data": "tides", "durationSeconds": 0 });
     let call = json!({ "name": "LongRunningAnalysis", "arguments": arguments, "task": {} });
     let task = demo.call("tools/call", call)["task"]["taskId"].clone();
-    loop {
-        let got = demo.call("tasks/get", json!({ "taskId": task }));
-        match got["status"].as_str() {
-            Some("working") => std::thread::sleep(std::time::Duration::from_millis(10)),
-            status => break assert_eq!(status, Some("completed"), "{got}"),
-        }
-    }
+    until("the task ends", || {
+        demo.call("tasks/get", json!({ "taskId": task }))["status"] == "completed"
+    });
     let result = demo.call("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["content"][0]["text"], "Analysis complete for: tides");
-    let mut said = BufReader::new(demo.child.stderr.take().expect("a pipe")).lines();
-    let address = format!("http://{}/mcp", demo.authority);
+    let mut said = BufReader::new(demo.process.child().stderr.take().expect("a pipe")).lines();
+    let address = demo.process.url().to_owned();
     assert!(
         said.any(|line| line.is_ok_and(|line| line.contains("\"url\"") && line.contains(&address)))
     );
 }
+
+/// How long an answer may take.
+const LIMIT: Duration = Duration::from_secs(60);

@@ -106,6 +106,18 @@ pub(crate) struct Call {
 }
 
 #[derive(Debug, Parser)]
+pub(crate) struct Tools {
+    /// A URL or a name in the configuration file; left out before `-- CMD`.
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: Option<String>,
+    /// Print the tools as the server describes them.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+#[derive(Debug, Parser)]
 pub(crate) struct Doctor {
     /// A URL or a name in the configuration file; left out before `-- CMD`.
     #[arg(value_name = "TARGET")]
@@ -121,6 +133,6 @@ const CALL_HELP: &str = "\
 Arguments: NAME=VALUE becomes what the tool's schema says (text, number, true or false, JSON for lists and objects);
 NAME:=JSON is taken as it stands.
 
-  outlast call http://127.0.0.1:8040/mcp count to=5
+  outlast call http://127.0.0.1:8040/mcp countdown from=5
   outlast call --as v2 --detach http://127.0.0.1:8040/mcp research topic=tides
   outlast call --json simulate-research-query topic=tides -- mcp-server-everything stdio";

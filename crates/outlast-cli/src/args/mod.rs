@@ -1,6 +1,8 @@
 //! What can be typed.
 
+mod adopt;
 mod call;
+mod gateway;
 mod logs;
 mod relay;
 mod serve;
@@ -10,7 +12,11 @@ mod tasks;
 use clap::{Parser, Subcommand};
 use outlast::store::StoreUrl;
 
-pub(crate) use call::{Answering, Call, Doctor, Reach};
+use crate::terminal::ColorChoice;
+
+pub(crate) use adopt::Adopt;
+pub(crate) use call::{Answering, Call, Doctor, Reach, Tools};
+pub(crate) use gateway::{Gateway, GatewayCommand, GatewayLogs, GatewayStatus};
 pub(crate) use logs::{Format, Logs};
 pub(crate) use relay::{Background, Stdio};
 pub(crate) use serve::Serve;
@@ -21,6 +27,17 @@ pub(crate) use tasks::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
 #[derive(Debug, Parser)]
 #[command(name = "outlast", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
+    /// When output has colours: auto (on a terminal; NO_COLOR and CLICOLOR_FORCE count), always or never.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        global = true,
+        hide_possible_values = true,
+        hide_default_value = true
+    )]
+    pub(crate) color: ColorChoice,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -36,8 +53,14 @@ pub(crate) enum Command {
     /// The gateway in the background.
     #[command(hide = true)]
     Background(Background),
+    /// Put the servers of a host's configuration file behind the gateway.
+    Adopt(Adopt),
+    /// Show or stop the gateway on this machine, print its log or its token.
+    Gateway(Gateway),
     /// Call a tool of any MCP server, as a task where that is possible.
     Call(Call),
+    /// List the tools of a server: what they do, what they take, and whether they run as tasks.
+    Tools(Tools),
     /// Look at tasks, in a store or at a server; watch, cancel and answer them there.
     Tasks(Tasks),
     /// Copy a store, also while a gateway uses it.
@@ -71,12 +94,13 @@ pub(crate) struct Demo {
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  failed for a reason that is told
+  1  failed for another reason, which the message names
   2  wrong usage: an option, an argument of a tool, a configuration file
   3  no such task
   4  the task has no result (yet)
-  5  the store cannot be used
+  5  the store or the data directory cannot be used
   6  the server cannot be reached, or did not answer sensibly
   7  the tool answered with an error
   8  the call was cancelled
-  9  the outcome is unknown: the task expired, or the server lost it";
+  9  the outcome is unknown: the task expired, the server lost it, or the server stopped during the call
+The codes are the same for tasks in a store and at a server.";

@@ -1,6 +1,7 @@
 //! Stays with a call until it is over or left: shows how it stands, asks what its server asks, hears Ctrl-C.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use outlast::back::{Execution, Unsettled, Updates};
 use outlast::engine::Outcome;
@@ -8,10 +9,12 @@ use outlast::engine::Outcome;
 use super::status::StatusLine;
 use crate::interrupts::Interrupts;
 use crate::person::{Lines, Person};
+use crate::terminal::say;
 
 /// How following ended.
 pub(crate) enum End {
-    Settled(Result<Outcome, Unsettled>),
+    /// The outcome, or why there is none, and the task if there was one.
+    Settled(Result<Outcome, Unsettled>, Option<String>),
     /// The task goes on without us.
     Left(String),
 }
@@ -46,8 +49,14 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
         };
         if !interrupted {
             let settled = execution.settle().await;
-            status.borrow_mut().finish(&execution.view());
-            return End::Settled(settled);
+            let view = execution.view();
+            status.borrow_mut().finish(&view);
+            if let Some(why) = &view.output_mismatch {
+                say!(
+                    "warning: the structured result does not fit the tool's `outputSchema`: {why}"
+                );
+            }
+            return End::Settled(settled, view.task.map(|task| task.id));
         }
         status.borrow_mut().give_way(true);
         let task = execution.view().task.map(|task| task.id);
@@ -65,7 +74,7 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
             (Wish::GoOn, _) => {}
             (Wish::Cancel | Wish::Leave, _) => {
                 if let Err(error) = execution.cancel().await {
-                    eprintln!("{error}");
+                    say!("{error}");
                 }
             }
         }
@@ -75,7 +84,9 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
 
 /// Asks what Ctrl-C meant; pressed again, it means to leave.
 async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Wish {
-    let question = "\n[c]ancel the task, [d]etach and let it go on, or [s]tay?";
+    // The terminal has shown ^C on the line of the status.
+    say!("");
+    let question = "[c]ancel the task, [d]etach and let it go on, or [s]tay?";
     tokio::select! {
         choice = lines.choose(question, &["c", "d", "s"]) => match choice {
             Some("c") => Wish::Cancel,
@@ -94,7 +105,12 @@ async fn shown(execution: &Execution, updates: &mut Updates, status: &RefCell<St
             return;
         }
         status.borrow_mut().show(&view);
-        if updates.next().await.is_none() {
+        let refresh = match view.outage {
+            Some(_) => status.borrow().refresh(),
+            None => Duration::MAX,
+        };
+        // The line says for how long the server has been unreachable, so it changes without news.
+        if let Ok(None) = tokio::time::timeout(refresh, updates.next()).await {
             return;
         }
     }

@@ -14,10 +14,12 @@ use crate::connect::{Connected, connect};
 use crate::exit::Failure;
 use crate::left::Left;
 use crate::person::Person;
+use crate::sessions::Purpose;
 use crate::target;
+use crate::terminal::{self, clean};
 
 pub(crate) use follow::{End, Interrupt, follow};
-pub(crate) use status::Waiting;
+pub(crate) use status::{SHORT_ID, Standing, Waiting, bar, spinner_style};
 
 pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
     let mut words = std::mem::take(&mut call.words);
@@ -28,9 +30,13 @@ pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
         ));
     };
     let (tool, words) = (words.remove(0), words);
-    let person = Person::find(call.answering);
+    let person = match Person::find(call.answering) {
+        // The input requests of a detached task wait for `outlast tasks answer` or `watch`.
+        Person::Away if call.detach && !call.answering.no_input => Person::Later,
+        person => person,
+    };
     let left = Left::at(&server);
-    let connected = connect(server, &person).await?;
+    let connected = connect(server, &person, Purpose::Calls).await?;
     let done = make(&connected, &call, &left, &tool, &words, &person).await;
     connected.close().await;
     done
@@ -45,7 +51,9 @@ async fn make(
     person: &Person,
 ) -> Result<(), Failure> {
     let client = &connected.client;
+    let waiting = Waiting::on(format!("Asking {} for its tools", left.server()));
     let schema = schema_of(client, tool).await?;
+    drop(waiting);
     let given = given(call.args.as_deref())?;
     let arguments = arguments::read(&schema, words, given);
     let arguments = arguments.map_err(|wrong| Failure::Usage(wrong.to_string()))?;
@@ -62,14 +70,18 @@ async fn make(
     let execution = made.await?;
     if call.detach && execution.task().await.is_some() {
         let task = execution.detach().await.unwrap_or_default();
-        connected.come_back_later();
+        connected.come_back_later(Some(&task));
         leave(left, &task, call.json);
         return Ok(());
     }
     match follow(execution, person, Interrupt::Ask).await {
-        End::Settled(outcome) => print::outcome(&outcome?, call.json),
+        End::Settled(Ok(outcome), _) => print::outcome(&outcome, call.json),
+        End::Settled(Err(why), task) => {
+            connected.come_back_later(task.as_deref());
+            Err(left.unsettled(why, task.as_deref()))
+        }
         End::Left(task) => {
-            connected.come_back_later();
+            connected.come_back_later(Some(&task));
             leave(left, &task, call.json);
             Ok(())
         }
@@ -79,8 +91,8 @@ async fn make(
 /// Prints the task that is left, and says what becomes of it.
 fn leave(left: &Left, task: &str, as_json: bool) {
     match as_json {
-        true => println!("{}", json!({ "target": left.server(), "taskId": task })),
-        false => println!("{task}"),
+        true => terminal::show!("{}", json!({ "target": left.server(), "taskId": task })),
+        false => terminal::show!("{task}"),
     }
     left.tell(task);
 }
@@ -92,7 +104,7 @@ async fn schema_of(client: &Client, tool: &str) -> Result<Value, Failure> {
         let names: Vec<_> = tools.iter().map(|info| &*info.name).collect();
         return Err(Failure::Usage(format!(
             "the server has no tool {tool}\n  next: call one of: {}",
-            names.join(", ")
+            clean(&names.join(", "))
         )));
     };
     let raw: Value = found.raw.open().unwrap_or_default();

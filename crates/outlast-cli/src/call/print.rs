@@ -1,12 +1,14 @@
-//! The outcome of a call on standard output.
+//! The outcome of a call on standard output, and the exit code that it means: the same for tasks in a store and at a
+//! server.
 
 use outlast::engine::Outcome;
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 
 use crate::exit::Failure;
+use crate::terminal;
 
-/// Prints what came out, as it stands or for people, and says how that went.
+/// Prints what came out, as JSON or for people. An outcome other than a result is a failure of the command.
 pub(crate) fn outcome(outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
     match outcome {
         Outcome::Result(result) => {
@@ -19,25 +21,27 @@ pub(crate) fn outcome(outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
         }
         Outcome::Error(error, ..) => {
             match as_json {
-                true => println!("{{\"error\":{}}}", error.as_str()),
-                false => {
-                    let error: Value = error.open().unwrap_or_default();
-                    println!(
-                        "{} ({})",
-                        error["message"].as_str().unwrap_or("an error"),
-                        error["code"]
-                    );
-                }
+                true => terminal::out_json(&format!("{{\"error\":{}}}", error.as_str())),
+                false => show_error(error),
             }
-            Err(Failure::Tool)
+            match outcome.is_unknown() {
+                true => Err(Failure::UnknownOutcome),
+                false => Err(Failure::Tool),
+            }
         }
         Outcome::Cancelled => Err(Failure::Cancelled),
     }
 }
 
+fn show_error(error: &Raw) {
+    let error: Value = error.open().unwrap_or_default();
+    let message = error["message"].as_str().unwrap_or("an error");
+    terminal::out_text(&format!("{message} ({})", error["code"]));
+}
+
 fn show(result: &Raw, as_json: bool) {
     if as_json {
-        println!("{}", result.as_str());
+        terminal::out_json(result.as_str());
         return;
     }
     let opened: Value = result.open().unwrap_or_default();
@@ -46,14 +50,20 @@ fn show(result: &Raw, as_json: bool) {
         .map(Vec::as_slice)
         .unwrap_or_default();
     for block in blocks {
-        println!("{}", in_words(block));
+        match in_words(block) {
+            // Many tools answer with JSON as text.
+            text if text.starts_with(['{', '[']) && terminal::indented(&text).is_some() => {
+                terminal::out_json(&text);
+            }
+            text => terminal::out_text(&text),
+        }
     }
     if blocks.is_empty() {
         // Nothing meant for people: the structured content, or everything.
-        let whole = opened
-            .get("structuredContent")
-            .map_or_else(|| result.as_str().to_owned(), Value::to_string);
-        println!("{whole}");
+        match opened.get("structuredContent") {
+            Some(structured) => terminal::out_json(&structured.to_string()),
+            None => terminal::out_json(result.as_str()),
+        }
     }
 }
 
@@ -105,5 +115,27 @@ mod tests {
         ] {
             assert_eq!(in_words(&block), want);
         }
+    }
+
+    #[test]
+    fn every_outcome_has_its_exit_code() {
+        let result = || Raw::parse(r#"{"content":[]}"#.into()).unwrap();
+        let error = outlast::engine::ErrorCode(-32000);
+        for (made, expected) in [
+            (
+                Outcome::ToolError(result(), None),
+                "the tool answered with an error",
+            ),
+            (
+                Outcome::error(error, "no"),
+                "the tool answered with an error",
+            ),
+            (Outcome::unknown("stopped"), "the outcome is unknown"),
+            (Outcome::Cancelled, "the call was cancelled"),
+        ] {
+            let failure = outcome(&made, true).unwrap_err().to_string();
+            assert!(failure.starts_with(expected), "{made:?}: {failure}");
+        }
+        assert!(outcome(&Outcome::Result(result()), true).is_ok());
     }
 }

@@ -3,20 +3,22 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use console::Style;
 use indicatif::{ProgressBar, ProgressStyle};
 use outlast::back::View;
+use outlast::engine::Outcome;
 use outlast::wire::Status;
+
+use crate::terminal::{self, Line, Tone, say};
 
 /// Shows how a call stands.
 pub(crate) struct StatusLine {
     terminal: bool,
-    paint: Paint,
+    icons: bool,
     began: Instant,
     /// The line that changes, while there is one.
     line: Option<ProgressBar>,
     /// What was said last where lines stay.
-    last: String,
+    last: Line,
     announced: bool,
     warned: bool,
     quiet: bool,
@@ -27,13 +29,21 @@ impl StatusLine {
         let terminal = std::io::stderr().is_terminal();
         Self {
             terminal,
-            paint: Paint::of_stderr(terminal),
+            icons: terminal || console::colors_enabled_stderr(),
             began: Instant::now(),
             line: None,
-            last: String::new(),
+            last: Line::new(),
             announced: false,
             warned: false,
             quiet: false,
+        }
+    }
+
+    /// How often a line with a duration in it is shown again.
+    pub(crate) fn refresh(&self) -> Duration {
+        match self.terminal {
+            true => Duration::from_secs(1),
+            false => Duration::from_secs(30),
         }
     }
 
@@ -50,47 +60,47 @@ impl StatusLine {
         }
         if let (Some(text), false) = (&view.immediate_response, self.announced) {
             self.clear();
-            eprintln!("{text}");
+            terminal::err(text.as_str());
             self.announced = true;
         }
         if view.expiring && !self.warned {
             self.clear();
-            eprintln!(
+            say!(
                 "The time of this task is nearly over; the server will forget it. Next time give a longer --ttl."
             );
             self.warned = true;
         }
         if !self.terminal {
-            return self.say(indicator(view, self.paint));
+            return self.say(indicator(view, self.icons, Room::Ample));
         }
         let line = self.line.get_or_insert_with(|| moving_line(self.began));
         let waits = view
             .task
             .as_ref()
             .is_some_and(|task| task.status != Status::Working);
-        line.set_style(style(if waits {
+        line.set_style(spinner_style(if waits {
             "{wide_msg} {elapsed}"
         } else {
             WORKING
         }));
-        line.set_message(indicator(view, self.paint));
+        line.set_message(terminal::err_text(&fitting(view, self.icons)));
     }
 
     /// Shows how the call ended, in a line that stays.
     pub(crate) fn finish(&mut self, view: &View) {
         self.clear();
         match (self.terminal, &view.task) {
-            (true, _) => eprintln!("{}", indicator(view, self.paint)),
-            (false, Some(_)) => self.say(indicator(view, self.paint)),
+            (true, _) => terminal::err(fitting(view, self.icons)),
+            (false, Some(_)) => self.say(indicator(view, self.icons, Room::Ample)),
             (false, None) => {}
         }
     }
 
     /// Says what was not said last.
-    fn say(&mut self, text: String) {
-        if text != self.last {
-            eprintln!("{text}");
-            self.last = text;
+    fn say(&mut self, line: Line) {
+        if line != self.last {
+            terminal::err(line.clone());
+            self.last = line;
         }
     }
 
@@ -108,8 +118,13 @@ pub(crate) struct Waiting(ProgressBar);
 impl Waiting {
     pub(crate) fn on(what: String) -> Self {
         let line = moving_line(Instant::now());
-        line.set_message(one_line(&what));
+        line.set_message(terminal::err_text(&what.into()));
         Self(line)
+    }
+
+    /// Prints a line above.
+    pub(crate) fn say(&self, text: String) {
+        self.0.suspend(|| terminal::err(text));
     }
 }
 
@@ -122,41 +137,141 @@ impl Drop for Waiting {
 /// A line that moves by itself and is cut to the width of the terminal.
 fn moving_line(began: Instant) -> ProgressBar {
     let line = ProgressBar::new_spinner().with_elapsed(began.elapsed());
-    line.set_style(style(WORKING));
+    line.set_style(spinner_style(WORKING));
     line.enable_steady_tick(BEAT);
     line
 }
 
-fn style(template: &str) -> ProgressStyle {
+/// A spinner by our characters, in a line of that form.
+pub(crate) fn spinner_style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
     // The last one is shown when all is over.
     style.tick_strings(&["|", "/", "-", "\\", " "])
 }
 
-/// How a call stands: an icon unless it works, words, how far it is, and what it says of itself (S4-57, S4-68).
-fn indicator(view: &View, paint: Paint) -> String {
-    let status = view.task.as_ref().map(|task| task.status);
-    let (icon, colour) = match status {
-        None | Some(Status::Working) => ("", Style::new()),
-        Some(Status::InputRequired) => ("⏸", Style::new().yellow()),
-        Some(Status::Completed) => ("✔", Style::new().green()),
-        Some(Status::Failed) => ("✘", Style::new().red()),
-        Some(Status::Cancelled) => ("⊘", Style::new().dim()),
+/// The line of a call on a terminal: as much as fits.
+fn fitting(view: &View, icons: bool) -> Line {
+    let Some(width) = terminal::err_width() else {
+        return indicator(view, icons, Room::Ample);
     };
-    let mut text = match (icon, paint) {
-        ("", _) | (_, Paint::Plain) => String::new(),
-        (icon, _) => format!("{} ", paint.of(colour, icon)),
+    for room in [Room::Ample, Room::Little] {
+        let line = indicator(view, icons, room);
+        if line.width() + BESIDE <= width {
+            return line;
+        }
+    }
+    indicator(view, icons, Room::Least).cut(width)
+}
+
+/// How much room a line has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Ample,
+    /// The id is shortened. `outlast tasks` takes the beginning of an id.
+    Little,
+    /// The same, without a bar.
+    Least,
+}
+
+/// The status line of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Runs,
+    WaitsForInput,
+    Completed,
+    Failed,
+    Cancelled,
+    Unknown,
+}
+
+impl Standing {
+    /// By the outcome once there is one: a server may call a task completed whose tool reported an error.
+    pub(crate) fn of(view: &View) -> Self {
+        match (&view.ended, view.task.as_ref().map(|task| task.status)) {
+            (Some(Ok(Outcome::Result(_))), _) => Self::Completed,
+            (Some(Ok(outcome)), _) if outcome.is_unknown() => Self::Unknown,
+            (Some(Ok(Outcome::ToolError(..) | Outcome::Error(..))), _) => Self::Failed,
+            (Some(Ok(Outcome::Cancelled)), _) => Self::Cancelled,
+            (Some(Err(_)), _) => Self::Unknown,
+            (None, None | Some(Status::Working)) => Self::Runs,
+            (None, Some(Status::InputRequired)) => Self::WaitsForInput,
+            // What came out is not known yet, so nothing is called a success.
+            (None, Some(Status::Completed)) => Self::Runs,
+            (None, Some(Status::Failed)) => Self::Failed,
+            (None, Some(Status::Cancelled)) => Self::Cancelled,
+        }
+    }
+
+    /// The icon, empty where a spinner turns, and its colour (S4-58 to S4-62).
+    pub(crate) fn icon(self) -> (&'static str, Tone) {
+        match self {
+            Self::Runs => ("", Tone::Plain),
+            Self::WaitsForInput => ("⏸", Tone::Warning),
+            Self::Completed => ("✔", Tone::Success),
+            Self::Failed => ("✘", Tone::Failure),
+            Self::Cancelled => ("⊘", Tone::Muted),
+            Self::Unknown => ("?", Tone::Warning),
+        }
+    }
+
+    /// In words (S4-63).
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Runs => "Working",
+            Self::WaitsForInput => "Input Required",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Cancelled => "Cancelled",
+            Self::Unknown => "Outcome Unknown",
+        }
+    }
+}
+
+/// How a call stands: an icon unless it runs, words, how far it is, and what it says of itself (S4-57, S4-68).
+fn indicator(view: &View, icons: bool, room: Room) -> Line {
+    let standing = Standing::of(view);
+    let mut line = Line::new();
+    if let (true, (icon, tone)) = (icons, standing.icon())
+        && !icon.is_empty()
+    {
+        line = line.tone(tone, icon).text(" ");
+    }
+    line = match &view.task {
+        Some(task) => line.text(format_args!(
+            "{}: task {}",
+            standing.words(),
+            shown(&task.id, room)
+        )),
+        None if view.ended.is_some() => {
+            line.text(format_args!("{}: {}", standing.words(), view.tool))
+        }
+        None if view.tool.is_empty() => line.text("Asking for the task"),
+        None => line.text(format_args!("Calling {}", view.tool)),
     };
-    text += &match &view.task {
-        Some(task) => format!("{}: task {}", words(task.status), one_line(&task.id)),
-        None => format!("Calling {}", view.tool),
-    };
-    if view.cancelling {
-        text += " · cancelling";
+    if view.ended.is_none() && view.cancelling {
+        line = line.text(" · cancelling");
+    }
+    if let Some(outage) = view.outage.as_ref().filter(|_| view.ended.is_none()) {
+        let since = seconds(outage.since.elapsed());
+        return line
+            .tone(
+                Tone::Warning,
+                format_args!(" · server unreachable for {since}, trying again"),
+            )
+            .tone(Tone::Muted, format_args!(" — {}", outage.why));
     }
     if let Some(progress) = &view.progress {
-        text += &format!(" · {}", bar(progress.progress, progress.total));
+        let is_full = progress
+            .total
+            .is_none_or(|total| progress.progress >= total);
+        // The last report before the end may be missing.
+        if view.ended.is_none() || is_full {
+            line = line.text(format_args!(
+                " · {}",
+                progress_in(room, progress.progress, progress.total)
+            ));
+        }
     }
     let said = view
         .progress
@@ -164,70 +279,64 @@ fn indicator(view: &View, paint: Paint) -> String {
         .and_then(|progress| progress.message.as_deref());
     let said = said.or_else(|| view.task.as_ref().and_then(|task| task.message.as_deref()));
     if let Some(said) = said {
-        let said = format!("— {}", one_line(said));
-        text += &format!(" {}", paint.of(Style::new().dim(), &said));
+        let said: String = said.chars().take(LONGEST).collect();
+        line = line.text(" ").tone(Tone::Muted, format_args!("— {said}"));
     }
-    text
+    line
 }
 
-/// How much a line may be adorned.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Paint {
-    /// Words alone, for files and pipes.
-    Plain,
-    Icons,
-    Colours,
-}
-
-impl Paint {
-    /// `NO_COLOR`, `CLICOLOR` and `CLICOLOR_FORCE` count.
-    fn of_stderr(terminal: bool) -> Self {
-        match (console::colors_enabled_stderr(), terminal) {
-            (true, _) => Self::Colours,
-            (false, true) => Self::Icons,
-            (false, false) => Self::Plain,
+fn shown(task: &str, room: Room) -> String {
+    match (room, task.chars().count() > SHORT_ID) {
+        (Room::Little | Room::Least, true) => {
+            format!("{}…", task.chars().take(SHORT_ID).collect::<String>())
         }
-    }
-
-    fn of(self, style: Style, text: &str) -> String {
-        let colours = self == Self::Colours;
-        style.force_styling(colours).apply_to(text).to_string()
+        _ => task.to_owned(),
     }
 }
 
-/// A status in words (S4-63).
-fn words(status: Status) -> &'static str {
-    match status {
-        Status::Working => "Working",
-        Status::InputRequired => "Input Required",
-        Status::Completed => "Completed",
-        Status::Failed => "Failed",
-        Status::Cancelled => "Cancelled",
+/// A duration in whole seconds or minutes.
+fn seconds(duration: Duration) -> String {
+    match duration.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds / 60),
+    }
+}
+
+fn progress_in(room: Room, done: f64, total: Option<f64>) -> String {
+    match room {
+        Room::Ample | Room::Little => bar(done, total),
+        Room::Least => count(done, total),
     }
 }
 
 /// `[#####-----] 3/6`.
-fn bar(done: f64, total: Option<f64>) -> String {
+pub(crate) fn bar(done: f64, total: Option<f64>) -> String {
+    let count = count(done, total);
     let Some(total) = total.filter(|total| *total > 0.0) else {
-        return format!("{done}");
+        return count;
     };
     let full = ((done / total).clamp(0.0, 1.0) * WIDTH as f64) as usize;
-    format!(
-        "[{}{}] {done}/{total}",
-        "#".repeat(full),
-        "-".repeat(WIDTH - full)
-    )
+    format!("[{}{}] {count}", "#".repeat(full), "-".repeat(WIDTH - full))
 }
 
-/// Text of a server: no line breaks, nothing that moves the cursor, not too long.
-fn one_line(text: &str) -> String {
-    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    clean.take(LONGEST).collect()
+/// `3/6`.
+fn count(done: f64, total: Option<f64>) -> String {
+    match total.filter(|total| *total > 0.0) {
+        Some(total) => format!("{done}/{total}"),
+        None => format!("{done}"),
+    }
 }
 
 const WIDTH: usize = 20;
 
+/// How much of a status message is shown.
 const LONGEST: usize = 200;
+
+/// The length of a shortened id.
+pub(crate) const SHORT_ID: usize = 8;
+
+/// The columns beside the message: the spinner and the time.
+const BESIDE: usize = 10;
 
 /// How a line looks while something works.
 const WORKING: &str = "{spinner} {wide_msg} {elapsed}";
@@ -238,8 +347,10 @@ const BEAT: Duration = Duration::from_millis(120);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast::wire::PeerTask;
+    use outlast::back::{Fault, Outage, Unsettled};
+    use outlast::engine::ErrorCode;
     use outlast::wire::notice::Progress;
+    use outlast::wire::{PeerTask, Raw};
 
     fn view(status: Status) -> View {
         let task = PeerTask {
@@ -260,43 +371,102 @@ mod tests {
             reference: None,
             cancelling: false,
             expiring: false,
+            outage: None,
+            output_mismatch: None,
             ended: None,
         }
+    }
+
+    /// The same call after its end.
+    fn ended(status: Status, ended: Result<Outcome, Unsettled>) -> View {
+        View {
+            ended: Some(ended),
+            ..view(status)
+        }
+    }
+
+    fn result() -> Raw {
+        Raw::parse(r#"{"content":[]}"#.into()).unwrap()
     }
 
     #[test]
     fn every_status_has_its_icon_its_colour_and_its_words() {
         // S4-58 to S4-64.
-        for (status, expected) in [
-            (Status::Working, "Working: task t1 \x1b[2m— reading\x1b[0m"),
+        let completed = Ok(Outcome::Result(result()));
+        for (view, expected) in [
             (
-                Status::InputRequired,
+                view(Status::Working),
+                "Working: task t1 \x1b[2m— reading\x1b[0m",
+            ),
+            (
+                view(Status::InputRequired),
                 "\x1b[33m⏸\x1b[0m Input Required: task t1 \x1b[2m— reading\x1b[0m",
             ),
             (
-                Status::Completed,
+                ended(Status::Completed, completed),
                 "\x1b[32m✔\x1b[0m Completed: task t1 \x1b[2m— reading\x1b[0m",
             ),
             (
-                Status::Failed,
+                view(Status::Failed),
                 "\x1b[31m✘\x1b[0m Failed: task t1 \x1b[2m— reading\x1b[0m",
             ),
             (
-                Status::Cancelled,
+                view(Status::Cancelled),
                 "\x1b[2m⊘\x1b[0m Cancelled: task t1 \x1b[2m— reading\x1b[0m",
             ),
         ] {
-            assert_eq!(indicator(&view(status), Paint::Colours), expected);
+            assert_eq!(indicator(&view, true, Room::Ample).render(true), expected);
         }
     }
 
     #[test]
     fn without_colours_the_words_are_the_same() {
         let failed = view(Status::Failed);
-        let icons = indicator(&failed, Paint::Icons);
+        let icons = indicator(&failed, true, Room::Ample).render(false);
         assert_eq!(icons, "✘ Failed: task t1 — reading");
-        let plain = indicator(&failed, Paint::Plain);
-        assert_eq!(plain, "Failed: task t1 — reading");
+        assert_eq!(plain(&failed), "Failed: task t1 — reading");
+    }
+
+    #[test]
+    fn only_a_result_without_an_error_gets_a_check_mark() {
+        // V2 calls a task completed whose result is flagged `isError`.
+        let error = ErrorCode(-32000);
+        for (outcome, expected) in [
+            (Ok(Outcome::ToolError(result(), None)), "✘ Failed"),
+            (Ok(Outcome::error(error, "no")), "✘ Failed"),
+            (Ok(Outcome::unknown("stopped")), "? Outcome Unknown"),
+            (Ok(Outcome::Cancelled), "⊘ Cancelled"),
+            (Err(Unsettled::Left), "? Outcome Unknown"),
+        ] {
+            let line = indicator(&ended(Status::Completed, outcome), true, Room::Ample);
+            let line = line.render(false);
+            assert_eq!(line, format!("{expected}: task t1 — reading"));
+        }
+        assert!(plain(&view(Status::Completed)).starts_with("Working"));
+    }
+
+    #[test]
+    fn a_plain_call_ends_with_its_tool() {
+        let mut call = ended(Status::Completed, Ok(Outcome::Result(result())));
+        call.task = None;
+        let line = indicator(&call, true, Room::Ample).render(false);
+        assert_eq!(line, "✔ Completed: render");
+    }
+
+    #[test]
+    fn an_unreachable_server_is_named_with_how_long() {
+        let mut view = view(Status::Working);
+        let why = Fault::Malformed("refused".into());
+        view.outage = Some(Outage {
+            since: tokio::time::Instant::now(),
+            why,
+        });
+        assert_eq!(
+            plain(&view),
+            "Working: task t1 · server unreachable for 0 s, trying again — the server's answer makes no sense: refused"
+        );
+        view.ended = Some(Ok(Outcome::Result(result())));
+        assert_eq!(plain(&view), "Completed: task t1 — reading");
     }
 
     #[test]
@@ -308,14 +478,16 @@ mod tests {
             total: Some(6.0),
             message: Some("page 3".into()),
         };
-        let view = View {
+        let mut view = View {
             progress: Some(progress),
             ..view(Status::Working)
         };
         assert_eq!(
-            indicator(&view, Paint::Plain),
+            plain(&view),
             "Working: task t1 · [##########----------] 3/6 — page 3"
         );
+        view.ended = Some(Ok(Outcome::Result(result())));
+        assert_eq!(plain(&view), "Completed: task t1 — page 3");
     }
 
     #[test]
@@ -328,6 +500,14 @@ mod tests {
 
     #[test]
     fn a_server_cannot_move_the_cursor() {
-        assert_eq!(one_line("a\x1b[2Jb\nc"), "a [2Jb c");
+        let mut view = view(Status::Working);
+        let task = view.task.as_mut().unwrap();
+        task.id = "t\x1b[2J".into();
+        task.message = Some("a\nb".into());
+        assert_eq!(plain(&view), "Working: task t\u{fffd}[2J — a b");
+    }
+
+    fn plain(view: &View) -> String {
+        indicator(view, false, Room::Ample).render(false)
     }
 }

@@ -1,130 +1,105 @@
-//! `outlast demo`: sample tools as durable tasks on an embedded store, in this process for now.
+//! `outlast demo`: a client calls sample tools as durable tasks of a server in the same process.
+//!
+//! The client stores a reference to each of its tasks. If the process is killed, the next run recovers the tasks, and the
+//! same client goes on with its references until it has every outcome.
 
-mod narrate;
+mod board;
+mod client;
+mod interrupted;
 mod serve;
 mod tools;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::engine::{Event, NewCall};
-use outlast::engine::store::Snapshot;
-use outlast::engine::{Accepts, Answer, Engine, Owner, Scope, TaskId};
-use outlast::front::RUNNER;
-use outlast::wire::Raw;
+use outlast::Tools;
+use outlast::engine::Engine;
+use outlast::front::{About, Front, RUNNER};
+use outlast::store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use crate::args;
 use crate::exit::Failure;
+use crate::interrupts::{STOPPING, StopSignals};
 use crate::logs;
 use crate::place;
-use narrate::say;
-
-/// Whose tasks the demo makes.
-pub(crate) const OWNER: Owner = Owner::Local;
+use crate::terminal::{self, Line, Tone, say};
+use client::DemoClient;
 
 pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, LevelFilter::WARN)?;
-    let url = match args.store {
-        Some(url) => url,
+    let mut signals = StopSignals::listen()?;
+    let url = match &args.store {
+        Some(url) => url.clone(),
         None => place::demo_store()?,
     };
+    let interrupted = interrupted::find(&url)?;
     let store = outlast::store::open_store(&url, Default::default()).await?;
     let tools = Arc::new(tools::samples(Duration::from_millis(args.step_ms)));
     let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
-    let (engine, recovered) = builder.open().await?;
-    narrate::welcome(&url, &engine, recovered).await?;
+    let (engine, _) = builder.open().await?;
+    welcome(&url);
+    interrupted::print(&interrupted, &engine).await?;
+    let front = front(&engine, tools);
     if let Some(address) = args.http {
-        let server = serve::over_http(&engine, tools, address).await?;
-        let drained = engine.shutdown(DRAIN).await;
-        server.shutdown().await;
-        drained?;
+        let server = serve::over_http(front, address).await?;
+        signals.next().await;
+        say!("{STOPPING}");
+        let stopping = async {
+            let drained = engine.shutdown(DRAIN).await;
+            server.shutdown().await;
+            drained
+        };
+        signals.during(stopping).await?;
         store.close().await?;
         return Ok(());
     }
 
-    let rounds = async {
-        for round in 1..=args.rounds {
-            if args.rounds > 1 {
-                say(format_args!("round {round} of {}", args.rounds));
-            }
-            run_samples(&engine, &tools).await?;
-        }
-        Ok::<_, Failure>(())
-    };
+    let client = DemoClient::connect(front, store.clone()).await?;
     let done = tokio::select! {
-        done = rounds => done,
-        _ = tokio::signal::ctrl_c() => {
-            say(format_args!("stopping: what runs has 10 s to finish, the rest is settled at the next start"));
+        done = client.run(args.rounds) => done,
+        () = signals.next() => {
+            say!("{STOPPING}");
             Ok(())
         }
     };
-    engine.clone().shutdown(DRAIN).await?;
+    let stopping = async {
+        client.close().await;
+        engine.clone().shutdown(DRAIN).await
+    };
+    signals.during(stopping).await?;
     done?;
-    narrate::farewell(&url, &engine).await?;
+    say!("");
+    say!("Every outcome is stored. Look at them:");
+    say!("  outlast tasks list --store {}", place::shown(&url));
     store.close().await?;
     Ok(())
 }
 
-/// Runs every sample once, all at the same time, and tells what happens.
-async fn run_samples(engine: &Engine, tools: &outlast::Tools) -> Result<(), Failure> {
-    let mut watched = tokio::task::JoinSet::new();
-    for (tool, arguments) in tools::calls() {
-        let params = serde_json::json!({ "name": tool, "arguments": arguments });
-        let params = Raw::encode(&params).map_err(std::io::Error::other)?;
-        let call = NewCall::new(OWNER, tools.origin(RUNNER, tool, params, Accepts::all()));
-        let created = engine.create(call).await?;
-        let id = created.task().id;
-        say(format_args!(
-            "{tool:<10} {id}  working         accepted and stored"
-        ));
-        watched.spawn(follow(engine.clone(), id, tool));
-    }
-    while let Some(followed) = watched.join_next().await {
-        followed.map_err(std::io::Error::other)??;
-    }
-    Ok(())
-}
-
-/// Tells what happens to a task until it ends, and answers its questions as a person would.
-async fn follow(engine: Engine, id: TaskId, tool: &'static str) -> Result<(), Failure> {
-    let scope = Scope::Of(OWNER);
-    let mut watch = engine.watch(&scope, id).await?;
-    if let Snapshot::Open(task) = &watch.first {
-        answer(&engine, task).await?;
-    }
-    while let Some(event) = watch.next().await {
-        narrate::event(tool, id, &event);
-        if let Event::Stored(task) = &event {
-            answer(&engine, task).await?;
-        }
-    }
-    let settled = engine.wait(&scope, id).await?;
-    narrate::outcome(tool, id, &settled);
-    Ok(())
-}
-
-async fn answer(engine: &Engine, task: &outlast::engine::Task) -> Result<(), Failure> {
-    let Some(outstanding) = task.outstanding() else {
-        return Ok(());
+fn welcome(url: &StoreUrl) {
+    let title = "Outlast demo: every call is a task that outlasts this process.";
+    terminal::err(Line::new().tone(Tone::Strong, title));
+    let row = |name: &str, value: String| {
+        let name = Line::new().tone(Tone::Muted, format_args!("  {name}  "));
+        terminal::err(name.text(value));
     };
-    let yes =
-        Raw::encode(&serde_json::json!({ "action": "accept", "content": { "confirm": true } }))
-            .map_err(std::io::Error::other)?;
-    let answers: BTreeMap<_, _> = outstanding
-        .iter()
-        .map(|(key, _)| (key.clone(), Answer::Result(yes.clone())))
-        .collect();
-    tokio::time::sleep(Duration::from_millis(800)).await;
-    say(format_args!(
-        "           {}  (the demo answers: yes)",
-        task.id
-    ));
-    engine
-        .answer(&Scope::Of(task.owner.clone()), task.id, answers)
-        .await?;
-    Ok(())
+    row("store  ", place::shown(url));
+    let id = std::process::id();
+    row(
+        "kill it",
+        format!("kill -9 {id}   (in another terminal), then run it again"),
+    );
+    say!("");
+}
+
+/// The sample tools as a server.
+fn front(engine: &Engine, tools: Arc<Tools>) -> Arc<Front> {
+    let about = About {
+        name: "outlast-demo".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        instructions: None,
+    };
+    Front::new(engine.clone(), tools, about)
 }
 
 /// How long running calls may go on when the demo stops.

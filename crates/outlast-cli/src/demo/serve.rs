@@ -3,49 +3,47 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use outlast::Tools;
-use outlast::engine::Engine;
-use outlast::front::{About, Front};
+use outlast::front::Front;
 use outlast::transport::http::{HttpOptions, HttpServer, raise_open_file_limit, serve};
 
-use super::narrate::say;
 use crate::exit::Failure;
+use crate::terminal::{say, show};
 
-/// Serves until the user stops it; the server still answers then.
+/// Serves until the returned server is shut down.
 pub(super) async fn over_http(
-    engine: &Engine,
-    tools: Arc<Tools>,
+    front: Arc<Front>,
     address: SocketAddr,
 ) -> Result<HttpServer, Failure> {
     raise_open_file_limit();
-    let about = About {
-        name: "outlast-demo".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        instructions: None,
-    };
-    let front = Front::new(engine.clone(), tools, about);
     let options = HttpOptions {
         bind: address,
         ..HttpOptions::default()
     };
-    let server = serve(front, options).await?;
+    let server = serve(front, options).await.map_err(|error| {
+        Failure::Usage(format!(
+            "cannot listen on {address}: {error}\n  next: choose another address with --http"
+        ))
+    })?;
     let url = server.url();
-    println!("{url}");
-    say(format_args!(
-        "\nConnect an MCP client. VS Code, in .vscode/mcp.json:\n"
-    ));
-    say(format_args!(
-        "  {{ \"servers\": {{ \"outlast-demo\": {{ \"type\": \"http\", \"url\": \"{url}\" }} }} }}\n"
-    ));
-    say(format_args!(
-        "Or the MCP Inspector (npx @modelcontextprotocol/inspector), transport Streamable HTTP, the same URL.\n"
-    ));
-    say(format_args!(
-        "Then call LongRunningAnalysis as a task, kill this process, start it again, and ask for the result.\n"
-    ));
-    say(format_args!(
-        "Ctrl-C stops it; what runs then has 10 s to finish."
-    ));
-    tokio::signal::ctrl_c().await?;
+    show!("{url}");
+    say!("");
+    say!(
+        "Call a slow tool from another terminal, kill this process in the middle, and start it again:"
+    );
+    say!("the call goes on and prints its result.");
+    say!("");
+    say!("  outlast call {url} research topic=tides");
+    say!("");
+    say!("Or connect an MCP client. VS Code, in .vscode/mcp.json:");
+    say!("");
+    say!(
+        "  {{ \"servers\": {{ \"outlast-demo\": {{ \"type\": \"http\", \"url\": \"{url}\" }} }} }}"
+    );
+    say!("");
+    say!(
+        "The MCP Inspector (npx @modelcontextprotocol/inspector) takes the same URL, with Streamable HTTP."
+    );
+    say!("");
+    say!("Ctrl-C stops it; what runs then has 10 s to finish.");
     Ok(server)
 }

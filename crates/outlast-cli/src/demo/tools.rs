@@ -58,7 +58,7 @@ fn countdown(step: Duration) -> Tool {
             Ok(text("lift-off"))
         },
     )
-    // Counting again harms nobody: after a crash it starts anew.
+    // A tool that only reads runs again after a crash.
     .hints(Hints::READ_ONLY)
 }
 
@@ -81,6 +81,7 @@ fn research(step: Duration) -> Tool {
             Ok(text(format!("All that matters about {topic}.")))
         },
     )
+    .hints(Hints::READ_ONLY)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -104,7 +105,10 @@ fn confirm() -> Tool {
                     "required": ["confirm"],
                 },
             });
-            let answer = cx.elicit(form).await?;
+            let mut answer = cx.elicit(form).await?;
+            if let Some(answer) = answer.as_object_mut() {
+                answer.remove("_meta");
+            }
             Ok(text(format!("{file}: answered with {answer}")))
         },
     )
@@ -113,7 +117,7 @@ fn confirm() -> Tool {
 fn flaky(step: Duration) -> Tool {
     Tool::new("flaky", "fails after a while", move |_, cx| async move {
         cx.status("hoping for the best");
-        tokio::time::sleep(step * 3).await;
+        tokio::time::sleep(step * 7).await;
         Err("the weather service is down".into())
     })
 }

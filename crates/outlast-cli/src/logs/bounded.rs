@@ -1,10 +1,11 @@
 //! A log file that only its owner can read and that does not grow for ever: what is too much moves to a file beside it,
 //! of which there is one.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use outlast::store::private_file;
 
 /// A file that is written at its end.
 pub(crate) struct Bounded {
@@ -33,7 +34,13 @@ impl Bounded {
     /// Begins anew, after what there is was put aside.
     fn turn(&mut self) -> io::Result<()> {
         // The file stays the same: others may have it open, too, to write at its end.
-        std::fs::copy(&self.path, aside(&self.path))?;
+        let mut full = private_file::open(&self.path, |options| {
+            options.read(true);
+        })?;
+        let mut older = private_file::open(&aside(&self.path), |options| {
+            options.write(true).create(true).truncate(true);
+        })?;
+        io::copy(&mut full, &mut older)?;
         self.file.set_len(0)?;
         self.size = 0;
         Ok(())
@@ -57,14 +64,9 @@ impl Write for Bounded {
 
 /// Opens a file of which only its owner knows, to write at its end.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)?;
-    // One that was there before may have been open to others.
-    file.set_permissions(std::fs::Permissions::from_mode(0o600))?;
-    Ok(file)
+    private_file::open(path, |options| {
+        options.create(true).append(true);
+    })
 }
 
 /// Where the older part is.
@@ -80,6 +82,7 @@ const MOST: u64 = 4 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
     fn the_file_stays_small_and_private_and_its_newest_part_is_there() {
@@ -100,5 +103,20 @@ mod tests {
             let mode = std::fs::metadata(file).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn neither_the_file_nor_its_older_part_is_written_through_a_symbolic_link() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let [victim, path] = ["victim", "log"].map(|name| folder.path().join(name));
+        std::fs::write(&victim, "precious").unwrap();
+        symlink(&victim, aside(&path)).unwrap();
+        let mut log = Bounded::holding(&path, 10).unwrap();
+        writeln!(log, "a line").unwrap();
+        assert!(writeln!(log, "another line").is_err());
+        let other = folder.path().join("other");
+        symlink(&victim, &other).unwrap();
+        assert!(Bounded::open(&other).is_err());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 }

@@ -5,6 +5,7 @@
 //! request) is written only if it is switched on.
 
 mod bounded;
+mod cleaned;
 
 use std::sync::Mutex;
 
@@ -17,6 +18,8 @@ use tracing_subscriber::registry;
 
 use crate::args::{Format, Logs};
 use crate::exit::Failure;
+
+use cleaned::Cleaned;
 
 pub(crate) use bounded::{Bounded, append};
 
@@ -40,6 +43,10 @@ where
     W: for<'a> tracing_subscriber::fmt::MakeWriter<'a> + Send + Sync + 'static,
 {
     let filter = filter(logs, default)?;
+    let writer = Cleaned {
+        writers: writer,
+        format: logs.format,
+    };
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .with_writer(writer);

@@ -5,6 +5,8 @@ use std::sync::OnceLock;
 
 use tokio::sync::{Mutex, mpsc};
 
+use crate::terminal::say;
+
 /// Lines from standard input. Nothing is read before somebody wants a line.
 #[derive(Default)]
 pub(crate) struct Lines(OnceLock<Mutex<mpsc::Receiver<String>>>);
@@ -23,7 +25,7 @@ impl Lines {
     /// Asks until the answer begins with one of `choices`; none at the end of the input.
     pub(crate) async fn choose<'a>(&self, question: &str, choices: &[&'a str]) -> Option<&'a str> {
         loop {
-            eprintln!("{question}");
+            say!("{question}");
             let line = self.next().await?.trim().to_lowercase();
             if let Some(choice) = choices.iter().find(|choice| line.starts_with(**choice)) {
                 return Some(choice);

@@ -8,19 +8,27 @@ mod sampling;
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use outlast::back::{Host, Inbox, InboxEvent, Item, ItemId, ReceiverOptions, ReceiverTtl};
-use outlast::engine::{Accepts, AskKind};
-use outlast::wire::Raw;
+use async_trait::async_trait;
+use outlast::back::{
+    Host, HostRequest, Inbox, InboxEvent, Item, ItemId, ReceiverOptions, ReceiverTtl,
+};
+use outlast::engine::{Accepts, Answer, AskKind};
+use outlast::wire::{Raw, RawRef, object};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::args::Answering;
+use crate::terminal::{self, Line, Tone, say};
 
 pub(crate) use lines::Lines;
 
-/// Who answers: a person with their inbox, or nobody.
+/// Who answers the input requests of servers.
 pub(crate) enum Person {
+    /// A person with their inbox.
     There(Inbox, ReceiverOptions),
+    /// A person who comes back: input requests are declared as answerable and stay open.
+    Later,
+    /// No person: servers learn that they cannot ask.
     Away,
 }
 
@@ -50,6 +58,7 @@ impl Person {
     pub(crate) fn host(&self) -> Option<Arc<dyn Host>> {
         match self {
             Self::There(inbox, _) => Some(Arc::new(inbox.clone())),
+            Self::Later => Some(Arc::new(NoAnswerYet)),
             Self::Away => None,
         }
     }
@@ -58,7 +67,8 @@ impl Person {
     pub(crate) fn receiver(&self) -> Option<ReceiverOptions> {
         match self {
             Self::There(_, receiver) => Some(receiver.clone()),
-            Self::Away => None,
+            // A task that this process hosts ends with the process.
+            Self::Later | Self::Away => None,
         }
     }
 
@@ -76,12 +86,26 @@ impl Person {
     }
 }
 
+/// Leaves every input request open. In a session or task that goes on, it is sent again to the next client.
+pub(crate) struct NoAnswerYet;
+
+#[async_trait]
+impl Host for NoAnswerYet {
+    fn accepts(&self) -> Accepts {
+        Accepts::all()
+    }
+
+    async fn ask(&self, _: HostRequest) -> Answer {
+        std::future::pending().await
+    }
+}
+
 /// Asks one question, until it is answered or taken back.
 pub(crate) async fn answer(inbox: &Inbox, item: &Item, lines: &Lines) {
     let reply = tokio::select! {
         reply = ask(item, lines) => reply,
         () = gone(inbox, item.id) => {
-            eprintln!("The server does not wait for an answer any more.");
+            say!("The server does not wait for an answer any more.");
             return;
         }
     };
@@ -94,7 +118,7 @@ pub(crate) async fn answer(inbox: &Inbox, item: &Item, lines: &Lines) {
         Reply::Cancel => inbox.cancel(item.id),
     };
     if let Err(late) = told {
-        eprintln!("{late}");
+        say!("{late}");
     }
 }
 
@@ -113,17 +137,19 @@ async fn ask(item: &Item, lines: &Lines) -> Reply {
     let said = params["message"].as_str().unwrap_or_default();
     match request.kind {
         AskKind::ElicitForm => {
-            eprintln!("\n{} asks{about}: {said}", request.server);
-            form::fill_in(&params["requestedSchema"], lines).await
+            introduce(&format!("{} asks{about}:", request.server), said);
+            let schema = request
+                .params
+                .as_ref()
+                .and_then(|params| object::find(params.borrow(), &["requestedSchema"]));
+            form::fill_in(schema.unwrap_or(RawRef::EMPTY_OBJECT), lines).await
         }
         AskKind::ElicitUrl => {
-            eprintln!(
-                "\n{} wants you to open a page{about}: {said}",
-                request.server
-            );
-            for line in page::about(params["url"].as_str().unwrap_or_default()) {
-                eprintln!("  {line}");
-            }
+            let wants = format!("{} wants you to open a page{about}:", request.server);
+            introduce(&wants, said);
+            page::about(params["url"].as_str().unwrap_or_default())
+                .into_iter()
+                .for_each(terminal::err);
             match lines
                 .choose(
                     "Did you open it? [y]es, [d]ecline, [c]ancel",
@@ -137,13 +163,24 @@ async fn ask(item: &Item, lines: &Lines) -> Reply {
             }
         }
         AskKind::Sample | AskKind::SampleWithTools => {
-            eprintln!("\n{} wants an answer of a model{about}.", request.server);
+            say!("");
+            say!("{} wants an answer of a model{about}:", request.server);
             sampling::answer(&params, lines).await
         }
         // An inbox answers these itself.
         AskKind::Roots => Reply::Decline,
     }
 }
+
+/// Says who asks, and what. Lines of the server are marked, so that none of them looks like a line of ours.
+fn introduce(who: &str, said: &str) {
+    say!("");
+    terminal::err(Line::new().tone(Tone::Strong, who));
+    terminal::quote(QUOTE, said);
+}
+
+/// What stands before each line that a server wrote.
+const QUOTE: &str = "  │ ";
 
 /// Resolves when a question does not wait any more.
 async fn gone(inbox: &Inbox, id: ItemId) {

@@ -1,21 +1,25 @@
 //! A page that a server wants opened, shown so that a person sees where it leads before opening it (V1-ELIC-11,
 //! V1-ELIC-12). Nothing here opens or fetches it.
 
+use crate::terminal::{Line, Tone, clean};
+
 /// What is said about `url`: the whole of it, its host, and what is odd about it.
-pub(super) fn about(url: &str) -> Vec<String> {
-    // What moves the cursor could make an address look like another.
-    let shown: String = url
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+pub(super) fn about(url: &str) -> Vec<Line> {
+    // What moves the cursor or turns the direction could make an address look like another.
+    let shown = clean(url);
     let (scheme, rest) = shown.split_once("://").unwrap_or(("", &shown));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let (user, host) = match authority.rsplit_once('@') {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
     };
-    let mut lines = vec![shown.clone(), format!("host: {host}")];
-    let mut warn = |what: &str| lines.push(format!("warning: {what}"));
+    let mut lines = vec![
+        Line::from(format!("  {shown}")),
+        Line::from("  host: ").tone(Tone::Strong, host),
+    ];
+    let mut warn = |what: &str| {
+        lines.push(Line::new().tone(Tone::Warning, format_args!("  warning: {what}")));
+    };
     if !scheme.eq_ignore_ascii_case("https") && !is_local(host) {
         warn("the connection would not be encrypted");
     }
@@ -25,7 +29,7 @@ pub(super) fn about(url: &str) -> Vec<String> {
     if host.split('.').any(|label| label.starts_with("xn--")) || !host.is_ascii() {
         warn("the host has letters that can look like others");
     }
-    if shown.contains('\u{fffd}') {
+    if shown != url {
         warn("it has characters that no address has");
     }
     lines
@@ -43,17 +47,22 @@ fn is_local(host: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn told(url: &str) -> Vec<String> {
+        let lines = about(url);
+        lines.iter().map(|line| line.render(false)).collect()
+    }
+
     #[test]
     fn the_whole_address_and_its_host_are_shown() {
         assert_eq!(
-            about("https://example.com:8443/pay?x=1#y"),
+            told("https://example.com:8443/pay?x=1#y"),
             [
-                "https://example.com:8443/pay?x=1#y",
-                "host: example.com:8443"
+                "  https://example.com:8443/pay?x=1#y",
+                "  host: example.com:8443"
             ]
         );
-        assert_eq!(about("http://127.0.0.1:8/x").len(), 2);
-        assert_eq!(about("http://[::1]:8/x").len(), 2);
+        assert_eq!(told("http://127.0.0.1:8/x").len(), 2);
+        assert_eq!(told("http://[::1]:8/x").len(), 2);
     }
 
     #[test]
@@ -65,11 +74,14 @@ mod tests {
             ("https://xn--pypal-4ve.com/", "look like others"),
             ("https://p\u{430}ypal.com/", "look like others"),
             ("https://a.com/\u{1b}[2K", "no address has"),
+            ("https://a.com/\u{202e}moc.knab", "no address has"),
+            ("https://a.com/\n  host: bank.com", "no address has"),
         ] {
-            let told = about(url).join("\n");
-            assert!(told.contains(warning), "{told}");
-            assert!(!told.contains('\u{1b}'));
+            let told = told(url);
+            assert!(told.iter().any(|line| line.contains(warning)), "{told:?}");
+            assert!(!told.concat().contains(['\u{1b}', '\u{202e}', '\n']));
         }
-        assert!(about("https://bank.com@evil.example/").contains(&"host: evil.example".into()));
+        let lines = told("https://bank.com@evil.example/");
+        assert!(lines.contains(&"  host: evil.example".into()));
     }
 }

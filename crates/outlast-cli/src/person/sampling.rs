@@ -2,20 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::Reply;
 use super::lines::Lines;
+use super::{QUOTE, Reply};
+use crate::terminal::{self, say};
 
 /// Shows the request and lets the person answer it.
 pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
     if let Some(system) = params["systemPrompt"].as_str() {
-        eprintln!("  system: {system}");
+        quote("system", system);
     }
     for message in params["messages"].as_array().into_iter().flatten() {
         let role = message["role"].as_str().unwrap_or("?");
-        eprintln!("  {role}: {}", shown(&message["content"]));
+        quote(role, &shown(&message["content"]));
     }
     for tool in params["tools"].as_array().into_iter().flatten() {
-        eprintln!("  (with tool {})", tool["name"].as_str().unwrap_or("?"));
+        quote("with tool", tool["name"].as_str().unwrap_or("?"));
     }
     match lines
         .choose(
@@ -28,7 +29,7 @@ pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
         Some(_) => return Reply::Decline,
         None => return Reply::Cancel,
     }
-    eprintln!("  your answer, in one line:");
+    say!("  your answer, in one line:");
     match lines.next().await {
         Some(text) => Reply::Respond(json!({
             "role": "assistant",
@@ -38,6 +39,11 @@ pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
         })),
         None => Reply::Cancel,
     }
+}
+
+/// Shows what the server wrote, each line of it marked.
+fn quote(what: &str, text: &str) {
+    terminal::quote(QUOTE, &format!("{what}: {text}"));
 }
 
 /// The text of a message; of other content, its kind.

@@ -1,141 +1,289 @@
-//! `outlast stdio`: for a host's own configuration file. A relay to the user's background gateway, which is started if it is
-//! not there and outlives the host.
+//! `outlast stdio`: for a host's own configuration file. A relay to the gateway of a store, which is started in the
+//! background if none runs and outlives the host.
+//!
+//! If the gateway ends, the relay connects to the next one, or starts it, and continues the conversation. The host keeps
+//! its server.
 
-mod background;
-mod desk;
-mod hello;
+mod conversation;
+mod reach;
+mod request;
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use outlast::store::StoreUrl;
-use tokio::io::AsyncWriteExt;
-use tokio::net::UnixStream;
+use outlast::wire::envelope::{Id, Limits, Message, Outcome};
+use parking_lot::Mutex;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::Notify;
 
 use crate::args;
 use crate::exit::Failure;
+use crate::gateway::{FirstLine, ServerRequest};
 use crate::logs;
 use crate::place;
-use hello::Hello;
+use conversation::{Conversation, FromGateway, Line};
+use reach::{Connection, Way};
 
-pub(crate) use background::run as background;
-pub(crate) use desk::at_gateway;
-
-/// Passes on what the host says, and what is answered, until either is gone.
+/// Relays between the host and a gateway until the host closes its pipe.
 pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
     let store = match &args.store {
         Some(store) => store.clone(),
         None => place::gateway_store()?,
     };
     logs::check(&args.logs)?;
-    let hello = Hello::of(&args)?;
-    let mut gateway = reach(&store, &args.logs).await?;
-    gateway.write_all(hello.line().as_bytes()).await?;
-    let (mut from_gateway, mut to_gateway) = gateway.into_split();
-    let mut answers =
-        tokio::spawn(
-            async move { tokio::io::copy(&mut from_gateway, &mut tokio::io::stdout()).await },
-        );
-    let asking = async {
-        let mut stdin = tokio::io::stdin();
-        let _ = tokio::io::copy(&mut stdin, &mut to_gateway).await;
-        let _ = to_gateway.shutdown().await;
+    let way = Way {
+        store,
+        first: FirstLine::Server(ServerRequest::of(&args)?),
+        logs: args.logs,
     };
+    let connection = way.connect().await?;
+    let relay = Arc::new(Relay::default());
+    let mut answers = tokio::spawn(relay.clone().take_from_gateways(way, connection));
+    let asking = relay.take_from_host(BufReader::new(tokio::io::stdin()));
     tokio::select! {
-        // The host has left: the last answers, and no more. What became a task goes on.
+        // The host has closed its pipe: it gets the last answers. What became a task goes on.
         () = asking => {
-            let _ = tokio::time::timeout(LAST_WORDS, &mut answers).await;
+            let _ = tokio::time::timeout(LAST_ANSWERS, &mut answers).await;
             Ok(())
         }
-        _ = &mut answers => Err(Failure::Usage(
-            "the background gateway has closed the connection\n  next: see its log beside the store, then start again".into(),
-        )),
+        ended = &mut answers => ended.map_err(std::io::Error::other)?,
     }
 }
 
-/// A connection to the gateway of that store, which is started if it is not there.
-async fn reach(store: &StoreUrl, logs: &args::Logs) -> Result<UnixStream, Failure> {
-    let path = socket(store)?;
-    if let Ok(found) = UnixStream::connect(&path).await {
-        return Ok(found);
+/// What both directions share.
+#[derive(Default)]
+struct Relay {
+    /// Locked for a moment only.
+    conversation: Mutex<Conversation>,
+    /// Where messages for the gateway go; none while there is no connection. It is held while messages are recorded and
+    /// sent, so that a message is either sent on this connection or known to the next.
+    gateway: tokio::sync::Mutex<Option<OwnedWriteHalf>>,
+    /// The host has sent something, or has closed its pipe.
+    host_wrote: Notify,
+    /// Whether the host has closed its pipe.
+    host_left: std::sync::atomic::AtomicBool,
+}
+
+impl Relay {
+    /// Sends the host's messages to the gateway until the host closes its pipe.
+    async fn take_from_host(&self, mut host: impl AsyncBufRead + Unpin) {
+        while let Some(line) = next_line(&mut host).await {
+            let mut gateway = self.gateway.lock().await;
+            self.conversation
+                .lock()
+                .take_from_host(&line, gateway.is_some());
+            if let Some(write) = &mut *gateway {
+                // If this fails, the other direction sees the end of the connection, too.
+                let _ = write.write_all(&line).await;
+            }
+            drop(gateway);
+            self.host_wrote.notify_one();
+        }
+        self.host_left
+            .store(true, std::sync::atomic::Ordering::SeqCst);
+        self.host_wrote.notify_one();
+        if let Some(write) = &mut *self.gateway.lock().await {
+            let _ = write.shutdown().await;
+        }
     }
-    let mut started = start(store, &path, logs)?;
-    let (mut until, mut ended) = (Instant::now() + START, false);
-    loop {
-        match UnixStream::connect(&path).await {
-            Ok(found) => return Ok(found),
-            Err(_) if Instant::now() < until => tokio::time::sleep(LOOK).await,
-            Err(error) => {
-                let log = log(&path);
-                let why = last_line(&log).filter(|_| ended);
-                return Err(Failure::Usage(format!(
-                    "the background gateway did not start: {}\n  next: if another program has the store, as `outlast serve` \
-                     does, give one of the two another with --store; else see {}",
-                    why.unwrap_or_else(|| error.to_string()),
-                    log.display()
-                )));
+
+    /// Sends the messages of one gateway after the other to the host.
+    async fn take_from_gateways(
+        self: Arc<Self>,
+        way: Way,
+        first: Connection,
+    ) -> Result<(), Failure> {
+        let mut host = Host(tokio::io::stdout());
+        let mut next = Some(first);
+        let mut lost = 0;
+        loop {
+            let connected = match next.take() {
+                Some(connection) => Ok(connection),
+                None => way.connect().await,
+            };
+            let continued = match connected {
+                Ok(connection) => self.continue_on(connection, &mut host).await?,
+                Err(failure) => Continued::Failed(failure.to_string()),
+            };
+            match continued {
+                Continued::On(mut read) => {
+                    lost = 0;
+                    while let Some(line) = next_line(&mut read).await {
+                        self.take_from_gateway(line, &mut host).await?;
+                    }
+                    let mut gateway = self.gateway.lock().await;
+                    *gateway = None;
+                    let lines = self.conversation.lock().lost();
+                    host.send(lines).await?;
+                }
+                // It ended during the introduction.
+                Continued::Lost if lost < MAX_LOST => {
+                    lost += 1;
+                    tokio::time::sleep(RETRY).await;
+                    continue;
+                }
+                failed => {
+                    lost = 0;
+                    let lines = self.conversation.lock().fail(&failed.why());
+                    host.send(lines).await?;
+                    self.host_writes().await;
+                }
+            }
+            if self.host_left() {
+                return Ok(());
+            }
+            // A gateway that was stopped in order is not started again before the host needs it.
+            if way.is_stopped()? && !self.conversation.lock().is_waiting() {
+                self.host_writes().await;
             }
         }
-        if !ended && started.try_wait()?.is_some() {
-            // Another relay may have been faster, and its gateway may be about to listen.
-            ended = true;
-            until = until.min(Instant::now() + OTHERS);
+    }
+
+    /// Introduces the host to the gateway and sends what is open.
+    async fn continue_on(
+        &self,
+        mut connection: Connection,
+        host: &mut Host,
+    ) -> Result<Continued, Failure> {
+        let introduction = self.conversation.lock().introduction(connection.gateway);
+        if let Some((id, line)) = introduction {
+            if connection.write.write_all(&line).await.is_err() {
+                return Ok(Continued::Lost);
+            }
+            loop {
+                let Some(line) = next_line(&mut connection.read).await else {
+                    return Ok(Continued::Lost);
+                };
+                let answer = answer_to(&id, &line);
+                let what = self.conversation.lock().take_from_gateway(&line);
+                match what {
+                    FromGateway::Pass => host.write(&line).await?,
+                    FromGateway::Drop | FromGateway::Answer(_) => {
+                        if let Some(Err(why)) = answer {
+                            return Ok(Continued::Failed(why));
+                        }
+                    }
+                }
+                if answer.is_some() {
+                    break;
+                }
+            }
+        }
+        let mut gateway = self.gateway.lock().await;
+        let lines = self.conversation.lock().rest();
+        for line in lines {
+            // If this fails, the connection is at its end.
+            let _ = connection.write.write_all(&line).await;
+        }
+        if self.host_left() {
+            let _ = connection.write.shutdown().await;
+        }
+        *gateway = Some(connection.write);
+        Ok(Continued::On(connection.read))
+    }
+
+    async fn take_from_gateway(
+        self: &Arc<Self>,
+        line: Line,
+        host: &mut Host,
+    ) -> Result<(), Failure> {
+        let what = self.conversation.lock().take_from_gateway(&line);
+        match what {
+            FromGateway::Pass => host.write(&line).await?,
+            FromGateway::Drop => {}
+            FromGateway::Answer(answer) => {
+                let relay = self.clone();
+                // Not here: messages of the gateway must be read while it reads ours.
+                tokio::spawn(async move {
+                    if let Some(write) = &mut *relay.gateway.lock().await {
+                        let _ = write.write_all(&answer).await;
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Resolves when the host has sent something or has closed its pipe.
+    async fn host_writes(&self) {
+        while !self.host_left() && !self.conversation.lock().is_waiting() {
+            self.host_wrote.notified().await;
+        }
+    }
+
+    fn host_left(&self) -> bool {
+        self.host_left.load(std::sync::atomic::Ordering::SeqCst)
+    }
+}
+
+/// How the conversation goes on with a new connection.
+enum Continued {
+    On(BufReader<tokio::net::unix::OwnedReadHalf>),
+    /// The connection ended.
+    Lost,
+    /// The server of this relay does not start, or no gateway does.
+    Failed(String),
+}
+
+impl Continued {
+    fn why(&self) -> String {
+        match self {
+            Self::On(_) | Self::Lost => "the gateway ended while it was starting the server".into(),
+            Self::Failed(why) => format!("the gateway cannot serve this request: {why}"),
         }
     }
 }
 
-/// The last words of a gateway that did not start.
-fn last_line(log: &Path) -> Option<String> {
-    let log = std::fs::read_to_string(log).ok()?;
-    let last = log.lines().rfind(|line| !line.trim().is_empty())?;
-    Some(last.trim_start_matches("outlast: ").to_owned())
-}
+/// The host's end of the relay.
+struct Host(tokio::io::Stdout);
 
-/// Starts the gateway so that it outlives us and the host.
-fn start(store: &StoreUrl, socket: &Path, logs: &args::Logs) -> Result<Child, Failure> {
-    // Why it did not start is told there, too.
-    let log = logs::append(&log(socket))?;
-    let mut command = std::process::Command::new(std::env::current_exe()?);
-    command
-        .args(["background", "--store", &place::shown(store)])
-        .args(logs.words())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log);
-    if let Ok(idle) = std::env::var(IDLE) {
-        command.args(["--idle-ms", &idle]);
+impl Host {
+    async fn write(&mut self, line: &[u8]) -> std::io::Result<()> {
+        self.0.write_all(line).await?;
+        self.0.flush().await
     }
-    Ok(command.spawn()?)
-}
 
-/// The socket of the gateway on that store, beside it.
-fn socket(store: &StoreUrl) -> Result<PathBuf, Failure> {
-    match store {
-        StoreUrl::Sqlite(path) => {
-            let mut name = std::path::absolute(path)?.into_os_string();
-            name.push(".sock");
-            Ok(name.into())
+    async fn send(&mut self, lines: Vec<String>) -> std::io::Result<()> {
+        for line in lines {
+            self.write(line.as_bytes()).await?;
         }
-        StoreUrl::Memory => Err(Failure::Usage(
-            "a background gateway needs a file for its tasks\n  next: name one with --store".into(),
-        )),
+        Ok(())
     }
 }
 
-fn log(socket: &Path) -> PathBuf {
-    socket.with_extension("log")
+/// The next line with its newline; none at the end or after an error.
+async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<Line> {
+    let mut line = Vec::new();
+    match input.read_until(b'\n', &mut line).await {
+        Ok(0) | Err(_) => None,
+        Ok(_) => {
+            if line.last() != Some(&b'\n') {
+                line.push(b'\n');
+            }
+            Some(line)
+        }
+    }
 }
 
-/// How long the gateway may take to begin, and how often that is looked for.
-const START: Duration = Duration::from_secs(20);
-const LOOK: Duration = Duration::from_millis(50);
+/// Whether `line` answers the request `id`, and if it is an error, which.
+fn answer_to(id: &Id, line: &[u8]) -> Option<Result<(), String>> {
+    match Message::parse(line.trim_ascii_end(), &Limits::default()) {
+        Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
+            Some(match response.outcome {
+                Outcome::Result(_) => Ok(()),
+                Outcome::Error(error) => Err(error.message.into_owned()),
+            })
+        }
+        _ => None,
+    }
+}
 
-/// How long a gateway that another relay has started may take to begin, once ours has left because of it.
-const OTHERS: Duration = Duration::from_secs(3);
+/// How long the gateway may take for its last answers when the host has closed its pipe.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// How long the gateway may take for its last answers when the host has left.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The pause after a gateway that ended during the introduction.
+const RETRY: Duration = Duration::from_millis(100);
 
-/// How long a gateway that is started here stays when there is nothing to do, in milliseconds.
-const IDLE: &str = "OUTLAST_BACKGROUND_IDLE_MS";
+/// How often a gateway may end during the introduction before the host gets an error.
+const MAX_LOST: u32 = 5;

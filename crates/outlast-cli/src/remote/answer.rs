@@ -6,11 +6,11 @@ use outlast::back::{Client, Execution, Inbox, Item, ReceiverOptions, Reference};
 use outlast::engine::Accepts;
 use outlast::wire::{Raw, Status};
 
-use super::found;
-use crate::connect::connect;
+use super::{connect_for, found};
 use crate::exit::Failure;
 use crate::person::{self, Lines, Person};
 use crate::target::Named;
+use crate::terminal::say;
 
 /// What is answered.
 pub(crate) enum Given {
@@ -25,8 +25,8 @@ pub(crate) async fn answer(server: Named, id: &str, given: &Given) -> Result<(),
     let endpoint = server.target.endpoint();
     let inbox = Inbox::new(Accepts::all());
     let person = Person::There(inbox.clone(), ReceiverOptions::default());
-    let connected = connect(server, &person).await?;
-    let done = answer_all(&connected.client, endpoint, id, given, &inbox).await;
+    let (connected, id) = connect_for(server, id, &person).await?;
+    let done = answer_all(&connected.client, endpoint, &id, given, &inbox).await;
     connected.close().await;
     done
 }
@@ -66,7 +66,7 @@ async fn answer_all(
         .await;
     }
     execution.detach().await;
-    eprintln!("answered; task {id} goes on");
+    say!("answered; task {id} goes on");
     Ok(())
 }
 
@@ -77,7 +77,7 @@ async fn settle(inbox: &Inbox, item: &Item, given: &Given, lines: &Lines) {
         Given::Ask => return person::answer(inbox, item, lines).await,
     };
     if let Err(late) = told {
-        eprintln!("{late}");
+        say!("{late}");
     }
 }
 

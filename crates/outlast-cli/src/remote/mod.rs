@@ -7,25 +7,40 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use outlast::back::{Client, Era, Fault, Reference};
+use outlast::engine::{Clock, SystemClock};
 use outlast::wire::{PeerTask, codes};
 
 use crate::call::{End, Interrupt, follow, print};
-use crate::connect::connect;
+use crate::connect::{Connected, connect};
 use crate::exit::Failure;
 use crate::interrupts::Interrupts;
 use crate::left::Left;
 use crate::person::Person;
-use crate::target::Named;
+use crate::sessions::Purpose;
+use crate::target::{Named, Starts};
+use crate::tasks::{Shown, print_table};
+use crate::terminal::{self, say};
 
 pub(crate) use answer::{Given, answer};
 
 pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), Failure> {
+    let anonymous = server.anonymous;
     with_list(server, async |client| {
         let mut tasks = client.list_tasks().await?;
         tasks.truncate(limit);
         match json {
-            true => println!("{}", shape::list(&tasks)),
-            false => shape::print_table(&tasks),
+            true => terminal::out_json(&shape::list(&tasks).to_string()),
+            false if tasks.is_empty() && anonymous => {
+                say!("this server lists no tasks for you: without a token it cannot tell its callers apart");
+                say!("  next: use the id of a task (`outlast tasks get TARGET ID`), or give a token with --token");
+            }
+            false if tasks.is_empty() => {
+                say!("you have no tasks at this server; `outlast call --detach` makes some");
+            }
+            false => {
+                let shown: Vec<_> = tasks.iter().map(Shown::remote).collect();
+                print_table(&shown, SystemClock.now());
+            }
         }
         Ok(())
     })
@@ -33,10 +48,10 @@ pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), 
 }
 
 pub(crate) async fn get(server: Named, id: &str, json: bool) -> Result<(), Failure> {
-    with(server, async |client| {
+    with_task(server, id, async |client, id| {
         let task = found(id, client.get_task(id).await)?;
         match json {
-            true => println!("{}", shape::one(&task)),
+            true => terminal::out_json(&shape::one(&task).to_string()),
             false => shape::print_one(&task),
         }
         Ok(())
@@ -44,22 +59,40 @@ pub(crate) async fn get(server: Named, id: &str, json: bool) -> Result<(), Failu
     .await
 }
 
-/// Waits for the end, and prints what came out as it stands.
-pub(crate) async fn result(server: Named, id: &str) -> Result<(), Failure> {
+/// Waits for the end, and prints what came out.
+pub(crate) async fn result(server: Named, id: &str, json: bool) -> Result<(), Failure> {
     let person = Person::Away;
-    attached(server, id, &person, true).await
+    attached(server, id, &person, json).await
 }
 
 pub(crate) async fn cancel(server: Named, id: &str, json: bool) -> Result<(), Failure> {
-    with(server, async |client| {
-        let task = found(id, client.cancel_task(id).await)?;
+    with_task(server, id, async |client, id| {
+        // Read first: some servers accept the cancellation of a task that has ended, and some do not know it then.
+        refuse_ended(&found(id, client.get_task(id).await)?)?;
+        let task = match client.cancel_task(id).await {
+            // It ended between the two requests.
+            Err(fault) if fault.code() == Some(codes::INVALID_PARAMS) => {
+                let task = found(id, client.get_task(id).await)?;
+                refuse_ended(&task)?;
+                return Err(fault.into());
+            }
+            cancelled => cancelled?,
+        };
         match json {
-            true => println!("{}", shape::one(&task)),
-            false => println!("{}", task.status),
+            true => terminal::out_json(&shape::one(&task).to_string()),
+            false => terminal::out(Shown::remote(&task).status()),
         }
         Ok(())
     })
     .await
+}
+
+/// A task that has ended cannot be cancelled.
+fn refuse_ended(task: &PeerTask) -> Result<(), Failure> {
+    match task.status.is_terminal() {
+        true => Err(Failure::HasEnded(task.id.clone(), task.status.to_string())),
+        false => Ok(()),
+    }
 }
 
 /// Follows one task to its end.
@@ -82,8 +115,8 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
                 let state = (task.status, task.message.clone());
                 if known.insert(task.id.clone(), state.clone()) != Some(state) {
                     match json {
-                        true => println!("{}", shape::one(&task)),
-                        false => println!("{}", shape::line(&task)),
+                        true => terminal::out_json(&shape::one(&task).to_string()),
+                        false => terminal::out(Shown::remote(&task).line()),
                     }
                 }
             }
@@ -99,7 +132,8 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
 /// Goes on with a task that somebody began.
 async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Result<(), Failure> {
     let (endpoint, left) = (server.target.endpoint(), Left::at(&server));
-    let connected = connect(server, person).await?;
+    let (connected, id) = connect_for(server, id, person).await?;
+    let id = id.as_str();
     let client = &connected.client;
     let done = async {
         found(id, client.get_task(id).await)?;
@@ -109,7 +143,8 @@ async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Resul
             return Ok(());
         };
         match follow(execution, person, Interrupt::Leave).await {
-            End::Settled(outcome) => print::outcome(&outcome?, json),
+            End::Settled(Ok(outcome), _) => print::outcome(&outcome, json),
+            End::Settled(Err(why), task) => Err(left.unsettled(why, task.as_deref())),
             End::Left(task) => {
                 left.tell(&task);
                 Ok(())
@@ -121,34 +156,81 @@ async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Resul
     done
 }
 
-/// Does something with a connection on which nobody answers questions, and closes it.
-async fn with(
+/// Does something with a task at a server, on a connection on which no questions are answered.
+async fn with_task(
+    server: Named,
+    id: &str,
+    work: impl AsyncFnOnce(&Client, &str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (connected, id) = connect_for(server, id, &Person::Away).await?;
+    let done = work(&connected.client, &id).await;
+    connected.close().await;
+    done
+}
+
+/// The same with lists.
+async fn with_list(
     server: Named,
     work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let connected = connect(server, &Person::Away).await?;
+    let connected = connect_to_list(server, &Person::Away, Purpose::Tasks).await?;
     let done = work(&connected.client).await;
     connected.close().await;
     done
 }
 
-/// The same with lists, which only the older era has: a server of both is spoken to in that one.
-async fn with_list(
+/// Connects in the older era if the server has both, because only that one lists tasks.
+async fn connect_to_list(
     server: Named,
-    work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    person: &Person,
+    purpose: Purpose<'_>,
+) -> Result<Connected, Failure> {
     if server.era == Era::Auto {
         let older = Named {
             era: Era::Legacy,
             ..server.clone()
         };
-        if let Ok(connected) = connect(older, &Person::Away).await {
-            let done = work(&connected.client).await;
-            connected.close().await;
-            return done;
+        if let Ok(connected) = connect(older, person, purpose).await {
+            return Ok(connected);
         }
     }
-    with(server, work).await
+    connect(server, person, purpose).await
+}
+
+/// Connects to the server of the task that `id` names, whole or by its beginning; returns the whole id, too.
+async fn connect_for(
+    server: Named,
+    id: &str,
+    person: &Person,
+) -> Result<(Connected, String), Failure> {
+    let purpose = Purpose::Task(id);
+    if id.len() >= WHOLE || server.starts != Starts::Elsewhere {
+        return Ok((connect(server, person, purpose).await?, id.to_owned()));
+    }
+    let connected = connect_to_list(server, person, purpose).await?;
+    match whole_id(&connected.client, id).await {
+        Ok(id) => Ok((connected, id)),
+        Err(failure) => {
+            connected.close().await;
+            Err(failure)
+        }
+    }
+}
+
+/// The whole id of a task. Without a list that contains it, `id` is taken as it is.
+async fn whole_id(client: &Client, id: &str) -> Result<String, Failure> {
+    // A server that cannot list is asked for the id itself, which fails with a reason.
+    let tasks = client.list_tasks().await.unwrap_or_default();
+    let ids: Vec<_> = tasks.into_iter().map(|task| task.id).collect();
+    if ids.iter().any(|whole| whole == id) {
+        return Ok(id.to_owned());
+    }
+    let mut matching = ids.into_iter().filter(|whole| whole.starts_with(id));
+    match (matching.next(), matching.next()) {
+        (None, _) => Ok(id.to_owned()),
+        (Some(only), None) => Ok(only),
+        (Some(one), Some(other)) => Err(Failure::ambiguous(id, &[one, other])),
+    }
 }
 
 /// A task, or that the server has none of that name.
@@ -158,6 +240,9 @@ fn found(id: &str, answer: Result<PeerTask, Fault>) -> Result<PeerTask, Failure>
         _ => fault.into(),
     })
 }
+
+/// An id of this length is not shortened.
+const WHOLE: usize = 20;
 
 /// How often all tasks are looked at.
 const LOOK: Duration = Duration::from_secs(2);

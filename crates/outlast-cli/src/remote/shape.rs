@@ -1,7 +1,9 @@
-//! Tasks at servers as text and as JSON.
+//! Tasks at servers as JSON, and one in full for people.
 
 use outlast::wire::PeerTask;
 use serde_json::{Value, json};
+
+use crate::tasks::{Shown, row};
 
 pub(super) fn list(tasks: &[PeerTask]) -> Value {
     tasks.iter().map(one).collect()
@@ -26,52 +28,18 @@ pub(super) fn one(task: &PeerTask) -> Value {
     shown
 }
 
-pub(super) fn print_table(tasks: &[PeerTask]) {
-    if tasks.is_empty() {
-        eprintln!("you have no tasks at this server; `outlast call --detach` makes some");
-        return;
-    }
-    println!(
-        "{:<36}  {:<14}  {:<24}  MESSAGE",
-        "TASK", "STATUS", "CREATED"
-    );
-    for task in tasks {
-        let created = task.created.map(|at| at.to_string()).unwrap_or_default();
-        let message = task.message.as_deref().unwrap_or_default();
-        println!(
-            "{:<36}  {:<14}  {created:<24}  {message}",
-            task.id,
-            task.status.to_string()
-        );
-    }
-}
-
-/// One line about a task.
-pub(super) fn line(task: &PeerTask) -> String {
-    let message = task
-        .message
-        .as_deref()
-        .map(|message| format!("  {message}"));
-    format!(
-        "{}  {}{}",
-        task.id,
-        task.status,
-        message.unwrap_or_default()
-    )
-}
-
 pub(super) fn print_one(task: &PeerTask) {
-    let row = |name: &str, value: Option<String>| {
+    let add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            println!("{name:<9}{value}");
+            row(name, value);
         }
     };
-    row("task", Some(task.id.clone()));
-    row("status", Some(task.status.to_string()));
-    row("message", task.message.clone());
-    row("created", task.created.map(|at| at.to_string()));
-    row("updated", task.updated.map(|at| at.to_string()));
-    row(
+    add("task", Some(task.id.clone()));
+    row("status", Shown::remote(task).status());
+    add("message", task.message.clone());
+    add("created", task.created.map(|at| at.to_string()));
+    add("updated", task.updated.map(|at| at.to_string()));
+    add(
         "kept",
         task.ttl_ms
             .map(|ttl| format!("{} s from its creation", ttl / 1_000)),

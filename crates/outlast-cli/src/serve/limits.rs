@@ -1,11 +1,13 @@
 //! The `outlast` object of a whole configuration file: what one owner may have, and all together.
 
+use std::num::NonZeroU32;
+
 use outlast::engine::Policy;
 use outlast::engine::task::Keep;
 use outlast::transport::http::HttpOptions;
 use serde_json::Value;
 
-use super::settings::{count, unknown, whole, wrong};
+use super::settings::{count, millis, unknown, whole, wrong};
 
 /// What a gateway puts up with.
 #[derive(Clone, Debug)]
@@ -33,6 +35,7 @@ pub(super) fn read(object: &Value) -> Result<Limits, String> {
         match key.as_str() {
             "openTasksPerOwner" => policy.quota.owner_open = small(key, value)?,
             "tasksPerOwner" => policy.quota.owner_retained = small(key, value)?,
+            "openTasks" => policy.quota.open = count(key, value)? as u64,
             "tasks" => policy.quota.retained = count(key, value)? as u64,
             "payloadBytes" => policy.sizes.payload = count(key, value)?,
             "ttlCapMs" => policy.ttl_cap = count(key, value)? as u64,
@@ -45,6 +48,12 @@ pub(super) fn read(object: &Value) -> Result<Limits, String> {
             }
             "runLimitMs" => policy.run_limit = Some(count(key, value)? as u64),
             "sessions" => http.sessions = count(key, value)?,
+            "sessionsPerOwner" => http.sessions_per_owner = count(key, value)?,
+            "sessionIdleMs" => http.idle = millis(key, value)?,
+            "bodyBytes" => http.body_bytes = count(key, value)?,
+            "requestsPerSecond" => {
+                http.requests_per_second = NonZeroU32::new(small(key, value)?);
+            }
             "streams" => http.streams = count(key, value)?,
             "connections" => http.connections = count(key, value)?,
             _ => return Err(unknown(key, &KEYS)),
@@ -58,15 +67,20 @@ fn small(key: &str, value: &Value) -> Result<u32, String> {
     u32::try_from(whole(key, value)?).map_err(|_| format!("`{key}` is too large"))
 }
 
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 15] = [
     "openTasksPerOwner",
     "tasksPerOwner",
+    "openTasks",
     "tasks",
     "payloadBytes",
     "ttlCapMs",
     "ttlPolicy",
     "runLimitMs",
     "sessions",
+    "sessionsPerOwner",
+    "sessionIdleMs",
+    "bodyBytes",
+    "requestsPerSecond",
     "streams",
     "connections",
 ];
@@ -75,6 +89,7 @@ const KEYS: [&str; 10] = [
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::time::Duration;
 
     #[test]
     fn every_limit_is_read_and_a_slip_of_the_pen_is_told() {
@@ -87,6 +102,7 @@ mod tests {
             (quota.owner_open, quota.owner_retained, quota.retained),
             (7, 7, 7)
         );
+        assert_eq!(quota.open, 7);
         assert_eq!(
             (limits.policy.ttl_cap, limits.policy.run_limit),
             (7, Some(7))
@@ -94,6 +110,9 @@ mod tests {
         assert_eq!(limits.policy.sizes.payload, 7);
         let http = limits.http;
         assert_eq!((http.sessions, http.streams, http.connections), (7, 7, 7));
+        assert_eq!((http.sessions_per_owner, http.body_bytes), (7, 7));
+        assert_eq!(http.idle, Duration::from_millis(7));
+        assert_eq!(http.requests_per_second, NonZeroU32::new(7));
         assert_eq!(limits.policy.keep, Keep::WhileLive);
         let strict = read(&json!({ "ttlPolicy": "strict" })).unwrap();
         assert_eq!(strict.policy.keep, Keep::Strict);

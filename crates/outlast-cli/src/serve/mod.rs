@@ -13,25 +13,32 @@ mod upstreams;
 
 pub(crate) use called::called;
 pub(crate) use settings::read as read_settings;
+pub(crate) use token::stored as stored_token;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use outlast::Outlast;
 use outlast::gateway::{Gateway, RunningGateway};
+use outlast::store::StoreUrl;
 use outlast::transport::http::{HttpOptions, raise_open_file_limit};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::net::UnixListener;
 use tracing::level_filters::LevelFilter;
 
 use crate::args::Serve;
 use crate::exit::Failure;
+use crate::gateway::{self, About, Kind, LocalServer, socket};
+use crate::interrupts::{STOPPING, StopSignals};
 use crate::logs;
 use crate::place;
+use crate::terminal::{self, say, show};
 use opening::Opening;
 use pages::Metrics;
 
 pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     logs::to_stderr(&args.logs, LevelFilter::INFO)?;
     raise_open_file_limit();
+    let mut signals = StopSignals::listen()?;
     let (upstreams, limits) = upstreams::all(&args)?;
     // Before the engine is opened, which counts from then on.
     let collected = metrics::collect().map_err(std::io::Error::other)?;
@@ -39,12 +46,20 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         Some(url) => url.clone(),
         None => place::gateway_store()?,
     };
+    let starting = match &url {
+        StoreUrl::Sqlite(_) => tokio::select! {
+            starting = gateway::take_over(&url) => starting?,
+            () = signals.next() => return Ok(()),
+        },
+        StoreUrl::Memory => None,
+    };
     // The listener answers "starting" while the store opens.
     let opening = Opening::start(url.clone());
     let outlast = Outlast::builder()
         .store(opening.store.clone())
         .policy(limits.policy)
         .children(place::children(&url))
+        .late_upstreams(gateway::LATE_SERVERS)
         .build();
     let gateway = outlast.gateway(upstreams).await?;
     let tokens = match args.no_token {
@@ -57,18 +72,91 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         Ok(running) => running,
         Err(error) => return Err(opening.failure().unwrap_or(error)),
     };
-    for served in running.served() {
-        println!("{}", running.url(served));
+    let urls: Vec<_> = running
+        .served()
+        .iter()
+        .map(|served| running.url(served))
+        .collect();
+    let local = Local::open(&running, &url, urls.clone());
+    drop(starting);
+    for url in urls {
+        show!("{url}");
     }
-    eprintln!("tasks are kept in {}", place::shown(&url));
-    eprint!("{}", snippet::all(&running, tokens.local.as_deref()));
+    if args.http.ip().is_unspecified() {
+        say!(
+            "warning: {} is every network address of this machine, so other machines can connect; 127.0.0.1 keeps it local",
+            args.http.ip()
+        );
+    }
+    say!("tasks are kept in {}", place::shown(&url));
+    let snippet = snippet::all(&running, &tokens, &url);
+    snippet.lines().for_each(terminal::err);
     if !args.no_probe {
         probe(&running);
     }
-    until_stopped().await?;
-    eprintln!("stopping: what runs has 10 s to finish, the rest is settled at the next start");
-    running.shutdown().await?;
+    tokio::select! {
+        () = signals.next() => {}
+        () = local.serve() => {}
+    }
+    terminal::say!("{STOPPING}");
+    local.stop_listening();
+    signals
+        .during(running.shutdown_after(local.server.close()))
+        .await?;
     Ok(())
+}
+
+/// The local socket of this gateway.
+struct Local {
+    server: Arc<LocalServer>,
+    /// None without a file for tasks, or if it cannot be opened.
+    listener: Option<(UnixListener, PathBuf)>,
+}
+
+impl Local {
+    /// Opens the socket beside the store. Clients over HTTP are served without it, too.
+    fn open(running: &RunningGateway, store: &StoreUrl, urls: Vec<String>) -> Self {
+        let about = About {
+            kind: Kind::Serve,
+            store: place::shown(store),
+            urls,
+        };
+        let listener = match store {
+            StoreUrl::Memory => None,
+            StoreUrl::Sqlite(_) => match socket::listen_beside(store) {
+                Ok(listener) => Some(listener),
+                Err(why) => {
+                    terminal::say!("outlast: {why}");
+                    None
+                }
+            },
+        };
+        Self {
+            server: LocalServer::new(running.gateway(), about),
+            listener,
+        }
+    }
+
+    /// Serves the socket until a connection asks the gateway to stop.
+    async fn serve(&self) {
+        let accept = async {
+            match &self.listener {
+                Some((listener, _)) => self.server.accept(listener).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = accept => {}
+            () = self.server.stop_requested() => {}
+        }
+    }
+
+    /// Removes the socket, before the store is free for the next gateway.
+    fn stop_listening(&self) {
+        if let Some((_, path)) = &self.listener {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// Finds out which servers cannot be reached, and says so before anybody needs them. None waits for another.
@@ -77,7 +165,7 @@ fn probe(running: &RunningGateway) {
         let upstream = served.upstream.clone();
         tokio::spawn(async move {
             if let Err(why) = upstream.probe().await {
-                eprintln!("outlast: {why}");
+                terminal::say!("outlast: {why}");
             }
         });
     }
@@ -103,14 +191,4 @@ async fn listen(
             args.http
         ))
     })
-}
-
-/// Resolves when somebody wants the process to stop.
-async fn until_stopped() -> Result<(), Failure> {
-    let mut terminated = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupted = tokio::signal::ctrl_c() => interrupted?,
-        _ = terminated.recv() => {}
-    }
-    Ok(())
 }

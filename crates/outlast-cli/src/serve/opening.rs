@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use outlast::engine::store::{OpeningStore, Reason, StoreError};
-use outlast::store::{OpenError, StoreUrl, open_store};
+use outlast::store::{OpenError, StoreUrl};
 use tokio::sync::oneshot;
 
 use crate::exit::Failure;
+use crate::gateway::open_when_free;
 
 pub(super) struct Opening {
     pub(super) store: Arc<OpeningStore>,
@@ -18,7 +19,7 @@ impl Opening {
     pub(super) fn start(url: StoreUrl) -> Self {
         let (report, failed) = oneshot::channel();
         let open = async move {
-            let opened = open_store(&url, Default::default()).await;
+            let opened = open_when_free(&url).await;
             opened.map_err(|error| {
                 let reason = Reason::new(error.to_string());
                 // The receiver is gone if the listener failed first.

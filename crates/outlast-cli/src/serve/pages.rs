@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use metrics_exporter_prometheus::PrometheusHandle;
 use outlast::engine::Engine;
-use outlast::gateway::{Gateway, Served};
+use outlast::gateway::{Gateway, ServedUpstreams};
 use outlast::transport::http::{Page, Pages};
 
 use super::metrics;
@@ -13,7 +13,7 @@ use super::metrics;
 /// The metrics of a gateway.
 pub(super) struct Metrics {
     engine: Engine,
-    served: Vec<Served>,
+    upstreams: Arc<ServedUpstreams>,
     collected: PrometheusHandle,
 }
 
@@ -21,7 +21,7 @@ impl Metrics {
     pub(super) fn of(gateway: &Gateway, collected: PrometheusHandle) -> Arc<Self> {
         Arc::new(Self {
             engine: gateway.engine().clone(),
-            served: gateway.served().to_vec(),
+            upstreams: gateway.upstreams().clone(),
             collected,
         })
     }
@@ -32,7 +32,8 @@ impl Pages for Metrics {
     async fn page(&self, path: &str) -> Option<Page> {
         match path {
             "/metrics" => {
-                let text = metrics::text(&self.collected, &self.engine, &self.served);
+                let served = self.upstreams.all();
+                let text = metrics::text(&self.collected, &self.engine, &served);
                 Some(plain(text.await))
             }
             _ => None,

@@ -30,6 +30,9 @@ pub(crate) fn read(object: &Value) -> Result<Settings, String> {
                     _ => return Err(wrong(key, "\"owner\" or \"call\"")),
                 };
             }
+            "trust" => {
+                settings.trust = value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
+            }
             "budgetMs" => settings.budget = Some(millis(key, value)?),
             "tickets" => {
                 settings.tickets = value.as_bool().ok_or_else(|| wrong(key, "true or false"))?;
@@ -104,7 +107,7 @@ pub(super) fn whole(key: &str, value: &Value) -> Result<u64, String> {
         .ok_or_else(|| wrong(key, "a whole number that is not negative"))
 }
 
-fn millis(key: &str, value: &Value) -> Result<Duration, String> {
+pub(super) fn millis(key: &str, value: &Value) -> Result<Duration, String> {
     whole(key, value).map(Duration::from_millis)
 }
 
@@ -132,8 +135,9 @@ pub(super) fn unknown(key: &str, known: &[&str]) -> String {
 const TOOL_KEYS: [&str; 5] = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
 
 /// What can be said of a server only.
-const SERVER_KEYS: [&str; 12] = [
+const SERVER_KEYS: [&str; 13] = [
     "era",
+    "trust",
     "budgetMs",
     "tickets",
     "isolate",
@@ -156,7 +160,7 @@ mod tests {
     fn everything_that_can_be_said_is_read() {
         let settings = read(&json!({
             "task": "always", "graceMs": 100, "ttlMs": 5_000, "timeoutMs": 60_000, "retry": "never",
-            "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "openCalls": 7, "openCallsPerOwner": 8, "connectionsPerOwner": 9, "idleMs": 4, "startMs": 5, "budgetMs": 6, "tickets": false,
+            "era": "legacy", "isolate": "call", "concurrency": 2, "connections": 3, "openCalls": 7, "openCallsPerOwner": 8, "connectionsPerOwner": 9, "idleMs": 4, "startMs": 5, "budgetMs": 6, "tickets": false, "trust": false,
             "tools": { "slow": { "task": "never", "concurrency": 1, "retry": "rerun" } },
         }))
         .unwrap();
@@ -164,7 +168,7 @@ mod tests {
         assert_eq!(settings.every_tool.grace, Some(Duration::from_millis(100)));
         assert_eq!(settings.every_tool.ttl, Some(5_000));
         assert_eq!(settings.budget, Some(Duration::from_millis(6)));
-        assert!(!settings.tickets);
+        assert!(!settings.tickets && !settings.trust);
         assert_eq!(settings.era, Era::Legacy);
         assert_eq!(settings.isolate, Isolate::Call);
         assert_eq!((settings.concurrency, settings.connections), (Some(2), 3));

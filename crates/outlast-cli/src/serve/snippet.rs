@@ -1,13 +1,29 @@
-//! What to write into a host's configuration file to come in.
+//! What to write into a host's configuration file to reach the gateway.
 
 use outlast::gateway::RunningGateway;
+use outlast::store::StoreUrl;
 use serde_json::{Map, Value, json};
 
-/// The words for both spellings of the file.
-pub(super) fn all(running: &RunningGateway, token: Option<&str>) -> String {
+use super::token::{LocalToken, Tokens};
+use crate::place;
+
+/// The text for both spellings of the file. A token is shown only by the start that makes it.
+pub(super) fn all(running: &RunningGateway, tokens: &Tokens, store: &StoreUrl) -> String {
+    let (token, note) = match &tokens.local {
+        None => (None, String::new()),
+        Some(LocalToken::New(token)) => (Some(token.as_str()), String::new()),
+        Some(LocalToken::Known) => {
+            let at = match place::gateway_store() {
+                Ok(usual) if usual == *store => String::new(),
+                _ => format!(" --store {}", place::shown(store)),
+            };
+            let note = format!("`outlast gateway token{at}` prints the TOKEN.\n\n");
+            (Some("TOKEN"), note)
+        }
+    };
     let mut servers = Map::new();
     for served in running.served() {
-        let mut server = json!({ "type": "http", "url": running.url(served) });
+        let mut server = json!({ "type": "http", "url": running.url(&served) });
         if let Some(token) = token {
             server["headers"] = json!({ "Authorization": format!("Bearer {token}") });
         }
@@ -15,7 +31,7 @@ pub(super) fn all(running: &RunningGateway, token: Option<&str>) -> String {
     }
     let file = serde_json::to_string_pretty(&json!({ "mcpServers": Value::Object(servers) }));
     format!(
-        "\nFor a host's mcp.json (VS Code writes `servers` in place of `mcpServers`):\n\n{}\n\n",
+        "\nFor a host's mcp.json (VS Code writes `servers` in place of `mcpServers`):\n\n{}\n\n{note}",
         file.unwrap_or_default()
     )
 }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use outlast::engine::random;
-use outlast::store::StoreUrl;
+use outlast::store::{StoreUrl, private_file};
 use outlast::transport::http::Token;
 
 use crate::exit::Failure;
@@ -16,19 +15,28 @@ use crate::place;
 #[derive(Default)]
 pub(super) struct Tokens {
     /// The one for the user of this machine.
-    pub(super) local: Option<String>,
+    pub(super) local: Option<LocalToken>,
     pub(super) all: Vec<Token>,
+}
+
+/// The token for the user of this machine.
+pub(super) enum LocalToken {
+    /// Made by this start. Only then it is shown.
+    New(String),
+    Known,
 }
 
 impl Tokens {
     /// The local token of the gateway on that store, and those that `file` names.
     pub(super) fn find(store: &StoreUrl, file: Option<&Path>) -> Result<Self, Failure> {
-        let path = path(store)?;
-        let local = match std::fs::read_to_string(&path) {
-            Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
-            _ => drawn(&path)?,
+        let (secret, local) = match stored(store)? {
+            Some(secret) => (secret, LocalToken::Known),
+            None => {
+                let secret = drawn(&path(store)?)?;
+                (secret.clone(), LocalToken::New(secret))
+            }
         };
-        let mut all = vec![Token::new(LOCAL, &local)];
+        let mut all = vec![Token::new(LOCAL, &secret)];
         if let Some(file) = file {
             let wrong = |error: String| {
                 Failure::Usage(format!(
@@ -48,21 +56,27 @@ impl Tokens {
     }
 }
 
+/// The local token of the gateway on that store, if there is one. From now on only its owner can read the file.
+pub(crate) fn stored(store: &StoreUrl) -> Result<Option<String>, Failure> {
+    let text = match private_file::read_to_string(&path(store)?) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let text = text.trim();
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
 /// Draws a token and keeps it where only its owner can read it.
 fn drawn(path: &Path) -> Result<String, Failure> {
     let token = format!("outlast_{}", random::token::<32>());
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(path)?;
+    let mut file = private_file::create(path)?;
     writeln!(file, "{token}")?;
     file.sync_all()?;
     Ok(token)
 }
 
-fn path(store: &StoreUrl) -> std::io::Result<PathBuf> {
+fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
     match store {
         StoreUrl::Sqlite(path) => {
             let mut name = path.clone().into_os_string();

@@ -1,23 +1,25 @@
 //! Which servers are served, and under which names.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use outlast::back::Target;
 use outlast::gateway::{Settings, Upstream};
 use outlast::transport::http_client::HttpClientOptions;
 use serde_json::Value;
+use url::{Host, Url};
 
 use super::called::called;
 use super::limits::{self, Limits};
 use super::settings;
 use crate::args::Serve;
 use crate::exit::Failure;
-use crate::target::{Config, child_of, http_of};
+use crate::target::{Config, Place, child_of, http_of};
 
 /// The servers that are meant.
 pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
     if let Some(path) = &args.config {
-        return from_file(path, args.verbose);
+        return from_file(path, args.verbose, args.http);
     }
     let limits = match &args.limits {
         Some(text) => said("--limits", text, limits::read)?,
@@ -57,7 +59,11 @@ fn said<T>(option: &str, text: &str, read: fn(&Value) -> Result<T, String>) -> R
     read.map_err(|why| Failure::Usage(format!("{option}: {why}")))
 }
 
-fn from_file(path: &Path, verbose: bool) -> Result<(Vec<Upstream>, Limits), Failure> {
+fn from_file(
+    path: &Path,
+    verbose: bool,
+    address: SocketAddr,
+) -> Result<(Vec<Upstream>, Limits), Failure> {
     let config = Config::find(Some(path))?;
     let limits = match config.limits() {
         Some(object) => limits::read(object).map_err(|why| config.wrong_in_all(&why))?,
@@ -70,7 +76,11 @@ fn from_file(path: &Path, verbose: bool) -> Result<(Vec<Upstream>, Limits), Fail
             Some(object) => settings::read(object).map_err(|why| config.wrong(name, &why))?,
             None => Settings::default(),
         };
-        let target = config.place(name)?.target(verbose);
+        let place = config.place(name)?;
+        if let Place::Http { url, .. } = &place {
+            refuse_itself(name, url, address)?;
+        }
+        let target = place.target(verbose);
         all.push(Upstream::new(name, target, settings));
     }
     match all.is_empty() {
@@ -95,7 +105,36 @@ fn at_url(args: &Serve, url: &str, settings: Settings) -> Result<Upstream, Failu
     }
     let name = args.name.clone().unwrap_or_else(|| host(url));
     check(&name)?;
+    refuse_itself(&name, url, args.http)?;
     Ok(Upstream::new(name, Target::http(options), settings))
+}
+
+/// Refuses a server that is this gateway: its calls would come back to it for ever.
+fn refuse_itself(name: &str, url: &str, address: SocketAddr) -> Result<(), Failure> {
+    if address.port() == 0 || !is_at(url, address) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "server {name} is at {url}, which is the address of this gateway\n  next: remove that server, or choose another address \
+         with --http"
+    )))
+}
+
+/// Whether `url` leads to a listener at `address` on this machine.
+fn is_at(url: &str, address: SocketAddr) -> bool {
+    let Ok(url) = Url::parse(url) else {
+        return false;
+    };
+    let own = address.ip();
+    let same_host = match url.host() {
+        Some(Host::Domain(name)) => {
+            name == "localhost" && (own.is_loopback() || own.is_unspecified())
+        }
+        Some(Host::Ipv4(ip)) => ip == own || ip.is_loopback() && own.is_unspecified(),
+        Some(Host::Ipv6(ip)) => ip == own || ip.is_loopback() && own.is_unspecified(),
+        None => false,
+    };
+    same_host && url.port_or_known_default() == Some(address.port())
 }
 
 /// A name is a part of a URL.
@@ -121,6 +160,24 @@ fn host(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gateway_refuses_to_serve_itself() {
+        let [local, any] = ["127.0.0.1:8040", "0.0.0.0:8040"].map(|text| text.parse().unwrap());
+        for (url, address, expected) in [
+            ("http://127.0.0.1:8040/mcp", local, true),
+            ("http://localhost:8040/mcp/x", local, true),
+            ("http://127.0.0.1:8040/mcp", any, true),
+            ("http://[::1]:8040/mcp", any, true),
+            ("http://127.0.0.1:8041/mcp", local, false),
+            ("http://192.0.2.7:8040/mcp", local, false),
+            ("http://localhost/mcp", local, false),
+        ] {
+            assert_eq!(is_at(url, address), expected, "{url} {address}");
+        }
+        let any_port = "127.0.0.1:0".parse().unwrap();
+        assert!(refuse_itself("a", "http://127.0.0.1:8040/mcp", any_port).is_ok());
+    }
 
     #[test]
     fn a_name_is_a_part_of_a_url() {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::jsonc;
+use super::variables::Variables;
 use crate::exit::Failure;
 
 /// The servers of one file.
@@ -42,6 +43,8 @@ struct File {
 /// What hosts write there; what they write besides is theirs.
 #[derive(Debug, Deserialize)]
 struct Server {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -50,7 +53,7 @@ struct Server {
     args: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
-    cwd: Option<PathBuf>,
+    cwd: Option<String>,
     /// What the gateway does differently there.
     outlast: Option<serde_json::Value>,
 }
@@ -62,7 +65,7 @@ impl Config {
             Some(path) => path,
             None => USUAL.iter().map(Path::new).find(|path| path.is_file()).ok_or_else(|| {
                 Failure::Usage(format!(
-                    "there is no configuration file here ({})\n  next: name one with --config, or name a URL",
+                    "there is no configuration file in this folder ({})\n  next: name one with --config, or give a URL such as http://127.0.0.1:8040/mcp",
                     USUAL.join(", ")
                 ))
             })?,
@@ -75,7 +78,7 @@ impl Config {
         })?;
         let file: File = jsonc::read(&text).map_err(|error| {
             Failure::Usage(format!(
-                "{}: {error}\n  next: mend the file",
+                "{}: {error}\n  next: correct the file",
                 path.display()
             ))
         })?;
@@ -122,7 +125,15 @@ impl Config {
                 known.join(", ")
             )));
         };
-        let fill = |text: &str| filled(text).map_err(&wrong);
+        if server.kind.as_deref() == Some("sse") {
+            return Err(wrong(
+                "the transport `sse` of 2024-11-05 is not supported\n  next: if the server also speaks Streamable HTTP, write \
+                 `\"type\": \"http\"` and its URL"
+                    .into(),
+            ));
+        }
+        let variables = Variables::for_file(&self.path);
+        let fill = |text: &str| variables.fill(text).map_err(&wrong);
         let fill_all = |map: &BTreeMap<String, String>| {
             map.iter()
                 .map(|(name, value)| Ok((name.clone(), fill(value)?)))
@@ -141,33 +152,11 @@ impl Config {
                     .map(|arg| fill(arg))
                     .collect::<Result<_, _>>()?,
                 env: fill_all(&server.env)?,
-                directory: server.cwd.clone(),
+                directory: server.cwd.as_deref().map(fill).transpose()?.map(Into::into),
             }),
             _ => Err(wrong("it needs either `url` or `command`".into())),
         }
     }
-}
-
-/// `text` with `${env:NAME}` and `${NAME}` replaced by the environment.
-fn filled(text: &str) -> Result<String, String> {
-    let mut done = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        let (name, left) = after
-            .split_once('}')
-            .ok_or_else(|| format!("`{text}` opens `${{` and does not close it"))?;
-        let name = name.strip_prefix("env:").unwrap_or(name);
-        let value = std::env::var(name).map_err(|_| {
-            format!(
-                "the environment variable {name} is not set\n  next: set it, or write the value"
-            )
-        })?;
-        done.push_str(before);
-        done.push_str(&value);
-        rest = left;
-    }
-    done.push_str(rest);
-    Ok(done)
 }
 
 /// Where hosts keep it.
@@ -213,6 +202,13 @@ mod tests {
             (url.as_str(), headers.len()),
             ("https://example.org/mcp", 1)
         );
+    }
+
+    #[test]
+    fn a_transport_that_is_not_supported_is_refused_by_name() {
+        let config = config(r#"{ "servers": { "a": { "type": "sse", "url": "http://x/sse" } } }"#);
+        let error = config.place("a").unwrap_err().to_string();
+        assert!(error.contains("`sse`"), "{error}");
     }
 
     #[test]

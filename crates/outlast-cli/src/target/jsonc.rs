@@ -9,7 +9,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ParseError> {
     jsonc_parser::parse_to_serde_value(text, &OPTIONS)
 }
 
-const OPTIONS: ParseOptions = ParseOptions {
+/// What is read beside JSON: comments and last commas.
+pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
     allow_loose_object_property_names: false,

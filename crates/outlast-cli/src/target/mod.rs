@@ -2,6 +2,8 @@
 
 mod config;
 mod jsonc;
+mod url;
+mod variables;
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -12,12 +14,14 @@ use outlast::transport::http_client::{HttpClientOptions, Session};
 
 use crate::args::Reach;
 use crate::exit::Failure;
-use crate::sessions;
+use crate::gateway;
+use crate::terminal;
 
 pub(crate) use config::{Config, Place};
+pub(crate) use jsonc::OPTIONS as JSONC;
 
 /// Who starts a server.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Starts {
     /// We, from a command that stands in the place of a name.
     ByCommand,
@@ -37,6 +41,8 @@ pub(crate) struct Named {
     pub(crate) era: Era,
     /// The session at a URL, in the era that has some.
     pub(crate) session: Option<(String, Session)>,
+    /// Whether requests go to a URL without a token, so that the server knows us by our session alone.
+    pub(crate) anonymous: bool,
 }
 
 /// Takes the target off the front of `words`, unless a command stands in its place.
@@ -62,6 +68,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
             target: Target::child(child_of(program.clone(), args.to_vec(), reach.verbose)),
             era: reach.how.era(),
             session: None,
+            anonymous: false,
         }),
         ([_, ..], Some(word)) => Err(Failure::Usage(format!(
             "there is a target ({word}) and a command after `--`\n  next: leave one of them out"
@@ -69,8 +76,8 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
         ([], None) => Err(Failure::Usage(
             "which server?\n  next: name a URL or a server of the configuration file, or put a command after `--`".into(),
         )),
-        ([], Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
-            Ok(at_url(reach, url, http(reach, url)))
+        ([], Some(word)) if let Some(url) = url::read(word) => {
+            Ok(at_url(reach, &url, http(reach, &url)))
         }
         ([], Some(name)) => {
             let config = Config::find(reach.config.as_deref())?;
@@ -86,6 +93,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
                     target: command.target(reach.verbose),
                     era: reach.how.era(),
                     session: None,
+                    anonymous: false,
                 }),
             }
         }
@@ -125,6 +133,7 @@ fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
         name: name.to_owned(),
         starts: Starts::Elsewhere,
         era: reach.how.era(),
+        anonymous: options.bearer.is_none() && options.headers.is_empty(),
         session: options
             .session
             .clone()
@@ -138,7 +147,7 @@ pub(crate) fn child_of(program: OsString, args: Vec<OsString>, verbose: bool) ->
     let mut options = ChildOptions::new(program).args(args);
     let called = options.program.to_string_lossy().into_owned();
     options.stderr = Some(match verbose {
-        true => Arc::new(|line| eprintln!("server: {line}")),
+        true => Arc::new(|line| terminal::say!("server: {line}")),
         // Whatever it is: a server may well write down what it is asked.
         false => Arc::new(move |line| tracing::debug!(program = called, line, "server says")),
     });
@@ -152,10 +161,11 @@ pub(crate) fn http_of(url: &str) -> HttpClientOptions {
 
 fn http(reach: &Reach, url: &str) -> HttpClientOptions {
     let mut options = http_of(url);
-    options.session = (reach.how.era() != Era::Modern).then(|| sessions::at(url));
+    options.session = (reach.how.era() != Era::Modern).then(Session::new);
     options.bearer = reach
         .token
         .clone()
-        .or_else(|| std::env::var("OUTLAST_TOKEN").ok());
+        .or_else(|| std::env::var("OUTLAST_TOKEN").ok())
+        .or_else(|| gateway::token_of_url(url));
     options
 }

@@ -1,37 +1,44 @@
 //! `outlast tasks`: at a server, or in a store without changing anything in it, also while it is in use.
 
 mod shape;
+mod shown;
+mod stored;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::io::IsTerminal;
 
-use outlast::engine::{Clock, Scope, SystemClock, Task, TaskId};
-use outlast::store::StoreUrl;
-use outlast::store::sqlite::SqliteReader;
-use outlast::wire::{Raw, v1};
+use outlast::engine::TaskId;
+use outlast::wire::Raw;
 
-use crate::args::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
+use crate::args::{AnswerOne, One, Place, Tasks, TasksCommand, Watch};
 use crate::exit::Failure;
-use crate::interrupts::Interrupts;
+use crate::gateway;
 use crate::person::Person;
-use crate::place;
-use crate::relay;
 use crate::remote::{self, Given};
 use crate::target::{self, Named};
 
+pub(crate) use shown::{Shown, print_table, row};
+
 pub(crate) async fn run(tasks: Tasks) -> Result<(), Failure> {
     match tasks.command {
+        // A store lists the tasks of every owner; a gateway only those of its caller.
+        TasksCommand::List(list) if list.target.is_none() && list.at.reach.command.is_empty() => {
+            stored::list(&list)
+        }
         TasksCommand::List(list) => match there(&list.at, list.target.iter().cloned().collect())? {
             (Some(server), _) => remote::list(server, list.limit, list.at.json).await,
-            (None, _) => show_list(&list),
+            (None, _) => stored::list(&list),
         },
+        // The file has everything about a task, whether or not a gateway runs.
+        TasksCommand::Get(one) if one.words.len() == 1 && one.at.reach.command.is_empty() => {
+            stored::get(&one.at, &one.words[0])
+        }
         TasksCommand::Get(one) => match one_there(&one)? {
             (Some(server), id) => remote::get(server, &id, one.at.json).await,
-            (None, id) => show_one(&one.at, here(&id)?),
+            (None, id) => stored::get(&one.at, &id),
         },
         TasksCommand::Result(one) => match one_there(&one)? {
-            (Some(server), id) => remote::result(server, &id).await,
-            (None, id) => show_result(&one.at, here(&id)?),
+            (Some(server), id) => remote::result(server, &id, result_as_json(&one.at)).await,
+            (None, id) => stored::result(&one.at, &id, result_as_json(&one.at)),
         },
         TasksCommand::Watch(watch) => run_watch(watch).await,
         TasksCommand::Cancel(one) => match one_there(&one)? {
@@ -47,12 +54,12 @@ async fn run_watch(watch: Watch) -> Result<(), Failure> {
     let by_command = !watch.at.reach.command.is_empty();
     let (server, id) = match (&words[..], by_command) {
         ([], false) if watch.at.store.is_some() => (None, None),
-        ([], false) => (relay::at_gateway(), None),
-        // A lone word that is a task is one in the store, or at the gateway that uses it.
-        ([word], false) if word.parse::<TaskId>().is_ok() => {
+        ([], false) => (gateway::at_gateway(), None),
+        // A lone word that names no server is a task in the store, or at the gateway that uses it.
+        ([word], false) if is_task(&watch.at, word) => {
             let server = match watch.at.store {
                 Some(_) => None,
-                None => relay::at_gateway(),
+                None => gateway::at_gateway(),
             };
             (server, Some(word.clone()))
         }
@@ -67,7 +74,7 @@ async fn run_watch(watch: Watch) -> Result<(), Failure> {
             remote::watch(server, &id, &person, watch.at.json).await
         }
         (Some(server), None) => remote::watch_all(server, watch.at.json).await,
-        (None, id) => watch_store(&watch.at, id.as_deref().map(here).transpose()?).await,
+        (None, id) => stored::watch(&watch.at, id.as_deref()).await,
     }
 }
 
@@ -75,7 +82,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
     let mut words = answer.words;
     let by_command = !answer.reach.command.is_empty();
     let server = match words.len() == 1 && !by_command {
-        true => match relay::at_gateway() {
+        true => match gateway::at_gateway() {
             Some(gateway) => Some(gateway),
             None => return Err(needs_target("answer", &words[0])),
         },
@@ -94,7 +101,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
         (None, true) => Given::Decline,
         (None, false) => match Person::find(answer.answering) {
             Person::There(..) => Given::Ask,
-            Person::Away => {
+            Person::Later | Person::Away => {
                 return Err(Failure::Usage(
                     "nobody is there to answer\n  next: use --with JSON, --decline, or --interactive".into(),
                 ));
@@ -108,7 +115,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
 fn there(at: &Place, mut words: Vec<String>) -> Result<(Option<Named>, Vec<String>), Failure> {
     let server = target::take(&at.reach, &mut words)?;
     if server.is_none() && at.store.is_none() && at.owner.is_none() {
-        return Ok((relay::at_gateway(), words));
+        return Ok((gateway::at_gateway(), words));
     }
     if server.is_some() && (at.store.is_some() || at.owner.is_some()) {
         return Err(Failure::Usage(
@@ -123,7 +130,7 @@ fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
     let by_command = !one.at.reach.command.is_empty();
     match (&one.words[..], by_command) {
         ([id], false) if one.at.store.is_some() => Ok((None, id.clone())),
-        ([id], false) => Ok((relay::at_gateway(), id.clone())),
+        ([id], false) => Ok((gateway::at_gateway(), id.clone())),
         ([_, id], false) | ([id], true) => {
             let (server, _) = there(&one.at, one.words.clone())?;
             Ok((server, id.clone()))
@@ -134,11 +141,14 @@ fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
     }
 }
 
-/// An id of a task in a store.
-fn here(id: &str) -> Result<TaskId, Failure> {
-    id.parse().map_err(|_| {
-        Failure::Usage(format!("{id} is no task of a store\n  next: name the server before it, or see `outlast tasks list`"))
-    })
+/// Whether a lone word is a task, whole or shortened, and not a server.
+fn is_task(at: &Place, word: &str) -> bool {
+    word.parse::<TaskId>().is_ok() || target::resolve(&at.reach, Some(word)).is_err()
+}
+
+/// Whether a result is printed as JSON: into a file or a pipe it always is.
+fn result_as_json(at: &Place) -> bool {
+    at.json || !std::io::stdout().is_terminal()
 }
 
 fn needs_target(what: &str, id: &str) -> Failure {
@@ -146,99 +156,3 @@ fn needs_target(what: &str, id: &str) -> Failure {
         "a store is only looked at; to {what} a task, its server must be asked\n  next: `outlast tasks {what} TARGET {id}`"
     ))
 }
-
-fn show_list(list: &List) -> Result<(), Failure> {
-    let now = SystemClock.now();
-    let tasks = newest(&list.at, list.limit)?;
-    match list.at.json {
-        true => println!("{}", shape::list(&tasks)),
-        false => shape::print_table(&tasks, now),
-    }
-    Ok(())
-}
-
-fn show_one(at: &Place, id: TaskId) -> Result<(), Failure> {
-    let (_, task) = find(at, id)?;
-    match at.json {
-        true => println!("{}", shape::one(&task)),
-        false => shape::print_one(&task),
-    }
-    Ok(())
-}
-
-fn show_result(at: &Place, id: TaskId) -> Result<(), Failure> {
-    let (look, task) = find(at, id)?;
-    let body = look.body(&scope(at), id)?;
-    let status = v1::status(task.phase()).to_string();
-    println!("{}", body.ok_or(Failure::NoResult(id, status))?.as_str());
-    Ok(())
-}
-
-/// Tells every change to one task until it ends, or to all until Ctrl-C.
-async fn watch_store(at: &Place, one: Option<TaskId>) -> Result<(), Failure> {
-    let mut known = BTreeMap::new();
-    let mut interrupts = Interrupts::listen();
-    loop {
-        let tasks = match one {
-            Some(id) => vec![find(at, id)?.1],
-            None => newest(at, WATCHED)?,
-        };
-        for task in tasks.iter().rev() {
-            if known.insert(task.id, task.revision) != Some(task.revision) {
-                match at.json {
-                    true => println!("{}", shape::one(task)),
-                    false => println!("{}", shape::line(task)),
-                }
-            }
-        }
-        if one.is_some() && tasks.iter().all(|task| task.state.ending().is_some()) {
-            return Ok(());
-        }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            () = interrupts.next() => return Ok(()),
-        }
-    }
-}
-
-fn newest(at: &Place, limit: usize) -> Result<Vec<Task>, Failure> {
-    let now = SystemClock.now();
-    let mut tasks = match look(at)? {
-        Some(look) => look.newest(&scope(at), limit)?,
-        None => Vec::new(),
-    };
-    tasks.retain(|task| !task.is_gone(now));
-    Ok(tasks)
-}
-
-/// A look into the store; none if there is no file yet.
-fn look(at: &Place) -> Result<Option<SqliteReader>, Failure> {
-    let url = match &at.store {
-        Some(url) => url.clone(),
-        None => place::usual_store()?,
-    };
-    match url {
-        StoreUrl::Sqlite(path) => Ok(SqliteReader::open(path)?),
-        StoreUrl::Memory => Ok(None),
-    }
-}
-
-fn find(at: &Place, id: TaskId) -> Result<(SqliteReader, Task), Failure> {
-    let look = look(at)?.ok_or(Failure::NoTask(id))?;
-    let found = look.task(&scope(at), id)?;
-    let task = found.filter(|task| !task.is_gone(SystemClock.now()));
-    Ok((look, task.ok_or(Failure::NoTask(id))?))
-}
-
-fn scope(at: &Place) -> Scope {
-    match &at.owner {
-        Some(owner) => Scope::Of(owner.clone()),
-        None => Scope::Anyone,
-    }
-}
-
-/// How often a store is looked at.
-const LOOK: Duration = Duration::from_millis(500);
-
-/// How many of the newest tasks are watched.
-const WATCHED: usize = 200;

@@ -1,17 +1,15 @@
-//! Tasks as text and as JSON.
+//! Tasks of a store as JSON, and one in full for people.
 
 use outlast::engine::task::Happening;
 use outlast::engine::{Clock, SystemClock, Task};
-use outlast::wire::{Timestamp, v1};
+use outlast::wire::v1;
 use serde_json::{Value, json};
 
-/// A JSON array of tasks.
-pub(super) fn list(tasks: &[Task]) -> Value {
-    tasks.iter().map(one).collect()
-}
+use super::shown::{Shown, row};
+use crate::terminal::{self, Line, Tone};
 
-/// A task as V1 writes it, with where it comes from.
-pub(super) fn one(task: &Task) -> Value {
+/// A task as V1 writes it, with where it comes from. `is_open`: whether a process has the store open.
+pub(super) fn one(task: &Task, is_open: bool) -> Value {
     let id = task.id.text();
     let mut shown: Value = v1::task(&task.view(&id, SystemClock.now()))
         .open()
@@ -19,6 +17,7 @@ pub(super) fn one(task: &Task) -> Value {
     shown["tool"] = json!(task.origin.tool.as_deref());
     shown["owner"] = json!(task.owner.to_storage());
     shown["attempt"] = json!(task.attempt.0);
+    shown["running"] = json!(is_open && task.state.ending().is_none());
     shown["timeline"] = task
         .timeline
         .moments
@@ -28,56 +27,25 @@ pub(super) fn one(task: &Task) -> Value {
     shown
 }
 
-/// A table for people.
-pub(super) fn print_table(tasks: &[Task], now: Timestamp) {
-    if tasks.is_empty() {
-        eprintln!("no tasks here; `outlast demo` makes some");
-        return;
-    }
-    println!(
-        "{:<26}  {:<14}  {:<12}  {:>8}  {:>8}  MESSAGE",
-        "TASK", "STATUS", "TOOL", "AGE", "LEFT"
-    );
-    for task in tasks {
-        let status = v1::status(task.phase());
-        let tool = task.origin.tool.as_deref().unwrap_or("-");
-        let age = length(now.since(task.created));
-        let left = length(task.expires().since(now));
-        let message = task.message.as_deref().unwrap_or("");
-        println!(
-            "{:<26}  {status:<14}  {tool:<12}  {age:>8}  {left:>8}  {message}",
-            task.id
-        );
-    }
-}
-
-/// One line about a task.
-pub(super) fn line(task: &Task) -> String {
-    let status = v1::status(task.phase());
-    let message = task
-        .message
-        .as_deref()
-        .map(|message| format!("  {message}"));
-    format!("{}  {status}{}", task.id, message.unwrap_or_default())
-}
-
 /// All about one task, for people.
-pub(super) fn print_one(task: &Task) {
-    println!("task     {}", task.id);
-    println!("status   {}", v1::status(task.phase()));
-    println!("tool     {}", task.origin.tool.as_deref().unwrap_or("-"));
-    println!("owner    {}", task.owner);
-    println!("attempt  {}", task.attempt.0);
-    println!("created  {}", task.created);
-    println!("expires  {}", task.expires());
+pub(super) fn print_one(task: &Task, is_open: bool) {
+    row("task", task.id.to_string());
+    row("status", Shown::stored(task, is_open).status());
+    row("tool", task.origin.tool.as_deref().unwrap_or("-"));
+    row("owner", task.owner.to_string());
+    row("attempt", task.attempt.0.to_string());
+    row("created", task.created.to_string());
+    row("expires", task.expires().to_string());
     if let Some(message) = &task.message {
-        println!("message  {message}");
+        row("message", &**message);
     }
     if let Some(params) = &task.origin.params {
-        println!("params   {}", params.as_str());
+        let params: Value = params.open().unwrap_or_default();
+        row("arguments", params["arguments"].to_string());
     }
     for moment in &task.timeline.moments {
-        println!("  {}  {}", moment.at, word(&moment.what));
+        let at = Line::new().tone(Tone::Muted, format_args!("  {}  ", moment.at));
+        terminal::out(at.text(word(&moment.what)));
     }
 }
 
@@ -93,13 +61,5 @@ fn word(what: &Happening) -> String {
         Happening::CancelRequested => "cancel requested".into(),
         Happening::Extended(ttl) => format!("time to live now {ttl} ms"),
         Happening::Ended => "ended".into(),
-    }
-}
-
-fn length(millis: u64) -> String {
-    match millis / 1_000 {
-        seconds @ 0..120 => format!("{seconds} s"),
-        seconds @ 120..7_200 => format!("{} min", seconds / 60),
-        seconds => format!("{} h", seconds / 3_600),
     }
 }

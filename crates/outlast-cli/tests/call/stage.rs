@@ -18,6 +18,7 @@ pub(crate) struct Server {
     child: Child,
     pub(crate) url: String,
     pub(crate) home: TempDir,
+    step: Duration,
 }
 
 /// What a command said.
@@ -28,30 +29,45 @@ pub(crate) struct Said {
 }
 
 impl Server {
+    /// A server whose tasks are in memory.
     pub(crate) fn start() -> Self {
+        Self::begin_with(Duration::from_millis(20), |_| "memory:".into())
+    }
+
+    /// A server whose tasks outlast it; a step of its tools takes `step`.
+    pub(crate) fn with_store(step: Duration) -> Self {
+        Self::begin_with(step, store)
+    }
+
+    fn begin_with(step: Duration, store: impl Fn(&Path) -> String) -> Self {
         let home = TempDir::new().expect("a folder");
-        let mut child = outlast(home.path())
-            .args([
-                "demo",
-                "--http",
-                "127.0.0.1:0",
-                "--store",
-                "memory:",
-                "--step-ms",
-                "20",
-            ])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the demo starts");
-        let mut url = String::new();
-        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
-        said.read_line(&mut url).expect("the URL is printed");
+        let (child, url) = serve(home.path(), "127.0.0.1:0", &store(home.path()), step);
         Self {
             child,
-            url: url.trim_end().to_owned(),
+            url,
             home,
+            step,
         }
+    }
+
+    /// Where its tasks are, if they outlast it.
+    pub(crate) fn store(&self) -> String {
+        store(self.home.path())
+    }
+
+    /// Kills it in the middle of whatever it does.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it ends");
+    }
+
+    /// Starts it again on the same store and the same port.
+    pub(crate) fn start_again(&mut self) {
+        let address = self.url.trim_start_matches("http://");
+        let address = address.split('/').next().expect("host and port");
+        let (child, url) = serve(self.home.path(), address, &self.store(), self.step);
+        assert_eq!(url, self.url);
+        self.child = child;
     }
 
     /// Runs `outlast` with `words`; `{}` among them is our URL.
@@ -206,7 +222,34 @@ impl Said {
     }
 }
 
-fn outlast(home: &Path) -> Command {
+fn store(home: &Path) -> String {
+    format!("sqlite:{}", home.join("server.db").display())
+}
+
+/// Starts the demo as a server; returns its URL, too.
+fn serve(home: &Path, address: &str, store: &str, step: Duration) -> (Child, String) {
+    let step = step.as_millis().to_string();
+    let mut child = outlast(home)
+        .args([
+            "demo",
+            "--http",
+            address,
+            "--store",
+            store,
+            "--step-ms",
+            &step,
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the demo starts");
+    let mut url = String::new();
+    let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+    said.read_line(&mut url).expect("the URL is printed");
+    (child, url.trim_end().to_owned())
+}
+
+pub(crate) fn outlast(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
     command
         .env("XDG_DATA_HOME", home)

@@ -1,11 +1,10 @@
 //! A gateway that can be killed, and a server that writes down how often its tools were run.
 
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use outlast_testkit::example;
+use outlast_testkit::{ServerProcess, example};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -20,7 +19,7 @@ pub(crate) struct Place {
     words: Vec<String>,
     gateway: Option<Gateway>,
     /// The server, where it is not the gateway's child.
-    server: Option<Child>,
+    _server: Option<ServerProcess>,
 }
 
 impl Place {
@@ -47,23 +46,18 @@ impl Place {
         match cell.back {
             Way::Pipe => words.extend(["--".into(), program, folder, kind.into()]),
             Way::Http => {
-                let mut child = Command::new(program)
-                    .args([&folder, kind, "127.0.0.1:0"])
-                    .stdout(Stdio::piped())
-                    .spawn()
-                    .unwrap();
-                let mut url = String::new();
-                let mut said = BufReader::new(child.stdout.take().unwrap());
-                said.read_line(&mut url).unwrap();
-                words.extend(["--url".into(), url.trim_end().into()]);
-                server = Some(child);
+                let mut command = Command::new(program);
+                command.args([&folder, kind, "127.0.0.1:0"]);
+                let process = ServerProcess::start(&mut command, 1);
+                words.extend(["--url".into(), process.url().into()]);
+                server = Some(process);
             }
         }
         let mut place = Self {
             home,
             words,
             gateway: None,
-            server,
+            _server: server,
         };
         place.start("127.0.0.1:0");
         place
@@ -87,7 +81,7 @@ impl Place {
     pub(crate) fn entrance(&self) -> Entrance {
         let gateway = self.gateway.as_ref().unwrap();
         Entrance::Http {
-            authority: gateway.authority(),
+            authority: gateway.authority().to_owned(),
             token: Some(gateway.token()),
         }
     }
@@ -125,14 +119,5 @@ impl Place {
 
     fn file(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if let Some(server) = &mut self.server {
-            let _ = server.kill();
-            let _ = server.wait();
-        }
     }
 }

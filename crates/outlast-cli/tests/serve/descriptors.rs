@@ -2,10 +2,10 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use outlast_testkit::{example, until};
+use outlast_testkit::{ServerProcess, example, until};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tempfile::TempDir;
 
@@ -20,21 +20,15 @@ fn start(home: &std::path::Path, soft: u64, hard: u64) -> Gateway {
     std::fs::write(home.join("mcp.json"), config.to_string()).expect("it is written");
     let script = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
     let log = std::fs::File::create(home.join("stderr")).expect("a file");
-    let mut child = Command::new("sh")
+    let mut command = Command::new("sh");
+    command
         .args(["-c", &script, env!("CARGO_BIN_EXE_outlast")])
         .args(["serve", "--http", "127.0.0.1:0", "--config", "mcp.json"])
         .env("XDG_DATA_HOME", home)
         .current_dir(home)
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .expect("it starts");
-    let mut url = String::new();
-    let mut printed = BufReader::new(child.stdout.take().expect("a pipe"));
-    printed.read_line(&mut url).expect("the URL is printed");
+        .stderr(log);
     Gateway {
-        child,
-        urls: vec![url.trim_end().to_owned()],
+        process: ServerProcess::start(&mut command, 1),
         home: home.to_owned(),
     }
 }
@@ -47,7 +41,7 @@ impl Connection {
         let stream = TcpStream::connect(gateway.authority()).expect("it listens");
         let limit = Some(Duration::from_secs(20));
         stream.set_read_timeout(limit).expect("a limit");
-        Self(BufReader::new(stream), gateway.authority())
+        Self(BufReader::new(stream), gateway.authority().to_owned())
     }
 
     /// The status and the body of the answer.
@@ -109,7 +103,7 @@ fn ready(gateway: &Gateway) -> (bool, String) {
 fn the_soft_limit_is_raised_and_connections_leave_the_store_its_descriptors() {
     let home = TempDir::new().expect("a folder");
     let gateway = start(home.path(), 48, 72);
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", gateway.child.id()));
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", gateway.process.id()));
     let limits = limits.expect("a process");
     let line = limits
         .lines()
@@ -143,7 +137,7 @@ fn a_gateway_without_a_free_descriptor_is_not_ready_and_recovers() {
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     let mut served = Connection::open(&gateway);
     assert_eq!(served.ask("GET", "/readyz", "", "").0, 200);
-    let pid = i32::try_from(gateway.child.id())
+    let pid = i32::try_from(gateway.process.id())
         .ok()
         .and_then(Pid::from_raw);
     let limit = |current| {

@@ -1,43 +1,33 @@
 //! A gateway as a process that can be killed, with a home of its own.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
-use outlast_testkit::example;
+use outlast_testkit::{ServerProcess, example};
 
 /// A gateway, with a home of its own, until it is dropped.
 pub(crate) struct Gateway {
-    pub(crate) child: Child,
-    /// The URLs it printed.
-    pub(crate) urls: Vec<String>,
+    pub(crate) process: ServerProcess,
     pub(crate) home: PathBuf,
 }
 
 impl Gateway {
     /// Starts a gateway that prints so many URLs.
     pub(crate) fn start(home: &Path, address: &str, words: &[&str], urls: usize) -> Self {
-        let mut child = outlast(home)
-            .args(["serve", "--http", address])
-            .args(words)
-            .stdout(Stdio::piped())
-            .stderr(log(home))
-            .spawn()
-            .expect("it starts");
-        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
-        let urls = (0..urls).map(|_| {
-            let mut url = String::new();
-            said.read_line(&mut url).expect("the URL is printed");
-            assert!(url.starts_with("http://"), "{url:?}");
-            url.trim_end().to_owned()
-        });
+        let mut command = outlast(home);
+        command.args(["serve", "--http", address]).args(words);
         Self {
-            urls: urls.collect(),
-            child,
+            process: ServerProcess::start(command.stderr(log(home)), urls),
             home: home.to_owned(),
         }
+    }
+
+    /// The URLs that it printed.
+    pub(crate) fn urls(&self) -> &[String] {
+        self.process.urls()
     }
 
     /// Before the sample server without tasks.
@@ -62,7 +52,7 @@ impl Gateway {
     /// Runs `outlast` with `words` and the token; `{}` among them is our first URL.
     pub(crate) fn run(&self, words: &[&str]) -> Output {
         let words = words.iter().map(|word| match *word {
-            "{}" => self.urls[0].as_str(),
+            "{}" => self.process.url(),
             word => word,
         });
         outlast(&self.home)
@@ -83,7 +73,7 @@ impl Gateway {
     /// What a plain GET answers: the head and the body.
     pub(crate) fn get(&self, path: &str) -> (String, String) {
         let authority = self.authority();
-        let mut stream = TcpStream::connect(&authority).expect("it listens");
+        let mut stream = TcpStream::connect(authority).expect("it listens");
         let request =
             format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("it is read");
@@ -93,23 +83,15 @@ impl Gateway {
         (head.to_owned(), body.to_owned())
     }
 
-    pub(crate) fn authority(&self) -> String {
-        let rest = self.urls[0].strip_prefix("http://").expect("a URL");
-        rest.split('/').next().unwrap_or_default().to_owned()
+    pub(crate) fn authority(&self) -> &str {
+        self.process.authority()
     }
 
     /// Kills it as `kill -9` does, and returns where it listened.
-    pub(crate) fn kill(mut self) -> String {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
-        self.authority()
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub(crate) fn kill(self) -> String {
+        let authority = self.authority().to_owned();
+        self.process.kill();
+        authority
     }
 }
 

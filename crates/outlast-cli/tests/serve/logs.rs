@@ -1,10 +1,10 @@
 //! What a gateway logs, and what it never does.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Stdio;
 
-use outlast_testkit::{example, until};
+use outlast_testkit::{ServerProcess, example, until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -38,7 +38,7 @@ fn write_files(home: &std::path::Path, web: &str) {
 /// Everything that a client does that may go into a log.
 fn visit(gateway: &Gateway, home: &std::path::Path) {
     let call = |server: usize, token: &str, words: &[&str]| {
-        let (url, rest) = (gateway.urls[server].as_str(), &words[1..]);
+        let (url, rest) = (gateway.urls()[server].as_str(), &words[1..]);
         let output = outlast(home)
             .args([words[0], url])
             .args(rest)
@@ -86,7 +86,7 @@ fn post(
     body: &str,
 ) -> String {
     let authority = gateway.authority();
-    let mut stream = TcpStream::connect(&authority).expect("it listens");
+    let mut stream = TcpStream::connect(authority).expect("it listens");
     let own = headers.iter();
     let own: String = own
         .map(|(name, value)| format!("{name}: {value}\r\n"))
@@ -106,24 +106,13 @@ fn post(
 #[test]
 fn no_secret_and_nothing_that_was_said_is_in_the_log() {
     let home = TempDir::new().expect("a folder");
-    let mut demo = outlast(home.path())
-        .args([
-            "demo",
-            "--http",
-            "127.0.0.1:0",
-            "--store",
-            "memory:",
-            "--step-ms",
-            "1",
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    let mut web = String::new();
-    let mut said = BufReader::new(demo.stdout.take().expect("a pipe"));
-    said.read_line(&mut web).expect("the URL is printed");
-    write_files(home.path(), web.trim_end());
+    let words = ["demo", "--http", "127.0.0.1:0", "--store", "memory:"];
+    let mut demo = outlast(home.path());
+    demo.args(words)
+        .args(["--step-ms", "1"])
+        .stderr(Stdio::null());
+    let demo = ServerProcess::start(&mut demo, 1);
+    write_files(home.path(), demo.url());
     for format in ["text", "json"] {
         let words = [
             "--config",
@@ -164,8 +153,6 @@ fn no_secret_and_nothing_that_was_said_is_in_the_log() {
         let text = lines.iter().any(|line| line.contains(" outlast"));
         assert!(json && text, "{told}: {lines:#?}");
     }
-    let _ = demo.kill();
-    let _ = demo.wait();
 }
 
 #[test]

@@ -7,11 +7,11 @@ mod logs;
 mod settings;
 mod start;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use outlast_testkit::{example, until};
+use outlast_testkit::{ServerProcess, example, until};
 use tempfile::TempDir;
 
 use gateway::{Gateway, outlast, text};
@@ -20,7 +20,7 @@ use gateway::{Gateway, outlast, text};
 fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {
     let home = TempDir::new().expect("a folder");
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
-    assert!(gateway.urls[0].ends_with("/mcp"));
+    assert!(gateway.urls()[0].ends_with("/mcp"));
     assert_eq!(gateway.said(&["call", "{}", "echo", "say=hi"]), "hi");
     assert_eq!(
         gateway.said(&["call", "{}", "wait", "ms=10", "--task"]),
@@ -32,8 +32,15 @@ fn any_server_gets_tasks_and_only_who_has_the_token_comes_in() {
         tools.contains("echo") && !tools.contains("task_wait"),
         "{tools}"
     );
-    let stranger = outlast(home.path())
-        .args(["call", &gateway.urls[0], "echo", "say=hi"])
+    // The owner of the gateway needs no token on the command line; another user does.
+    let owner = outlast(home.path())
+        .args(["call", &gateway.urls()[0], "echo", "say=hi"])
+        .output()
+        .expect("it runs");
+    assert!(owner.status.success(), "{}", text(&owner.stderr));
+    let elsewhere = TempDir::new().expect("a folder");
+    let stranger = outlast(elsewhere.path())
+        .args(["call", &gateway.urls()[0], "echo", "say=hi"])
         .output()
         .expect("it runs");
     assert!(!stranger.status.success());
@@ -55,7 +62,7 @@ fn a_question_of_a_server_on_a_pipe_reaches_the_person_at_the_other_end() {
     let gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     for form in ["--task", "--no-task"] {
         let mut asking = outlast(home.path())
-            .args(["call", &gateway.urls[0], "ask", "--interactive", form])
+            .args(["call", &gateway.urls()[0], "ask", "--interactive", form])
             .env("OUTLAST_TOKEN", gateway.token())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -147,10 +154,10 @@ fn lives(pid: &str) -> bool {
 
 /// Stops a gateway as a service manager does.
 fn terminate(mut gateway: Gateway) {
-    let pid = gateway.child.id().to_string();
+    let pid = gateway.process.id().to_string();
     let told = Command::new("kill").args(["-TERM", &pid]).status();
     assert!(told.expect("it runs").success());
-    gateway.child.wait().expect("it ends");
+    gateway.process.child().wait().expect("it ends");
 }
 
 #[test]
@@ -164,8 +171,8 @@ fn a_server_that_crashes_is_started_again_and_its_neighbour_does_not_notice() {
     let file = home.path().join("mcp.json");
     std::fs::write(&file, config.to_string()).expect("it is written");
     let gateway = Gateway::start(home.path(), "127.0.0.1:0", &["--config", "mcp.json"], 2);
-    assert!(gateway.urls[0].ends_with("/mcp/one") && gateway.urls[1].ends_with("/mcp/two"));
-    let two = gateway.urls[1].clone();
+    assert!(gateway.urls()[0].ends_with("/mcp/one") && gateway.urls()[1].ends_with("/mcp/two"));
+    let two = gateway.urls()[1].clone();
     let waits = gateway.said(&["call", &two, "wait", "ms=2000", "--task", "--detach"]);
     let crashed = gateway.run(&["call", "{}", "crash", "--no-task"]);
     assert!(!crashed.status.success());
@@ -238,7 +245,7 @@ fn a_gateway_that_is_told_to_stop_lets_work_finish_and_leaves_with_its_servers()
     let home = TempDir::new().expect("a folder");
     let mut gateway = Gateway::before_one(home.path(), "127.0.0.1:0");
     let soon = gateway.said(&["call", "{}", "wait", "ms=1500", "--task", "--detach"]);
-    let id = gateway.child.id().to_string();
+    let id = gateway.process.id().to_string();
     let told = Command::new("kill")
         .args(["-TERM", &id])
         .status()
@@ -253,7 +260,7 @@ fn a_gateway_that_is_told_to_stop_lets_work_finish_and_leaves_with_its_servers()
     assert!(gateway.get("/healthz").0.starts_with("HTTP/1.1 200"));
     let got = gateway.said(&["tasks", "get", "{}", &soon]);
     assert!(got.contains("working"), "{got}");
-    let ended = gateway.child.wait().expect("it ends");
+    let ended = gateway.process.child().wait().expect("it ends");
     assert!(ended.success(), "{ended}");
     let again = Gateway::before_one(home.path(), "127.0.0.1:0");
     let result = again.said(&["tasks", "result", "{}", &soon]);
@@ -273,16 +280,9 @@ fn a_task_of_a_server_at_a_url_goes_on_when_the_gateway_is_killed() {
         "--step-ms",
         "300",
     ];
-    let mut demo = outlast(home.path())
-        .args(words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    let mut url = String::new();
-    let mut said = BufReader::new(demo.stdout.take().expect("a pipe"));
-    said.read_line(&mut url).expect("the URL is printed");
-    let upstream = ["--url", url.trim_end(), "--name", "demo"];
+    let mut demo = outlast(home.path());
+    let demo = ServerProcess::start(demo.args(words).stderr(Stdio::null()), 1);
+    let upstream = ["--url", demo.url(), "--name", "demo"];
     for how in ["v1", "v2"] {
         let gateway = Gateway::start(home.path(), "127.0.0.1:0", &upstream, 1);
         let begun = [
@@ -305,6 +305,4 @@ fn a_task_of_a_server_at_a_url_goes_on_when_the_gateway_is_killed() {
         let got = gateway.said(&["tasks", "get", "{}", &task, "--as", how]);
         assert!(got.contains("completed"), "{how}: {got}");
     }
-    let _ = demo.kill();
-    let _ = demo.wait();
 }

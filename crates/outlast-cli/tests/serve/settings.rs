@@ -21,7 +21,7 @@ fn start(home: &TempDir, settings: &Value, all: &Value) -> Gateway {
 
 fn as_bob(gateway: &Gateway, words: &[&str]) -> Output {
     outlast(&gateway.home)
-        .args([words[0], &gateway.urls[0]])
+        .args([words[0], &gateway.urls()[0]])
         .args(&words[1..])
         .env("OUTLAST_TOKEN", "bobs-secret")
         .stdin(Stdio::null())

@@ -1,19 +1,17 @@
 //! Where tasks are looked at, cancelled and answered without any of their servers: what `outlast tasks` speaks to.
 
-use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast::back::{Era, Target};
-use outlast::front::{Backend, Client, Introduction, PreparedCall, Reply};
+use outlast::front::{self, Backend, Client, Introduction, PreparedCall};
 use outlast::transport::duplex;
 use outlast::transport::link::{Link, LinkError};
 use outlast::wire::Raw;
 use outlast::wire::envelope::ErrorObject;
 use serde_json::json;
 
-use super::hello::Hello;
+use super::control::{self, FirstLine, Reply};
 use super::socket;
 use crate::place;
 use crate::target::{Named, Starts};
@@ -33,8 +31,8 @@ impl Backend for Desk {
         })
     }
 
-    async fn list_tools(&self, _: &Arc<Client>, _: Option<&Raw>) -> Reply {
-        Reply::Result(Raw::encode(&json!({ "tools": [] })).expect("a literal is JSON"))
+    async fn list_tools(&self, _: &Arc<Client>, _: Option<&Raw>) -> front::Reply {
+        front::Reply::Result(Raw::encode(&json!({ "tools": [] })).expect("a literal is JSON"))
     }
 
     async fn prepare(&self, _: &Arc<Client>, _: &str) -> Result<Option<PreparedCall>, ErrorObject> {
@@ -42,16 +40,21 @@ impl Backend for Desk {
     }
 }
 
-/// The background gateway as a server, if it runs.
+/// The gateway on the usual store as a server, if it runs.
 pub(crate) fn at_gateway() -> Option<Named> {
-    let path = socket(&place::gateway_store().ok()?).ok()?;
-    UnixStream::connect(&path).ok()?;
+    let path = socket::path(&place::gateway_store().ok()?).ok()?;
+    std::os::unix::net::UnixStream::connect(&path).ok()?;
     let connect = move || -> Result<Link, LinkError> {
         let failed = |error: std::io::Error| LinkError::Unreachable(error.to_string());
-        let mut stream = UnixStream::connect(&path).map_err(failed)?;
-        stream
-            .write_all(Hello::looking().line().as_bytes())
-            .map_err(failed)?;
+        let stream = match control::open(&path, &FirstLine::Tasks).map_err(failed)? {
+            (stream, Reply::Ready { .. }) => stream,
+            (_, Reply::Refused(why)) => return Err(LinkError::Unreachable(why)),
+            _ => {
+                return Err(LinkError::Unreachable(
+                    "the gateway sent a wrong reply".into(),
+                ));
+            }
+        };
         stream.set_nonblocking(true).map_err(failed)?;
         let stream = tokio::net::UnixStream::from_std(stream).map_err(failed)?;
         let (read, write) = stream.into_split();
@@ -60,9 +63,10 @@ pub(crate) fn at_gateway() -> Option<Named> {
     Some(Named {
         name: "gateway".into(),
         starts: Starts::Elsewhere,
-        target: Target::other("the background gateway", connect),
+        target: Target::other("the gateway on this machine", connect),
         // Only there tasks can be listed.
         era: Era::Legacy,
         session: None,
+        anonymous: false,
     })
 }

@@ -1,35 +1,23 @@
-//! The first line that a relay says: which server it stands for. Only the gateway's memory has it.
+//! The server that a relay names to its gateway: a command, or a server of a configuration file.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args;
 use crate::exit::Failure;
+use crate::gateway::ServerRequest;
 use crate::target::{Config, Place};
 
-/// Which server a relay stands for. Two with the same words share it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) struct Hello {
-    /// The command; none for one who only looks at tasks.
-    pub(super) command: Vec<String>,
-    /// The whole environment of the host.
-    pub(super) env: BTreeMap<String, String>,
-    pub(super) directory: Option<PathBuf>,
-    /// The `outlast` object, as text.
-    pub(super) settings: Option<String>,
-}
-
-impl Hello {
+impl ServerRequest {
     pub(super) fn of(args: &args::Stdio) -> Result<Self, Failure> {
         if let Some(path) = &args.config {
             return Self::from_file(path, args.name.as_deref());
         }
         if let Some(settings) = &args.settings {
-            // Told here, where somebody reads it.
+            // Checked here, where the person who wrote it sees the error.
             let object: Value = serde_json::from_str(settings)
                 .map_err(|error| Failure::Usage(format!("--settings is not JSON: {error}")))?;
             crate::serve::read_settings(&object)
@@ -39,7 +27,7 @@ impl Hello {
         Ok(Self {
             command: words.map(|word| text(word)).collect(),
             env: environment(),
-            directory: Some(std::env::current_dir()?),
+            directory: std::env::current_dir()?,
             settings: args.settings.clone(),
         })
     }
@@ -78,24 +66,9 @@ impl Hello {
         Ok(Self {
             command: std::iter::once(program).chain(args).collect(),
             env: environment().into_iter().chain(env).collect(),
-            directory: Some(directory.map_or(here.clone(), |folder| here.join(folder))),
+            directory: directory.map_or(here.clone(), |folder| here.join(folder)),
             settings: settings.map(Value::to_string),
         })
-    }
-
-    /// That of one who only looks at tasks.
-    pub(super) fn looking() -> Self {
-        Self {
-            command: Vec::new(),
-            env: BTreeMap::new(),
-            directory: None,
-            settings: None,
-        }
-    }
-
-    pub(super) fn line(&self) -> String {
-        let text = serde_json::to_string(self).expect("strings are JSON");
-        format!("{text}\n")
     }
 }
 

@@ -1,117 +1,18 @@
-//! `outlast stdio` as a host meets it: a relay that comes and goes, and a gateway in the background that stays.
+//! `outlast stdio` as a host meets it: a relay that comes and goes, and a gateway that stays.
 
-use std::io::{BufRead, BufReader, Write};
+mod commands;
+mod host;
+mod killed;
+mod races;
+mod together;
+
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
 
 use outlast_testkit::{example, until};
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 
-/// A host's end of a relay.
-struct Host {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    said: Receiver<Value>,
-    next: i64,
-}
-
-impl Host {
-    fn start(home: &Path) -> Self {
-        let behind = example("behind");
-        Self::with(home, &["--", behind.to_str().expect("a path")])
-    }
-
-    /// The host of a relay that is started with these words.
-    fn with(home: &Path, words: &[&str]) -> Self {
-        let mut child = outlast(home)
-            .arg("stdio")
-            .args(words)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .expect("it starts");
-        let stdin = child.stdin.take();
-        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let (tell, said) = channel();
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let message = serde_json::from_str(&line).expect("a message");
-                if tell.send(message).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut host = Self {
-            child,
-            stdin,
-            said,
-            next: 0,
-        };
-        let hello = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": { "tasks": {} },
-            "clientInfo": { "name": "host", "version": "1" },
-        });
-        host.ask("initialize", hello);
-        host.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        host
-    }
-
-    /// Sends a request and waits for its answer.
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.next += 1;
-        let id = self.next;
-        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        loop {
-            let message = self
-                .said
-                .recv_timeout(Duration::from_secs(60))
-                .expect("an answer");
-            if message["id"] == id && message.get("method").is_none() {
-                return message;
-            }
-        }
-    }
-
-    fn write(&mut self, message: &Value) {
-        let stdin = self.stdin.as_mut().expect("a pipe");
-        writeln!(stdin, "{message}").expect("it reads");
-    }
-
-    /// The host closes its window.
-    fn leave(mut self) {
-        drop(self.stdin.take());
-        let left = self.child.wait().expect("it ends");
-        assert!(left.success(), "{left}");
-    }
-}
-
-fn outlast(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
-    command
-        .env("XDG_DATA_HOME", home)
-        .env("OUTLAST_BACKGROUND_IDLE_MS", "700")
-        .env("OUTLAST_LOG", "info,outlast::audit=info")
-        .current_dir(home);
-    command
-}
-
-fn run(home: &Path, words: &[&str]) -> Output {
-    outlast(home)
-        .args(words)
-        .stdin(Stdio::null())
-        .output()
-        .expect("it runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use host::{Host, run, text};
 
 #[test]
 fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
@@ -139,7 +40,7 @@ fn a_task_outlives_the_host_and_the_next_window_has_its_result() {
         .mode();
     assert_eq!(mode & 0o777, 0o600);
     one.leave();
-    // Nobody is connected, and the work goes on: the gateway stays for it.
+    // No window is connected and the work goes on: the gateway stays for it.
     let listed = run(home, &["tasks", "list"]);
     assert!(
         text(&listed.stdout).contains(&task),
@@ -248,27 +149,18 @@ fn settings_that_are_not_known_are_told_to_the_host() {
 }
 
 #[test]
-fn a_store_that_another_program_has_is_named_to_the_host_before_it_gives_up() {
+fn a_task_that_has_ended_cannot_be_cancelled_and_that_is_said() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
-    let behind = example("behind");
-    let behind = behind.to_str().expect("a path");
-    let mut serving = outlast(home)
-        .args(["serve", "--http", "127.0.0.1:0", "--no-probe", "--", behind])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("it starts");
-    let mut url = String::new();
-    let said = serving.stdout.take().expect("a pipe");
-    BufReader::new(said).read_line(&mut url).expect("its URL");
-    let refused = run(home, &["stdio", "--", behind]);
-    serving.kill().expect("it runs");
-    serving.wait().expect("it ends");
+    let mut host = Host::start(home);
+    let params = json!({ "name": "wait", "arguments": { "ms": 1 }, "task": {} });
+    let task = host.ask("tools/call", params);
+    let id = json!({ "taskId": task["result"]["task"]["taskId"] });
+    host.ask("tasks/result", id.clone());
+    let id = id["taskId"].as_str().expect("an id");
+    let refused = run(home, &["tasks", "cancel", id]);
     let why = text(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{why}");
-    assert!(
-        why.contains("in use by process") && why.contains("next:") && why.contains("--store"),
-        "{why}"
-    );
+    assert_eq!(refused.status.code(), Some(1), "{why}");
+    assert!(why.contains("has already ended (completed)"), "{why}");
+    host.leave();
 }

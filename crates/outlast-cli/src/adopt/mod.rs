@@ -1,0 +1,119 @@
+//! `outlast adopt FILE`: the servers of a host's configuration file go through `outlast stdio`.
+
+mod rewrite;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use outlast::store::private_file;
+
+use crate::args::Adopt;
+use crate::exit::Failure;
+use crate::terminal::{out_text, say};
+use rewrite::{Change, Rewritten, adopt, undo};
+
+pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
+    let wrong = |why: String| {
+        Failure::Usage(format!(
+            "{}: {why}\n  next: name a file with `mcpServers` or `servers`",
+            args.file.display()
+        ))
+    };
+    // A link stays a link.
+    let path = args
+        .file
+        .canonicalize()
+        .map_err(|error| wrong(error.to_string()))?;
+    let text = std::fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => std::env::current_exe()?.to_string_lossy().into_owned(),
+    };
+    let mut rewritten = match args.undo {
+        true => undo(&text),
+        false => adopt(&text, &program),
+    }
+    .map_err(wrong)?;
+    if rewritten.servers.is_empty() {
+        return Err(wrong("it names no server".into()));
+    }
+    let backup = match args.undo && rewritten.is_changed() {
+        true => restorable(&path, &text, &program),
+        false => None,
+    };
+    if let Some((_, original)) = &backup {
+        rewritten.text.clone_from(original);
+    }
+    report(&rewritten);
+    if args.dry_run {
+        out_text(rewritten.text.trim_end());
+        return Ok(());
+    }
+    if !rewritten.is_changed() {
+        say!("{} stays as it is", path.display());
+        return Ok(());
+    }
+    if !args.undo {
+        let backup = unused(&path);
+        std::fs::copy(&path, &backup)?;
+        say!("the file as it was: {}", backup.display());
+    }
+    replace(&path, &rewritten.text)?;
+    if let Some((backup, _)) = backup {
+        std::fs::remove_file(backup)?;
+    }
+    say!(
+        "changed {}; restart the host, or reload its servers",
+        path.display()
+    );
+    Ok(())
+}
+
+fn report(rewritten: &Rewritten) {
+    for (name, change) in &rewritten.servers {
+        match change {
+            Change::Changed(command) => say!("{name}: {command}"),
+            Change::Kept(why) => say!("{name}: not changed: {why}"),
+        }
+    }
+}
+
+/// The newest backup, if adopting it gives `text`: the file was not edited since, so it can be restored to the letter.
+fn restorable(path: &Path, text: &str, program: &str) -> Option<(PathBuf, String)> {
+    let backups = (1..).map(|number| backup(path, number));
+    let newest = backups.take_while(|backup| backup.exists()).last()?;
+    let original = std::fs::read_to_string(&newest).ok()?;
+    let adopted = adopt(&original, program).ok()?;
+    (adopted.text == text).then_some((newest, original))
+}
+
+/// A name for a backup that no file has.
+fn unused(path: &Path) -> PathBuf {
+    let mut backups = (1..).map(|number| backup(path, number));
+    backups
+        .find(|backup| !backup.exists())
+        .unwrap_or_else(|| backup(path, 1))
+}
+
+fn backup(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".before-outlast");
+    if number > 1 {
+        name.push(format!(".{number}"));
+    }
+    name.into()
+}
+
+/// Replaces a file at once, with the permissions it has.
+fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = PathBuf::from(name);
+    // Not readable by others at any moment: the file may hold secrets.
+    let mut file = private_file::create(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.set_permissions(std::fs::metadata(path)?.permissions())?;
+    file.sync_all()?;
+    std::fs::rename(new, path)?;
+    Ok(())
+}

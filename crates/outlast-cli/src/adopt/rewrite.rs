@@ -1,0 +1,238 @@
+//! Changes the servers in the text of a configuration file, and nothing else in it.
+
+use std::path::Path;
+
+use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
+
+use crate::target::JSONC;
+
+/// A text, and what became of each server in it.
+pub(super) struct Rewritten {
+    pub(super) text: String,
+    pub(super) servers: Vec<(String, Change)>,
+}
+
+/// What became of a server.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// It starts in the other way now, with this command.
+    Changed(String),
+    /// It stays, for this reason.
+    Kept(&'static str),
+}
+
+impl Rewritten {
+    /// Whether any server was changed.
+    pub(super) fn is_changed(&self) -> bool {
+        let mut changes = self.servers.iter();
+        changes.any(|(_, change)| matches!(change, Change::Changed(_)))
+    }
+}
+
+/// Lets every server that a command starts start by `program stdio -- COMMAND`.
+pub(super) fn adopt(text: &str, program: &str) -> Result<Rewritten, String> {
+    rewrite(text, |server| adopt_one(server, program))
+}
+
+/// Lets every server that starts by `outlast stdio -- COMMAND` start by its command.
+pub(super) fn undo(text: &str) -> Result<Rewritten, String> {
+    rewrite(text, undo_one)
+}
+
+fn rewrite(text: &str, change: impl Fn(&CstObject) -> Change) -> Result<Rewritten, String> {
+    let root = CstRootNode::parse(text, &JSONC).map_err(|error| error.to_string())?;
+    let file = root.object_value().ok_or("it is not a JSON object")?;
+    let mut servers = Vec::new();
+    for group in GROUPS.iter().filter_map(|name| file.object_value(name)) {
+        for property in group.properties() {
+            let name = property.decoded_name().unwrap_or_default();
+            let change = match property.object_value() {
+                Some(server) => change(&server),
+                None => Change::Kept("it is not an object"),
+            };
+            servers.push((name, change));
+        }
+    }
+    let text = root.to_string();
+    Ok(Rewritten { text, servers })
+}
+
+fn adopt_one(server: &CstObject, program: &str) -> Change {
+    let Some(command) = text_of(server, "command") else {
+        return Change::Kept(match server.get("url").is_some() {
+            true => {
+                "it is at a URL, which the host reaches itself; `outlast serve --config FILE` gives it tasks"
+            }
+            false => "it has no command",
+        });
+    };
+    let Some(args) = Args::of(server) else {
+        return Change::Kept("its `args` are not a list of texts");
+    };
+    if args.are_ours(&command) {
+        return Change::Kept("it starts through `outlast stdio` already");
+    }
+    let mut words = vec!["stdio".to_owned()];
+    if let Some(settings) = server.object_value("outlast") {
+        let settings = settings.to_serde_value().map(|value| value.to_string());
+        words.extend(
+            settings
+                .into_iter()
+                .flat_map(|json| ["--settings".to_owned(), json]),
+        );
+    }
+    words.extend(["--".to_owned(), command.clone()]);
+    match &args.array {
+        Some(array) => {
+            for (at, word) in words.into_iter().enumerate() {
+                array.insert(at, CstInputValue::String(word));
+            }
+        }
+        None => {
+            let words = words.into_iter().map(CstInputValue::String).collect();
+            let after = server
+                .get("command")
+                .map_or(0, |found| found.property_index() + 1);
+            server.insert(after, "args", CstInputValue::Array(words));
+        }
+    }
+    set_command(server, program);
+    Change::Changed(shown(&command, &args.words))
+}
+
+fn undo_one(server: &CstObject) -> Change {
+    let command = text_of(server, "command").unwrap_or_default();
+    let args = Args::of(server).unwrap_or_default();
+    if !args.are_ours(&command) {
+        return Change::Kept("it does not start through `outlast stdio`");
+    }
+    let end = args.words.iter().position(|word| word == "--");
+    let Some((end, command)) = end.and_then(|end| Some((end, args.words.get(end + 1)?))) else {
+        return Change::Kept("its command is in another file (`--config`)");
+    };
+    let rest = &args.words[end + 2..];
+    if let Some(array) = &args.array {
+        for element in array.elements().into_iter().take(end + 2) {
+            element.remove();
+        }
+    }
+    if let Some(args) = server.get("args").filter(|_| rest.is_empty()) {
+        args.remove();
+    }
+    set_command(server, command);
+    Change::Changed(shown(command, rest))
+}
+
+/// The arguments of a server.
+#[derive(Default)]
+struct Args {
+    /// None if the server has none.
+    array: Option<CstArray>,
+    words: Vec<String>,
+}
+
+impl Args {
+    fn of(server: &CstObject) -> Option<Self> {
+        let Some(property) = server.get("args") else {
+            return Some(Self::default());
+        };
+        let array = property.array_value()?;
+        let words = array.elements().into_iter();
+        let words = words.map(|word| word.as_string_lit()?.decoded_value().ok());
+        Some(Self {
+            words: words.collect::<Option<_>>()?,
+            array: Some(array),
+        })
+    }
+
+    /// Whether the server starts through `outlast stdio`.
+    fn are_ours(&self, command: &str) -> bool {
+        let program = Path::new(command).file_stem();
+        program.is_some_and(|name| name == "outlast")
+            && self.words.first().is_some_and(|word| word == "stdio")
+    }
+}
+
+fn text_of(server: &CstObject, name: &str) -> Option<String> {
+    let value = server.get(name)?.value()?;
+    value.as_string_lit()?.decoded_value().ok()
+}
+
+fn set_command(server: &CstObject, command: &str) {
+    if let Some(property) = server.get("command") {
+        property.set_value(CstInputValue::String(command.to_owned()));
+    }
+}
+
+fn shown(command: &str, args: &[String]) -> String {
+    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What hosts call the object of their servers.
+const GROUPS: [&str; 2] = ["mcpServers", "servers"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"{
+  // my servers
+  "mcpServers": {
+    "files": {
+      "command": "npx",
+      "args": ["-y", "some-server" /* the newest */],
+      "env": { "KEY": "${KEY}" }
+    },
+    "plain": { "command": "server" }, // no arguments
+    "web": { "type": "http", "url": "https://example.org/mcp" },
+  },
+}
+"#;
+
+    /// A text without its spaces and lines: an object on one line may become one of several.
+    fn squeezed(text: &str) -> String {
+        text.split_whitespace().collect()
+    }
+
+    #[test]
+    fn servers_go_through_the_relay_and_everything_else_stays() {
+        let adopted = adopt(FILE, "/bin/outlast").unwrap();
+        let want = FILE
+            .replace(r#""npx""#, r#""/bin/outlast""#)
+            .replace(r#"["-y""#, r#"["stdio", "--", "npx", "-y""#)
+            .replace(
+                r#"{ "command": "server" }"#,
+                r#"{ "command": "/bin/outlast", "args": ["stdio", "--", "server"] }"#,
+            );
+        assert_eq!(squeezed(&adopted.text), squeezed(&want));
+        assert!(adopted.is_changed());
+        let changes: Vec<_> = adopted.servers.iter().map(|(_, change)| change).collect();
+        assert_eq!(*changes[0], Change::Changed("npx -y some-server".into()));
+        assert!(matches!(changes[2], Change::Kept(why) if why.contains("URL")));
+        // Once is enough.
+        let again = adopt(&adopted.text, "/bin/outlast").unwrap();
+        assert!(!again.is_changed());
+        assert_eq!(again.text, adopted.text);
+        let undone = undo(&adopted.text).unwrap();
+        assert_eq!(squeezed(&undone.text), squeezed(FILE));
+    }
+
+    #[test]
+    fn settings_of_a_server_go_to_the_relay_and_the_other_spelling_is_read() {
+        let file = r#"{ "servers": { "a": { "type": "stdio", "command": "x", "outlast": { "graceMs": 1 } } }, "inputs": [] }"#;
+        let adopted = adopt(file, "outlast").unwrap().text;
+        assert!(
+            adopted.contains(r#""args": ["stdio", "--settings", "{\"graceMs\":1}", "--", "x"]"#),
+            "{adopted}"
+        );
+        assert_eq!(squeezed(&undo(&adopted).unwrap().text), squeezed(file));
+    }
+
+    #[test]
+    fn a_file_that_is_not_json_is_refused_by_line() {
+        let error = adopt("{\n?\n}", "outlast").err().unwrap();
+        assert!(error.contains("line 2"), "{error}");
+        assert!(adopt("[]", "outlast").is_err());
+    }
+}

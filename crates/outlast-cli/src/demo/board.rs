@@ -1,0 +1,149 @@
+//! One row for each call of the demo: rows that change on a terminal, a line for each change elsewhere.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar};
+use outlast::back::View;
+use outlast::engine::Outcome;
+use outlast::wire::Raw;
+use outlast::wire::tool::first_text;
+
+use crate::call::{SHORT_ID, Standing, bar, spinner_style};
+use crate::terminal::{self, Line, Tone, say};
+
+/// Where the rows are shown. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct Board {
+    /// The rows on a terminal.
+    rows: Option<MultiProgress>,
+}
+
+/// The row of one call.
+pub(super) struct Row {
+    board: Board,
+    /// What moves on a terminal, until the call has ended.
+    moving: Option<ProgressBar>,
+    /// What was shown last.
+    last: Line,
+}
+
+impl Board {
+    pub(super) fn new() -> Self {
+        let is_terminal = std::io::stderr().is_terminal();
+        Self {
+            rows: is_terminal.then(MultiProgress::new),
+        }
+    }
+
+    /// A new row below the others.
+    pub(super) fn row(&self) -> Row {
+        let moving = self.rows.as_ref().map(|rows| {
+            let row = rows.add(ProgressBar::new_spinner());
+            row.set_style(spinner_style("{spinner} {wide_msg}"));
+            row.enable_steady_tick(BEAT);
+            row
+        });
+        Row {
+            board: self.clone(),
+            moving,
+            last: Line::new(),
+        }
+    }
+
+    /// Ends the last row, which has no line break on a terminal.
+    pub(super) fn end_rows(&self) {
+        if self.rows.is_some() {
+            say!("");
+        }
+    }
+
+    /// A line between the rows and what stands above them.
+    pub(super) fn note(&self, text: &str) {
+        let line = Line::new().tone(Tone::Muted, format_args!("  {text}"));
+        match &self.rows {
+            // A terminal that is gone shows nothing.
+            Some(rows) => drop(rows.println(terminal::err_text(&line))),
+            None => terminal::err(line),
+        }
+    }
+}
+
+impl Row {
+    /// Shows how the call stands, if that has changed.
+    pub(super) fn show(&mut self, view: &View) {
+        let Some(task) = &view.task else {
+            return;
+        };
+        let standing = Standing::of(view);
+        let line = match &self.board.rows {
+            Some(_) => on_terminal(view, &task.id, standing),
+            None => Line::new()
+                .text(format_args!("{:<10} {}  ", view.tool, task.id))
+                .text(format_args!("{:<15} ", standing.words()))
+                .text(detail(view)),
+        };
+        if line == self.last {
+            return;
+        }
+        match &self.moving {
+            Some(row) => {
+                if standing != Standing::Runs {
+                    row.set_style(spinner_style("{wide_msg}"));
+                }
+                row.set_message(terminal::err_text(&line));
+                if view.ended.is_some() {
+                    row.disable_steady_tick();
+                    row.abandon();
+                }
+            }
+            None => terminal::err(line.clone()),
+        }
+        self.last = line;
+    }
+}
+
+/// A row behind the place of its icon, which turns while the call runs.
+fn on_terminal(view: &View, id: &str, standing: Standing) -> Line {
+    let (icon, tone) = standing.icon();
+    let line = match standing {
+        Standing::Runs => Line::new(),
+        _ => Line::new().tone(tone, icon).text(" "),
+    };
+    let detail_tone = match (standing, &view.ended) {
+        (Standing::Completed, _) => Tone::Plain,
+        (_, Some(_)) => tone,
+        (_, None) => Tone::Muted,
+    };
+    line.tone(Tone::Strong, format_args!("{:<10}", view.tool))
+        .tone(Tone::Muted, format_args!(" {}  ", short(id)))
+        .tone(detail_tone, detail(view))
+}
+
+/// How far a call is, or what came out.
+fn detail(view: &View) -> String {
+    let text = |result: &Raw| first_text(result.borrow()).unwrap_or_default();
+    match (&view.ended, &view.progress, &view.task) {
+        (Some(Ok(Outcome::Result(result) | Outcome::ToolError(result, _))), ..) => text(result),
+        (Some(Ok(Outcome::Error(_, _, message))), ..) => {
+            message.as_deref().unwrap_or("").to_owned()
+        }
+        (Some(Ok(Outcome::Cancelled)), ..) => "cancelled".into(),
+        (Some(Err(why)), ..) => why.to_string(),
+        (None, _, Some(task)) if Standing::of(view) == Standing::WaitsForInput => task
+            .message
+            .clone()
+            .unwrap_or_else(|| "asks a question".into()),
+        (None, Some(progress), _) => bar(progress.progress, progress.total),
+        (None, None, Some(task)) => task.message.clone().unwrap_or_default(),
+        (None, None, None) => String::new(),
+    }
+}
+
+/// An id as short as `outlast tasks` takes it.
+pub(super) fn short(id: &str) -> String {
+    id.chars().take(SHORT_ID).collect()
+}
+
+/// How often rows on a terminal move.
+const BEAT: Duration = Duration::from_millis(120);

@@ -1,0 +1,129 @@
+//! The client of the demo: an MCP client on a pipe to the server in this process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use outlast::back::{
+    Client, ClientOptions, Era, Execution, Host, HostRequest, Preference, References, Target,
+};
+use outlast::engine::{Accepts, Answer, Store};
+use outlast::front::Front;
+use outlast::wire::Raw;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use super::board::Board;
+use super::tools;
+use crate::exit::Failure;
+use crate::terminal::say;
+
+pub(super) struct DemoClient {
+    client: Client,
+    references: References,
+    board: Board,
+}
+
+impl DemoClient {
+    /// Connects to `front`. References to tasks are kept in `store`.
+    pub(super) async fn connect(front: Arc<Front>, store: Arc<dyn Store>) -> Result<Self, Failure> {
+        let board = Board::new();
+        let references = References::new(store);
+        let options = ClientOptions {
+            server: Some("demo".into()),
+            era: Era::Legacy,
+            host: Arc::new(AnswersYes(board.clone())),
+            references: Some(references.clone()),
+            ..ClientOptions::default()
+        };
+        let client = Client::connect(Target::front(front), options).await?;
+        Ok(Self {
+            client,
+            references,
+            board,
+        })
+    }
+
+    /// Goes on with the tasks of the last run if it left some. Otherwise calls every sample tool `rounds` times.
+    pub(super) async fn run(&self, rounds: u32) -> Result<(), Failure> {
+        let mut left = self.references.all(None).await?;
+        left.sort_by_key(|reference| reference.created_ms);
+        if !left.is_empty() {
+            say!("The same client comes back with the ids of its tasks:");
+            let resumed = left
+                .into_iter()
+                .map(|reference| self.client.resume(reference));
+            // Each reference is in use once: this process has just begun.
+            self.follow_all(resumed.filter_map(Result::ok)).await;
+            say!("");
+            say!("Every task has its outcome. Run the demo again for new ones.");
+            return Ok(());
+        }
+        for round in 1..=rounds {
+            match rounds {
+                1 => say!("A client calls four slow tools:"),
+                _ => say!("A client calls four slow tools, round {round} of {rounds}:"),
+            }
+            let mut made = Vec::new();
+            for (tool, arguments) in tools::calls() {
+                let arguments = Raw::encode(&arguments).map_err(std::io::Error::other)?;
+                let call = self.client.call_tool(tool, Some(arguments));
+                made.push(call.task(Preference::Require).await?);
+            }
+            self.follow_all(made).await;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn close(self) {
+        self.client.close().await;
+    }
+
+    /// Shows every call until all have ended.
+    async fn follow_all(&self, calls: impl IntoIterator<Item = Execution>) {
+        let mut following = JoinSet::new();
+        for call in calls {
+            let mut row = self.board.row();
+            following.spawn(async move {
+                let mut updates = call.updates();
+                loop {
+                    let view = call.view();
+                    row.show(&view);
+                    if view.ended.is_some() || updates.next().await.is_none() {
+                        return;
+                    }
+                }
+            });
+        }
+        following.join_all().await;
+        self.board.end_rows();
+    }
+}
+
+/// Answers every question with yes, after a moment, as a person would.
+struct AnswersYes(Board);
+
+#[async_trait]
+impl Host for AnswersYes {
+    fn accepts(&self) -> Accepts {
+        Accepts::all()
+    }
+
+    async fn ask(&self, request: HostRequest) -> Answer {
+        let params = request
+            .params
+            .as_ref()
+            .and_then(|params| params.open().ok());
+        let params: Value = params.unwrap_or_default();
+        let question = params["message"].as_str().unwrap_or_default();
+        tokio::time::sleep(THINKING).await;
+        self.0.note(&format!(
+            "The server asked \"{question}\" The demo answered yes."
+        ));
+        let yes = json!({ "action": "accept", "content": { "confirm": true } });
+        Answer::Result(Raw::encode(&yes).expect("a literal is JSON"))
+    }
+}
+
+/// How long the demo takes to answer.
+const THINKING: Duration = Duration::from_millis(800);

@@ -1,0 +1,69 @@
+//! Tasks that ran when the last process ended, and what became of each.
+
+use outlast::engine::store::Snapshot;
+use outlast::engine::{Clock, Engine, Scope, SystemClock, Task};
+use outlast::store::StoreUrl;
+use outlast::store::sqlite::SqliteReader;
+
+use super::board::short;
+use crate::exit::Failure;
+use crate::terminal::{self, Line, Tone, say};
+
+/// The tasks in the store that have not ended, the oldest first. Read before the engine opens the store, which settles them.
+pub(super) fn find(url: &StoreUrl) -> Result<Vec<Task>, Failure> {
+    let reader = match url {
+        StoreUrl::Sqlite(path) => SqliteReader::open(path)?,
+        StoreUrl::Memory => None,
+    };
+    let Some(reader) = reader else {
+        return Ok(Vec::new());
+    };
+    let now = SystemClock.now();
+    let mut tasks = reader.newest(&Scope::Anyone, NEWEST)?;
+    tasks.retain(|task| task.state.ending().is_none() && !task.is_gone(now));
+    tasks.reverse();
+    Ok(tasks)
+}
+
+/// Prints what became of each of `tasks`.
+pub(super) async fn print(tasks: &[Task], engine: &Engine) -> Result<(), Failure> {
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let count = match tasks.len() {
+        1 => "1 task was".to_owned(),
+        several => format!("{several} tasks were"),
+    };
+    say!("The last process ended while {count} running:");
+    for task in tasks {
+        let snapshot = engine.get(&Scope::Of(task.owner.clone()), task.id).await;
+        terminal::err(row(task, snapshot.ok().as_ref()));
+    }
+    say!("");
+    Ok(())
+}
+
+fn row(task: &Task, now: Option<&Snapshot>) -> Line {
+    let tool = task.origin.tool.as_deref().unwrap_or("-");
+    let id = short(&task.id.to_string());
+    let (tone, what) = match now {
+        Some(Snapshot::Open(now)) if now.attempt != task.attempt => (
+            Tone::Success,
+            "runs again: the tool only reads, so that is safe",
+        ),
+        Some(Snapshot::Open(_)) => (Tone::Success, "goes on"),
+        Some(Snapshot::Ended(_)) => (
+            Tone::Warning,
+            "not run again, it may have acted: its outcome is unknown",
+        ),
+        None => (Tone::Muted, "expired meanwhile"),
+    };
+    let name = Line::new()
+        .text("  ")
+        .tone(Tone::Strong, format_args!("{tool:<10}"));
+    name.tone(Tone::Muted, format_args!(" {id}  "))
+        .tone(tone, what)
+}
+
+/// How many of the newest tasks are looked at.
+const NEWEST: usize = 1_000;

@@ -1,0 +1,61 @@
+//! The gateway in the background: `outlast stdio` starts it, and it ends when it has had nothing to do for a while.
+
+use std::time::Duration;
+
+use outlast::Outlast;
+use outlast::gateway::policy;
+use outlast::transport::http::raise_open_file_limit;
+use tracing::level_filters::LevelFilter;
+
+use super::control::Kind;
+use super::local::{About, LocalServer};
+use super::start::{StartLock, open_when_free};
+use super::{LATE_SERVERS, socket};
+use crate::args;
+use crate::exit::Failure;
+use crate::interrupts::StopSignals;
+use crate::logs::{self, Bounded};
+use crate::place;
+
+pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
+    // The host's terminal may close: the gateway stays. This fails where it leads a group already, which is enough.
+    let _ = rustix::process::setsid();
+    let path = socket::path(&args.store)?;
+    logs::to_file(
+        &args.logs,
+        LevelFilter::INFO,
+        Bounded::open(&socket::log(&path))?,
+    )?;
+    raise_open_file_limit();
+    let mut signals = StopSignals::listen()?;
+    let Some(starting) = StartLock::take_unless_served(&path).await? else {
+        return Ok(());
+    };
+    let outlast = Outlast::builder()
+        .store(open_when_free(&args.store).await?)
+        .policy(policy())
+        .children(place::children(&args.store))
+        .late_upstreams(LATE_SERVERS)
+        .build();
+    let mut gateway = outlast.gateway(Vec::new()).await?;
+    gateway.started().await?;
+    let about = About {
+        kind: Kind::Background,
+        store: place::shown(&args.store),
+        urls: Vec::new(),
+    };
+    let local = LocalServer::new(&gateway, about);
+    let (listener, path) = socket::listen_beside(&args.store)?;
+    drop(starting);
+    tokio::select! {
+        () = local.accept(&listener) => {}
+        () = local.idle(Duration::from_millis(args.idle_ms)) => {}
+        () = local.stop_requested() => {}
+        () = signals.next() => {}
+    }
+    // Before the store is free: the socket of the next gateway must stay.
+    std::fs::remove_file(&path)?;
+    drop(listener);
+    let stopped = signals.during(gateway.shutdown_after(local.close())).await;
+    Ok(stopped?)
+}

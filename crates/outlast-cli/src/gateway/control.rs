@@ -1,0 +1,142 @@
+//! The first line on a connection to the gateway says what the connection is for; the gateway replies with one line.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::socket;
+
+/// What a connection is for.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum FirstLine {
+    /// MCP with the server that a relay names.
+    Server(ServerRequest),
+    /// MCP with all tasks and no server.
+    Tasks,
+    /// A [`Status`].
+    Status,
+    /// The gateway stops. The connection ends with its process.
+    Stop {
+        /// It goes on if calls run.
+        unless_busy: bool,
+    },
+}
+
+/// The server that a relay names. Only the gateway's memory holds it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct ServerRequest {
+    pub(crate) command: Vec<String>,
+    /// The whole environment of the host.
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) directory: PathBuf,
+    /// The `outlast` object, as text.
+    pub(crate) settings: Option<String>,
+}
+
+/// The gateway's reply to the first line.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Reply {
+    /// MCP follows.
+    Ready {
+        /// The process id of the gateway.
+        gateway: u32,
+    },
+    /// The connection is of no use, for this reason.
+    Refused(String),
+    Status(Status),
+    /// The gateway stops.
+    Stopping(Status),
+    /// The gateway goes on because calls run.
+    Busy(Status),
+}
+
+/// A gateway that runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Status {
+    pub(crate) pid: u32,
+    pub(crate) version: String,
+    pub(crate) kind: Kind,
+    pub(crate) store: String,
+    /// The endpoints over HTTP.
+    pub(crate) urls: Vec<String>,
+    /// Connections of `outlast stdio`.
+    pub(crate) windows: usize,
+    /// Calls that run.
+    pub(crate) calls: usize,
+    pub(crate) servers: Vec<String>,
+}
+
+/// Which command started a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Kind {
+    /// `outlast serve`.
+    Serve,
+    /// `outlast stdio`, in the background.
+    Background,
+}
+
+/// A value as one line.
+pub(crate) fn line(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).expect("strings and numbers are JSON");
+    format!("{text}\n")
+}
+
+/// Reads a value from one line.
+pub(crate) fn read<T: DeserializeOwned>(line: &str) -> io::Result<T> {
+    serde_json::from_str(line).map_err(|error| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("the gateway and this program do not understand each other: {error}"),
+        )
+    })
+}
+
+/// Opens a connection to the gateway at `path` and returns its reply. Needs a runtime around it.
+pub(super) fn open(path: &Path, first: &FirstLine) -> io::Result<(UnixStream, Reply)> {
+    let mut stream = socket::connect_now(path)?;
+    stream.set_read_timeout(Some(REPLY))?;
+    stream.write_all(line(first).as_bytes())?;
+    let mut reply = Vec::new();
+    // Byte by byte: what follows the line is not ours to read.
+    let mut byte = [0];
+    loop {
+        stream.read_exact(&mut byte)?;
+        match byte {
+            [b'\n'] => break,
+            [byte] => reply.push(byte),
+        }
+    }
+    stream.set_read_timeout(None)?;
+    let reply = read(&String::from_utf8_lossy(&reply))?;
+    Ok((stream, reply))
+}
+
+/// The gateway at `path`, if one runs there.
+pub(super) fn status(path: &Path) -> io::Result<Option<Status>> {
+    match open(path, &FirstLine::Status) {
+        Ok((_, Reply::Status(status))) => Ok(Some(status)),
+        Ok(_) => Ok(None),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an error means that no gateway listens, or that it has just stopped.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
+    matches!(
+        error.kind(),
+        NotFound | ConnectionRefused | ConnectionReset | BrokenPipe | UnexpectedEof
+    )
+}
+
+/// How long the gateway may take for its reply.
+const REPLY: Duration = Duration::from_secs(10);

@@ -1,0 +1,212 @@
+//! Serves the local socket of a gateway: relays, `outlast tasks`, and questions about the gateway itself.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use outlast::engine::Engine;
+use outlast::front::Front;
+use outlast::gateway::{Gateway, ServedUpstreams};
+use outlast::transport::stdio;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::control::{self, FirstLine, Kind, Reply, Status};
+use super::desk::Desk;
+use super::servers::Servers;
+use super::socket;
+use crate::exit::Failure;
+
+/// What a gateway says of itself.
+pub(crate) struct About {
+    pub(crate) kind: Kind,
+    pub(crate) store: String,
+    pub(crate) urls: Vec<String>,
+}
+
+/// The part of a gateway behind its local socket.
+pub(crate) struct LocalServer {
+    about: About,
+    engine: Engine,
+    upstreams: Arc<ServedUpstreams>,
+    servers: Servers,
+    /// For connections that only look at tasks.
+    desk: Arc<Front>,
+    /// Connections that were accepted and are open.
+    connections: watch::Sender<usize>,
+    /// Those on which MCP is spoken.
+    windows: watch::Sender<usize>,
+    /// Whether connections are being closed.
+    closing: watch::Sender<bool>,
+    stop: Notify,
+}
+
+impl LocalServer {
+    pub(crate) fn new(gateway: &Gateway, about: About) -> Arc<Self> {
+        let engine = gateway.engine().clone();
+        let upstreams = gateway.upstreams().clone();
+        Arc::new(Self {
+            about,
+            desk: Front::for_operator(engine.clone(), Arc::new(Desk)),
+            engine,
+            servers: Servers::new(upstreams.clone()),
+            upstreams,
+            connections: watch::Sender::new(0),
+            windows: watch::Sender::new(0),
+            closing: watch::Sender::new(false),
+            stop: Notify::new(),
+        })
+    }
+
+    /// Accepts connections as long as it is polled. A failed accept, as without a free file descriptor, does not end it.
+    pub(crate) async fn accept(self: &Arc<Self>, listener: &UnixListener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let server = self.clone();
+                    // Counted here: a gateway that has accepted a connection does not end because it is idle.
+                    self.connections.send_modify(|open| *open += 1);
+                    tokio::spawn(async move {
+                        let _open = Counted(&server.connections);
+                        if let Err(error) = server.serve(stream).await {
+                            tracing::warn!(%error, "a connection to the local socket failed");
+                        }
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection to the local socket; trying again");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// Resolves when a connection asks the gateway to stop.
+    pub(crate) async fn stop_requested(&self) {
+        self.stop.notified().await;
+    }
+
+    /// Resolves when no connection was open and no call ran for `limit`, and none is open at that moment.
+    pub(super) async fn idle(&self, limit: Duration) {
+        let mut busy = Instant::now();
+        loop {
+            // A question that waits for its answer belongs to a call that runs.
+            if *self.connections.borrow() > 0 || self.engine.running() > 0 {
+                busy = Instant::now();
+            } else if busy.elapsed() >= limit {
+                return;
+            }
+            tokio::time::sleep((limit / 4).clamp(LOOK, LOOK * 20)).await;
+        }
+    }
+
+    /// Sends the answers that are ready and closes the connections.
+    pub(crate) async fn close(&self) {
+        self.closing.send_replace(true);
+        let mut windows = self.windows.subscribe();
+        let all_closed = windows.wait_for(|windows| *windows == 0);
+        let _ = tokio::time::timeout(CLOSE, all_closed).await;
+    }
+
+    async fn serve(&self, stream: UnixStream) -> Result<(), Failure> {
+        let user = rustix::process::geteuid().as_raw();
+        socket::check_owner(&stream, user, std::path::Path::new("the local socket"))?;
+        let (read, mut write) = stream.into_split();
+        let mut read = BufReader::new(read);
+        let mut line = String::new();
+        let first = tokio::time::timeout(FIRST_LINE, read.read_line(&mut line)).await;
+        if first.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? == 0 {
+            // The connection only checks that a gateway listens.
+            return Ok(());
+        }
+        match control::read(&line)? {
+            FirstLine::Server(request) => {
+                let _window = self.window();
+                match self.servers.front(request).await {
+                    Ok(front) => self.mcp(front, read, write).await,
+                    Err(why) => reply(&mut write, &Reply::Refused(why.to_string())).await,
+                }
+            }
+            FirstLine::Tasks => {
+                let _window = self.window();
+                self.mcp(self.desk.clone(), read, write).await
+            }
+            FirstLine::Status => reply(&mut write, &Reply::Status(self.status())).await,
+            FirstLine::Stop { unless_busy } => {
+                let status = self.status();
+                if unless_busy && status.calls > 0 {
+                    return reply(&mut write, &Reply::Busy(status)).await;
+                }
+                reply(&mut write, &Reply::Stopping(status)).await?;
+                self.stop.notify_one();
+                // The connection stays open until the process ends.
+                std::future::pending().await
+            }
+        }
+    }
+
+    async fn mcp(
+        &self,
+        front: Arc<Front>,
+        read: BufReader<OwnedReadHalf>,
+        mut write: OwnedWriteHalf,
+    ) -> Result<(), Failure> {
+        let gateway = std::process::id();
+        reply(&mut write, &Reply::Ready { gateway }).await?;
+        let mut closing = self.closing.subscribe();
+        let closing = async move {
+            let _ = closing.wait_for(|closing| *closing).await;
+        };
+        stdio::serve_until(front, read, write, closing).await?;
+        Ok(())
+    }
+
+    fn window(&self) -> Counted<'_> {
+        self.windows.send_modify(|windows| *windows += 1);
+        Counted(&self.windows)
+    }
+
+    fn status(&self) -> Status {
+        let served = self.upstreams.all();
+        let names = served.iter().map(|served| served.upstream.name());
+        Status {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            kind: self.about.kind,
+            store: self.about.store.clone(),
+            urls: self.about.urls.clone(),
+            windows: *self.windows.borrow(),
+            calls: self.engine.running(),
+            servers: names.map(ToString::to_string).collect(),
+        }
+    }
+}
+
+async fn reply(write: &mut OwnedWriteHalf, reply: &Reply) -> Result<(), Failure> {
+    write.write_all(control::line(reply).as_bytes()).await?;
+    Ok(())
+}
+
+/// A connection that was counted, as long as this lives.
+struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
+}
+
+/// The pause after a failed accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a connection may take for its first line.
+const FIRST_LINE: Duration = Duration::from_secs(10);
+
+/// How long connections may take to close.
+const CLOSE: Duration = Duration::from_secs(2);
+
+/// The shortest pause between two checks.
+const LOOK: Duration = Duration::from_millis(50);

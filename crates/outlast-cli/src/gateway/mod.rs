@@ -1,0 +1,36 @@
+//! The gateway of a store on this machine: one process for each user and store, reached through a local socket.
+//!
+//! | where | what |
+//! |---|---|
+//! | `socket` | where the socket is, and that its other end belongs to this user |
+//! | `control` | the first line on a connection and its reply |
+//! | `local` | serves the socket: relays, `outlast tasks`, status and stop |
+//! | `servers` | which relays share a server |
+//! | `start` | one gateway at a time starts on a store; `outlast serve` takes over from one in the background |
+//! | `background` | the gateway that `outlast stdio` starts |
+//! | `desk` | tasks without their servers, for `outlast tasks` |
+//! | `commands` | `outlast gateway status`, `stop`, `logs` and `token` |
+//! | `token` | the local token, for the command line |
+
+use std::time::Duration;
+
+mod background;
+mod commands;
+mod control;
+mod desk;
+mod local;
+mod servers;
+pub(crate) mod socket;
+mod start;
+mod token;
+
+pub(crate) use background::run as background;
+pub(crate) use commands::run;
+pub(crate) use control::{FirstLine, Kind, Reply, ServerRequest, line, read as read_line};
+pub(crate) use desk::at_gateway;
+pub(crate) use local::{About, LocalServer};
+pub(crate) use start::{open_when_free, take_over};
+pub(crate) use token::of_url as token_of_url;
+
+/// How long interrupted tasks wait until a relay names their server again.
+pub(crate) const LATE_SERVERS: Duration = Duration::from_secs(600);

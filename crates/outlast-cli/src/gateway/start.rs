@@ -1,0 +1,176 @@
+//! One gateway at a time starts on a store.
+//!
+//! A start holds a file lock beside the store until its socket is open. A process that waits for the lock looks for the socket
+//! meanwhile, so of several relays that start a gateway one gateway stays. `outlast serve` holds the lock while a
+//! gateway in the background ends in its favour, so no relay can start another in between.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use outlast::engine::Store;
+use outlast::store::{OpenError, StoreUrl, private_file};
+
+use super::control::{self, FirstLine, Kind, Reply, Status};
+use super::socket;
+use crate::exit::Failure;
+use crate::place;
+use crate::terminal::say;
+
+/// The right to start a gateway on a store, as long as it lives.
+pub(crate) struct StartLock {
+    _file: File,
+}
+
+impl StartLock {
+    /// Takes the lock, unless another process has it.
+    fn try_take(socket: &Path) -> io::Result<Option<Self>> {
+        let file = private_file::open(&socket.with_extension("start"), |options| {
+            options.write(true).create(true).truncate(false);
+        })?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Takes the lock for a gateway in the background; none if another gateway serves the store by then.
+    pub(super) async fn take_unless_served(socket: &Path) -> Result<Option<Self>, Failure> {
+        Self::take_unless(socket, || UnixStream::connect(socket).is_ok()).await
+    }
+
+    async fn take_unless(
+        socket: &Path,
+        served: impl Fn() -> bool,
+    ) -> Result<Option<Self>, Failure> {
+        let until = Instant::now() + OTHER_START;
+        loop {
+            let lock = Self::try_take(socket)?;
+            if served() {
+                return Ok(None);
+            }
+            if lock.is_some() {
+                return Ok(lock);
+            }
+            if Instant::now() > until {
+                return Err(Failure::Usage(format!(
+                    "another gateway has been starting at {} for {} s\n  next: stop it, or name another --store",
+                    socket.display(),
+                    OTHER_START.as_secs()
+                )));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Prepares the start of `outlast serve` on `store`: a gateway in the background ends when its calls have ended. Its
+/// windows connect to this process then.
+pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Failure> {
+    let socket = socket::path(store)?;
+    let lock = StartLock::take_unless(&socket, || false).await?;
+    let mut waits = false;
+    loop {
+        match control::open(&socket, &FirstLine::Status) {
+            Ok((_, Reply::Status(status))) if status.kind == Kind::Serve => {
+                return Err(Failure::Usage(format!(
+                    "`outlast serve` runs on {} already: process {}{}\n  next: stop it with `outlast gateway stop`, \
+                     or name another --store",
+                    status.store,
+                    status.pid,
+                    at(&status)
+                )));
+            }
+            Ok(_) => {}
+            Err(error) if control::is_absent(&error) => return Ok(lock),
+            Err(error) => return Err(error.into()),
+        }
+        match control::open(&socket, &FirstLine::Stop { unless_busy: true }) {
+            Ok((stream, Reply::Stopping(status))) => {
+                ended(stream, &status).await?;
+                return Ok(lock);
+            }
+            Ok((_, Reply::Busy(status))) if !waits => {
+                waits = true;
+                say!(
+                    "waiting for the gateway in the background (process {}) until {} of its calls end\n  next: to end \
+                     them now, `outlast gateway stop`",
+                    status.pid,
+                    status.calls
+                );
+            }
+            Ok(_) => {}
+            Err(error) if control::is_absent(&error) => return Ok(lock),
+            Err(error) => return Err(error.into()),
+        }
+        tokio::time::sleep(BUSY).await;
+    }
+}
+
+fn at(status: &Status) -> String {
+    match status.urls.first() {
+        Some(url) => format!(", at {url}"),
+        None => String::new(),
+    }
+}
+
+/// Waits until the process of a gateway that stops has ended: then its connection is closed.
+pub(super) async fn ended(stream: UnixStream, status: &Status) -> Result<(), Failure> {
+    stream.set_nonblocking(true)?;
+    let mut stream = tokio::net::UnixStream::from_std(stream)?;
+    let mut end = [0];
+    let closed = tokio::io::AsyncReadExt::read(&mut stream, &mut end);
+    match tokio::time::timeout(STOP, closed).await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Failure::Usage(format!(
+            "the gateway (process {}) has not stopped after {} s\n  next: end it with `kill -9 {}`; its tasks are \
+             settled at the next start",
+            status.pid,
+            STOP.as_secs(),
+            status.pid
+        ))),
+    }
+}
+
+/// Opens a store. While another process has it, as a gateway does until it has stopped, this waits for a while.
+pub(crate) async fn open_when_free(url: &StoreUrl) -> Result<Arc<dyn Store>, OpenError> {
+    let begun = Instant::now();
+    let mut is_reported = false;
+    loop {
+        match outlast::store::open_store(url, Default::default()).await {
+            Err(OpenError::InUse { holder, .. }) if begun.elapsed() < STORE_IN_USE => {
+                if begun.elapsed() > REPORT && !is_reported {
+                    is_reported = true;
+                    say!(
+                        "waiting for {}, which is in use by {holder}",
+                        place::shown(url)
+                    );
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// The pause between two attempts.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The pause between two questions whether calls still run.
+const BUSY: Duration = Duration::from_millis(500);
+
+/// How long another process may take to start a gateway.
+const OTHER_START: Duration = Duration::from_secs(60);
+
+/// How long a gateway may take to stop: 10 s for its calls, as much for its servers, and a reserve.
+const STOP: Duration = Duration::from_secs(40);
+
+/// After how long a start that waits for its store prints that it waits.
+const REPORT: Duration = Duration::from_secs(1);
+
+/// How long a gateway waits for a store that another process has.
+const STORE_IN_USE: Duration = Duration::from_secs(20);

@@ -1,0 +1,441 @@
+//! What a host and its gateway have said, as far as the next gateway must know it if this one ends.
+//!
+//! | of the host | when the gateway is lost |
+//! |---|---|
+//! | `initialize`, `notifications/initialized` | sent again; the host does not see the second result |
+//! | log level, subscriptions to resources | sent again |
+//! | an open request that changes nothing, as all of `tasks/*` | sent again under its id |
+//! | an open request that the gateway refused because it stops, or that was not sent yet | sent again under its id |
+//! | any other open request | answered with an error: its outcome is unknown |
+//! | the answer to a question of a task | kept, for the case that the gateway asks again |
+//!
+//! A question of a task stays open at the host; the next gateway asks it under the same id, and the host does not see
+//! it twice. Any other question of the gateway is cancelled at the host.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use outlast::wire::envelope::{Id, Limits, Message, Outcome, write};
+use outlast::wire::{Raw, RawRef, codes, log, meta, notice, object};
+
+/// A message and its newline.
+pub(super) type Line = Vec<u8>;
+
+/// The state of one host's conversation.
+#[derive(Default)]
+pub(super) struct Conversation {
+    /// The process id of the gateway.
+    gateway: u32,
+    initialize: Option<Request>,
+    initialized: Option<Line>,
+    /// The newest request for each setting of the session.
+    settings: BTreeMap<String, Request>,
+    /// Requests of the host without an answer, by their order.
+    open: BTreeMap<u64, OpenRequest>,
+    next: u64,
+    /// Notifications and answers of the host that were not sent yet.
+    unsent: Vec<Line>,
+    /// Questions that the host has not answered, and whether they are of tasks.
+    questions: HashMap<Id, bool>,
+    /// The newest answers of the host to questions of tasks.
+    answers: VecDeque<(Id, Line)>,
+    /// Requests that were sent again although the host has their answers.
+    repeated: HashSet<Id>,
+}
+
+#[derive(Clone)]
+struct Request {
+    id: Id,
+    line: Line,
+}
+
+struct OpenRequest {
+    request: Request,
+    method: String,
+    /// Whether a gateway may have begun to work on it.
+    sent: bool,
+}
+
+/// What becomes of a message of the gateway.
+pub(super) enum FromGateway {
+    /// The host gets it.
+    Pass,
+    /// The host has it, or will get a better one.
+    Drop,
+    /// The gateway gets this answer, which the host has given before.
+    Answer(Line),
+}
+
+impl Conversation {
+    /// Records a message of the host, which is sent now if `connected`.
+    pub(super) fn take_from_host(&mut self, line: &[u8], connected: bool) {
+        let message = parse(line);
+        match &message {
+            Some(Message::Request(request)) => {
+                let kept = Request {
+                    id: request.id.clone(),
+                    line: line.to_vec(),
+                };
+                if request.method == INITIALIZE {
+                    self.initialize = Some(kept.clone());
+                }
+                self.set(&request.method, request.params, &kept);
+                let open = OpenRequest {
+                    request: kept,
+                    method: request.method.to_string(),
+                    sent: connected,
+                };
+                self.open.insert(self.next, open);
+                self.next += 1;
+                // It is in `open` until it is sent.
+                return;
+            }
+            Some(Message::Notification(notification)) => match &*notification.method {
+                INITIALIZED => {
+                    self.initialized = Some(line.to_vec());
+                    return;
+                }
+                notice::CANCELLED => {
+                    // A request that is cancelled is not answered.
+                    if let Some(id) = notification.params.and_then(notice::cancelled_request) {
+                        self.close(&id);
+                    }
+                }
+                _ => {}
+            },
+            Some(Message::Response(response)) => {
+                let id = response.id.as_ref();
+                match id.and_then(|id| self.questions.remove_entry(id)) {
+                    Some((id, true)) => {
+                        self.answers.push_back((id, line.to_vec()));
+                        if self.answers.len() > MAX_ANSWERS {
+                            self.answers.pop_front();
+                        }
+                    }
+                    Some((_, false)) => {}
+                    // To a question of a gateway that is gone.
+                    None if !connected => return,
+                    None => {}
+                }
+            }
+            None => {}
+        }
+        if !connected {
+            self.unsent.push(line.to_vec());
+        }
+    }
+
+    /// Keeps a request that changes a setting of the session.
+    fn set(&mut self, method: &str, params: Option<RawRef<'_>>, request: &Request) {
+        let uri = || Some(object::find(params?, &["uri"])?.text()?.into_owned());
+        match method {
+            log::SET_LEVEL => {
+                self.settings.insert(log::SET_LEVEL.into(), request.clone());
+            }
+            "resources/subscribe" => {
+                if let Some(uri) = uri() {
+                    self.settings
+                        .insert(format!("resource {uri}"), request.clone());
+                }
+            }
+            "resources/unsubscribe" => {
+                if let Some(uri) = uri() {
+                    self.settings.remove(&format!("resource {uri}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Records a message of the gateway.
+    pub(super) fn take_from_gateway(&mut self, line: &[u8]) -> FromGateway {
+        match parse(line) {
+            Some(Message::Response(response)) => {
+                let Some(id) = response.id else {
+                    return FromGateway::Pass;
+                };
+                if self.repeated.remove(&id) {
+                    return FromGateway::Drop;
+                }
+                if let Outcome::Error(error) = &response.outcome
+                    && codes::is_shutting_down(error, self.gateway)
+                    && let Some(open) = self.open.values_mut().find(|open| open.request.id == id)
+                {
+                    // The next gateway gets it.
+                    open.sent = false;
+                    return FromGateway::Drop;
+                }
+                self.close(&id);
+                FromGateway::Pass
+            }
+            Some(Message::Request(request)) => {
+                if self.questions.contains_key(&request.id) {
+                    return FromGateway::Drop;
+                }
+                let answer = self.answers.iter().find(|(id, _)| *id == request.id);
+                if let Some((_, answer)) = answer {
+                    return FromGateway::Answer(answer.clone());
+                }
+                let of_task = request.params.and_then(meta::related_task).is_some();
+                self.questions.insert(request.id, of_task);
+                FromGateway::Pass
+            }
+            Some(Message::Notification(notification))
+                if notification.method == notice::CANCELLED =>
+            {
+                if let Some(id) = notification.params.and_then(notice::cancelled_request) {
+                    self.questions.remove(&id);
+                }
+                FromGateway::Pass
+            }
+            _ => FromGateway::Pass,
+        }
+    }
+
+    /// The connection is lost. Returns what the host is sent about it.
+    pub(super) fn lost(&mut self) -> Vec<String> {
+        self.repeated.clear();
+        let mut lines = Vec::new();
+        self.open.retain(|_, open| {
+            let again = !open.sent || is_repeatable(&open.method);
+            if again {
+                open.sent = false;
+            } else {
+                lines.push(lost_error(&open.request.id));
+            }
+            again
+        });
+        self.questions.retain(|id, of_task| {
+            if !*of_task {
+                let params = notice::cancelling(id, Some("the gateway was restarted"));
+                let cancelled = write::notification(notice::CANCELLED, Some(params.borrow()));
+                lines.push(cancelled + "\n");
+            }
+            *of_task
+        });
+        lines
+    }
+
+    /// No gateway can be reached. Returns the errors for the requests that wait for one.
+    pub(super) fn fail(&mut self, why: &str) -> Vec<String> {
+        self.unsent.clear();
+        let open = std::mem::take(&mut self.open).into_values();
+        open.map(|open| error(&open.request.id, why)).collect()
+    }
+
+    /// Whether a gateway is needed before the host sends something.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.open.is_empty() || !self.unsent.is_empty()
+    }
+
+    /// The host's introduction, which a new connection begins with. Its answer must be there before the rest is sent.
+    pub(super) fn introduction(&mut self, gateway: u32) -> Option<(Id, Line)> {
+        self.gateway = gateway;
+        let initialize = self.initialize.clone()?;
+        let open = self.open.values_mut();
+        let mut open = open.filter(|open| open.request.id == initialize.id);
+        match open.next() {
+            Some(open) => open.sent = true,
+            None => {
+                self.repeated.insert(initialize.id.clone());
+            }
+        }
+        Some((initialize.id, initialize.line))
+    }
+
+    /// What the gateway of a new connection is sent after the introduction.
+    pub(super) fn rest(&mut self) -> Vec<Line> {
+        let mut lines: Vec<_> = self.initialized.iter().cloned().collect();
+        for setting in self.settings.values() {
+            let is_open = |open: &OpenRequest| open.request.id == setting.id;
+            if !self.open.values().any(is_open) {
+                self.repeated.insert(setting.id.clone());
+                lines.push(setting.line.clone());
+            }
+        }
+        lines.append(&mut self.unsent);
+        for open in self.open.values_mut().filter(|open| !open.sent) {
+            open.sent = true;
+            lines.push(open.request.line.clone());
+        }
+        lines
+    }
+
+    /// A request has its answer.
+    fn close(&mut self, id: &Id) {
+        self.open.retain(|_, open| open.request.id != *id);
+    }
+}
+
+fn parse(line: &[u8]) -> Option<Message<'_>> {
+    Message::parse(line.trim_ascii_end(), &Limits::default()).ok()
+}
+
+fn error(id: &Id, why: &str) -> String {
+    let error = codes::internal(why).to_raw();
+    write::error(Some(id), error.borrow()) + "\n"
+}
+
+/// The error for a request that ran when the gateway ended, marked as the engine marks an unknown outcome.
+fn lost_error(id: &Id) -> String {
+    let data = Raw::parse(r#"{"outcome":"unknown"}"#.into()).expect("a literal is JSON");
+    let error = codes::internal(LOST).with_data(data).to_raw();
+    write::error(Some(id), error.borrow()) + "\n"
+}
+
+/// Whether a request changes nothing, so that it can be sent to the next gateway.
+fn is_repeatable(method: &str) -> bool {
+    method.starts_with("tasks/") || method.ends_with("/list") || REPEATABLE.contains(&method)
+}
+
+const REPEATABLE: &[&str] = &[
+    INITIALIZE,
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "resources/read",
+    "resources/templates/list",
+    "prompts/get",
+    "completion/complete",
+];
+
+const INITIALIZE: &str = "initialize";
+const INITIALIZED: &str = "notifications/initialized";
+
+/// The error message for a request that ran when the gateway ended.
+const LOST: &str = "the gateway stopped while this request was running: its outcome is unknown, and it was not sent \
+                    again. If it had become a task, `outlast tasks list` shows it";
+
+/// How many answers to questions of tasks are kept.
+const MAX_ANSWERS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTRODUCTION: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
+
+    /// A conversation whose host is introduced to the gateway 7.
+    fn begun() -> Conversation {
+        let mut conversation = Conversation::default();
+        assert!(conversation.introduction(7).is_none());
+        conversation.take_from_host(INTRODUCTION.as_bytes(), true);
+        assert!(passes(
+            &mut conversation,
+            r#"{"jsonrpc":"2.0","id":0,"result":{}}"#
+        ));
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        conversation.take_from_host(initialized.as_bytes(), true);
+        conversation
+    }
+
+    fn passes(conversation: &mut Conversation, line: &str) -> bool {
+        matches!(
+            conversation.take_from_gateway(line.as_bytes()),
+            FromGateway::Pass
+        )
+    }
+
+    fn request(id: u32, method: &str) -> Vec<u8> {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"uri":"a:b"}}}}"#)
+            .into()
+    }
+
+    /// What the next gateway is sent after the introduction, as texts.
+    fn rest(conversation: &mut Conversation) -> String {
+        let (id, _) = conversation.introduction(8).expect("an introduction");
+        let answer = write::result(&id, Raw::empty_object().borrow());
+        assert!(!passes(conversation, &answer), "the host has the result");
+        let lines = conversation.rest().into_iter();
+        let lines = lines.map(|line| String::from_utf8(line).unwrap());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn open_requests_are_sent_again_or_answered_with_an_error() {
+        let mut conversation = begun();
+        conversation.take_from_host(&request(1, "tools/call"), true);
+        conversation.take_from_host(&request(2, "tasks/result"), true);
+        conversation.take_from_host(&request(3, "tools/call"), true);
+        let cancelled =
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
+        conversation.take_from_host(cancelled.as_bytes(), true);
+        conversation.take_from_host(&request(4, "resources/subscribe"), true);
+        assert!(passes(
+            &mut conversation,
+            r#"{"jsonrpc":"2.0","id":4,"result":{}}"#
+        ));
+        let lost = conversation.lost();
+        assert_eq!(lost.len(), 1, "{lost:?}");
+        assert!(
+            lost[0].contains("\"id\":1") && lost[0].contains("unknown"),
+            "{lost:?}"
+        );
+        // Sent while there is no gateway.
+        conversation.take_from_host(&request(5, "tools/call"), false);
+        let rest = rest(&mut conversation);
+        for (part, times) in [
+            ("notifications/initialized", 1),
+            ("\"id\":1,", 0),
+            ("\"id\":2,", 1),
+            ("\"id\":4,", 1),
+            ("\"id\":5,", 1),
+        ] {
+            assert_eq!(rest.matches(part).count(), times, "{part}: {rest}");
+        }
+        // The host has the answer to its subscription, and gets the one that is open.
+        assert!(!passes(
+            &mut conversation,
+            r#"{"jsonrpc":"2.0","id":4,"result":{}}"#
+        ));
+        assert!(passes(
+            &mut conversation,
+            r#"{"jsonrpc":"2.0","id":2,"result":{}}"#
+        ));
+    }
+
+    #[test]
+    fn a_request_that_a_stopping_gateway_refuses_waits_for_the_next() {
+        let mut conversation = begun();
+        conversation.take_from_host(&request(1, "tools/call"), true);
+        let refusal = |pid| {
+            let error = codes::shutting_down("it stops", pid).to_raw();
+            write::error(Some(&Id::from(1)), error.borrow())
+        };
+        assert!(!passes(&mut conversation, &refusal(7)));
+        assert!(conversation.lost().is_empty());
+        assert!(rest(&mut conversation).contains("\"id\":1,"));
+        // The same error of another process is an answer like any other.
+        assert!(passes(&mut conversation, &refusal(7)));
+    }
+
+    #[test]
+    fn a_question_of_a_task_is_asked_once_and_any_other_is_cancelled() {
+        let mut conversation = begun();
+        let question = |id: &str, meta: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":"{id}","method":"elicitation/create","params":{{{meta}}}}}"#
+            )
+        };
+        let of_task = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}"#;
+        for id in ["t.1", "t.2"] {
+            assert!(passes(&mut conversation, &question(id, of_task)));
+        }
+        assert!(passes(&mut conversation, &question("other", "")));
+        let answer = r#"{"jsonrpc":"2.0","id":"t.1","result":{}}"#;
+        conversation.take_from_host(answer.as_bytes(), true);
+        let lost = conversation.lost();
+        assert_eq!(lost.len(), 1, "{lost:?}");
+        assert!(
+            lost[0].contains("notifications/cancelled") && lost[0].contains("other"),
+            "{lost:?}"
+        );
+        rest(&mut conversation);
+        // Asked again: the host has answered the first, and still has the second.
+        let again = conversation.take_from_gateway(question("t.1", of_task).as_bytes());
+        assert!(matches!(again, FromGateway::Answer(line) if line == answer.as_bytes()));
+        assert!(!passes(&mut conversation, &question("t.2", of_task)));
+    }
+}

@@ -1,0 +1,172 @@
+//! Finds the gateway of a store, and starts one in the background if none runs.
+
+use std::io;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use outlast::store::StoreUrl;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::args;
+use crate::exit::Failure;
+use crate::gateway::{FirstLine, Reply, line, read_line, socket};
+use crate::logs;
+use crate::place;
+
+/// How a relay finds its gateway.
+pub(super) struct Way {
+    pub(super) store: StoreUrl,
+    pub(super) logs: args::Logs,
+    /// Names the server.
+    pub(super) first: FirstLine,
+}
+
+/// A connection to a gateway that serves the server of this relay.
+pub(super) struct Connection {
+    /// The process id of the gateway.
+    pub(super) gateway: u32,
+    pub(super) read: BufReader<OwnedReadHalf>,
+    pub(super) write: OwnedWriteHalf,
+}
+
+impl Way {
+    /// Connects to the gateway. A gateway that stops between the connection and its reply is not taken for an error.
+    pub(super) async fn connect(&self) -> Result<Connection, Failure> {
+        let until = Instant::now() + START;
+        loop {
+            let stream = self.reach(until).await?;
+            match self.name_server(stream).await {
+                Ok(connection) => return Ok(connection),
+                Err(NotServed::Stopped(_)) if Instant::now() < until => {
+                    tokio::time::sleep(LOOK).await;
+                }
+                Err(NotServed::Stopped(error)) => return Err(error.into()),
+                Err(NotServed::Refused(why)) => return Err(Failure::Usage(why)),
+            }
+        }
+    }
+
+    /// Whether the gateway has stopped in order: one that was killed leaves its socket behind.
+    pub(super) fn is_stopped(&self) -> Result<bool, Failure> {
+        Ok(!socket::path(&self.store)?.exists())
+    }
+
+    async fn reach(&self, until: Instant) -> Result<UnixStream, Failure> {
+        let path = socket::path(&self.store)?;
+        let mut started: Option<Child> = None;
+        loop {
+            let error = match socket::connect(&path).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    return Err(Failure::Usage(error.to_string()));
+                }
+                Err(error) => error,
+            };
+            let exited = match &mut started {
+                Some(child) => child.try_wait()?,
+                None => None,
+            };
+            match exited {
+                Some(status) if !status.success() => return Err(not_started(&path, None)),
+                // It left because another gateway serves the store, or it had nothing to do for its whole idle time.
+                Some(_) => started = None,
+                None => {}
+            }
+            if Instant::now() > until {
+                return Err(not_started(&path, Some(&error)));
+            }
+            if started.is_none() {
+                started = Some(self.start(&path)?);
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn name_server(&self, stream: UnixStream) -> Result<Connection, NotServed> {
+        let (read, mut write) = stream.into_split();
+        let mut read = BufReader::new(read);
+        let mut reply = String::new();
+        write.write_all(line(&self.first).as_bytes()).await?;
+        let replied = tokio::time::timeout(REPLY, read.read_line(&mut reply)).await;
+        if replied.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        match read_line(&reply)? {
+            Reply::Ready { gateway } => Ok(Connection {
+                gateway,
+                read,
+                write,
+            }),
+            Reply::Refused(why) => Err(NotServed::Refused(why)),
+            _ => Err(NotServed::Refused(
+                "the gateway sent a wrong reply\n  next: stop it with `outlast gateway stop`, it may be of another version".into(),
+            )),
+        }
+    }
+
+    /// Starts a gateway that outlives this process and the host.
+    fn start(&self, socket: &Path) -> Result<Child, Failure> {
+        // An error at its start is written there, too.
+        let log = logs::append(&socket::log(socket))?;
+        let mut command = std::process::Command::new(std::env::current_exe()?);
+        command
+            .args(["background", "--store", &place::shown(&self.store)])
+            .args(self.logs.words())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        if let Ok(idle) = std::env::var(IDLE) {
+            command.args(["--idle-ms", &idle]);
+        }
+        Ok(command.spawn()?)
+    }
+}
+
+/// Why a gateway does not serve this relay.
+enum NotServed {
+    /// It stopped before it replied.
+    Stopped(io::Error),
+    Refused(String),
+}
+
+impl From<io::Error> for NotServed {
+    fn from(error: io::Error) -> Self {
+        Self::Stopped(error)
+    }
+}
+
+fn not_started(socket: &Path, error: Option<&io::Error>) -> Failure {
+    let log = socket::log(socket);
+    let why = match error {
+        Some(error) => Some(error.to_string()),
+        None => last_line(&log),
+    };
+    Failure::Usage(format!(
+        "the gateway in the background did not start: {}\n  next: if another program has the store, stop it or name \
+         another --store; else see {}",
+        why.unwrap_or_else(|| "it ended at once".into()),
+        log.display()
+    ))
+}
+
+/// The last line of the log of a gateway that did not start.
+fn last_line(log: &Path) -> Option<String> {
+    let log = std::fs::read_to_string(log).ok()?;
+    let last = log.lines().rfind(|line| !line.trim().is_empty())?;
+    Some(last.trim_start_matches("outlast: ").to_owned())
+}
+
+/// How long the gateway may take to start. One that waits for the store of a gateway that stops takes 20 s at most.
+const START: Duration = Duration::from_secs(30);
+
+/// How long the gateway may take to reply to the first line.
+const REPLY: Duration = Duration::from_secs(10);
+
+/// The pause between two attempts.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a gateway that is started here stays when there is nothing to do, in milliseconds.
+const IDLE: &str = "OUTLAST_BACKGROUND_IDLE_MS";

@@ -1,0 +1,34 @@
+//! Whether a word on the command line is a URL. The scheme may be missing: `localhost:8040/mcp` is the commonest slip.
+
+/// The URL that `word` is, with its scheme; `None` if it is a name.
+pub(super) fn read(word: &str) -> Option<String> {
+    if word.starts_with("http://") || word.starts_with("https://") {
+        return Some(word.to_owned());
+    }
+    let (authority, _) = word.split_once('/').unwrap_or((word, ""));
+    let (host, port) = authority.rsplit_once(':')?;
+    let is_address = !host.is_empty() && port.parse::<u16>().is_ok();
+    is_address.then(|| format!("http://{word}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_needs_no_scheme_if_it_has_a_port() {
+        for (word, expected) in [
+            ("http://a/mcp", Some("http://a/mcp")),
+            ("https://a/mcp", Some("https://a/mcp")),
+            ("localhost:8040/mcp", Some("http://localhost:8040/mcp")),
+            ("127.0.0.1:8040", Some("http://127.0.0.1:8040")),
+            ("[::1]:8040/mcp", Some("http://[::1]:8040/mcp")),
+            ("files", None),
+            ("team/files", None),
+            ("team:files", None),
+            (":80", None),
+        ] {
+            assert_eq!(read(word).as_deref(), expected, "{word}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Tasks in a store, looked at without changing anything in it, also while a server uses it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use outlast::engine::{Clock, Ending, Outcome, Scope, SystemClock, Task, TaskId};
+use outlast::store::StoreUrl;
+use outlast::store::sqlite::SqliteReader;
+use outlast::wire::{Raw, v1};
+
+use super::shape;
+use super::shown::{Shown, print_table, say_stopped};
+use crate::args::{List, Place};
+use crate::call::print;
+use crate::exit::Failure;
+use crate::interrupts::Interrupts;
+use crate::place;
+use crate::terminal::{self, say};
+
+pub(super) fn list(list: &List) -> Result<(), Failure> {
+    let (tasks, is_open) = match open(&list.at)? {
+        Some(reader) => (newest(&reader, &list.at, list.limit)?, is_open(&reader)?),
+        None => (Vec::new(), false),
+    };
+    if list.at.json {
+        let tasks: serde_json::Value = tasks.iter().map(|task| shape::one(task, is_open)).collect();
+        terminal::out_json(&tasks.to_string());
+        return Ok(());
+    }
+    if tasks.is_empty() {
+        say!("no tasks here; `outlast demo` makes some");
+        return Ok(());
+    }
+    let shown: Vec<_> = tasks
+        .iter()
+        .map(|task| Shown::stored(task, is_open))
+        .collect();
+    print_table(&shown, SystemClock.now());
+    Ok(())
+}
+
+pub(super) fn get(at: &Place, id: &str) -> Result<(), Failure> {
+    let (reader, task) = find(at, id)?;
+    let is_open = is_open(&reader)?;
+    match at.json {
+        true => terminal::out_json(&shape::one(&task, is_open).to_string()),
+        false => {
+            shape::print_one(&task, is_open);
+            say_stopped(usize::from(!is_open && task.state.ending().is_none()));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn result(at: &Place, id: &str, as_json: bool) -> Result<(), Failure> {
+    let (reader, task) = find(at, id)?;
+    print_result(&reader, at, &task, as_json)
+}
+
+/// Prints the outcome of a task, by the same rules as that of a call.
+fn print_result(
+    reader: &SqliteReader,
+    at: &Place,
+    task: &Task,
+    as_json: bool,
+) -> Result<(), Failure> {
+    let body = reader.body(&scope(at), task.id)?;
+    match outcome(task, body) {
+        Some(outcome) => print::outcome(&outcome, as_json),
+        None => {
+            let status = v1::status(task.phase()).to_string();
+            Err(Failure::NoResult(task.id.to_string(), status))
+        }
+    }
+}
+
+/// The outcome of a task that has ended.
+fn outcome(task: &Task, body: Option<Raw>) -> Option<Outcome> {
+    let message = task.message.clone();
+    match task.state.ending()? {
+        Ending::Result => body.map(Outcome::Result),
+        Ending::ToolError => body.map(|body| Outcome::ToolError(body, message)),
+        Ending::Error(code) => body.map(|body| Outcome::Error(body, code, message)),
+        Ending::Cancelled => Some(Outcome::Cancelled),
+    }
+}
+
+/// Prints every change to one task until it ends, and its outcome; or every change to any task until Ctrl-C.
+pub(super) async fn watch(at: &Place, id: Option<&str>) -> Result<(), Failure> {
+    let mut known = BTreeMap::new();
+    let mut interrupts = Interrupts::listen();
+    loop {
+        let (reader, tasks) = match (id, open(at)?) {
+            (Some(id), _) => {
+                let (reader, task) = find(at, id)?;
+                (Some(reader), vec![task])
+            }
+            (None, Some(reader)) => {
+                let tasks = newest(&reader, at, WATCHED)?;
+                (Some(reader), tasks)
+            }
+            (None, None) => (None, Vec::new()),
+        };
+        let is_open = reader.as_ref().map(is_open).transpose()?.unwrap_or(false);
+        for task in tasks.iter().rev() {
+            let state = (task.revision, is_open);
+            if known.insert(task.id, state) != Some(state) {
+                match at.json {
+                    true => terminal::out_json(&shape::one(task, is_open).to_string()),
+                    false => terminal::out(Shown::stored(task, is_open).line()),
+                }
+            }
+        }
+        if let (Some(_), Some(reader), [task]) = (id, &reader, &tasks[..])
+            && task.state.ending().is_some()
+        {
+            return print_result(reader, at, task, at.json);
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = interrupts.next() => return Ok(()),
+        }
+    }
+}
+
+fn newest(reader: &SqliteReader, at: &Place, limit: usize) -> Result<Vec<Task>, Failure> {
+    let now = SystemClock.now();
+    let mut tasks = reader.newest(&scope(at), limit)?;
+    tasks.retain(|task| !task.is_gone(now));
+    Ok(tasks)
+}
+
+/// The store; none if there is no file yet.
+fn open(at: &Place) -> Result<Option<SqliteReader>, Failure> {
+    let url = match &at.store {
+        Some(url) => url.clone(),
+        None => place::usual_store()?,
+    };
+    match url {
+        StoreUrl::Sqlite(path) => match SqliteReader::open(&path)? {
+            None if at.store.is_some() => Err(Failure::NoStore(path)),
+            reader => Ok(reader),
+        },
+        StoreUrl::Memory => Ok(None),
+    }
+}
+
+/// Whether a process has the store open.
+fn is_open(reader: &SqliteReader) -> Result<bool, Failure> {
+    Ok(reader.holder()?.is_some())
+}
+
+/// The task that `id` names, whole or by its beginning.
+fn find(at: &Place, id: &str) -> Result<(SqliteReader, Task), Failure> {
+    let missing = || Failure::NoTask(id.to_owned());
+    let reader = open(at)?.ok_or_else(missing)?;
+    let whole = match id.parse() {
+        Ok(whole) => whole,
+        Err(_) => by_beginning(&reader, at, id)?,
+    };
+    let found = reader.task(&scope(at), whole)?;
+    let task = found.filter(|task| !task.is_gone(SystemClock.now()));
+    Ok((reader, task.ok_or_else(missing)?))
+}
+
+fn by_beginning(reader: &SqliteReader, at: &Place, id: &str) -> Result<TaskId, Failure> {
+    let matching = reader.ids(&scope(at), &id.to_lowercase(), SEVERAL)?;
+    match &matching[..] {
+        [] => Err(Failure::NoTask(id.to_owned())),
+        [only] => Ok(*only),
+        several => Err(Failure::ambiguous(id, several)),
+    }
+}
+
+fn scope(at: &Place) -> Scope {
+    match &at.owner {
+        Some(owner) => Scope::Of(owner.clone()),
+        None => Scope::Anyone,
+    }
+}
+
+/// How often a store is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How many of the newest tasks are watched.
+const WATCHED: usize = 200;
+
+/// How many tasks are named if the beginning of an id fits several.
+const SEVERAL: usize = 3;

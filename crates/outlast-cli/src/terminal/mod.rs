@@ -1,0 +1,104 @@
+//! What people see: every line that this program prints for them, with its colours and its width.
+//!
+//! Nothing else writes to standard output or standard error, and everything written here is cleaned ([`clean`]).
+
+mod clean;
+mod colour;
+mod line;
+mod table;
+
+use std::io::{IsTerminal, Write};
+
+pub(crate) use clean::{clean, clean_json};
+pub(crate) use colour::ColorChoice;
+pub(crate) use line::{Line, Tone};
+pub(crate) use table::{Column, table};
+
+/// Prints a line for people to standard error, from a format string.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::terminal::err(format!($($text)*)) };
+}
+
+/// Prints a line to standard output, from a format string.
+macro_rules! show {
+    ($($text:tt)*) => { $crate::terminal::out(format!($($text)*)) };
+}
+
+pub(crate) use {say, show};
+
+/// Decides once whether the two streams have colours.
+pub(crate) fn start(choice: ColorChoice) {
+    let read = |name: &str| std::env::var_os(name);
+    console::set_colors_enabled(choice.applies(std::io::stdout().is_terminal(), read));
+    console::set_colors_enabled_stderr(choice.applies(std::io::stderr().is_terminal(), read));
+}
+
+/// Prints a line to standard output.
+pub(crate) fn out(line: impl Into<Line>) {
+    let text = line.into().render(console::colors_enabled());
+    // A reader that has left, such as `head`, is no error.
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
+/// Prints a line to standard error.
+pub(crate) fn err(line: impl Into<Line>) {
+    let text = err_text(&line.into());
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// The text of a line as standard error shows it.
+pub(crate) fn err_text(line: &Line) -> String {
+    line.render(console::colors_enabled_stderr())
+}
+
+/// Prints text of several lines to standard error, each behind `mark`, so that none of them looks like a line of ours.
+pub(crate) fn quote(mark: &str, text: &str) {
+    for line in text.lines() {
+        err(Line::new().tone(Tone::Muted, mark).text(line));
+    }
+}
+
+/// Prints text that a server sent to standard output: unchanged into a file or a pipe, cleaned on a terminal.
+pub(crate) fn out_text(text: &str) {
+    match std::io::stdout().is_terminal() {
+        true => text.lines().for_each(out),
+        false => {
+            let _ = writeln!(std::io::stdout(), "{text}");
+        }
+    }
+}
+
+/// Prints JSON to standard output: unchanged into a file or a pipe, indented and cleaned on a terminal.
+pub(crate) fn out_json(json: &str) {
+    match std::io::stdout().is_terminal() {
+        true => {
+            let text = indented(json);
+            let text = text.as_deref().unwrap_or(json);
+            text.lines().map(clean_json).for_each(out);
+        }
+        false => {
+            let _ = writeln!(std::io::stdout(), "{json}");
+        }
+    }
+}
+
+/// JSON on several lines; none if `json` is not JSON.
+pub(crate) fn indented(json: &str) -> Option<String> {
+    let value: serde_json::Value = serde_json::from_str(json).ok()?;
+    serde_json::to_string_pretty(&value).ok()
+}
+
+/// How many columns standard output has, if it is a terminal.
+pub(crate) fn out_width() -> Option<usize> {
+    width(&console::Term::stdout())
+}
+
+/// How many columns standard error has, if it is a terminal.
+pub(crate) fn err_width() -> Option<usize> {
+    width(&console::Term::stderr())
+}
+
+fn width(terminal: &console::Term) -> Option<usize> {
+    let is_terminal = terminal.is_term();
+    is_terminal.then(|| usize::from(terminal.size().1))
+}

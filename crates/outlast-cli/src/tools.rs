@@ -1,0 +1,162 @@
+//! `outlast tools`: the tools of a server, with what they do, what they take, and whether they run as tasks.
+
+use indexmap::IndexMap;
+use outlast::TaskSupport;
+use outlast::back::ToolInfo;
+use outlast::wire::object;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::args::Tools;
+use crate::connect::connect;
+use crate::exit::Failure;
+use crate::person::Person;
+use crate::sessions::Purpose;
+use crate::target;
+use crate::terminal::{self, Line, Tone, show};
+
+pub(crate) async fn run(args: Tools) -> Result<(), Failure> {
+    let server = target::resolve(&args.reach, args.target.as_deref())?;
+    let connected = connect(server, &Person::Later, Purpose::Calls).await?;
+    let tools = connected.client.tools().await;
+    connected.close().await;
+    let tools = tools?;
+    if args.json {
+        let raw: Vec<_> = tools.iter().map(|tool| tool.raw.as_str()).collect();
+        terminal::out_json(&format!("[{}]", raw.join(",")));
+    } else {
+        tools.iter().for_each(print);
+    }
+    Ok(())
+}
+
+fn print(tool: &ToolInfo) {
+    terminal::out(Line::new().tone(Tone::Strong, &tool.name).tone(
+        Tone::Muted,
+        format!("  task {}", support(tool.task_support)),
+    ));
+    let description = object::find(tool.raw.borrow(), &["description"]);
+    for line in description
+        .and_then(|text| text.text())
+        .unwrap_or_default()
+        .lines()
+    {
+        show!("  {line}");
+    }
+    let arguments = arguments(tool);
+    let width = |text: fn(&Argument) -> &str| arguments.iter().map(text).map(str::len).max();
+    let names = width(|argument| &argument.name).unwrap_or(0);
+    let kinds = width(|argument| &argument.kind).unwrap_or(0);
+    for Argument {
+        name,
+        kind,
+        required,
+        description,
+    } in &arguments
+    {
+        let required = if *required { "required" } else { "optional" };
+        show!("    {name:<names$}  {kind:<kinds$}  {required}  {description}");
+    }
+}
+
+/// One argument of a tool.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    pub(crate) required: bool,
+    kind: String,
+    description: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Schema {
+    properties: IndexMap<String, Value>,
+    required: Vec<String>,
+}
+
+/// The arguments of a tool, in the order of its schema.
+pub(crate) fn arguments(tool: &ToolInfo) -> Vec<Argument> {
+    let schema = object::find(tool.raw.borrow(), &["inputSchema"]);
+    let schema: Schema = schema
+        .and_then(|schema| schema.open().ok())
+        .unwrap_or_default();
+    let argument = |(name, property): (&String, &Value)| Argument {
+        name: name.clone(),
+        required: schema.required.contains(name),
+        kind: kind(property),
+        description: property["description"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    schema.properties.iter().map(argument).collect()
+}
+
+/// What an argument takes, in a few words.
+fn kind(property: &Value) -> String {
+    if let Some(values) = property["enum"].as_array() {
+        let values: Vec<_> = values.iter().map(Value::to_string).collect();
+        return values.join(" | ");
+    }
+    match (&property["type"], property["format"].as_str()) {
+        (Value::String(kind), _) if kind == "array" => {
+            format!("list of {}", kind_of_items(property))
+        }
+        (Value::String(_), Some(format)) => format.to_owned(),
+        (Value::String(kind), None) => kind.clone(),
+        (Value::Array(kinds), _) => {
+            let kinds: Vec<_> = kinds.iter().filter_map(Value::as_str).collect();
+            kinds.join(" or ")
+        }
+        _ => "any".into(),
+    }
+}
+
+fn kind_of_items(property: &Value) -> String {
+    property.get("items").map_or_else(|| "any".into(), kind)
+}
+
+/// Whether a tool runs as a task, in the word of the specification.
+pub(crate) fn support(support: TaskSupport) -> &'static str {
+    match support {
+        TaskSupport::Forbidden => "forbidden",
+        TaskSupport::Optional => "optional",
+        TaskSupport::Required => "required",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast::wire::Raw;
+
+    use super::*;
+
+    #[test]
+    fn arguments_keep_the_order_of_the_schema_and_name_their_types() {
+        let raw = r#"{"name":"t","inputSchema":{"type":"object","required":["to"],"properties":{
+            "to":{"type":"string","format":"email","description":"Whom"},
+            "count":{"type":"integer"},
+            "kind":{"enum":["a","b"]},
+            "tags":{"type":"array","items":{"type":"string"}},
+            "extra":{}}}}"#;
+        let tool = ToolInfo {
+            name: "t".into(),
+            task_support: TaskSupport::Optional,
+            raw: Raw::parse(raw.to_owned()).expect("it is JSON"),
+        };
+        let found: Vec<_> = arguments(&tool)
+            .into_iter()
+            .map(|argument| (argument.name, argument.kind, argument.required))
+            .collect();
+        let expected = [
+            ("to", "email", true),
+            ("count", "integer", false),
+            ("kind", "\"a\" | \"b\"", false),
+            ("tags", "list of string", false),
+            ("extra", "any", false),
+        ];
+        let expected = expected.map(|(name, kind, required)| (name.into(), kind.into(), required));
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,157 @@
+//! Nothing that a server sends reaches a terminal as more than text.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use outlast_testkit::example;
+use tempfile::TempDir;
+
+use crate::pty::Pty;
+use crate::stage::outlast;
+
+/// The example `hostile`, until it is dropped.
+struct Hostile {
+    child: Child,
+    url: String,
+    store: String,
+    home: TempDir,
+}
+
+impl Hostile {
+    fn start() -> Self {
+        let home = TempDir::new().expect("a folder");
+        let store = format!("sqlite:{}", home.path().join("tasks.db").display());
+        let mut child = Command::new(example("hostile"))
+            .args([&store, "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut url = String::new();
+        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
+        said.read_line(&mut url).expect("the URL is printed");
+        Self {
+            child,
+            url: url.trim_end().to_owned(),
+            store,
+            home,
+        }
+    }
+
+    /// What a terminal receives from `outlast` with `words`, where `{}` is the URL.
+    fn seen(&self, words: &[&str], typed: &str) -> String {
+        let words = words.iter().map(|word| match *word {
+            "{}" => self.url.as_str(),
+            word => word,
+        });
+        let mut command = outlast(self.home.path());
+        command.args(words).env("NO_COLOR", "1");
+        Pty::new(80).run(command, typed)
+    }
+
+    /// The same, with the check that it is only text, that no line of it is forged, and that it contains `expected`.
+    fn check(&self, words: &[&str], typed: &str, expected: &str) -> String {
+        let seen = self.check_result(words, typed, expected);
+        for line in seen.split(['\n', '\r']) {
+            assert!(!line.starts_with("forged"), "{words:?}: {seen:?}");
+        }
+        seen
+    }
+
+    /// The same for a command that prints the text of a tool, which has lines of its own.
+    fn check_result(&self, words: &[&str], typed: &str, expected: &str) -> String {
+        let seen = self.seen(words, typed);
+        for bad in ["\x1b]", "\x1b[2J", "\x07", "\u{9b}", "\u{9d}", "\u{202e}"] {
+            assert!(!seen.contains(bad), "{words:?}: {bad:?} in {seen:?}");
+        }
+        assert!(seen.contains(expected), "{words:?}: {expected} in {seen:?}");
+        seen
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        // Gone already is as good as ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How the hostile text begins once it is cleaned.
+const CLEANED: &str = "a\u{fffd}]0;title\u{fffd}\u{fffd}[2J";
+
+#[test]
+fn results_and_errors_of_tools_are_only_text() {
+    let server = Hostile::start();
+    for era in ["v1", "v2"] {
+        server.check_result(&["call", "--as", era, "{}", "fails"], "", CLEANED);
+        server.check_result(&["call", "--as", era, "{}", "says"], "", CLEANED);
+        server.check(&["call", "--as", era, "{}", "nothing"], "", "forged: tool");
+    }
+    server.check(&["call", "--json", "{}", "says"], "", "\\u001b]0;title");
+    server.check(&["call", "{}", "structured"], "", "\\u001b]0;title");
+    server.check(&["doctor", "{}"], "", CLEANED);
+    server.check(&["doctor", "--json", "{}"], "", "\\u001b]0;title");
+    let (store, program) = ("memory:", example("hostile"));
+    let program = program.to_str().expect("text");
+    let words = ["doctor", "--verbose", "--", program, store, "stdio"];
+    server.check(&words, "", "server: a\u{fffd}]0;title");
+}
+
+#[test]
+fn questions_of_servers_are_only_text() {
+    let server = Hostile::start();
+    let call = |tool| ["call", "--interactive", "--as", "v1", "{}", tool];
+    let seen = server.check(&call("asks"), "y\n\n\n", CLEANED);
+    assert!(seen.contains("  │ forged: line"), "{seen:?}");
+    let seen = server.check(&call("opens"), "d\n", "no address has");
+    assert!(seen.contains("host: example.com"), "{seen:?}");
+    server.check(&call("samples"), "d\n", CLEANED);
+}
+
+#[test]
+fn tasks_at_a_server_and_in_a_store_are_only_text() {
+    let server = Hostile::start();
+    let words = ["call", "--as", "v1", "--detach", "{}", "wait"];
+    let seen = server.check(&words, "", "next:");
+    let id = seen
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .find(|word| word.len() == 26)
+        .unwrap_or_else(|| panic!("an id: {seen:?}"))
+        .to_owned();
+    let store = server.store.as_str();
+    server.check(&["tasks", "list", "--as", "v1", "{}"], "", "a\u{fffd}");
+    server.check(&["tasks", "list", "--store", store], "", "a\u{fffd}");
+    server.check(
+        &["tasks", "list", "--json", "--store", store],
+        "",
+        "\\u001b]0;",
+    );
+    server.check(&["tasks", "get", "--as", "v1", "{}", &id], "", CLEANED);
+    server.check(&["tasks", "get", "--store", store, &id], "", CLEANED);
+    server.check(
+        &["tasks", "cancel", "--as", "v1", "{}", &id],
+        "",
+        "cancelled",
+    );
+    server.check(
+        &["tasks", "watch", "--as", "v1", "{}", &id],
+        "",
+        "Cancelled",
+    );
+    server.check(&["tasks", "watch", "--store", store, &id], "", "cancelled");
+
+    let words = ["call", "--as", "v1", "--detach", "{}", "fails"];
+    let seen = server.check(&words, "", "next:");
+    let id = seen
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .find(|word| word.len() == 26)
+        .unwrap_or_else(|| panic!("an id: {seen:?}"))
+        .to_owned();
+    let remote = ["tasks", "result", "--json", "--as", "v1", "{}", &id];
+    server.check(&remote, "", "\\u001b]0;title");
+    let stored = ["tasks", "result", "--json", "--store", store, &id];
+    server.check(&stored, "", "\\u001b]0;title");
+    let late = ["tasks", "answer", "--decline", "--as", "v1", "{}", &id];
+    server.check(&late, "", "asks nothing now");
+}

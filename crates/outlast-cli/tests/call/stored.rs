@@ -1,0 +1,185 @@
+//! A server with a store: exit codes that are the same at both, a server that is killed and comes back, shortened ids.
+
+use std::time::Duration;
+
+use crate::stage::{Said, Server};
+
+impl Server {
+    /// The same words for the task in the store and at the server.
+    fn at_both(&self, words: &[&str], task: &str) -> [Said; 2] {
+        let store = self.store();
+        let at_store = [words, &["--store", &store, task]].concat();
+        let at_server = [words, &["--as", "v1", "{}", task]].concat();
+        [self.run(&at_store), self.run(&at_server)]
+    }
+
+    /// Calls a tool and leaves its task.
+    fn leave(&self, words: &[&str]) -> String {
+        let said = self.run(&[&["call", "--as", "v1", "--detach", "{}"], words].concat());
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        said.out.trim().to_owned()
+    }
+}
+
+#[test]
+fn exit_codes_are_the_same_in_a_store_and_at_a_server() {
+    let server = Server::with_store(Duration::from_millis(20));
+    let flaky = server.leave(&["flaky"]);
+    let counted = server.leave(&["countdown", "from=1"]);
+    let cancelled = server.leave(&["countdown", "from=1000"]);
+    server.run(&["tasks", "cancel", "--as", "v1", "{}", &cancelled]);
+    // They end at the server before they are looked at in the store.
+    for (task, code) in [(&flaky, 7), (&counted, 0), (&cancelled, 8)] {
+        let waited = server.run(&["tasks", "result", "--as", "v1", "{}", task]);
+        assert_eq!(waited.code, Some(code), "{}", waited.err);
+        for said in server.at_both(&["tasks", "result", "--json"], task) {
+            assert_eq!(said.code, Some(code), "{}", said.err);
+        }
+        for said in server.at_both(&["tasks", "watch"], task) {
+            assert_eq!(said.code, Some(code), "{}", said.err);
+        }
+    }
+    for unknown in ["nonsense", "00000000000000000000000000"] {
+        for said in server.at_both(&["tasks", "get"], unknown) {
+            assert_eq!(said.code, Some(3), "{}", said.err);
+            assert!(said.err.contains("next:"), "{}", said.err);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_outcome_has_its_own_exit_code() {
+    let mut server = Server::with_store(Duration::from_secs(60));
+    let task = server.leave(&["flaky"]);
+    server.kill();
+    server.start_again();
+    for said in server.at_both(&["tasks", "result"], &task) {
+        assert_eq!(said.code, Some(9), "{}{}", said.out, said.err);
+        assert!(said.err.contains("the outcome is unknown"), "{}", said.err);
+    }
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_used_is_named() {
+    let server = Server::start();
+    let file = server.home.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let said = server
+        .command(&["tasks", "list"])
+        .env("XDG_DATA_HOME", &file)
+        .output();
+    let said = Said::from(said.expect("it runs"));
+    assert_eq!(said.code, Some(5), "{}", said.err);
+    assert!(
+        said.err.contains(file.to_str().expect("text")),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("next:"), "{}", said.err);
+}
+
+#[test]
+fn a_call_outlasts_its_server_and_says_that_it_is_unreachable() {
+    let mut server = Server::with_store(Duration::from_millis(100));
+    let mut call = server.begin(&["call", "--as", "v1", "{}", "countdown", "from=20"]);
+    call.until("Working: task");
+    server.kill();
+    call.until("server unreachable for");
+    server.start_again();
+    let said = call.end();
+    assert_eq!(
+        (said.out.as_str(), said.code),
+        ("lift-off\n", Some(0)),
+        "{}",
+        said.err
+    );
+    assert!(!said.err.contains("lost"), "{}", said.err);
+}
+
+#[test]
+fn a_call_that_is_left_while_its_server_is_down_says_how_to_come_back() {
+    let mut server = Server::with_store(Duration::from_millis(100));
+    let mut call = server.begin(&["call", "--as", "v1", "{}", "countdown", "from=20"]);
+    call.until("Working: task");
+    server.kill();
+    call.until("server unreachable for");
+    call.interrupt();
+    let left = call.end();
+    assert_eq!(left.code, Some(0), "{}", left.err);
+    let last = left.err.lines().last().unwrap_or_default();
+    let next = format!("outlast tasks result {} {}", server.url, left.out.trim());
+    assert!(last.contains(&next), "{}", left.err);
+    server.start_again();
+    let found = server.run(&["tasks", "watch", "--as", "v1", "{}", left.out.trim()]);
+    assert_eq!(found.out, "lift-off\n", "{}", found.err);
+}
+
+#[test]
+fn tasks_that_no_process_runs_are_marked() {
+    let mut server = Server::with_store(Duration::from_secs(60));
+    let task = server.leave(&["countdown", "from=5"]);
+    let store = server.store();
+    let list = |server: &Server| server.run(&["tasks", "list", "--store", &store]);
+    let running = list(&server);
+    assert!(running.out.contains("working"), "{}", running.out);
+    assert!(!running.err.contains("no process"), "{}", running.err);
+    server.kill();
+    let stopped = list(&server);
+    assert!(stopped.out.contains("working (stopped)"), "{}", stopped.out);
+    assert!(
+        stopped.err.contains("no process runs it"),
+        "{}",
+        stopped.err
+    );
+    let json = server.run(&["tasks", "get", "--json", "--store", &store, &task]);
+    assert_eq!(json.json()["running"], false);
+    server.start_again();
+    let json = server.run(&["tasks", "get", "--json", "--store", &store, &task]);
+    assert_eq!(json.json()["running"], true);
+}
+
+#[test]
+fn an_id_can_be_shortened() {
+    let server = Server::with_store(Duration::from_millis(20));
+    let task = server.leave(&["countdown", "from=1"]);
+    let other = server.leave(&["countdown", "from=1"]);
+    let same = task
+        .bytes()
+        .zip(other.bytes())
+        .take_while(|(a, b)| a == b)
+        .count();
+    for said in server.at_both(&["tasks", "get", "--json"], &task[..=same]) {
+        assert_eq!(said.json()["taskId"], task.as_str(), "{}", said.err);
+    }
+    if same > 0 {
+        for said in server.at_both(&["tasks", "get"], &task[..same]) {
+            assert_eq!(said.code, Some(2), "{}", said.err);
+        }
+    }
+}
+
+#[test]
+fn colours_follow_the_option_and_the_environment() {
+    let server = Server::with_store(Duration::from_millis(20));
+    server.leave(&["countdown", "from=1000"]);
+    let store = server.store();
+    for (words, variables, expected) in [
+        (&[][..], &[][..], false),
+        (&["--color", "always"], &[("NO_COLOR", "1")], true),
+        (&[], &[("CLICOLOR_FORCE", "1")], true),
+        (&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], false),
+        (&["--color", "never"], &[("CLICOLOR_FORCE", "1")], false),
+    ] {
+        let words = [words, &["tasks", "list", "--store", &store]].concat();
+        let mut command = server.command(&words);
+        command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
+        let said = command.envs(variables.iter().copied()).output();
+        let said = Said::from(said.expect("it runs"));
+        let is_coloured = said.out.contains("\x1b[36mworking\x1b[0m");
+        assert_eq!(
+            is_coloured, expected,
+            "{words:?} {variables:?} {}",
+            said.out
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! `outlast gateway`, `outlast adopt`, the local token, and signals.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use outlast_testkit::{example, until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::host::{Host, Serving, outlast, run, said, status, text};
+
+#[test]
+fn the_gateway_command_shows_stops_and_logs() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let none = run(home, &["gateway", "status"]);
+    assert_eq!(none.status.code(), Some(1));
+    let why = text(&none.stderr);
+    assert!(
+        why.contains("no gateway runs on sqlite:") && why.contains("next:"),
+        "{why}"
+    );
+    assert_eq!(status(home), json!({ "running": false, "gateway": null }));
+    let host = Host::start(home);
+    let shown = said(home, &["gateway", "status"]);
+    for part in [
+        "in the background",
+        "tasks.db",
+        "windows  1",
+        "server   behind-",
+    ] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    host.leave();
+    said(home, &["gateway", "stop"]);
+    assert_eq!(run(home, &["gateway", "stop"]).status.code(), Some(1));
+    // The log of the last one is still there.
+    let log = said(home, &["gateway", "logs", "-n", "1"]);
+    assert_eq!(log.lines().count(), 1, "{log}");
+}
+
+#[test]
+fn the_token_is_shown_once_and_its_file_is_private() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let none = run(home, &["gateway", "token"]);
+    assert_eq!(none.status.code(), Some(2));
+    let first = Serving::start(home);
+    let token = said(home, &["gateway", "token"]);
+    assert!(token.starts_with("outlast_"), "{token}");
+    first.wait_for(&token);
+    said(home, &["gateway", "stop"]);
+    let file = home.join("outlast/tasks.db.token");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("it is ours");
+    let second = Serving::start(home);
+    second.wait_for("`outlast gateway token` prints the TOKEN");
+    assert!(!second.stderr.try_iter().any(|line| line.contains(&token)));
+    let mode = std::fs::metadata(&file)
+        .expect("a token")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(said(home, &["gateway", "token"]), token);
+}
+
+#[test]
+fn the_second_signal_ends_serve_at_once() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut serving = Serving::start(home);
+    let words = [
+        "call",
+        &serving.url,
+        "wait",
+        "ms=3600000",
+        "--task",
+        "--detach",
+    ];
+    said(home, &words);
+    kill_process(serving.pid(), Signal::TERM).expect("it runs");
+    serving.wait_for("again stops at once");
+    assert!(serving.child.try_wait().expect("a child").is_none());
+    kill_process(serving.pid(), Signal::INT).expect("it runs");
+    ends_soon(&mut serving.child);
+}
+
+#[test]
+fn demo_drains_on_either_signal_and_the_second_ends_it_at_once() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    for signal in [Signal::INT, Signal::TERM] {
+        let log = home.join("stderr");
+        let mut child = outlast(home)
+            .args(["demo", "--step-ms", "60000", "--store", "memory:"])
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(&log).expect("a file"))
+            .spawn()
+            .expect("it starts");
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pid = pid.expect("a pid");
+        let logged = |part: &str| {
+            let log = std::fs::read_to_string(&log).expect("a log");
+            log.contains(part)
+        };
+        until("tasks run", || logged("working"));
+        kill_process(pid, signal).expect("it runs");
+        until("the first signal is reported", || {
+            logged("again stops at once")
+        });
+        assert!(child.try_wait().expect("a child").is_none(), "{signal:?}");
+        kill_process(pid, signal).expect("it runs");
+        ends_soon(&mut child);
+    }
+}
+
+/// Checks that a process does not use the 10 s that its calls have.
+fn ends_soon(child: &mut Child) {
+    let begun = Instant::now();
+    let ended = child.wait().expect("it ends");
+    assert!(!ended.success(), "{ended}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn an_adopted_file_starts_its_servers_through_the_relay() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let file = home.join("mcp.json");
+    let original = format!(
+        "{{\n  // mine\n  \"servers\": {{\n    \"behind\": {{ \"command\": {:?} }},\n    \"web\": {{ \"url\": \"http://127.0.0.1:1/mcp\" }},\n  }}\n}}\n",
+        example("behind")
+    );
+    std::fs::write(&file, &original).expect("it is written");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).expect("it is ours");
+    let shown = said(home, &["adopt", "mcp.json", "--dry-run"]);
+    assert!(shown.contains("\"stdio\", \"--\""), "{shown}");
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), original);
+    said(home, &["adopt", "mcp.json"]);
+    let adopted = std::fs::read_to_string(&file).expect("a file");
+    assert!(adopted.contains("// mine"), "{adopted}");
+    let mode = std::fs::metadata(&file)
+        .expect("a file")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o640);
+    let backup = home.join("mcp.json.before-outlast");
+    assert_eq!(
+        std::fs::read_to_string(&backup).expect("a backup"),
+        original
+    );
+    // What the host starts then.
+    let adopted = adopted.replace("// mine", "").replace("},\n  }", "}\n  }");
+    let adopted: Value = serde_json::from_str(&adopted).expect("JSON");
+    let server = &adopted["servers"]["behind"];
+    let mut command = std::process::Command::new(server["command"].as_str().expect("a command"));
+    let args = server["args"].as_array().expect("arguments").iter();
+    command.args(args.map(|arg| arg.as_str().expect("a text")));
+    command
+        .env("XDG_DATA_HOME", home)
+        .env("OUTLAST_BACKGROUND_IDLE_MS", "700");
+    let mut host = Host::from(command.current_dir(home));
+    host.echo("adopted");
+    host.leave();
+    said(home, &["adopt", "mcp.json", "--undo"]);
+    assert_eq!(std::fs::read_to_string(&file).expect("a file"), original);
+    assert!(!backup.exists());
+}

@@ -1,0 +1,267 @@
+//! A host's end of a relay, and the program as a command.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use outlast_testkit::{example, until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+/// A host's end of a relay.
+pub(crate) struct Host {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    said: Receiver<Value>,
+    next: i64,
+    /// Messages that no `ask` waited for.
+    pub(crate) others: Vec<Value>,
+}
+
+impl Host {
+    pub(crate) fn start(home: &Path) -> Self {
+        let behind = example("behind");
+        Self::with(home, &["--", behind.to_str().expect("a path")])
+    }
+
+    /// The host of a relay that is started with these words.
+    pub(crate) fn with(home: &Path, words: &[&str]) -> Self {
+        Self::from(outlast(home).arg("stdio").args(words))
+    }
+
+    /// The host of the relay that `command` starts.
+    pub(crate) fn from(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("it starts");
+        let stdin = child.stdin.take();
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let (tell, said) = channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let message = serde_json::from_str(&line).expect("a message");
+                if tell.send(message).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut host = Self {
+            child,
+            stdin,
+            said,
+            next: 0,
+            others: Vec::new(),
+        };
+        let hello = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": { "tasks": {}, "elicitation": {} },
+            "clientInfo": { "name": "host", "version": "1" },
+        });
+        host.ask("initialize", hello);
+        host.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        host
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.send(method, params);
+        self.answer(id)
+    }
+
+    /// Sends a request and returns its id.
+    pub(crate) fn send(&mut self, method: &str, params: Value) -> i64 {
+        self.next += 1;
+        let id = self.next;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// Waits for the answer to a request.
+    pub(crate) fn answer(&mut self, id: i64) -> Value {
+        let is_answer = |message: &Value| message["id"] == id && message.get("method").is_none();
+        if let Some(found) = self.others.iter().position(is_answer) {
+            return self.others.remove(found);
+        }
+        loop {
+            let message = self.next_message();
+            if is_answer(&message) {
+                return message;
+            }
+            self.others.push(message);
+        }
+    }
+
+    /// Waits for a request of the server.
+    pub(crate) fn question(&mut self) -> Value {
+        let is_question =
+            |message: &Value| message["id"] != Value::Null && message.get("method").is_some();
+        if let Some(found) = self.others.iter().position(is_question) {
+            return self.others.remove(found);
+        }
+        loop {
+            let message = self.next_message();
+            if is_question(&message) {
+                return message;
+            }
+            self.others.push(message);
+        }
+    }
+
+    fn next_message(&self) -> Value {
+        match self.said.recv_timeout(Duration::from_secs(90)) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => panic!("no message within 90 s"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the relay has ended"),
+        }
+    }
+
+    /// Calls a tool and returns the id of its task.
+    pub(crate) fn task(&mut self, tool: &str, arguments: Value) -> String {
+        let params = json!({ "name": tool, "arguments": arguments, "task": {} });
+        let created = self.ask("tools/call", params);
+        let task = created["result"]["task"]["taskId"].as_str();
+        task.unwrap_or_else(|| panic!("no task: {created}"))
+            .to_owned()
+    }
+
+    /// Calls `echo` and checks its result.
+    pub(crate) fn echo(&mut self, say: &str) {
+        let params = json!({ "name": "echo", "arguments": { "say": say } });
+        let said = self.ask("tools/call", params);
+        assert_eq!(said["result"]["content"][0]["text"], say, "{said}");
+    }
+
+    pub(crate) fn write(&mut self, message: &Value) {
+        let stdin = self.stdin.as_mut().expect("a pipe");
+        writeln!(stdin, "{message}").expect("it reads");
+    }
+
+    /// The host closes its window.
+    pub(crate) fn leave(mut self) {
+        drop(self.stdin.take());
+        let left = self.child.wait().expect("it ends");
+        assert!(left.success(), "{left}");
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program with a home of its own.
+pub(crate) fn outlast(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_outlast"));
+    command
+        .env("XDG_DATA_HOME", home)
+        .env("OUTLAST_BACKGROUND_IDLE_MS", "700")
+        .env("OUTLAST_LOG", "info,outlast::audit=info")
+        .current_dir(home);
+    command
+}
+
+pub(crate) fn run(home: &Path, words: &[&str]) -> Output {
+    outlast(home)
+        .args(words)
+        .stdin(Stdio::null())
+        .output()
+        .expect("it runs")
+}
+
+/// What a command that succeeds prints.
+pub(crate) fn said(home: &Path, words: &[&str]) -> String {
+    let output = run(home, words);
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{words:?}: {out}{err}");
+    out.trim().to_owned()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The gateway that runs, as `outlast gateway status --json` shows it.
+pub(crate) fn status(home: &Path) -> Value {
+    let output = run(home, &["gateway", "status", "--json"]);
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+pub(crate) fn gateway_pid(home: &Path) -> Pid {
+    let pid = status(home)["gateway"]["pid"]
+        .as_i64()
+        .expect("a gateway runs");
+    Pid::from_raw(i32::try_from(pid).expect("a pid")).expect("a pid")
+}
+
+/// Kills the gateway as `kill -9` does.
+pub(crate) fn kill_gateway(home: &Path) -> Pid {
+    let pid = gateway_pid(home);
+    kill_process(pid, Signal::KILL).expect("it runs");
+    pid
+}
+
+/// A running `outlast serve`, killed at the end.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    pub(crate) url: String,
+    pub(crate) stderr: Receiver<String>,
+}
+
+impl Serving {
+    pub(crate) fn start(home: &Path) -> Self {
+        let behind = example("behind");
+        let mut child = outlast(home)
+            .args(["serve", "--http", "127.0.0.1:0", "--no-probe", "--"])
+            .arg(behind)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let errors = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+        let (tell, stderr) = channel();
+        std::thread::spawn(move || {
+            for line in errors.map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
+        let mut url = String::new();
+        let said = child.stdout.take().expect("a pipe");
+        BufReader::new(said).read_line(&mut url).expect("its URL");
+        assert!(
+            url.starts_with("http://"),
+            "{:?}",
+            stderr.try_iter().collect::<Vec<_>>()
+        );
+        let url = url.trim_end().to_owned();
+        Self { child, url, stderr }
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        let pid = i32::try_from(self.child.id()).expect("a pid");
+        Pid::from_raw(pid).expect("a pid")
+    }
+
+    /// Waits for a line on standard error.
+    pub(crate) fn wait_for(&self, words: &str) {
+        let mut lines = Vec::new();
+        until(words, || {
+            lines.extend(self.stderr.try_iter());
+            lines.iter().any(|line| line.contains(words))
+        });
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

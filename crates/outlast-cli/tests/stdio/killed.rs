@@ -1,0 +1,148 @@
+//! The gateway dies under a relay: the host keeps its server.
+
+use outlast_testkit::until;
+use rustix::process::{Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::host::{Host, gateway_pid, kill_gateway, said, status};
+
+#[test]
+fn a_host_keeps_its_server_when_the_gateway_is_killed() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut host = Host::start(home);
+    // A task that has ended, one that may be run again, and one that may not.
+    let ended = host.task("wait", json!({ "ms": 1 }));
+    let result = host.ask("tasks/result", json!({ "taskId": ended }));
+    assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
+    let again = host.task("read", json!({ "ms": 3_000 }));
+    let once = host.task("wait", json!({ "ms": 3_600_000 }));
+    let waiting = host.send("tasks/result", json!({ "taskId": again }));
+    let plain = host.send(
+        "tools/call",
+        json!({ "name": "wait", "arguments": { "ms": 3_600_000 } }),
+    );
+    until("all calls run", || status(home)["gateway"]["calls"] == 3);
+    let before = kill_gateway(home);
+    // The plain call ended in the unknown; its caller gets that as an error under its id.
+    let lost = host.answer(plain);
+    assert_eq!(lost["error"]["code"], -32603, "{lost}");
+    let why = lost["error"]["message"].as_str().expect("a text");
+    assert!(why.contains("outcome is unknown"), "{why}");
+    assert_eq!(lost["error"]["data"]["outcome"], "unknown", "{lost}");
+    // The wait for the task goes on, and the call is run again by the same server.
+    let result = host.answer(waiting);
+    assert_eq!(result["result"]["content"][0]["text"], "read", "{result}");
+    let task = host.ask("tasks/get", json!({ "taskId": once }));
+    assert_eq!(task["result"]["status"], "failed", "{task}");
+    let result = host.ask("tasks/result", json!({ "taskId": ended }));
+    assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
+    host.echo("still here");
+    assert_ne!(gateway_pid(home), before);
+    // The host saw one answer for each request, and no second result of `initialize`.
+    assert!(
+        host.others
+            .iter()
+            .all(|message| message.get("method").is_some()),
+        "{:?}",
+        host.others
+    );
+    host.leave();
+}
+
+#[test]
+fn a_question_of_a_task_survives_the_gateway_and_is_asked_once() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut host = Host::start(home);
+    let task = host.task("ask", json!({}));
+    let waiting = host.send("tasks/result", json!({ "taskId": task }));
+    let question = host.question();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    kill_gateway(home);
+    let result = host.answer(waiting);
+    // It was not run again: its tool does not allow that.
+    assert!(
+        result["error"]["message"]
+            .as_str()
+            .is_some_and(|why| why.contains("unknown")),
+        "{result}"
+    );
+    let asked = host
+        .others
+        .iter()
+        .filter(|message| message["id"] == question["id"]);
+    assert_eq!(asked.count(), 0, "{:?}", host.others);
+    host.write(
+        &json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "decline" } }),
+    );
+    host.echo("still here");
+    host.leave();
+}
+
+#[test]
+fn a_question_of_a_plain_call_is_cancelled_at_the_host() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut host = Host::start(home);
+    let call = host.send("tools/call", json!({ "name": "ask", "arguments": {} }));
+    let question = host.question();
+    kill_gateway(home);
+    let lost = host.answer(call);
+    assert_eq!(lost["error"]["code"], -32603, "{lost}");
+    host.echo("still here");
+    let is_cancelled = |message: &Value| {
+        message["method"] == "notifications/cancelled"
+            && message["params"]["requestId"] == question["id"]
+    };
+    let task_question =
+        question["params"]["_meta"]["io.modelcontextprotocol/related-task"].is_object();
+    assert!(
+        task_question || host.others.iter().any(is_cancelled),
+        "{:?}",
+        host.others
+    );
+    host.leave();
+}
+
+#[test]
+fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut host = Host::start(home);
+    let running = host.send(
+        "tools/call",
+        json!({ "name": "wait", "arguments": { "ms": 2_000 } }),
+    );
+    until("the call runs", || status(home)["gateway"]["calls"] == 1);
+    let before = gateway_pid(home);
+    kill_process(before, Signal::TERM).expect("it runs");
+    // Requests that it does not take any more wait for the next gateway.
+    for number in 0..20 {
+        host.echo(&format!("request {number}"));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let result = host.answer(running);
+    assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
+    assert_ne!(gateway_pid(home), before);
+    host.leave();
+}
+
+#[test]
+fn a_gateway_that_was_stopped_comes_back_when_the_host_needs_it() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut host = Host::start(home);
+    host.echo("one");
+    let before = gateway_pid(home);
+    let stopped = said(home, &["gateway", "stop"]);
+    assert_eq!(
+        stopped,
+        format!("stopped process {}", before.as_raw_nonzero())
+    );
+    assert_eq!(status(home)["running"], false);
+    host.echo("two");
+    assert_ne!(gateway_pid(home), before);
+    host.leave();
+}

@@ -1,0 +1,66 @@
+//! A gateway that ends because it is idle, and one that cannot accept a connection.
+
+use std::time::Duration;
+
+use outlast_testkit::{example, until};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use tempfile::TempDir;
+
+use crate::host::{Host, gateway_pid, outlast, status};
+
+#[test]
+fn no_window_meets_a_gateway_that_is_about_to_leave() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let behind = example("behind");
+    let mut gateways = std::collections::BTreeSet::new();
+    for round in 0..30_u32 {
+        // The gateway leaves at about the moment at which the next window opens.
+        let mut command = outlast(home);
+        command.env("OUTLAST_BACKGROUND_IDLE_MS", "60");
+        let mut host = Host::from(command.arg("stdio").arg("--").arg(&behind));
+        host.echo(&format!("round {round}"));
+        // One that has begun to leave is not listed any more; the window goes on with the next.
+        gateways.extend(status(home)["gateway"]["pid"].as_i64());
+        host.leave();
+        std::thread::sleep(Duration::from_millis(u64::from(40 + round * 3)));
+    }
+    // Some windows found the gateway of the one before, some started another.
+    assert!(gateways.len() > 1, "{gateways:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failed_accept_does_not_end_the_gateway() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut one = Host::start(home);
+    one.echo("one");
+    let pid = gateway_pid(home);
+    let limit = |current| {
+        let limit = Rlimit {
+            current: Some(current),
+            maximum: getrlimit(Resource::Nofile).maximum,
+        };
+        let before = prlimit(Some(pid), Resource::Nofile, limit).expect("the limit is set");
+        before.current.expect("a limit before")
+    };
+    // Below what is open: no connection can be accepted.
+    let before = limit(4);
+    let waiting = std::thread::spawn({
+        let home = home.to_owned();
+        move || Host::start(&home)
+    });
+    until("an accept has failed", || {
+        let log = std::fs::read_to_string(home.join("outlast/tasks.db.log"));
+        log.is_ok_and(|log| log.contains("cannot accept a connection"))
+    });
+    limit(before);
+    let mut two = waiting.join().expect("it is served");
+    two.echo("two");
+    one.echo("one again");
+    assert_eq!(gateway_pid(home), pid);
+    assert_eq!(status(home)["gateway"]["windows"], 2);
+    one.leave();
+    two.leave();
+}

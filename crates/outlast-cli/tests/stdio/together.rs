@@ -1,0 +1,133 @@
+//! `outlast serve` and `outlast stdio` on one store: one gateway, whichever came first.
+
+use std::process::Stdio;
+
+use outlast_testkit::{example, until};
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::host::{Host, Serving, gateway_pid, outlast, run, said, status, text};
+
+#[test]
+fn a_relay_attaches_to_the_gateway_that_serve_runs() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let serving = Serving::start(home);
+    let mut host = Host::start(home);
+    host.echo("hi");
+    let status = status(home);
+    assert_eq!(status["gateway"]["pid"], serving.child.id(), "{status}");
+    assert_eq!(status["gateway"]["kind"], "serve");
+    assert_eq!(status["gateway"]["windows"], 1);
+    assert_eq!(status["gateway"]["urls"], json!([serving.url]));
+    // Clients over HTTP are served as before, and the command line finds the token by itself.
+    assert_eq!(
+        said(home, &["call", &serving.url, "echo", "say=there"]),
+        "there"
+    );
+    host.leave();
+}
+
+#[test]
+fn serve_takes_over_from_a_gateway_in_the_background_and_hands_its_windows_on() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut host = Host::start(home);
+    host.echo("one");
+    let before = gateway_pid(home);
+    let serving = Serving::start(home);
+    assert_ne!(serving.pid(), before);
+    host.echo("two");
+    assert_eq!(gateway_pid(home), serving.pid());
+    // When it stops, the window goes on without it.
+    let task = host.task("wait", json!({ "ms": 1 }));
+    let result = host.ask("tasks/result", json!({ "taskId": task }));
+    assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
+    kill_process(serving.pid(), Signal::TERM).expect("it runs");
+    host.echo("three");
+    let result = host.ask("tasks/result", json!({ "taskId": task }));
+    assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
+    assert_ne!(gateway_pid(home), serving.pid());
+    host.leave();
+}
+
+#[test]
+fn serve_waits_for_the_calls_of_a_gateway_in_the_background() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let mut host = Host::start(home);
+    let task = host.task("wait", json!({ "ms": 4_000 }));
+    let serving = Serving::start(home);
+    serving.wait_for("waiting for the gateway in the background");
+    // The call was not cut off.
+    let result = host.ask("tasks/result", json!({ "taskId": task }));
+    assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
+    assert_eq!(gateway_pid(home), serving.pid());
+    host.leave();
+}
+
+#[test]
+fn a_second_serve_on_a_store_is_refused_by_name() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let serving = Serving::start(home);
+    let behind = example("behind");
+    let behind = behind.to_str().expect("a path");
+    let refused = run(home, &["serve", "--http", "127.0.0.1:0", "--", behind]);
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    let pid = format!("process {}", serving.child.id());
+    assert!(why.contains(&pid) && why.contains(&serving.url), "{why}");
+    assert!(
+        why.contains("next:") && why.contains("outlast gateway stop"),
+        "{why}"
+    );
+}
+
+#[test]
+fn windows_that_differ_in_harmless_variables_share_a_server() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let behind = example("behind");
+    let window = |shlvl: &str, key: &str| {
+        let mut command = outlast(home);
+        command
+            .env("SHLVL", shlvl)
+            .env("_", shlvl)
+            .env("OLDPWD", shlvl)
+            .env("KEY", key);
+        Host::from(command.arg("stdio").arg("--").arg(&behind))
+    };
+    let mut hosts = [window("1", "a"), window("2", "a"), window("3", "b")];
+    hosts.iter_mut().for_each(|host| host.echo("hi"));
+    let servers = status(home)["gateway"]["servers"].clone();
+    assert_eq!(servers.as_array().map(Vec::len), Some(2), "{servers}");
+    hosts.into_iter().for_each(Host::leave);
+}
+
+#[test]
+fn a_store_that_another_program_has_is_named_to_the_host() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let store = format!("sqlite:{}", home.join("outlast/tasks.db").display());
+    std::fs::create_dir(home.join("outlast")).expect("a folder");
+    let mut demo = outlast(home)
+        .args(["demo", "--http", "127.0.0.1:0", "--store", &store])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    until("the demo has the store", || {
+        home.join("outlast/tasks.db-wal").exists()
+    });
+    let refused = run(home, &["stdio", "--", "server"]);
+    demo.kill().expect("it runs");
+    demo.wait().expect("it ends");
+    let why = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{why}");
+    assert!(
+        why.contains("in use by process") && why.contains("next:") && why.contains("--store"),
+        "{why}"
+    );
+}
