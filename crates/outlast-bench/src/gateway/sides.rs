@@ -74,7 +74,9 @@ impl Stage {
         // Every call of `nothing` by a client that knows tasks becomes one at once.
         let tools = json!({ "nothing": { "task": "always" } });
         let server = json!({ "command": program, "args": args, "outlast": { "tools": tools } });
-        let config = json!({ "mcpServers": { "upstream": server } });
+        // The load comes from one owner.
+        let limits = json!({ "requestsPerSecond": u32::MAX, "sessionsPerOwner": 10_000 });
+        let config = json!({ "mcpServers": { "upstream": server }, "outlast": limits });
         let folder = tempfile::tempdir_in(self.folder.path())?.keep();
         let write = |name: &str, content: serde_json::Value| {
             let path = folder.join(name);

@@ -46,6 +46,7 @@ impl Ours {
             quota: Quota {
                 owner_open: u32::MAX,
                 owner_retained: u32::MAX,
+                open: u64::MAX,
                 retained: u64::MAX,
             },
             ..Policy::default()
@@ -71,7 +72,13 @@ impl Ours {
             instructions: None,
         };
         let front = Front::new(self.engine.clone(), self.tools.clone(), about);
-        let server = http::serve(front, HttpOptions::default()).await?;
+        // The load comes from one address.
+        let options = HttpOptions {
+            requests_per_second: None,
+            sessions_per_owner: usize::MAX,
+            ..HttpOptions::default()
+        };
+        let server = http::serve(front, options).await?;
         super::until_released(server.local_addr()).await?;
         server.shutdown().await;
         self.close().await
