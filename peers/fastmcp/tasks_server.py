@@ -18,6 +18,12 @@ async def slow() -> str:
     return "done"
 
 
+@mcp.tool(task=True)
+async def long() -> str:
+    await asyncio.sleep(3)
+    return "done"
+
+
 @mcp.tool(task=TaskConfig(mode="required"))
 async def must() -> str:
     return "done as a task"

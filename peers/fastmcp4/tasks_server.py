@@ -57,6 +57,13 @@ async def ask(ctx: Context) -> str | mcp_types.InputRequiredResult:
     return f"{met.action} {met.content['value']}"
 
 
+@mcp.tool
+async def ask_directly(ctx: Context) -> str:
+    """Sends its input request while it runs, which only the legacy era has."""
+    answer = await ctx.elicit("Who?", response_type=str)
+    return f"{answer.action} {answer.data}"
+
+
 async def over_http():
     app = mcp.http_app(path="/mcp")
     listener = socket.create_server(("127.0.0.1", 0))

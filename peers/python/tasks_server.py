@@ -32,6 +32,11 @@ async def slow(task):
     return text("done")
 
 
+async def long(task):
+    await asyncio.sleep(3)
+    return text("done")
+
+
 async def must(task):
     return text("done as a task")
 
@@ -67,7 +72,7 @@ async def host(session):
     return text(f"{said.content.text}, {met.content['name']}")
 
 
-TASKS = {work.__name__: work for work in (slow, must, fail, crash, endless, ask, sample)}
+TASKS = {work.__name__: work for work in (slow, long, must, fail, crash, endless, ask, sample)}
 
 
 @server.list_tools()

@@ -54,6 +54,7 @@ function server() {
     await pause(500);
     return text('done');
   });
+  tool('long', () => pause(3_000).then(() => text('done')));
   tool('must', async () => text('done as a task'), 'required');
   tool('fail', async () => text('it broke', { isError: true }));
   tool('crash', async () => {

@@ -3,14 +3,52 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::check;
 use crate::npm::{self, root};
 use crate::part::run as run_command;
 use crate::peers::{Listening, example};
+use crate::python;
 
 pub(crate) fn run() -> Result<(), String> {
     let outlast = binary(Build::Debug)?;
     everything(&outlast)?;
-    clients(&outlast)
+    eliciting(&outlast)?;
+    clients(&outlast)?;
+    relay(&outlast)
+}
+
+/// A real host of `outlast stdio` with a real server: the gateway is killed, and the host gets the result of its task.
+fn relay(outlast: &Path) -> Result<(), String> {
+    let server = npm::installed("everything")?.join(EVERYTHING);
+    let script = npm::installed("typescript")?.join("v1_relay.mjs");
+    let home = npm::target().join("relay");
+    // Tasks of an earlier run are of no interest.
+    let _ = std::fs::remove_dir_all(&home);
+    let mut command = Command::new("node");
+    command.arg(&script).arg(outlast).arg(&home);
+    command.arg("node").arg(&server).arg("stdio");
+    check::run(
+        "typescript/v1_relay.mjs",
+        "through outlast stdio",
+        &mut command,
+    )
+}
+
+/// A server of both eras whose tool elicits while it runs, and a legacy client that can be asked.
+fn eliciting(outlast: &Path) -> Result<(), String> {
+    let server = root().join("peers/fastmcp4/tasks_server.py");
+    let mut command = gateway(outlast);
+    command.arg("--").arg(python::interpreter("fastmcp4")?);
+    command.arg(&server).arg("stdio");
+    let listening = Listening::from(command)?;
+    let client = root().join("peers/python/elicit_client.py");
+    let mut command = Command::new(python::interpreter("python")?);
+    command.arg(&client).arg(&listening.url);
+    check::run(
+        "python/elicit_client.py",
+        "through the gateway",
+        &mut command,
+    )
 }
 
 /// server-everything behind the gateway, called in every way: its tools without tasks become tasks, and the one that is
@@ -20,10 +58,6 @@ fn everything(outlast: &Path) -> Result<(), String> {
     let mut command = gateway(outlast);
     command.args(["--", "node"]).arg(&server).arg("stdio");
     let listening = Listening::from(command)?;
-    println!(
-        "\nserver-everything 2026.8.31 behind the gateway, {}",
-        listening.url
-    );
     let calls: [(&[&str], &str); 3] = [
         (&["echo", "message=hello"], "Echo: hello"),
         (
@@ -48,27 +82,23 @@ fn everything(outlast: &Path) -> Result<(), String> {
             println!("ok      {how}: {}", words[0]);
         }
     }
-    Ok(())
+    check::passed("server-everything", "behind the gateway")
 }
 
 /// Clients of both generations before the gateway, with our sample server behind it.
 fn clients(outlast: &Path) -> Result<(), String> {
     let samples = example("samples")?;
     let typescript = npm::installed("typescript")?.join("v1_client.mjs");
-    // In the legacy era it tells its progress in numbers, as that client expects.
-    let file = npm::installed("typescript")?.join("gateway.json");
-    let config = serde_json::json!({ "mcpServers": { "samples": {
-        "command": samples, "outlast": { "era": "legacy" },
-    } } });
-    std::fs::write(&file, config.to_string()).map_err(|error| error.to_string())?;
     let mut command = gateway(outlast);
-    command.arg("--config").arg(&file);
+    command.arg("--").arg(&samples);
     let listening = Listening::from(command)?;
-    println!(
-        "\nTypeScript SDK 1.32.2 through the gateway, {}",
-        listening.url
-    );
-    run_command(Command::new("node").arg(&typescript).arg(&listening.url))
+    let mut command = Command::new("node");
+    command.arg(&typescript).arg(&listening.url);
+    check::run(
+        "typescript/v1_client.mjs",
+        "through the gateway",
+        &mut command,
+    )
 }
 
 /// The gateway for everybody, without a memory of its own; it wants to know before what.

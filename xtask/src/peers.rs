@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::npm::{self, root};
 use crate::part::run as run_command;
-use crate::{gateways, python, servers};
+use crate::{check, gateways, python, restarts, servers};
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     if let Some(arg) = args.first() {
@@ -22,19 +22,44 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let fastmcp = python::interpreter("fastmcp4")?;
     let fastmcp_script = root().join("peers/fastmcp4/v2_client.py");
     let listening = Listening::start(&server)?;
-    let targets = [server.as_os_str(), listening.url.as_ref()];
-    for target in targets {
-        println!("\nTypeScript SDK 1.32.2, {}", target.display());
-        run_command(Command::new("node").arg(&typescript).arg(target))?;
-        println!("\nPython SDK 1.30.0, {}", target.display());
-        run_command(Command::new(&python).arg(&script).arg(target))?;
-        println!("\nFastMCP 4.1.4 (V2), {}", target.display());
-        run_command(Command::new(&fastmcp).arg(&fastmcp_script).arg(target))?;
+    let targets = [
+        ("over stdio", server.as_os_str()),
+        ("over HTTP", listening.url.as_ref()),
+    ];
+    for (way, target) in targets {
+        let mut command = Command::new("node");
+        check::run(
+            "typescript/v1_client.mjs",
+            way,
+            command.arg(&typescript).arg(target),
+        )?;
+        let mut command = Command::new(&python);
+        check::run("python/v1_client.py", way, command.arg(&script).arg(target))?;
+        let mut command = Command::new(&fastmcp);
+        check::run(
+            "fastmcp4/v2_client.py",
+            way,
+            command.arg(&fastmcp_script).arg(target),
+        )?;
     }
-    println!("\next-tasks 0.2.2 (V2), {}", listening.url);
-    run_command(Command::new("node").arg(&ext_tasks).arg(&listening.url))?;
+    let mut command = Command::new("node");
+    command.arg(&ext_tasks).arg(&listening.url);
+    check::run("ext-tasks/v2_client.mjs", "over HTTP", &mut command)?;
+    inspector()?;
     servers::run()?;
-    gateways::run()
+    gateways::run()?;
+    restarts::run()
+}
+
+/// The MCP Inspector and the sample that is made for it (S3-23).
+fn inspector() -> Result<(), String> {
+    let mut command = Command::new(example("tasks_server")?);
+    command.args(["--port", "0"]);
+    let listening = Listening::from(command)?;
+    let folder = npm::installed("inspector")?;
+    let mut command = Command::new(npm::node_22(&folder.join("node_modules"))?);
+    command.arg(folder.join("tasks.mjs")).arg(&listening.url);
+    check::run("inspector/tasks.mjs", "over HTTP", &mut command)
 }
 
 /// A server over HTTP, as long as this lives.

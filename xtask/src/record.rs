@@ -1,0 +1,160 @@
+//! What passed in each part of `cargo xtask test`: one file for each part below `target/record`.
+//!
+//! The first line is the time at which the part began, every other line names one thing that passed. `cargo xtask
+//! coverage` reads these files and believes a record only if it began after the last change of a source file.
+
+use std::collections::BTreeSet;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::npm::{self, root};
+
+/// The line of a part that passed as a whole.
+const WHOLE: &str = "the whole part";
+
+/// What is known of the last run of a part.
+pub(crate) struct Record {
+    part: String,
+    began: SystemTime,
+    passed: BTreeSet<String>,
+}
+
+/// Begins the record of `part`; what was there is removed.
+pub(crate) fn begin(part: &str) -> Result<(), String> {
+    let file = file(part);
+    let failed = |error: std::io::Error| format!("{}: {error}", file.display());
+    let folder = file.parent().expect("the file lies in a folder");
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_err(|error| error.to_string())?;
+    std::fs::write(&file, format!("{}\n", now.as_millis())).map_err(failed)
+}
+
+/// Adds things that passed in `part`.
+pub(crate) fn add(part: &str, passed: &[String]) -> Result<(), String> {
+    let file = file(part);
+    let lines: String = passed.iter().map(|name| format!("{name}\n")).collect();
+    // One write, so that programs that run at the same time do not mix their lines.
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(&file)
+        .and_then(|mut record| record.write_all(lines.as_bytes()))
+        .map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// The lines of `part` since it began.
+pub(crate) fn raw(part: &str) -> Result<Vec<String>, String> {
+    let file = file(part);
+    let text =
+        std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(text.lines().skip(1).map(str::to_owned).collect())
+}
+
+/// Notes that `part` passed as a whole.
+pub(crate) fn end(part: &str) -> Result<(), String> {
+    add(part, &[WHOLE.to_owned()])
+}
+
+impl Record {
+    /// Reads the record of `part`, which has to be younger than every source file.
+    pub(crate) fn read(part: &str, sources: &Newest) -> Result<Self, String> {
+        let advice = format!("run `cargo xtask test {part} coverage`");
+        let text = std::fs::read_to_string(file(part))
+            .map_err(|_| format!("there is no record of a run of the part {part}: {advice}"))?;
+        let record = Self::parse(part, &text)
+            .ok_or_else(|| format!("the record of the part {part} cannot be read: {advice}"))?;
+        match record.began < sources.changed {
+            true => Err(format!(
+                "{} changed after the part {part} ran: {advice}",
+                sources.file.display()
+            )),
+            false => Ok(record),
+        }
+    }
+
+    fn parse(part: &str, text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let began = Duration::from_millis(lines.next()?.parse().ok()?);
+        Some(Self {
+            part: part.to_owned(),
+            began: UNIX_EPOCH + began,
+            passed: lines.map(str::to_owned).collect(),
+        })
+    }
+
+    /// What passed.
+    pub(crate) fn passed(&self) -> &BTreeSet<String> {
+        &self.passed
+    }
+
+    /// Whether the part passed as a whole.
+    pub(crate) fn whole(&self) -> Result<(), String> {
+        match self.passed.contains(WHOLE) {
+            true => Ok(()),
+            false => Err(format!("the part {} did not pass", self.part)),
+        }
+    }
+}
+
+/// The source file that changed last.
+pub(crate) struct Newest {
+    file: PathBuf,
+    changed: SystemTime,
+}
+
+impl Newest {
+    pub(crate) fn find() -> Result<Self, String> {
+        let mut newest = Self {
+            file: root().join("Cargo.lock"),
+            changed: UNIX_EPOCH,
+        };
+        for name in ["Cargo.toml", "Cargo.lock", "crates", "peers", "xtask"] {
+            newest.visit(&root().join(name))?;
+        }
+        Ok(newest)
+    }
+
+    fn visit(&mut self, path: &Path) -> Result<(), String> {
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        if path.is_dir() {
+            for entry in std::fs::read_dir(path).map_err(failed)? {
+                self.visit(&entry.map_err(failed)?.path())?;
+            }
+            return Ok(());
+        }
+        let changed = path
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .map_err(failed)?;
+        if changed > self.changed {
+            self.changed = changed;
+            self.file = path.to_owned();
+        }
+        Ok(())
+    }
+}
+
+fn file(part: &str) -> PathBuf {
+    npm::target().join("record").join(format!("{part}.txt"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_says_when_it_began_and_what_passed() {
+        let record = Record::parse("tests", "5000\na::b\nc::d\n").expect("it is a record");
+        assert_eq!(record.began, UNIX_EPOCH + Duration::from_secs(5));
+        assert_eq!(record.passed.len(), 2);
+        let failed = record.whole().expect_err("its part did not pass");
+        assert_eq!(failed, "the part tests did not pass");
+        let record = Record::parse("lints", &format!("5000\n{WHOLE}\n")).expect("it is a record");
+        assert_eq!(record.whole(), Ok(()));
+        assert!(Record::parse("tests", "a::b\n").is_none());
+    }
+}
