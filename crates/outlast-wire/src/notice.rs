@@ -9,6 +9,9 @@ use crate::raw::{Raw, RawRef};
 pub const PROGRESS: &str = "notifications/progress";
 /// The method that cancels a request.
 pub const CANCELLED: &str = "notifications/cancelled";
+/// The notification by which a server on a pipe announces that it is about to close the connection.
+/// A peer that knows it sends nothing more and closes its end.
+pub const CLOSING: &str = "notifications/outlast/closing";
 
 /// One report of progress.
 #[derive(Clone, Debug, PartialEq)]

@@ -63,6 +63,8 @@ pub(super) enum FromGateway {
     Drop,
     /// The gateway gets this answer, which the host has given before.
     Answer(Line),
+    /// The gateway closes this connection: what the host sends from now on goes to the next gateway.
+    Closing,
 }
 
 impl Conversation {
@@ -178,6 +180,9 @@ impl Conversation {
                 let of_task = request.params.and_then(meta::related_task).is_some();
                 self.questions.insert(request.id, of_task);
                 FromGateway::Pass
+            }
+            Some(Message::Notification(notification)) if notification.method == notice::CLOSING => {
+                FromGateway::Closing
             }
             Some(Message::Notification(notification))
                 if notification.method == notice::CANCELLED =>

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 use crate::args;
 use crate::exit::Failure;
@@ -109,9 +110,13 @@ impl Relay {
             match continued {
                 Continued::On(mut read) => {
                     lost = 0;
+                    let mut detached = JoinSet::new();
                     while let Some(line) = next_line(&mut read).await {
-                        self.take_from_gateway(line, &mut host).await?;
+                        self.take_from_gateway(line, &mut host, &mut detached)
+                            .await?;
                     }
+                    // They must not touch the next connection.
+                    while detached.join_next().await.is_some() {}
                     let mut gateway = self.gateway.lock().await;
                     *gateway = None;
                     let lines = self.conversation.lock().lost();
@@ -159,6 +164,7 @@ impl Relay {
                 let what = self.conversation.lock().take_from_gateway(&line);
                 match what {
                     FromGateway::Pass => host.write(&line).await?,
+                    FromGateway::Closing => return Ok(Continued::Lost),
                     FromGateway::Drop | FromGateway::Answer(_) => {
                         if let Some(Err(why)) = answer {
                             return Ok(Continued::Failed(why));
@@ -187,15 +193,24 @@ impl Relay {
         self: &Arc<Self>,
         line: Line,
         host: &mut Host,
+        detached: &mut JoinSet<()>,
     ) -> Result<(), Failure> {
         let what = self.conversation.lock().take_from_gateway(&line);
         match what {
             FromGateway::Pass => host.write(&line).await?,
             FromGateway::Drop => {}
+            // Dropping our end tells the gateway that nothing more follows. It answers what it has received.
+            FromGateway::Closing => {
+                let relay = self.clone();
+                // Spawned: the other direction can hold the lock while it waits for the gateway to read.
+                detached.spawn(async move {
+                    *relay.gateway.lock().await = None;
+                });
+            }
             FromGateway::Answer(answer) => {
                 let relay = self.clone();
-                // Not here: messages of the gateway must be read while it reads ours.
-                tokio::spawn(async move {
+                // Spawned: the gateway must be able to write while it reads this.
+                detached.spawn(async move {
                     if let Some(write) = &mut *relay.gateway.lock().await {
                         let _ = write.write_all(&answer).await;
                     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_wire::envelope::{Limits, Message, Sort, write};
-use outlast_wire::v2;
+use outlast_wire::{notice, v2};
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
 };
@@ -34,7 +34,10 @@ pub async fn serve_on(
     serve_until(front, input, output, std::future::pending()).await
 }
 
-/// The same until `closing` resolves. Requests whose answer is ready by then are answered.
+/// Serves `front` until the input ends or `closing` resolves.
+///
+/// When `closing` resolves, the peer gets [`notice::CLOSING`]. Requests that arrive until the peer closes its end are
+/// still read and answered, so that the peer knows which of its requests were received.
 pub async fn serve_until(
     front: Arc<Front>,
     input: impl AsyncBufRead + Unpin,
@@ -45,9 +48,21 @@ pub async fn serve_until(
     let pipe = session.board.open(Kind::Pipe);
     let writing = tokio::spawn(write_lines(pipe.receiver, output));
     let mut handling = JoinSet::new();
-    let read = tokio::select! {
-        read = read_lines(&session, pipe.stream, input, &mut handling) => read,
-        () = closing => {
+    let read = {
+        let mut reading = std::pin::pin!(read_lines(&session, pipe.stream, input, &mut handling));
+        tokio::select! {
+            read = &mut reading => Some(read),
+            () = closing => {
+                let closing = write::notification(notice::CLOSING, None);
+                session.board.send(pipe.stream, closing);
+                let _ = tokio::time::timeout(LAST_REQUESTS, reading).await;
+                None
+            }
+        }
+    };
+    let read = match read {
+        Some(read) => read,
+        None => {
             let answered = async { while handling.join_next().await.is_some() {} };
             let _ = tokio::time::timeout(LAST_ANSWERS, answered).await;
             Ok(())
@@ -151,6 +166,9 @@ async fn write_lines(
     }
     output.flush().await
 }
+
+/// How long a peer may take to close its end after it was told that the server closes.
+const LAST_REQUESTS: Duration = Duration::from_millis(500);
 
 /// How long answers may take that are ready when the server closes.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
