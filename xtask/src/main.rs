@@ -17,6 +17,7 @@ mod schemas;
 mod servers;
 mod soak;
 mod test;
+mod words;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(&args),
         "soak" => soak::run(&args),
         "schemas" => schemas::run(&args),
+        "words" => words::run(&args),
         // A run of all peers is recorded for `coverage`.
         "peers" if args.is_empty() => test::run(&[chore]),
         "peers" => peers::run(&args),
@@ -67,5 +69,6 @@ cargo xtask peers             real clients talk to the sample server, our client
 cargo xtask conformance       the official suite against our fixtures, held against a strict list
 cargo xtask coverage          compares docs/coverage.md with docs/checklist.md and with the tests that passed in the last run
 cargo xtask dist              an archive of the release binary for this machine, with its checksum, in target/dist
+cargo xtask words [PATH...]   refuses the words that CONTRIBUTING.md lists, in comments, messages and documents
 cargo xtask schemas           checks the held JSON Schemas against the published packages
 ";
