@@ -41,9 +41,9 @@ fn every_limit_is_documented() {
     }
     settings.extend(fields(&http, "pub struct HttpOptions {"));
     for (file, head) in [
-        ("back/client.rs", "pub struct ClientOptions {"),
-        ("back/connection.rs", "pub struct Restart {"),
-        ("back/receiver/options.rs", "pub struct ReceiverOptions {"),
+        ("client/client.rs", "pub struct ClientOptions {"),
+        ("client/connection.rs", "pub struct Restart {"),
+        ("client/receiver/options.rs", "pub struct ReceiverOptions {"),
         (
             "transport/http_client/options.rs",
             "pub struct HttpClientOptions {",

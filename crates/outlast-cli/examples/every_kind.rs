@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::front::About;
+use outlast::server::About;
 use outlast::tools::{Hints, ToolContext, ToolFailure};
 use outlast::{Outlast, TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast::front::About;
+use outlast::server::About;
 use outlast::tools::Hints;
 use outlast::{Outlast, TaskSupport, Tool, Tools, text};
 use serde_json::json;

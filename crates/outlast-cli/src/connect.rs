@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use outlast::back::{Client, ClientOptions, Host, NoHost};
+use outlast::client::{Client, ClientOptions, Host, NoHost};
 use outlast::transport::http_client::Session;
 
 use crate::call::Waiting;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast::TaskSupport;
-use outlast::back::{Client, ClientOptions, Era, Fault, Generation, Server, Target, ToolInfo};
+use outlast::client::{Client, ClientOptions, Era, Fault, Generation, Server, Target, ToolInfo};
 use outlast::transport::link::LinkError;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outlast::back::{CallRefused, Fault, NotCancelled, Unsettled};
+use outlast::client::{CallRefused, Fault, NotCancelled, Unsettled};
 use outlast::engine::StoreError;
 use outlast::engine::engine::EngineError;
 use outlast::store::OpenError;

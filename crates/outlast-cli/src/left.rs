@@ -1,6 +1,6 @@
 //! What is said of a task that is left at its server.
 
-use outlast::back::{Fault, Unsettled};
+use outlast::client::{Fault, Unsettled};
 
 use crate::exit::Failure;
 use crate::target::{Named, Starts};

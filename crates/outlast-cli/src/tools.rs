@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use outlast::TaskSupport;
-use outlast::back::ToolInfo;
+use outlast::client::ToolInfo;
 use outlast::wire::object;
 use serde::Deserialize;
 use serde_json::Value;

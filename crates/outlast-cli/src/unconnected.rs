@@ -1,6 +1,6 @@
 //! Why no connection to a server came about: the text names the URL or the command, the cause, and a next step.
 
-use outlast::back::Fault;
+use outlast::client::Fault;
 use outlast::transport::link::LinkError;
 use outlast::wire::codes;
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast::back::{Client, ClientOptions, Host, HostRequest, Target, accept, decline};
+use outlast::client::{Client, ClientOptions, Host, HostRequest, Target, accept, decline};
 use outlast::engine::{Accepts, Answer, AskKind, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::Raw;

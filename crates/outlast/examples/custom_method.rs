@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use outlast::engine::{Engine, MemoryStore};
-use outlast::front::{About, Filter, Front, Incoming, Next, RUNNER, Reply};
+use outlast::server::{About, Filter, Front, Incoming, Next, RUNNER, Reply};
 use outlast::transport::stdio;
 use outlast::wire::{Raw, codes, tool, v1};
 use outlast::{TaskSupport, Tool, Tools, text};

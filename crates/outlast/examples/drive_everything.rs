@@ -8,7 +8,7 @@ mod agreeable;
 use std::sync::Arc;
 
 use agreeable::{Agreeable, SAMPLED};
-use outlast::back::{Client, ClientOptions, ReceiverOptions, Target};
+use outlast::client::{Client, ClientOptions, ReceiverOptions, Target};
 use outlast::engine::Outcome;
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agreeable::{Agreeable, SAMPLED};
-use outlast::back::{Client, ClientOptions, Execution, Preference, ReceiverOptions, Target};
+use outlast::client::{Client, ClientOptions, Execution, Preference, ReceiverOptions, Target};
 use outlast::engine::Outcome;
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;

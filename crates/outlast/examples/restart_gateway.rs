@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use outlast::back::{
+use outlast::client::{
     Client, ClientOptions, Era, Execution, Host, HostRequest, Preference, Target, accept,
 };
 use outlast::engine::{Accepts, Answer, Outcome};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::Engine;
-use outlast::front::{About, Front, RUNNER};
+use outlast::server::{About, Front, RUNNER};
 use outlast::transport::{self, http::HttpOptions};
 use outlast::{TaskSupport, Tool, Tools};
 

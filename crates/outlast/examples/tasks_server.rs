@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use outlast::Tools;
 use outlast::engine::Engine;
-use outlast::front::{About, Front, RUNNER};
+use outlast::server::{About, Front, RUNNER};
 use outlast::transport::http::{HttpOptions, serve};
 
 #[tokio::main]

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use outlast::Tools;
 use outlast::engine::{Engine, MemoryStore};
-use outlast::front::{About, Front, RUNNER};
+use outlast::server::{About, Front, RUNNER};
 use outlast::transport::stdio;
 
 #[tokio::main]

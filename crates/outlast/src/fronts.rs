@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use outlast_engine::Owner;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::front::{Change, Front};
+use crate::server::{Change, Front};
 
 #[derive(Default)]
 pub(crate) struct Fronts(Mutex<Vec<Weak<Front>>>);

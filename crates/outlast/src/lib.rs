@@ -4,10 +4,9 @@
 //! [`engine`]. No terminal and no home directory here: those belong to the command line.
 
 mod answers;
-pub mod back;
+pub mod client;
 mod complete;
 pub mod content;
-pub mod front;
 mod fronts;
 pub mod gateway;
 mod hints;
@@ -19,6 +18,7 @@ pub mod resources;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
 mod schema;
+pub mod server;
 mod sleep;
 pub mod tools;
 pub mod transport;

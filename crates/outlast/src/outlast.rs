@@ -10,7 +10,7 @@ use outlast_engine::engine::Runner;
 use outlast_engine::{Engine, MemoryStore, Policy, Store};
 
 use crate::Own;
-use crate::front::{About, Backend, Filter, Front, RUNNER};
+use crate::server::{About, Backend, Filter, Front, RUNNER};
 use crate::tools::Tools;
 use crate::transport::http::{self, HttpOptions, HttpServer};
 use crate::transport::register::Register;

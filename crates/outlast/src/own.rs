@@ -11,11 +11,11 @@ use outlast_wire::{Raw, RawRef, codes, method, params};
 use serde_json::{Value, json};
 
 use crate::complete::{About as Whose, Wish};
-use crate::front::{
-    About, Backend, Client, Front, Incoming, Introduction, PreparedCall, RUNNER, Reply,
-};
 use crate::prompts::Prompts;
 use crate::resources::Resources;
+use crate::server::{
+    About, Backend, Client, Front, Incoming, Introduction, PreparedCall, RUNNER, Reply,
+};
 use crate::tools::{ToolContext, Tools};
 
 /// A server that is made of tools, and of prompts and resources if it has some. What it does not have it does not

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use outlast::back::{Era, Preference};
+use outlast::client::{Era, Preference};
 
 /// Which server, and how to get there.
 #[derive(Clone, Debug, Parser)]

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use outlast::back::{Execution, Unsettled, Updates};
+use outlast::client::{Execution, Unsettled, Updates};
 use outlast::engine::Outcome;
 
 use super::status::StatusLine;

@@ -5,7 +5,7 @@ mod follow;
 pub(crate) mod print;
 mod status;
 
-use outlast::back::{Client, Preference};
+use outlast::client::{Client, Preference};
 use outlast::wire::Raw;
 use serde_json::{Map, Value, json};
 

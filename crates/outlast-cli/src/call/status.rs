@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use outlast::back::View;
+use outlast::client::View;
 use outlast::engine::Outcome;
 use outlast::wire::Status;
 
@@ -347,7 +347,7 @@ const BEAT: Duration = Duration::from_millis(120);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast::back::{Fault, Outage, Unsettled};
+    use outlast::client::{Fault, Outage, Unsettled};
     use outlast::engine::ErrorCode;
     use outlast::wire::notice::Progress;
     use outlast::wire::{PeerTask, Raw};

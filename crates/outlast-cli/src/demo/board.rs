@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar};
-use outlast::back::View;
+use outlast::client::View;
 use outlast::engine::Outcome;
 use outlast::wire::Raw;
 use outlast::wire::tool::first_text;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast::back::{
+use outlast::client::{
     Client, ClientOptions, Era, Execution, Host, HostRequest, Preference, References, Target,
 };
 use outlast::engine::{Accepts, Answer, Store};
-use outlast::front::Front;
+use outlast::server::Front;
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use outlast::Tools;
 use outlast::engine::Engine;
-use outlast::front::{About, Front, RUNNER};
+use outlast::server::{About, Front, RUNNER};
 use outlast::store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use outlast::front::Front;
+use outlast::server::Front;
 use outlast::transport::http::{HttpOptions, HttpServer, raise_open_file_limit, serve};
 
 use crate::exit::Failure;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast::back::{Era, Target};
-use outlast::front::{self, Backend, Client, Introduction, PreparedCall};
+use outlast::client::{Era, Target};
+use outlast::server::{self, Backend, Client, Introduction, PreparedCall};
 use outlast::transport::duplex;
 use outlast::transport::link::{Link, LinkError};
 use outlast::wire::Raw;
@@ -31,8 +31,8 @@ impl Backend for Desk {
         })
     }
 
-    async fn list_tools(&self, _: &Arc<Client>, _: Option<&Raw>) -> front::Reply {
-        front::Reply::Result(Raw::encode(&json!({ "tools": [] })).expect("a literal is JSON"))
+    async fn list_tools(&self, _: &Arc<Client>, _: Option<&Raw>) -> server::Reply {
+        server::Reply::Result(Raw::encode(&json!({ "tools": [] })).expect("a literal is JSON"))
     }
 
     async fn prepare(&self, _: &Arc<Client>, _: &str) -> Result<Option<PreparedCall>, ErrorObject> {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::Engine;
-use outlast::front::Front;
 use outlast::gateway::{Gateway, ServedUpstreams};
+use outlast::server::Front;
 use outlast::transport::stdio;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};

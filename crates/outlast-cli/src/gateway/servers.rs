@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use outlast::back::Target;
-use outlast::front::Front;
+use outlast::client::Target;
 use outlast::gateway::{ServedUpstreams, Settings, Upstream};
+use outlast::server::Front;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 

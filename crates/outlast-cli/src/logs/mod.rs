@@ -133,10 +133,10 @@ mod tests {
 
     #[test]
     fn a_list_of_targets_comes_on_top_of_the_level() {
-        let filter = given("warn,outlast::back=trace").unwrap();
-        assert!(filter.would_enable("outlast::back::exchange", &Level::TRACE));
+        let filter = given("warn,outlast::client=trace").unwrap();
+        assert!(filter.would_enable("outlast::client::exchange", &Level::TRACE));
         assert!(!filter.would_enable("outlast::gateway", &Level::INFO));
-        for default in ["outlast::back=trace", "", " , "] {
+        for default in ["outlast::client=trace", "", " , "] {
             let filter = given(default).unwrap();
             assert!(filter.would_enable("outlast::gateway", &Level::INFO));
             assert!(!filter.would_enable("outlast::gateway", &Level::DEBUG));

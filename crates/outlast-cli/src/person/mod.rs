@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast::back::{
+use outlast::client::{
     Host, HostRequest, Inbox, InboxEvent, Item, ItemId, ReceiverOptions, ReceiverTtl,
 };
 use outlast::engine::{Accepts, Answer, AskKind};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, Execution, Inbox, Item, ReceiverOptions, Reference};
+use outlast::client::{Client, Execution, Inbox, Item, ReceiverOptions, Reference};
 use outlast::engine::Accepts;
 use outlast::wire::{Raw, Status};
 

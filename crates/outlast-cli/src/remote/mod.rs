@@ -6,7 +6,7 @@ mod shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast::back::{Client, Era, Fault, Reference};
+use outlast::client::{Client, Era, Fault, Reference};
 use outlast::engine::{Clock, SystemClock};
 use outlast::wire::{PeerTask, codes};
 

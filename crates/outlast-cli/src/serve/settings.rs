@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::Era;
+use outlast::client::Era;
 use outlast::engine::Retry;
 use outlast::gateway::{Isolate, Settings, TaskMode, ToolSettings};
 use serde_json::{Map, Value};

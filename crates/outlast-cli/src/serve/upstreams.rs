@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use outlast::back::Target;
+use outlast::client::Target;
 use outlast::gateway::{Settings, Upstream};
 use outlast::transport::http_client::HttpClientOptions;
 use serde_json::Value;

@@ -8,7 +8,7 @@ mod variables;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use outlast::back::{Era, Target};
+use outlast::client::{Era, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::{HttpClientOptions, Session};
 

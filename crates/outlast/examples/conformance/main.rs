@@ -14,7 +14,7 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::front::About;
+use outlast::server::About;
 use outlast::transport::http::{HttpOptions, serve};
 use outlast::{Outlast, Own, Tool, Tools};
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use outlast::engine::AskKind;
-use outlast::front::{Change, Front};
+use outlast::server::{Change, Front};
 use outlast::{Level, Tool, text};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::engine::AskKind;
-use outlast::front::Delivery;
+use outlast::server::Delivery;
 use outlast::tools::ToolFailure;
 use outlast::{TaskSupport, Tool, text};
 use serde_json::json;

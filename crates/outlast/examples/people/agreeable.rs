@@ -1,6 +1,6 @@
 //! A host that needs no person: whatever a server asks, it agrees.
 
-use outlast::back::{Host, HostRequest, accept, roots};
+use outlast::client::{Host, HostRequest, accept, roots};
 use outlast::engine::{Accepts, Answer, AskKind};
 use outlast::wire::Raw;
 use serde_json::{Value, json};

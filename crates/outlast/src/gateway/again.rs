@@ -25,8 +25,8 @@ use super::pool::RESTARTS;
 use super::prepared::Prepared;
 use super::runner::refused;
 use super::{Upstream, result};
-use crate::back::{Call, Era, Fault, OpenRequest, Reference, RoundKeeper, Unsettled};
-use crate::front::Client;
+use crate::client::{Call, Era, Fault, OpenRequest, Reference, RoundKeeper, Unsettled};
+use crate::server::Client;
 use crate::transport::http_client::SavedSession;
 
 /// What is stored with our task. With neither a reference nor a round, nobody knows how far the call came.

@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use super::connection::{Shared, Unclear};
 use super::pages;
 use crate::answers;
-use crate::back::{Host, HostRequest, dismiss};
-use crate::front::Arrival;
+use crate::client::{Host, HostRequest, dismiss};
+use crate::server::Arrival;
 
 /// Puts the questions of an upstream to the callers of its calls.
 pub(super) struct Asks(pub(super) Weak<Shared>, pub(super) Accepts);

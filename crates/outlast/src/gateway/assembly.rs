@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::Upstream;
 use super::late::LateUpstreams;
 use super::served::{PATH, Served, ServedUpstreams};
-use crate::front::Front;
 use crate::outlast::{DRAIN, Outlast, Server};
+use crate::server::Front;
 use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
 
 /// Upstreams before one engine.

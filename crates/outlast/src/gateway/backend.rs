@@ -16,8 +16,8 @@ use super::patience::{self, Manner};
 use super::prepared::{Prepared, Reserved};
 use super::runner::OTHER_HOP;
 use super::{Isolate, Upstream, result};
-use crate::back::{Fault, Generation, ParamChanges, Server};
-use crate::front::{
+use crate::client::{Fault, Generation, ParamChanges, Server};
+use crate::server::{
     Backend, Client, Front, Holding, Introduction, Listening, Patience, PreparedCall, Prestarted,
     Reply, Reservation, SessionId,
 };

@@ -8,7 +8,7 @@ use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use parking_lot::Mutex;
 
-use crate::back::{ToolInfo, header_params};
+use crate::client::{ToolInfo, header_params};
 use crate::hints;
 
 /// What is known of the tools of an upstream: the same as long as its list is.

@@ -17,15 +17,15 @@ use super::again::CallPlace;
 use super::asks::Asks;
 use super::catalogue::{Catalogue, Traits};
 use super::pool::Apart;
-use crate::back::{self, ClientOptions, Era, ReceiverOptions, Restart, Server, Target, Ups};
-use crate::front::{Client, SessionId};
+use crate::client::{self, ClientOptions, Era, ReceiverOptions, Restart, Server, Target, Ups};
 use crate::fronts::Fronts;
+use crate::server::{Client, SessionId};
 use crate::transport::http_client::{SavedSession, Session};
 use crate::transport::link::LinkError;
 
 /// One connection. Dropping the last handle closes it.
 pub(super) struct Connection {
-    pub(super) back: back::Client,
+    pub(super) back: client::Client,
     /// The server as it introduced itself last.
     server: Mutex<Arc<Server>>,
     pub(super) catalogue: Catalogue,
@@ -173,12 +173,12 @@ impl Connection {
             handshake: way.handshake,
             ..ClientOptions::default()
         };
-        let unreachable = |fault: back::Fault| {
+        let unreachable = |fault: client::Fault| {
             let (upstream, next) = (&*way.name, advice(&fault));
             tracing::warn!(upstream, fault = fault.brief(), "it cannot be reached");
             codes::internal(format!("{upstream} cannot be reached: {fault}{next}"))
         };
-        let back = back::Client::connect(target, options)
+        let back = client::Client::connect(target, options)
             .await
             .map_err(unreachable)?;
         let server = back.server().await.map_err(unreachable)?;
@@ -334,7 +334,7 @@ impl Connection {
     }
 
     /// A session wants to hear of a resource; the upstream is told of the first.
-    pub(super) async fn listen(&self, session: &SessionId, uri: &str) -> Result<(), back::Fault> {
+    pub(super) async fn listen(&self, session: &SessionId, uri: &str) -> Result<(), client::Fault> {
         let first = {
             let mut state = self.shared.state();
             let who = state.subscriptions.entry(uri.to_owned()).or_default();
@@ -352,7 +352,11 @@ impl Connection {
     }
 
     /// A session does not want to hear of a resource any more; the upstream is told of the last.
-    pub(super) async fn unlisten(&self, session: &SessionId, uri: &str) -> Result<(), back::Fault> {
+    pub(super) async fn unlisten(
+        &self,
+        session: &SessionId,
+        uri: &str,
+    ) -> Result<(), client::Fault> {
         match self.forget(session, uri) {
             true => self.back.unsubscribe(uri).await,
             false => Ok(()),
@@ -573,26 +577,26 @@ async fn remind(connection: Weak<Connection>, ups: Ups) {
 }
 
 /// What may help where a server does not let us in.
-fn advice(fault: &back::Fault) -> &'static str {
+fn advice(fault: &client::Fault) -> &'static str {
     match fault {
-        back::Fault::Link(LinkError::Refused {
+        client::Fault::Link(LinkError::Refused {
             status: 401 | 403, ..
         }) => {
             "; give it its credentials in a header (`headers` of the server in the configuration file, or --header): \
              the gateway does not sign in by OAuth, and never passes on what its clients send"
         }
-        back::Fault::Link(LinkError::Refused {
+        client::Fault::Link(LinkError::Refused {
             status: 404 | 405, ..
         }) => {
             "; if it speaks the old HTTP+SSE transport, use its address for Streamable HTTP or its command instead"
         }
-        back::Fault::Link(LinkError::Unreachable(_)) => {
+        client::Fault::Link(LinkError::Unreachable(_)) => {
             "; check its URL, or that its command is installed and the path is right"
         }
-        back::Fault::Link(LinkError::Ended { .. }) => {
+        client::Fault::Link(LinkError::Ended { .. }) => {
             "; run its command by hand to see what it needs"
         }
-        back::Fault::TimedOut(_) => "; if it takes long to begin, raise the setting `startMs`",
+        client::Fault::TimedOut(_) => "; if it takes long to begin, raise the setting `startMs`",
         _ => "",
     }
 }

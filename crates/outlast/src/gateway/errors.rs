@@ -4,7 +4,7 @@ use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{Raw, codes, object, version};
 
 use super::connection::Connection;
-use crate::front::Client;
+use crate::server::Client;
 
 /// An outcome of the upstream with an error that its caller understands.
 pub(super) fn across(outcome: Outcome, connection: &Connection, client: &Client) -> Outcome {

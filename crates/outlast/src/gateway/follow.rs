@@ -11,8 +11,8 @@ use super::pool::RESTARTS;
 use super::prepared::{Prepared, PrestartedCall};
 use super::runner::{OTHER_HOP, refused};
 use super::{Upstream, result};
-use crate::back::{Call, CallRefused, Fault, Preference, Unsettled};
-use crate::front::Client;
+use crate::client::{Call, CallRefused, Fault, Preference, Unsettled};
+use crate::server::Client;
 use crate::transport::link::LinkError;
 
 impl Upstream {

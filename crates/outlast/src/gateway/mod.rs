@@ -1,8 +1,8 @@
 //! The gateway: any MCP server behind the fronts of this library, with durable tasks for any client.
 //!
-//! An [`Upstream`] is a [`Backend`](crate::front::Backend) for the server side and a
+//! An [`Upstream`] is a [`Backend`](crate::server::Backend) for the server side and a
 //! [`Runner`](outlast_engine::engine::Runner) for the engine, as tools of this process are. What a client sends is run as a
-//! call of ours; the upstream server is asked through [`back`](crate::back), in whatever generation it speaks.
+//! call of ours; the upstream server is asked through [`back`](crate::client), in whatever generation it speaks.
 //!
 //! | where | what |
 //! |---|---|
@@ -22,7 +22,7 @@
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! use outlast::Outlast;
-//! use outlast::back::Target;
+//! use outlast::client::Target;
 //! use outlast::gateway::{Settings, Upstream};
 //! use outlast::transport::child::ChildOptions;
 //!
@@ -63,7 +63,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::back::{Era, Target};
+use crate::client::{Era, Target};
 use crate::fronts::Fronts;
 use crate::transport::register::Register;
 use admission::OpenCalls;

@@ -7,8 +7,8 @@ use outlast_wire::log::{self, Log};
 use outlast_wire::{RawRef, method, object};
 
 use super::connection::Shared;
-use crate::back::Notices;
-use crate::front::Change;
+use crate::client::Notices;
+use crate::server::Change;
 
 impl Shared {
     /// Hears the upstream of a connection.

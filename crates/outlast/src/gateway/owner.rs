@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, UnderWay};
 use super::{Upstream, again, errors, result};
-use crate::back::{CallOwner, Command, NotCancelled, Unsettled, View};
-use crate::front::Client;
+use crate::client::{CallOwner, Command, NotCancelled, Unsettled, View};
+use crate::server::Client;
 use crate::sleep::sleep_until;
 
 /// The owner of a call at the upstream.

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::runner::refused;
-use crate::front::{Arrival, Client};
+use crate::server::{Arrival, Client};
 
 /// The params of a url elicitation as the caller's era has them: only the older one names it, so that it can be told when the
 /// page is done with (BR-IN-10).

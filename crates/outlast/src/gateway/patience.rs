@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_wire::{RawRef, object};
 
-use crate::front::{Client, Patience};
+use crate::server::{Client, Patience};
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, ResumedCall, Resumption, Way};
 use super::{Isolate, Settings, Upstream};
-use crate::back::Era;
-use crate::front::Client;
+use crate::client::Era;
+use crate::server::Client;
 use crate::transport::http_client::SavedSession;
 
 #[derive(Clone, Default)]

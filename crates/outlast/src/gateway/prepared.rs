@@ -17,8 +17,8 @@ use super::again::Round;
 use super::connection::{Connection, UnderWay};
 use super::owner::UpstreamOwner;
 use super::{Turn, Upstream, again, pages};
-use crate::back::{Unsettled, View};
-use crate::front::{Arrival, Client, Prestarted};
+use crate::client::{Unsettled, View};
+use crate::server::{Arrival, Client, Prestarted};
 
 /// A call that is ready to run.
 pub(super) struct Prepared {
@@ -31,7 +31,7 @@ pub(super) struct Prepared {
     pub(super) prestarted: Option<PrestartedCall>,
 }
 
-/// The same between [`Backend::prepare`](crate::front::Backend::prepare) and its runner.
+/// The same between [`Backend::prepare`](crate::server::Backend::prepare) and its runner.
 pub(super) struct Reserved(Mutex<Option<Prepared>>);
 
 /// A call that runs at the upstream before its task is stored. Dropping it cancels it: no runner took it, so nothing would

@@ -7,7 +7,7 @@ use outlast_engine::{Accepts, Owner};
 
 use super::Upstream;
 use super::connection::{Connection, Resumption};
-use crate::front::Client;
+use crate::server::Client;
 
 impl Upstream {
     /// Connects once, for nobody, and leaves again. If that fails: why, and what may help.

@@ -4,8 +4,8 @@ use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::object::{self, Rewrite};
 use outlast_wire::{Raw, codes, meta, version};
 
-use crate::back::{Fault, Unsettled};
-use crate::front::Client;
+use crate::client::{Fault, Unsettled};
+use crate::server::Client;
 use crate::transport::link::LinkError;
 
 /// A result with the members in `set` and without what belongs to the other hop, in one copy: the front writes its type and

@@ -13,8 +13,8 @@ use outlast_wire::{Raw, log, meta, method, object, tool};
 use super::connection::Connection;
 use super::prepared::{self, Prepared};
 use super::{Turn, Upstream, errors, list, result};
-use crate::back::{ParamChanges, Without};
-use crate::front::{Arrival, Client};
+use crate::client::{ParamChanges, Without};
+use crate::server::{Arrival, Client};
 
 #[async_trait]
 impl Runner for Upstream {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::Upstream;
 use super::late::LateUpstreams;
-use crate::front::Front;
+use crate::server::Front;
 use crate::transport::register::Register;
 
 /// An upstream and the front before it.

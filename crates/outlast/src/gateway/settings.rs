@@ -6,8 +6,8 @@ use std::time::Duration;
 use outlast_engine::{Accepts, Retry};
 use outlast_wire::version;
 
-use crate::back::Era;
-use crate::front::{Client, Delivery};
+use crate::client::Era;
+use crate::server::{Client, Delivery};
 
 /// How an upstream is treated.
 #[derive(Clone, Debug)]

@@ -13,8 +13,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::complete::Wish;
-use crate::front::Change;
 use crate::fronts::Fronts;
+use crate::server::Change;
 use crate::tools::{Arguments, ToolContext};
 use prompt::Write;
 

@@ -14,8 +14,8 @@ use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use crate::complete::Wish;
-use crate::front::Change;
 use crate::fronts::Fronts;
+use crate::server::Change;
 use resource::Reading;
 
 pub use contents::Contents;

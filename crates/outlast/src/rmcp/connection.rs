@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 
 use super::catalogue::Catalogue;
 use super::{Rmcp, messages};
-use crate::front::{Client, Introduction};
+use crate::server::{Client, Introduction};
 
 /// One handler that runs.
 pub(super) struct Connection {

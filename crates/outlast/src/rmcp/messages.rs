@@ -10,7 +10,7 @@ use outlast_wire::{Raw, RawRef, codes, log, method, object, tool, v1};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::front::HttpParts;
+use crate::server::HttpParts;
 
 /// A request for the handler.
 pub(super) fn request(method: &str, params: Option<&Raw>) -> Result<ClientRequest, ErrorObject> {

@@ -1,7 +1,7 @@
 //! Any rmcp server, unchanged, with durable tasks.
 //!
 //! An rmcp [`ServerHandler`] defines tools, prompts and resources; this runs it in this process, one instance for each
-//! session, or for each request of a client of 2026-07-28, which has none, behind a [`Front`](crate::front::Front) that
+//! session, or for each request of a client of 2026-07-28, which has none, behind a [`Front`](crate::server::Front) that
 //! gives it tasks. The handler speaks to an ordinary MCP client of 2025-11-25 as far as it can tell: it elicits, samples, lists roots, reports progress and logs through its `peer`, and
 //! sees the client's own capabilities and the head of its HTTP request.
 //!
@@ -60,12 +60,12 @@ use ::rmcp::service::DynService;
 use ::rmcp::{RoleServer, ServerHandler};
 use outlast_wire::v1::TaskSupport;
 
-use crate::front::Keeper;
+use crate::server::Keeper;
 
 pub use server::RmcpServer;
 
-/// An rmcp server: a [`Backend`](crate::front::Backend) for the server side and a
-/// [`Runner`](outlast_engine::engine::Runner) for its engine, under [`RUNNER`](crate::front::RUNNER).
+/// An rmcp server: a [`Backend`](crate::server::Backend) for the server side and a
+/// [`Runner`](outlast_engine::engine::Runner) for its engine, under [`RUNNER`](crate::server::RUNNER).
 pub struct Rmcp {
     make: Box<dyn Fn() -> Box<dyn DynService<RoleServer>> + Send + Sync>,
     tasks: BTreeMap<String, TaskSupport>,
@@ -84,7 +84,7 @@ impl Rmcp {
             patience: Duration::from_secs(10),
             grace: Duration::from_secs(5),
             keeper: Keeper::new(),
-            runner: crate::front::RUNNER.into(),
+            runner: crate::server::RUNNER.into(),
         }
     }
 

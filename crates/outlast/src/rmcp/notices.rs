@@ -8,7 +8,7 @@ use outlast_wire::log::Log;
 
 use super::connection::Shared;
 use super::messages;
-use crate::front::Arrival;
+use crate::server::Arrival;
 
 impl Shared {
     pub(super) fn notified(&self, notification: ServerNotification) {

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use super::Rmcp;
 use super::connection::Connection;
-use crate::front::Client;
+use crate::server::Client;
 
 /// The place for a client's handler.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, meta, tool};
 
 use super::{Rmcp, messages};
-use crate::front::{Arrival, Client};
+use crate::server::{Arrival, Client};
 
 #[async_trait]
 impl Runner for Rmcp {

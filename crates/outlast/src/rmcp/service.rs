@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::runner::for_handler;
 use super::{Rmcp, messages};
-use crate::front::{Backend, Client, Delivery, Introduction, PreparedCall, Reply};
+use crate::server::{Backend, Client, Delivery, Introduction, PreparedCall, Reply};
 
 #[async_trait]
 impl Backend for Rmcp {

@@ -16,7 +16,7 @@ use super::channel::channel;
 use super::connection::{Connection, Shared};
 use super::guard::Guarded;
 use super::{Rmcp, messages};
-use crate::front::{Client, Introduction};
+use crate::server::{Client, Introduction};
 
 impl Rmcp {
     /// Starts a handler for `client`.

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers;
-use crate::front::Arrival;
+use crate::server::Arrival;
 
 /// A tool's way to its caller. Cheap to clone.
 #[derive(Clone)]

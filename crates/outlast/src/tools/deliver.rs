@@ -9,7 +9,7 @@ use outlast_wire::v1::TaskSupport;
 use serde_json::Value;
 
 use super::Tool;
-use crate::front::{Delivery, PreparedCall};
+use crate::server::{Delivery, PreparedCall};
 
 impl Tool {
     /// The same tool, whose calls become tasks at this moment, where the server decides that. Without a word, a tool

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::deliver::mirrored;
 use super::{Arguments, ToolContext, ToolResult};
-use crate::front::Delivery;
+use crate::server::Delivery;
 
 /// One tool.
 #[derive(Clone)]

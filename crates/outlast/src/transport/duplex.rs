@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::link::{Incoming, Link, LinkError, QUEUE};
 use super::{lines, stdio};
-use crate::front::Front;
+use crate::server::Front;
 
 /// A connection to `front`, which is served as long as the connection lives.
 pub fn to_front(front: Arc<Front>) -> Link {

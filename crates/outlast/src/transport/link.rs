@@ -1,6 +1,6 @@
 //! A connection to a server as two queues of messages, whatever carries them: a child's pipes, HTTP, this process.
 //!
-//! Messages stay lines of JSON here. Ids, answers and meaning are the business of [`back`](crate::back).
+//! Messages stay lines of JSON here. Ids, answers and meaning are the business of [`back`](crate::client).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::lines::skip_line;
-use crate::front::{Front, Kind, Out, Session, SessionId, StreamId, local_owner, said_on_pipe};
+use crate::server::{Front, Kind, Out, Session, SessionId, StreamId, local_owner, said_on_pipe};
 
 /// Serves `front` on standard input and output until the input ends.
 pub async fn serve(front: Arc<Front>) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::NotCancelled;
+use outlast::client::NotCancelled;
 use outlast::engine::Outcome;
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Fault, Restart, Target};
+use outlast::client::{Client, ClientOptions, Fault, Restart, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::link::LinkError;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{CallRefused, Client, ClientOptions, Preference, References, Target};
+use outlast::client::{CallRefused, Client, ClientOptions, Preference, References, Target};
 use outlast::engine::MemoryStore;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Status, Timestamp};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Preference, Target};
+use outlast::client::{Client, ClientOptions, Preference, Target};
 use outlast::engine::{Engine, MemoryStore, Outcome};
-use outlast::front::{About, Front, RUNNER};
+use outlast::server::{About, Front, RUNNER};
 use outlast::wire::Status;
 use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::json;

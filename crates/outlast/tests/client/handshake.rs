@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Fault, Generation, Restart, Unsettled};
+use outlast::client::{Client, ClientOptions, Fault, Generation, Restart, Unsettled};
 use outlast::engine::Outcome;
 use outlast::transport::link::LinkError;
 use serde_json::json;

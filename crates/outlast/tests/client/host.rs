@@ -1,6 +1,6 @@
 //! A server's questions, and who answers them.
 
-use outlast::back::{ClientOptions, Host, HostRequest, InboxEvent, accept};
+use outlast::client::{ClientOptions, Host, HostRequest, InboxEvent, accept};
 use outlast::engine::{Accepts, Answer, AskKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ async fn a_question_that_is_taken_back_or_cut_off_is_dismissed() {
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_refused_and_a_ping_is_answered() {
     // V1-ELIC-4, V1-ROOT-3, V1-PING-1, S1-26.
-    let inbox = outlast::back::Inbox::new([AskKind::ElicitForm].into_iter().collect::<Accepts>());
+    let inbox = outlast::client::Inbox::new([AskKind::ElicitForm].into_iter().collect::<Accepts>());
     let options = ClientOptions {
         host: Arc::new(inbox.clone()),
         ..crate::stage::options()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast::back::{
+use outlast::client::{
     Client, ClientOptions, Host, HostRequest, Inbox, InboxEvent, ReceiverOptions, ReceiverTtl,
 };
 use outlast::engine::{Accepts, Answer};

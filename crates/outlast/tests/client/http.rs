@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Fault, ReceiverOptions, Target, Unsettled};
+use outlast::client::{Client, ClientOptions, Fault, ReceiverOptions, Target, Unsettled};
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;

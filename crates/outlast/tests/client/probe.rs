@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use outlast::back::{
+use outlast::client::{
     Client, ClientOptions, Execution, Inbox, ItemId, Preference, ReceiverOptions, ReceiverTtl,
     Target,
 };

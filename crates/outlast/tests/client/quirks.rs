@@ -1,6 +1,6 @@
 //! Servers as they are in the field (INTEROP, ambiguities A1).
 
-use outlast::back::{Preference, Unsettled};
+use outlast::client::{Preference, Unsettled};
 use outlast::engine::Outcome;
 use serde_json::json;
 

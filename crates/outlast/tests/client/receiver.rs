@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{
+use outlast::client::{
     Client, ClientOptions, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking,
 };
 use outlast::engine::{Accepts, AskKind};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast::back::{Client, ClientOptions, InUse, Reference, References, Unsettled};
+use outlast::client::{Client, ClientOptions, InUse, Reference, References, Unsettled};
 use outlast::engine::{MemoryStore, Store};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{CallRefused, Preference, Unsettled};
+use outlast::client::{CallRefused, Preference, Unsettled};
 use outlast::engine::Outcome;
 use outlast::wire::Status;
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Era, Execution, Target};
+use outlast::client::{Client, ClientOptions, Era, Execution, Target};
 use outlast::engine::{Accepts, Outcome};
 use outlast::transport::duplex;
 use outlast::wire::Raw;
@@ -161,8 +161,8 @@ pub(crate) fn raw(value: Value) -> Raw {
 }
 
 /// An inbox for everything, and options with it.
-pub(crate) fn with_inbox() -> (outlast::back::Inbox, ClientOptions) {
-    let inbox = outlast::back::Inbox::new(Accepts::all());
+pub(crate) fn with_inbox() -> (outlast::client::Inbox, ClientOptions) {
+    let inbox = outlast::client::Inbox::new(Accepts::all());
     let options = ClientOptions {
         host: Arc::new(inbox.clone()),
         ..options()

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use outlast::back::{Client, Fault, Target};
+use outlast::client::{Client, Fault, Target};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
 use rustls::pki_types::pem::PemObject;

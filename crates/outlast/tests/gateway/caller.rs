@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::front::Front;
+use outlast::server::Front;
 use serde_json::{Map, Value, json};
 
 use crate::wire::{Entrance, Wire};

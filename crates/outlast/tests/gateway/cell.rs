@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use outlast::back::Era;
+use outlast::client::Era;
 
 use crate::caller::{KINDS, Kind};
 use crate::wire::{WAYS, Way};

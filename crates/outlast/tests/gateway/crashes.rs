@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::Outlast;
-use outlast::back::Target;
+use outlast::client::Target;
 use outlast::engine::{Engine, MemoryStore, Store};
-use outlast::front::Front;
 use outlast::gateway::{Settings, Upstream};
+use outlast::server::Front;
 use outlast::transport::http::{self, HttpOptions};
 use serde_json::{Value, json};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{Era, Target};
-use outlast::front::Front;
+use outlast::client::{Era, Target};
 use outlast::gateway::{Settings, Upstream};
+use outlast::server::Front;
 use outlast::transport::duplex;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::{

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::Target;
+use outlast::client::Target;
 use outlast::engine::Policy;
 use outlast::engine::task::Keep;
-use outlast::front::Front;
 use outlast::gateway::Settings;
+use outlast::server::Front;
 use outlast::transport::duplex;
 use outlast::transport::link::{Incoming, Link};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Era, Execution, Preference, Target};
+use outlast::client::{Client, ClientOptions, Era, Execution, Preference, Target};
 use outlast::gateway::Upstream;
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast::Outlast;
 use outlast::engine::{MemoryStore, Store};
-use outlast::front::Front;
 use outlast::gateway::{Settings, TaskMode, Upstream};
+use outlast::server::Front;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use outlast::Outlast;
 use outlast::engine::{Engine, MemoryStore, Store};
-use outlast::front::Front;
 use outlast::gateway::{Isolate, Settings, Upstream};
+use outlast::server::Front;
 use outlast::transport::http::{self, HttpOptions};
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::front::Front;
 use outlast::gateway::Upstream;
+use outlast::server::Front;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, KINDS, Kind};

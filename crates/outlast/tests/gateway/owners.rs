@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast::back::{Client, ClientOptions, Era, Host, HostRequest, Target, accept};
+use outlast::client::{Client, ClientOptions, Era, Host, HostRequest, Target, accept};
 use outlast::engine::{Accepts, Answer};
 use outlast::gateway::{Isolate, Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions, Token};

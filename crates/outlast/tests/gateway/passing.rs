@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use outlast::front::Front;
 use outlast::gateway::Upstream;
+use outlast::server::Front;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, KINDS, Kind};

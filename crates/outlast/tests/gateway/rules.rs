@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::Era;
+use outlast::client::Era;
 use outlast::gateway::{Settings, Upstream};
 use serde_json::{Value, json};
 

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use outlast::back::{Era, Target};
+use outlast::client::{Era, Target};
 use outlast::engine::{Engine, MemoryStore};
-use outlast::front::{About, Filter, Front, Incoming, Next, RUNNER, Reply};
 use outlast::gateway::{Settings, Upstream};
+use outlast::server::{About, Filter, Front, Incoming, Next, RUNNER, Reply};
 use outlast::{Own, Tool, Tools, text};
 use serde_json::{Value, json};
 

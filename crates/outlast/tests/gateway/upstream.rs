@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{Era, Target};
+use outlast::client::{Era, Target};
 use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Store};
-use outlast::front::{About, Front, RUNNER};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
 use outlast::resources::{Resource, Resources};
+use outlast::server::{About, Front, RUNNER};
 use outlast::tools::{Hints, ToolFailure};
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast::front::Front;
+use outlast::server::Front;
 use outlast_testkit::mcp::Line;
 use serde_json::Value;
 use tokio::io::BufReader;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use outlast::engine::engine::Recovered;
 use outlast::engine::{Engine, EngineError, MemoryStore, Policy, Store};
-use outlast::front::{About, Front, RUNNER};
 use outlast::resources::{Contents, Resource, Resources};
+use outlast::server::{About, Front, RUNNER};
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};

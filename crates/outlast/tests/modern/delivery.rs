@@ -24,7 +24,7 @@ async fn a_quick_call_is_answered_inline_and_leaves_no_trace() {
     assert_eq!(through["result"]["resultType"], "complete");
     let usage = stage
         .engine
-        .usage(&outlast::front::local_owner())
+        .usage(&outlast::server::local_owner())
         .await
         .unwrap();
     assert_eq!(usage.retained, 0);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast::engine::{Engine, MemoryStore, Policy};
-use outlast::front::{About, Delivery, Front, RUNNER};
+use outlast::server::{About, Delivery, Front, RUNNER};
 use outlast::{TaskSupport, Tool, Tools, text};
 use outlast_testkit::eventually;
 use outlast_testkit::{FaultyStore, Strike};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::front::Front;
+use outlast::server::Front;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
 use outlast_testkit::mcp::http::{self as bytes, Answer};
 use outlast_testkit::within;

@@ -1,6 +1,6 @@
 //! `subscriptions/listen`, on a pipe and over HTTP.
 
-use outlast::front::Change;
+use outlast::server::Change;
 use outlast_testkit::eventually;
 use serde_json::{Value, json};
 

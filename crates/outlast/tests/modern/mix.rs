@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::front::{About, Delivery};
+use outlast::server::{About, Delivery};
 use outlast::store::open_store;
 use outlast::transport::http::{HttpOptions, Token};
 use outlast::{Outlast, Running, TaskSupport, Tool, Tools, text};

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::front::Front;
+use outlast::server::Front;
 use outlast_testkit::mcp::{Line, LineClient};
 use outlast_testkit::within;
 use serde_json::{Value, json};

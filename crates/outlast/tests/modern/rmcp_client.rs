@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast::front::Front;
+use outlast::server::Front;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, ClientConfig,
     ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, Implementation,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Store};
-use outlast::front::{About, Delivery, Front, RUNNER};
+use outlast::server::{About, Delivery, Front, RUNNER};
 use outlast::store::open_store;
 use outlast::tools::{Hints, ToolFailure};
 use outlast::{Level, TaskSupport, Tool, Tools, text};

@@ -4,8 +4,8 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, OnceLock};
 
 use outlast::engine::{Engine, Store};
-use outlast::front::Front;
 use outlast::rmcp::RmcpServer;
+use outlast::server::Front;
 use outlast::{Outlast, TaskSupport};
 use outlast_testkit::mcp::{Line, LineClient};
 use outlast_testkit::within;

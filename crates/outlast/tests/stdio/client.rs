@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use outlast::engine::{Engine, MemoryStore, Policy, Store};
-use outlast::front::{About, Filter, Front, RUNNER};
+use outlast::server::{About, Filter, Front, RUNNER};
 use outlast::tools::Hints;
 use outlast::wire::Timestamp;
 use outlast::{Level, Own, TaskSupport, Tool, Tools, text};

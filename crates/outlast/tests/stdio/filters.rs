@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use outlast::engine::MemoryStore;
-use outlast::front::{Filter, Incoming, Next, Reply};
+use outlast::server::{Filter, Incoming, Next, Reply};
 use outlast::wire::{Raw, codes};
 use serde_json::{Value, json};
 

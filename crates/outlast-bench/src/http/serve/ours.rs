@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast::engine::engine::NewCall;
 use outlast::engine::{Accepts, Engine, MemoryStore, Owner, Policy, Quota, Scope, Store};
-use outlast::front::{About, Delivery, Front, RUNNER};
+use outlast::server::{About, Delivery, Front, RUNNER};
 use outlast::transport::http::{self, HttpOptions};
 use outlast::wire::Raw;
 use outlast::{TaskSupport, Tool, Tools, text};

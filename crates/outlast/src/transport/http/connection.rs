@@ -28,7 +28,7 @@ use tokio_util::io::InspectWriter;
 use super::inward::Inward;
 use super::router::Router;
 use super::server::Phase;
-use crate::front::Visitor;
+use crate::server::Visitor;
 
 /// Those who must hear that the server closes.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use super::guard::{Caller, Forms, LAST_EVENT_ID, Stated};
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sse::{Open, Seen};
-use crate::front::MessageStream;
+use crate::server::MessageStream;
 
 impl Endpoint {
     pub(super) async fn get(

@@ -17,7 +17,7 @@ use super::guard::{Caller, Forms, PROTOCOL_VERSION, Stated, repeated};
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sse::Open;
-use crate::front::{
+use crate::server::{
     HttpParts, Incoming, Outlet, Request, Said, Visitor, is_modern_only, nothing_said,
 };
 

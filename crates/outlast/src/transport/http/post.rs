@@ -21,7 +21,7 @@ use super::refused::Refused;
 use super::server::Endpoint;
 use super::sse::{Events, Open};
 use super::within::within;
-use crate::front::{Entry, Handling, HttpParts, MessageStream, Reply, Response, line};
+use crate::server::{Entry, Handling, HttpParts, MessageStream, Reply, Response, line};
 
 impl Endpoint {
     pub(super) async fn post(

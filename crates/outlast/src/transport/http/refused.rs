@@ -9,8 +9,8 @@ use outlast_wire::codes;
 use outlast_wire::envelope::{ErrorObject, Fault, Id, Malformed, Sort, write};
 
 use super::answer::{self, Answer};
-use crate::front::NoRoom;
 use crate::log_limit::LogLimit;
+use crate::server::NoRoom;
 
 /// Why a request is not taken.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::options::HttpOptions;
 use super::rate::RequestRate;
 use super::refused::Refused;
 use super::server::Endpoint;
-use crate::front::HttpParts;
+use crate::server::HttpParts;
 
 /// Answers plain GETs beside the endpoints and the health checks, such as metrics. They need no token.
 #[async_trait]

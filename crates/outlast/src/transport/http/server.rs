@@ -21,7 +21,7 @@ use super::options::HttpOptions;
 use super::rate::RequestRate;
 use super::router::{Pages, Router};
 use super::sse::Life;
-use crate::front::{Bounds, Front, SessionTable, Sessions};
+use crate::server::{Bounds, Front, SessionTable, Sessions};
 
 /// A server that listens. It ends when it is shut down or dropped.
 pub struct HttpServer {

@@ -14,7 +14,7 @@ use outlast_wire::version;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use super::connection::Busy;
-use crate::front::{MessageStream, Permit, Session, StreamId, StreamMessage};
+use crate::server::{MessageStream, Permit, Session, StreamId, StreamMessage};
 
 /// Names one life of a server in the ids of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

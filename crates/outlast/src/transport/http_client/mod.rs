@@ -2,7 +2,7 @@
 //! session one GET listens in general, and a DELETE says goodbye.
 //!
 //! Bytes, headers and sessions only. A session that the server has forgotten ends the [`Link`]; opening another is the
-//! business of [`back`](crate::back).
+//! business of [`back`](crate::client).
 
 mod direct;
 mod endpoint;

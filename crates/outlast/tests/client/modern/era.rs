@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Era, Fault, Generation, Target};
+use outlast::client::{Client, ClientOptions, Era, Fault, Generation, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;

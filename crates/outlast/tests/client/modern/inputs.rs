@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Execution, Fault, InboxEvent, Reference, Unsettled};
+use outlast::client::{Client, ClientOptions, Execution, Fault, InboxEvent, Reference, Unsettled};
 use outlast::engine::{AskKind, Outcome};
 use outlast::wire::codes;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Restart};
+use outlast::client::{Client, ClientOptions, Restart};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -35,7 +35,7 @@ async fn tells(server: &mut Server, listen: &Value, mut task: Value) {
     server.notify("notifications/tasks", task).await;
 }
 
-async fn begun(client: &Client, server: &mut Server, id: &str) -> outlast::back::Execution {
+async fn begun(client: &Client, server: &mut Server, id: &str) -> outlast::client::Execution {
     let call = client.call_tool("slow", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     let mut seed = created("working", 60_000);

@@ -10,7 +10,7 @@ mod rounds;
 mod tasks;
 mod wire;
 
-use outlast::back::{Client, ClientOptions, Era};
+use outlast::client::{Client, ClientOptions, Era};
 use serde_json::{Value, json};
 
 use crate::stage::{Server, target};

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Era, Preference, Target};
+use outlast::client::{Client, ClientOptions, Era, Preference, Target};
 use outlast::engine::{Engine, Outcome};
-use outlast::front::{About, Delivery, Front, RUNNER};
+use outlast::server::{About, Delivery, Front, RUNNER};
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::child::ChildOptions;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{ClientOptions, Fault, Preference, Unsettled};
+use outlast::client::{ClientOptions, Fault, Preference, Unsettled};
 use outlast::engine::Outcome;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{Client, ClientOptions, Era, Preference, Target};
+use outlast::client::{Client, ClientOptions, Era, Preference, Target};
 use outlast::engine::Outcome;
 use outlast::transport::duplex;
 use rmcp::model::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::back::{ClientOptions, Fault, Preference, Unsettled};
+use outlast::client::{ClientOptions, Fault, Preference, Unsettled};
 use outlast::engine::Outcome;
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ async fn a_refusal_that_cannot_be_said_fails_the_call() {
     }
     let items = inbox.items();
     let sampling =
-        |item: &&outlast::back::Item| item.request.kind == outlast::engine::AskKind::Sample;
+        |item: &&outlast::client::Item| item.request.kind == outlast::engine::AskKind::Sample;
     inbox
         .decline(items.iter().find(sampling).unwrap().id)
         .unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::back::{
+use outlast::client::{
     CallRefused, Client, ClientOptions, Execution, Fault, NotCancelled, Preference, Reference,
     References, Unsettled,
 };

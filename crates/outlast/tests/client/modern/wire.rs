@@ -1,6 +1,6 @@
 //! Modern requests over HTTP, byte by byte (V2-HH, V2-PARAM, V2-HTTP).
 
-use outlast::back::{Client, ClientOptions, Execution, Fault, Preference, Target, Unsettled};
+use outlast::client::{Client, ClientOptions, Execution, Fault, Preference, Target, Unsettled};
 use outlast::engine::Outcome;
 use outlast::transport::http_client::HttpClientOptions;
 use serde_json::{Value, json};

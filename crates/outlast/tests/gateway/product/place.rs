@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::back::Target;
+use outlast::client::Target;
 use outlast::engine::{Engine, MemoryStore, Policy, Scope, Store};
-use outlast::front::Front;
 use outlast::gateway::{Settings, Upstream};
 use outlast::resources::Resources;
+use outlast::server::Front;
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::{self, HttpClientOptions};
 use outlast::transport::link::{Link, LinkError};

@@ -1,0 +1,83 @@
+//! Our face towards servers: a client that drives their tasks and answers their questions.
+//!
+//! A connection is a pipe of unopened messages ([`transport::link`](crate::transport::link)); what an era or a
+//! generation makes of them sits above it.
+//!
+//! | where | what |
+//! |---|---|
+//! | `exchange` | JSON-RPC on a link: requests and their answers, the server's requests and ours |
+//! | `connection`, `era` | opens the conversation, and again after it was lost; finds out the server's era |
+//! | `legacy`, `modern` | how the two eras open a conversation and say the task methods |
+//! | `up` | a conversation that is open: the only place where the eras are told apart |
+//! | `client`, `call`, `execution`, `request` | what users hold |
+//! | `drive`, `observe`, `sight`, `pace` | one call from request to outcome; one task under observation; what a look brings, and when to look next |
+//! | `routes`, `ears` | who hears what a server says on its own |
+//! | `host`, `inbox`, `screen` | who answers a server's questions, and which get that far |
+//! | `receiver` | tasks that we host for a server: its sampling and elicitation |
+//! | `audit` | what is logged of tasks at servers |
+//! | `reference` | finding a task again in another life of the program |
+//!
+//! ```no_run
+//! use outlast::client::{Client, ClientOptions, Target};
+//! use outlast::transport::http_client::HttpClientOptions;
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let target = Target::http(HttpClientOptions::new("http://127.0.0.1:8040/mcp"));
+//! let client = Client::connect(target, ClientOptions::default()).await?;
+//! let call = client.call_tool("render", None).ttl(60_000).await?;
+//! println!("{:?}", call.settle().await?);
+//! # Ok(())
+//! # }
+//! ```
+
+mod audit;
+mod call;
+mod client;
+mod connection;
+mod drive;
+mod ears;
+mod era;
+mod exchange;
+mod execution;
+mod fault;
+mod host;
+mod ids;
+mod inbox;
+mod incoming;
+mod legacy;
+mod modern;
+mod observe;
+mod outcome;
+mod pace;
+mod receiver;
+mod reference;
+mod request;
+mod routes;
+mod screen;
+mod server;
+mod sight;
+mod target;
+mod tools;
+mod up;
+
+pub use call::{Call, CallRefused, Preference};
+pub(crate) use call::{RoundKeeper, Without};
+pub use client::{Client, ClientOptions};
+pub use connection::Restart;
+pub(crate) use connection::Ups;
+pub use ears::Notices;
+pub use era::Era;
+pub(crate) use execution::{CallOwner, Command};
+pub use execution::{Execution, NotCancelled, Outage, Unsettled, Updates, View};
+pub use fault::{Fault, PeerError, Refusal};
+pub use host::{Host, HostRequest, NoHost, accept, decline, dismiss, roots};
+pub use inbox::{Inbox, InboxEvent, Item, ItemId, NotWaiting};
+pub use receiver::{OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking};
+pub(crate) use reference::OpenRequest;
+pub use reference::{InUse, Reference, References};
+pub(crate) use request::ParamChanges;
+pub use request::Request;
+pub use server::{Generation, Server};
+pub use target::Target;
+pub use tools::ToolInfo;
+pub(crate) use tools::header_params;

@@ -1,0 +1,105 @@
+//! Questions of a modern server: inside a task or before a result, they go to the host alike (V2-UPD-3).
+
+use std::sync::Arc;
+
+use outlast_engine::{Accepts, Answer, AskKind};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::v2::Ask;
+use outlast_wire::version::Era;
+use outlast_wire::{Raw, RawRef, codes};
+
+use crate::answers;
+
+use crate::client::ears::Ears;
+use crate::client::fault::PeerError;
+use crate::client::host::{Host, HostRequest, dismiss};
+use crate::client::screen::screen;
+
+/// Puts questions to a host.
+#[derive(Clone)]
+pub(crate) struct Asker {
+    server: Arc<str>,
+    host: Arc<dyn Host>,
+    accepts: Accepts,
+    call: Option<Arc<str>>,
+}
+
+/// Why a question has no answer. There is no way to tell that to a server (V2-MRTR-11).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// It was not put to anybody: it asks for what was not declared, or makes no sense.
+    Unfit(PeerError),
+    /// Whoever was asked refused.
+    Denied(PeerError),
+}
+
+impl Asker {
+    /// Asks the host of the client, for the call of that name.
+    pub(crate) fn new(ears: &Ears, call: Option<Arc<str>>) -> Self {
+        Self {
+            server: ears.server.clone(),
+            host: ears.host.clone(),
+            accepts: ears.accepts,
+            call,
+        }
+    }
+
+    /// What sort of question it is, or why it is not put to anybody.
+    pub(crate) fn judge(&self, ask: &Ask) -> Result<AskKind, Refused> {
+        let kind = screen(&ask.method, ask.params.as_ref(), self.accepts, Era::Modern);
+        kind.map_err(|error| {
+            let key = &ask.key;
+            let why = &error.message;
+            let why = format!("the server's input request `{key}` cannot be answered: {why}");
+            Refused::Unfit(ErrorObject::new(error.code, why).into())
+        })
+    }
+
+    /// The answer to a question: a bare result (V2-UPD-7).
+    pub(crate) async fn put(&self, ask: Ask, task: Option<String>) -> Result<Raw, Refused> {
+        let kind = self.judge(&ask)?;
+        let request = HostRequest {
+            request: None,
+            kind,
+            server: self.server.clone(),
+            call: self.call.clone(),
+            key: Some(ask.key.as_str().into()),
+            task,
+            params: ask.params,
+        };
+        let in_task = request.task.is_some();
+        let answer = match (self.host.ask(request).await, kind) {
+            // A2-19: a refusal of an elicitation can be said.
+            (Answer::Error(_), AskKind::ElicitForm | AskKind::ElicitUrl) => dismiss(kind),
+            // A person who declines to sample does not cancel the task.
+            (Answer::Error(error), AskKind::Sample | AskKind::SampleWithTools)
+                if in_task && is_declined(error.borrow()) =>
+            {
+                Answer::Result(answers::declined_sample())
+            }
+            (answer, _) => answer,
+        };
+        let improper = || codes::internal("the host has no proper answer").into();
+        match answer {
+            Answer::Result(result) if result.borrow().is_object() => Ok(result),
+            Answer::Result(_) => Err(Refused::Denied(improper())),
+            Answer::Error(error) => {
+                let read = PeerError::read(error.borrow());
+                Err(Refused::Denied(read.unwrap_or_else(improper)))
+            }
+        }
+    }
+}
+
+/// Whether an error says that a person declined (V1-SAMP-4).
+fn is_declined(error: RawRef<'_>) -> bool {
+    PeerError::read(error).is_some_and(|error| error.code == answers::DECLINED)
+}
+
+impl Refused {
+    pub(crate) fn into_error(self) -> PeerError {
+        match self {
+            Self::Unfit(error) | Self::Denied(error) => error,
+        }
+    }
+}

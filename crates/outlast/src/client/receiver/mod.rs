@@ -1,0 +1,150 @@
+//! Tasks that we host for a server: its sampling and elicitation requests as tasks (seeds 000 and 001).
+//!
+//! A client has an engine of its own for them, and each connection is an owner of its own in it: no server reaches
+//! another server's tasks (S0-19), and a session that was opened anew does not reach those of the last. Nothing is
+//! durable here: the end of a connection ends its tasks.
+
+mod options;
+mod run;
+mod serve;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use outlast_engine::engine::{EngineError, NewCall};
+use outlast_engine::task::Keep;
+use outlast_engine::{
+    Accepts, AskKind, Engine, MemoryStore, Origin, Owner, Policy, Quota, Retry, Scope,
+};
+use outlast_wire::v1::{ClientTasks, TaskRequest};
+use outlast_wire::{Raw, object, v1};
+
+use super::exchange::{Exchange, Replied};
+use super::host::{Host, HostRequest};
+use crate::server::to_wire;
+
+pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking};
+
+/// The tasks that a client hosts.
+pub(crate) struct Receiver {
+    engine: Engine,
+    options: ReceiverOptions,
+}
+
+impl Receiver {
+    /// A receiver whose questions go to `host`.
+    pub(crate) async fn open(
+        options: ReceiverOptions,
+        host: Arc<dyn Host>,
+    ) -> Result<Self, EngineError> {
+        let policy = Policy {
+            ttl_cap: options.longest_ttl,
+            // Client-hosted tasks live for their TTL (S1-25).
+            keep: Keep::Strict,
+            poll_interval: options.poll_interval,
+            quota: Quota {
+                owner_open: options.open,
+                ..Policy::default().quota
+            },
+            ..Policy::default()
+        };
+        let runner = Arc::new(run::Asking {
+            host,
+            options: options.clone(),
+        });
+        let (engine, _) = Engine::builder(Arc::new(MemoryStore::new()))
+            .policy(policy)
+            .runner(RUNNER, runner)
+            .open()
+            .await?;
+        Ok(Self { engine, options })
+    }
+
+    /// What we declare besides what the host accepts (S0-25, S0-26, S1-46): only requests whose base capability is on
+    /// (S1-24), and never `tools.call` (S0-85).
+    pub(crate) fn declare(capabilities: &Raw, accepts: Accepts) -> Raw {
+        let any = |kinds: &[AskKind]| kinds.iter().any(|kind| accepts.contains(*kind));
+        let tasks = ClientTasks {
+            list: true,
+            cancel: true,
+            sampling: any(&[AskKind::Sample, AskKind::SampleWithTools]),
+            elicitation: any(&[AskKind::ElicitForm, AskKind::ElicitUrl]),
+        };
+        let declared = tasks.declare(capabilities.borrow());
+        declared.unwrap_or_else(|_| capabilities.clone())
+    }
+
+    /// Makes a task of a question that asks for one; gives the question back if it does not (S0-21, S1-13).
+    pub(crate) async fn take(
+        self: &Arc<Self>,
+        exchange: &Arc<Exchange>,
+        request: HostRequest,
+    ) -> Result<Replied, HostRequest> {
+        // V1-CREATE-9.
+        if request.kind == AskKind::Roots {
+            return Err(request);
+        }
+        let wish = match TaskRequest::read(request.params.as_ref().map(Raw::borrow)) {
+            Ok(Some(wish)) => wish,
+            Ok(None) => return Err(request),
+            Err(error) => return Ok(Replied::error(&error)),
+        };
+        let params = request.params.as_ref();
+        let params = params.and_then(|params| object::remove(params.borrow(), &["task"]).ok());
+        let request = HostRequest { params, ..request };
+        let owner = owner_of(exchange);
+        let mut call = NewCall::new(owner.clone(), origin(&request));
+        // S1-25: evaluated for each task.
+        call.ttl = Some(wish.ttl_ms.unwrap_or_else(|| self.options.ttl.millis()));
+        call.parts = Some(Arc::new(request));
+        let created = match self.engine.create(call).await {
+            Ok(created) => created,
+            Err(error) => return Ok(Replied::error(&to_wire(&error))),
+        };
+        let task = created.task();
+        let text = task.id.text();
+        let answer = v1::create_result(&task.view(&text, self.engine.now()), None);
+        let (receiver, exchange, id) = (self.clone(), exchange.clone(), task.id);
+        // The server knows the task before it hears of it (S1-33).
+        Ok(Replied::result(answer).then(move |_| {
+            tokio::spawn(receiver.tell_all(exchange, Scope::Of(owner), id));
+        }))
+    }
+
+    /// Ends the tasks of a connection that has ended (S1-27, S1-58).
+    pub(crate) async fn forget(&self, exchange: &Exchange) {
+        let owner = owner_of(exchange);
+        let scope = Scope::Of(owner.clone());
+        let mut cursor = None;
+        while let Ok(page) = self.engine.page(&owner, cursor.as_deref(), 100).await {
+            for task in page.tasks.iter().filter(|task| task.ending().is_none()) {
+                // One that has just ended by itself is as well.
+                let _ = self.engine.cancel_now(&scope, task.id()).await;
+            }
+            cursor = page.next;
+            if cursor.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+fn owner_of(exchange: &Exchange) -> Owner {
+    Owner::session(format!("connection-{}", exchange.serial()))
+}
+
+fn origin(request: &HostRequest) -> Origin {
+    Origin {
+        method: request.kind.method().into(),
+        tool: None,
+        params: request.params.clone(),
+        runner: RUNNER.into(),
+        progress_token: None,
+        retry: Retry::Never,
+        accepts: Accepts::all(),
+    }
+}
+
+/// The name under which the engine knows the host.
+const RUNNER: &str = "host";

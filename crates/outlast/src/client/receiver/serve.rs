@@ -1,0 +1,170 @@
+//! `tasks/get`, `tasks/result`, `tasks/list` and `tasks/cancel` for a server, and what it is told without asking.
+
+use std::sync::Arc;
+
+use outlast_engine::engine::{EngineError, Event, Settled};
+use outlast_engine::store::Snapshot;
+use outlast_engine::{Answer, Ending, Scope, TaskId};
+use outlast_wire::neutral::{Phase, TaskView};
+use outlast_wire::{Raw, RawRef, Status, codes, params, v1};
+
+use super::{Receiver, owner_of};
+use crate::client::exchange::Exchange;
+use crate::server::{cancel_to_wire, to_wire};
+
+impl Receiver {
+    /// Answers a request about tasks; `None` if it is none.
+    pub(crate) async fn serve(
+        &self,
+        exchange: &Exchange,
+        method: &str,
+        params: Option<RawRef<'_>>,
+    ) -> Option<Answer> {
+        let owner = owner_of(exchange);
+        let scope = Scope::Of(owner.clone());
+        let answered = match method {
+            v1::method::GET => self.get(&scope, params).await,
+            v1::method::CANCEL => return Some(self.cancel(&scope, params).await),
+            v1::method::RESULT => return Some(self.result(&scope, params).await),
+            v1::method::LIST => {
+                let cursor = match params::cursor(params) {
+                    Ok(cursor) => cursor,
+                    Err(error) => return Some(Answer::Error(error.to_raw())),
+                };
+                let page = self.engine.page(&owner, cursor.as_deref(), PAGE).await;
+                page.map(|page| {
+                    let texts: Vec<_> = page.tasks.iter().map(|task| task.id().text()).collect();
+                    let views = page.tasks.iter().zip(&texts);
+                    let now = self.engine.now();
+                    let views = views.map(|(task, text)| shown(task.view(text, now)));
+                    v1::list_result(views, page.next.as_deref())
+                })
+            }
+            _ => return None,
+        };
+        Some(match answered {
+            Ok(result) => Answer::Result(result),
+            Err(error) => refused(&error),
+        })
+    }
+
+    async fn get(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Result<Raw, EngineError> {
+        let task = self.engine.get(scope, named(params)?).await?;
+        let text = task.id().text();
+        Ok(v1::task(&shown(task.view(&text, self.engine.now()))))
+    }
+
+    /// S0-59 to S0-64: unknown and ended tasks are refused by the engine.
+    async fn cancel(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
+        let id = match named(params) {
+            Ok(id) => id,
+            Err(error) => return refused(&error),
+        };
+        match self.engine.cancel_now(scope, id).await {
+            Ok(task) => {
+                let text = id.text();
+                Answer::Result(v1::task(&shown(task.view(&text, self.engine.now()))))
+            }
+            Err(error) => {
+                let error = cancel_to_wire(&self.engine, scope, id, &error).await;
+                Answer::Error(error.to_raw())
+            }
+        }
+    }
+
+    /// Waits for the outcome (S0-33, V1-RES-2), and marks it with its task (S0-37, S0-81).
+    async fn result(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
+        let id = match named(params) {
+            Ok(id) => id,
+            Err(error) => return refused(&error),
+        };
+        let Settled { brief, body } = match self.engine.wait(scope, id).await {
+            Ok(settled) => settled,
+            Err(error) => return refused(&error),
+        };
+        match (brief.ending, body) {
+            (Ending::Result | Ending::ToolError, Some(body)) => {
+                match v1::payload_result(body.borrow(), id.text().as_str()) {
+                    Ok(result) => Answer::Result(result),
+                    Err(_) => {
+                        Answer::Error(codes::internal("the answer is not an object").to_raw())
+                    }
+                }
+            }
+            // V1-RES-4, V1-RES-13.
+            (Ending::Error(_), Some(error)) => Answer::Error(error),
+            // A1-1, S0-63.
+            (Ending::Cancelled, _) => {
+                Answer::Error(codes::task_cancelled(id.text().as_str()).to_raw())
+            }
+            (_, None) => refused(&EngineError::Expired),
+        }
+    }
+
+    /// Tells the server of every change of a task (S0-36, S1-18). What cannot be told harms nobody (S0-69).
+    pub(super) async fn tell_all(
+        self: Arc<Self>,
+        exchange: Arc<Exchange>,
+        scope: Scope,
+        id: TaskId,
+    ) {
+        let Ok(mut watch) = self.engine.watch(&scope, id).await else {
+            return;
+        };
+        // The creation itself said that it works.
+        let mut told = (Status::Working, None);
+        let mut next = Some(watch.first.clone());
+        loop {
+            if let Some(task) = next.take() {
+                let text = task.id().text();
+                let view = shown(task.view(&text, self.engine.now()));
+                let now = (v1::status(view.phase), view.message.map(str::to_owned));
+                if now != told {
+                    let params = v1::task(&view);
+                    if let Err(fault) = exchange
+                        .notify(v1::method::STATUS, Some(params.borrow()), Vec::new())
+                        .await
+                    {
+                        tracing::debug!(%fault, "the status of a task was not told");
+                        return;
+                    }
+                    told = now;
+                }
+            }
+            match watch.next().await {
+                Some(Event::Stored(task)) => next = Some(Snapshot::from(task)),
+                Some(_) => {}
+                None => return,
+            }
+        }
+    }
+}
+
+/// A task that nobody has is not found, whatever its id looks like.
+fn named(params: Option<RawRef<'_>>) -> Result<TaskId, EngineError> {
+    let id = params::task_id(params).map_err(|_| EngineError::NotFound)?;
+    id.parse().map_err(|_| EngineError::NotFound)
+}
+
+fn refused(error: &EngineError) -> Answer {
+    Answer::Error(to_wire(error).to_raw())
+}
+
+/// What the seeds want to read where the engine has no words of its own (S0-61, S0-72).
+fn shown(mut view: TaskView<'_>) -> TaskView<'_> {
+    match view.phase {
+        Phase::AwaitingInput => view.message = Some(AWAITING),
+        Phase::Ended(outlast_wire::neutral::Ending::Cancelled) => view.message = Some(CANCELLED),
+        _ => {}
+    }
+    view
+}
+
+/// What a task says while its person is asked.
+pub(super) const AWAITING: &str = "Awaiting user approval";
+
+/// What a task says that was cancelled.
+const CANCELLED: &str = "Task cancelled by server";
+
+/// How many tasks are on a page.
+const PAGE: usize = 100;

@@ -1,0 +1,129 @@
+//! One receiver with two connections: each sees only its own tasks.
+
+use std::sync::Arc;
+
+use outlast_engine::store::Snapshot;
+use outlast_engine::{Accepts, Answer, AskKind, Scope};
+use outlast_wire::{Raw, RawRef, codes};
+use serde_json::{Value, json};
+
+use super::{Receiver, ReceiverOptions, owner_of};
+use crate::client::exchange::{Answering, Asked, Exchange, Inbound, Replied};
+use crate::client::host::HostRequest;
+use crate::client::ids::Ids;
+use crate::client::inbox::Inbox;
+use crate::transport::duplex;
+
+/// The server's side says nothing.
+struct Silent;
+
+impl Inbound for Silent {
+    fn notified(&self, _: &str, _: Option<RawRef<'_>>) {}
+
+    fn asked(self: Arc<Self>, _: &Arc<Exchange>, _: Asked) -> Answering {
+        Box::pin(async { Replied::error(&codes::internal("not used")) })
+    }
+
+    fn closed(&self, _: &Arc<Exchange>) {}
+}
+
+/// The connection of a client that has sent so many requests before.
+fn connection(sent: usize) -> Arc<Exchange> {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    // The server's end stays open.
+    std::mem::forget(theirs);
+    let (read, write) = tokio::io::split(ours);
+    let link = duplex::over(read, write);
+    let ids = Arc::new(Ids::default());
+    for _ in 0..sent {
+        ids.fresh();
+    }
+    Exchange::begin(link, ids, Arc::new(Silent))
+}
+
+async fn receiver() -> Arc<Receiver> {
+    let host = Arc::new(Inbox::new(Accepts::all()));
+    let opened = Receiver::open(ReceiverOptions::default(), host).await;
+    Arc::new(opened.expect("a receiver in memory opens"))
+}
+
+fn sampling() -> HostRequest {
+    let params = json!({ "messages": [], "maxTokens": 9, "task": { "ttl": 5_000 } });
+    HostRequest {
+        kind: AskKind::Sample,
+        server: "s".into(),
+        request: None,
+        call: None,
+        key: None,
+        task: None,
+        params: Some(Raw::from(&params)),
+    }
+}
+
+fn opened(answer: &Answer) -> Value {
+    match answer {
+        Answer::Result(raw) | Answer::Error(raw) => raw.open().expect("it is JSON"),
+    }
+}
+
+/// Makes a task for `connection` and returns its id.
+async fn made(receiver: &Arc<Receiver>, connection: &Arc<Exchange>) -> String {
+    let taken = receiver.take(connection, sampling()).await;
+    let Ok(replied) = taken else {
+        panic!("the request asks for a task");
+    };
+    let id = opened(replied.answer.as_ref().unwrap())["task"]["taskId"].clone();
+    id.as_str().expect("a task has an id").to_owned()
+}
+
+async fn served(receiver: &Receiver, connection: &Exchange, method: &str, params: Value) -> Value {
+    let params = Raw::from(&params);
+    let answer = receiver.serve(connection, method, Some(params.borrow()));
+    opened(&answer.await.expect("it is a method of tasks"))
+}
+
+#[tokio::test]
+async fn no_connection_reaches_the_tasks_of_another() {
+    // S0-19, S0-41, S0-99: one receiver and one store, two servers.
+    let receiver = receiver().await;
+    let (one, two) = (connection(1), connection(2));
+    let task = json!({ "taskId": made(&receiver, &one).await });
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let refused = served(&receiver, &two, method, task.clone()).await;
+        assert_eq!(refused["message"], "Task not found", "{method}");
+    }
+    let listed = |connection: Arc<Exchange>| {
+        let receiver = receiver.clone();
+        async move { served(&receiver, &connection, "tasks/list", json!({})).await["tasks"].clone() }
+    };
+    assert_eq!(listed(two.clone()).await, json!([]));
+    assert_eq!(listed(one.clone()).await[0]["taskId"], task["taskId"]);
+    // A connection that ends takes nothing from another.
+    receiver.forget(&two).await;
+    let kept = served(&receiver, &one, "tasks/get", task).await;
+    assert_ne!(kept["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_managed_task_keeps_its_method_and_request() {
+    // S0-43.
+    let receiver = receiver().await;
+    let connection = connection(1);
+    let id = made(&receiver, &connection).await;
+    let scope = Scope::Of(owner_of(&connection));
+    let id = id.parse().expect("it is an id of ours");
+    let Ok(Snapshot::Open(task)) = receiver.engine.get(&scope, id).await else {
+        panic!("the task is open");
+    };
+    assert_eq!(&*task.origin.method, "sampling/createMessage");
+    let request: Value = task
+        .origin
+        .params
+        .as_ref()
+        .expect("it has params")
+        .open()
+        .expect("JSON");
+    assert_eq!(request, json!({ "messages": [], "maxTokens": 9 }));
+    assert_eq!(task.lifetime.ttl, 5_000);
+    assert!(task.updated >= task.created);
+}

@@ -1,0 +1,278 @@
+//! Tickets: results that name a task, for clients that take none, and the tools by which the model asks for it.
+
+use std::time::Duration;
+
+use outlast_engine::engine::{EngineError, Settled};
+use outlast_engine::store::Snapshot;
+use outlast_engine::{Ending, Origin, Scope, TaskId};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::object::Edit;
+use outlast_wire::object::NotAnObject;
+use outlast_wire::tool;
+use outlast_wire::{Raw, RawRef, Timestamp, codes, object, v1};
+use serde_json::{Value, json};
+
+use crate::server::errors::to_wire;
+use crate::server::{Front, Reply};
+
+/// The tools by which tickets are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum Helper {
+    Wait,
+    Status,
+    Cancel,
+}
+
+impl Helper {
+    /// The helper of that name.
+    pub(in crate::server) fn named(tool: &str) -> Option<Self> {
+        match tool {
+            WAIT => Some(Self::Wait),
+            STATUS => Some(Self::Status),
+            CANCEL => Some(Self::Cancel),
+            _ => None,
+        }
+    }
+}
+
+/// What a helper is called with.
+pub(in crate::server) struct HelperArguments {
+    pub(in crate::server) task: Option<TaskId>,
+    pub(in crate::server) time: Option<Duration>,
+}
+
+impl HelperArguments {
+    pub(in crate::server) fn read(params: RawRef<'_>) -> Result<Self, ErrorObject> {
+        let member =
+            |name| object::find(params, &["arguments", name]).filter(|found| !found.is_null());
+        let task = member("taskId").map(|named| {
+            let id = named.text().and_then(|text| text.trim().parse().ok());
+            id.ok_or_else(codes::task_not_found)
+        });
+        let time = member("seconds").map(|seconds| {
+            let fine = |seconds: &f64| (0.0..=86_400.0).contains(seconds);
+            let seconds = seconds.number().filter(fine);
+            let seconds =
+                seconds.ok_or_else(|| codes::invalid_params("`seconds` must be a number"));
+            seconds.map(Duration::from_secs_f64)
+        });
+        Ok(Self {
+            task: task.transpose()?,
+            time: time.transpose()?,
+        })
+    }
+
+    /// The task, which must be named.
+    pub(in crate::server) fn needed(&self) -> Result<TaskId, ErrorObject> {
+        self.task
+            .ok_or_else(|| codes::invalid_params("`taskId` must name a task"))
+    }
+}
+
+impl Front {
+    /// The result that names a task which still runs.
+    pub(in crate::server) async fn ticket(&self, scope: &Scope, task: TaskId) -> Reply {
+        match self.engine.get(scope, task).await {
+            Ok(found) => {
+                let words = self.in_words(scope, &found).await;
+                Reply::Result(ticket(&found, &words, self.engine.now()))
+            }
+            Err(error) => Reply::from(to_wire(&error)),
+        }
+    }
+
+    /// How one task stands, or all of an owner that were begun at this endpoint.
+    pub(in crate::server) async fn status_of(&self, scope: &Scope, task: Option<TaskId>) -> Reply {
+        let tasks = match (task, scope) {
+            (Some(task), _) => match self.engine.get(scope, task).await {
+                Ok(found) => vec![found],
+                Err(error) => return Reply::from(to_wire(&error)),
+            },
+            (None, Scope::Of(owner)) => match self.page(owner, None, LISTED).await {
+                Ok(page) => page.tasks,
+                Err(error) => return Reply::from(to_wire(&error)),
+            },
+            // Nobody in particular has no list.
+            (None, Scope::Anyone) => {
+                return Reply::from(codes::invalid_params("`taskId` must name a task"));
+            }
+        };
+        let now = self.engine.now();
+        let mut lines = Vec::with_capacity(tasks.len());
+        for task in &tasks {
+            lines.push(self.in_words(scope, task).await);
+        }
+        let text = match lines.is_empty() {
+            true => "There are no tasks.".to_owned(),
+            false => lines.join("\n"),
+        };
+        let tasks: Vec<_> = tasks.iter().map(|task| shown(task, now)).collect();
+        Reply::Result(result(&text, json!({ "tasks": tasks })))
+    }
+
+    /// One sentence about a task. It names the tool and its arguments, by which a model tells its tasks apart.
+    async fn in_words(&self, scope: &Scope, task: &Snapshot) -> String {
+        // An ended task is listed without its origin, so the whole record is read.
+        let origin = self.engine.load(scope, task.id()).await;
+        let call = origin.ok().and_then(|task| called(&task.origin));
+        let call = call.map(|call| format!(" ({call})")).unwrap_or_default();
+        let message = task.message().map(|message| format!(": {message}"));
+        format!(
+            "Task {}{call} is {}{}.",
+            task.id(),
+            v1::status(task.phase()).as_str(),
+            message.unwrap_or_default()
+        )
+    }
+
+    /// Asks a task to stop.
+    pub(in crate::server) async fn stop(&self, scope: &Scope, task: TaskId) -> Reply {
+        match self.engine.request_cancel(scope, task).await {
+            Ok(()) => {
+                let text =
+                    format!("Task {task} is asked to stop. Call {STATUS} to see how it ended.");
+                Reply::Result(result(&text, json!({ "taskId": task.to_string() })))
+            }
+            Err(error) => Reply::from(to_wire(&error)),
+        }
+    }
+}
+
+/// What the call itself would have answered.
+pub(in crate::server) fn settled(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
+    let settled = match settled {
+        Ok(settled) => settled,
+        Err(error) => return Reply::from(to_wire(&error)),
+    };
+    match (settled.brief.ending, settled.body) {
+        (Ending::Result | Ending::ToolError, Some(body)) => Reply::Result(body),
+        (Ending::Error(_), Some(error)) => Reply::Error(error),
+        (Ending::Cancelled, _) => Reply::from(codes::task_cancelled(task.text().as_str())),
+        (_, None) => Reply::from(to_wire(&EngineError::Expired)),
+    }
+}
+
+/// A page of tools for those who get tickets: with the helpers on the last one, and without promises of structured results
+/// that a ticket would break.
+pub(in crate::server) fn listed(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
+    let page = tool::edit_list(page, |tool| match object::find(tool, &["outputSchema"]) {
+        Some(_) => object::remove(tool, &["outputSchema"]).map_or(Edit::Keep, Edit::Replace),
+        None => Edit::Keep,
+    })?;
+    if object::find(page.borrow(), &["nextCursor"]).is_some_and(|next| !next.is_null()) {
+        return Ok(page);
+    }
+    let tools = object::find(page.borrow(), &["tools"]).and_then(object::elements);
+    let tools = tools.unwrap_or_default().into_iter();
+    let helpers = helpers().map(|helper| Raw::encode(&helper).expect("a literal is JSON"));
+    let all = tools.map(|tool| tool.as_str().to_owned());
+    let all: Vec<_> = all
+        .chain(helpers.iter().map(|helper| helper.as_str().to_owned()))
+        .collect();
+    match Raw::parse(format!("[{}]", all.join(","))) {
+        Ok(all) => object::set(page.borrow(), &["tools"], all.borrow()),
+        Err(_) => Ok(page),
+    }
+}
+
+fn helpers() -> [Value; 3] {
+    let id = json!({ "type": "string", "description": "The task, as the ticket names it." });
+    let only_id =
+        json!({ "type": "object", "properties": { "taskId": id }, "required": ["taskId"] });
+    [
+        json!({
+            "name": WAIT,
+            "title": "Wait for a task",
+            "description": "Waits for a task that an earlier call left running, and returns the result of that call. If it still runs after a while, says so: then call this again.",
+            "inputSchema": {
+                "type": "object",
+                "properties": { "taskId": id, "seconds": { "type": "number", "description": "How long to wait at most." } },
+                "required": ["taskId"],
+            },
+            "annotations": { "readOnlyHint": true },
+        }),
+        json!({
+            "name": STATUS,
+            "title": "Look at tasks",
+            "description": "Says how a task stands; without `taskId`, how all of yours stand.",
+            "inputSchema": { "type": "object", "properties": { "taskId": id } },
+            "annotations": { "readOnlyHint": true },
+        }),
+        json!({
+            "name": CANCEL,
+            "title": "Cancel a task",
+            "description": "Asks a task to stop.",
+            "inputSchema": only_id,
+            "annotations": { "idempotentHint": true },
+        }),
+    ]
+}
+
+fn ticket(task: &Snapshot, words: &str, now: Timestamp) -> Raw {
+    let id = task.id();
+    let text = format!(
+        "{words} The call goes on and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call."
+    );
+    result(&text, json!({ "ticket": shown(task, now) }))
+}
+
+fn result(text: &str, structured: Value) -> Raw {
+    let result = json!({
+        "content": [{ "type": "text", "text": text }],
+        "structuredContent": structured,
+    });
+    Raw::encode(&result).expect("a JSON value is JSON")
+}
+
+/// The tool and the beginning of its arguments.
+fn called(origin: &Origin) -> Option<String> {
+    let tool = origin.tool.as_deref()?;
+    let params = origin.params.as_ref();
+    let arguments = params.and_then(|params| object::find(params.borrow(), &["arguments"]));
+    let Some(arguments) = arguments.filter(|arguments| !arguments.is_null()) else {
+        return Some(tool.to_owned());
+    };
+    let text = arguments.as_str();
+    match text.char_indices().nth(MAX_ARGUMENT_CHARACTERS) {
+        Some((end, _)) => Some(format!("{tool} {}…", &text[..end])),
+        None => Some(format!("{tool} {text}")),
+    }
+}
+
+fn shown(task: &Snapshot, now: Timestamp) -> Value {
+    let text = task.id().text();
+    let view = v1::task(&task.view(&text, now));
+    view.open().unwrap_or_default()
+}
+
+const WAIT: &str = "task_wait";
+const STATUS: &str = "task_status";
+const CANCEL: &str = "task_cancel";
+
+/// How many tasks are listed.
+const LISTED: usize = 20;
+
+/// How many characters of the arguments are shown for one task.
+const MAX_ARGUMENT_CHARACTERS: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_stand_on_the_last_page_and_nothing_promises_what_a_ticket_would_break() {
+        let more = r#"{"tools":[{"name":"a", "x" : 1}],"nextCursor":"n"}"#;
+        let raw = |text: &'static str| RawRef::parse(text).unwrap();
+        assert_eq!(listed(raw(more)).unwrap().as_str(), more);
+        let last = listed(raw(r#"{"tools":[{"name":"a","outputSchema":{}}]}"#)).unwrap();
+        assert!(
+            last.as_str().starts_with(r#"{"tools":[{"name":"a"},{"#),
+            "{}",
+            last.as_str()
+        );
+        for helper in [WAIT, STATUS, CANCEL] {
+            assert!(last.as_str().contains(helper));
+            assert!(Helper::named(helper).is_some());
+        }
+    }
+}

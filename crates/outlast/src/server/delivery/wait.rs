@@ -1,0 +1,194 @@
+//! What a caller waits for: a call that is no task, or a task; and which tasks have callers that wait.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+
+use outlast_engine::engine::{EngineError, Event, Progress, RunningCall, Settled, Watch};
+use outlast_engine::store::Snapshot;
+use outlast_engine::{
+    Answer, AskKey, Engine, Origin, Outcome, Outstanding, Owner, Retry, Scope, TaskId,
+};
+use outlast_wire::log::Log;
+use outlast_wire::object;
+use parking_lot::{Mutex, MutexGuard};
+
+/// What a caller waits for.
+pub(in crate::server) enum Source {
+    /// A call that is no task. Dropping it stops the work.
+    Call(Box<RunningCall>),
+    /// A task. Dropping it leaves the task alone.
+    Task(TaskSource),
+}
+
+/// A task that a caller waits for.
+pub(in crate::server) struct TaskSource {
+    task: TaskId,
+    watch: Watch,
+    /// The task as it was found, until it is reported.
+    first: Option<Snapshot>,
+    watched: bool,
+    settled: Pin<Box<dyn Future<Output = Result<Settled, EngineError>> + Send>>,
+}
+
+/// What happens to a call or a task.
+pub(super) enum SourceEvent {
+    Progress(Progress),
+    Log(Log),
+    /// The server behind has made a task of the call.
+    RunsAsTask,
+    /// It changed; these input requests are open now.
+    Changed(Option<Outstanding>),
+    /// The call has ended.
+    Ended(Outcome),
+    /// The task has ended or is gone.
+    Settled(TaskId, Result<Settled, EngineError>),
+}
+
+impl Source {
+    /// Waits for a call that is no task.
+    pub(in crate::server) fn call(running: RunningCall) -> Self {
+        Self::Call(Box::new(running))
+    }
+
+    /// Waits for a task.
+    pub(in crate::server) async fn task(
+        engine: &Engine,
+        scope: &Scope,
+        task: TaskId,
+    ) -> Result<Self, EngineError> {
+        let watch = engine.watch(scope, task).await?;
+        let (engine, scope) = (engine.clone(), scope.clone());
+        Ok(Self::Task(TaskSource {
+            task,
+            first: Some(watch.first.clone()),
+            watch,
+            watched: true,
+            settled: Box::pin(async move { engine.wait(&scope, task).await }),
+        }))
+    }
+
+    /// The id that the call has, or would have as a task.
+    pub(super) fn id(&self) -> TaskId {
+        match self {
+            Self::Call(running) => running.id(),
+            Self::Task(source) => source.task,
+        }
+    }
+
+    /// The next event. Dropping the future loses none.
+    pub(super) async fn next(&mut self) -> SourceEvent {
+        match self {
+            Self::Call(running) => loop {
+                return match running.event().await {
+                    Some(Event::Progress(progress)) => SourceEvent::Progress(progress),
+                    Some(Event::Log(log)) => SourceEvent::Log(log),
+                    Some(Event::RunsAsTask) => SourceEvent::RunsAsTask,
+                    Some(Event::Plain(call)) => SourceEvent::Changed(call.outstanding().cloned()),
+                    Some(Event::Stored(_)) => continue,
+                    None => SourceEvent::Ended(running.outcome().await),
+                };
+            },
+            Self::Task(source) => source.next().await,
+        }
+    }
+
+    /// Responds to input requests of a call that is no task. One that is not open any more takes no response.
+    pub(super) async fn answer(&mut self, answers: BTreeMap<AskKey, Answer>) {
+        if let Self::Call(running) = self
+            && !answers.is_empty()
+        {
+            let _ = running.answer(answers).await;
+        }
+    }
+
+    /// The input requests of a call that are open now.
+    pub(super) fn outstanding(&self) -> Option<Outstanding> {
+        match self {
+            Self::Call(running) => running.state()?.outstanding().cloned(),
+            Self::Task(_) => None,
+        }
+    }
+}
+
+impl TaskSource {
+    async fn next(&mut self) -> SourceEvent {
+        if let Some(Snapshot::Open(task)) = self.first.take() {
+            return SourceEvent::Changed(task.outstanding().cloned());
+        }
+        loop {
+            tokio::select! {
+                biased;
+                event = self.watch.next(), if self.watched => match event {
+                    Some(Event::Progress(progress)) => return SourceEvent::Progress(progress),
+                    Some(Event::Log(log)) => return SourceEvent::Log(log),
+                    Some(Event::Stored(task)) => {
+                        return SourceEvent::Changed(task.outstanding().cloned());
+                    }
+                    Some(Event::Plain(_) | Event::RunsAsTask) => {}
+                    None => self.watched = false,
+                },
+                settled = &mut self.settled => return SourceEvent::Settled(self.task, settled),
+            }
+        }
+    }
+}
+
+/// Calls that were stored because they took long, by what was called: who repeats one finds it.
+#[derive(Default)]
+pub(in crate::server) struct Held(Mutex<HashMap<Key, TaskId>>);
+
+/// What was called, and by whom.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(in crate::server) struct Key {
+    owner: Owner,
+    runner: String,
+    tool: String,
+    arguments: String,
+}
+
+impl Key {
+    /// The key of a call that may be found again: one that could as well run twice.
+    pub(in crate::server) fn of(owner: &Owner, origin: &Origin) -> Option<Self> {
+        if origin.retry != Retry::Rerun {
+            return None;
+        }
+        let params = origin.params.as_ref()?;
+        let arguments = object::find(params.borrow(), &["arguments"]);
+        let arguments = arguments.and_then(|found| found.open::<serde_json::Value>().ok());
+        Some(Self {
+            owner: owner.clone(),
+            runner: origin.runner.to_string(),
+            tool: origin.tool.as_deref()?.to_owned(),
+            // The order of members does not matter.
+            arguments: arguments.unwrap_or_default().to_string(),
+        })
+    }
+}
+
+impl Held {
+    pub(in crate::server) fn find(&self, key: &Key) -> Option<TaskId> {
+        self.lock().get(key).copied()
+    }
+
+    pub(in crate::server) fn add(&self, key: Key, task: TaskId) {
+        let mut held = self.lock();
+        if held.len() < MOST {
+            held.insert(key, task);
+        }
+    }
+
+    /// Forgets a call that has ended, unless another has taken its place.
+    pub(in crate::server) fn remove(&self, key: &Key, task: TaskId) {
+        let mut held = self.lock();
+        if held.get(key) == Some(&task) {
+            held.remove(key);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, TaskId>> {
+        self.0.lock()
+    }
+}
+
+/// How many calls are remembered.
+const MOST: usize = 10_000;

@@ -1,0 +1,174 @@
+//! `tools/call`: one way to run it, two ways to deliver it (S2-11, S2-38).
+
+use std::sync::Arc;
+
+use outlast_engine::engine::NewCall;
+use outlast_engine::{Committed, Origin, Retry, Task};
+use outlast_wire::envelope::Id;
+use outlast_wire::v1::{TaskSupport, ToolCall};
+use outlast_wire::{Raw, codes, meta, v1};
+
+use super::deliver::{Caller, delivered};
+use crate::server::delivery::tickets::Helper;
+use crate::server::errors::to_wire;
+use crate::server::{Arrival, Client, Incoming, Reply, ResponseStream, Session};
+
+impl Session {
+    pub(super) async fn call_tool(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        request: Incoming,
+        tasks: bool,
+        stream: &ResponseStream,
+    ) -> Reply {
+        let Some(params) = &request.params else {
+            return Reply::from(codes::invalid_params("`name` must be a string"));
+        };
+        let Some(said) = ToolCall::read(params.borrow()) else {
+            return Reply::from(codes::invalid_params("`name` must be a string"));
+        };
+        if let Err(error) = outlast_wire::tool::check_arguments(params.borrow()) {
+            return Reply::from(error);
+        }
+        let name = &*said.name;
+        let holding = self.holding(client);
+        if let Some(holding) = holding.filter(|holding| holding.tickets)
+            && let Some(helper) = Helper::named(name)
+        {
+            let caller = Caller::new(self, stream, said.progress_token());
+            return self.help(helper, params.borrow(), holding, caller).await;
+        }
+        let prepared = match self.front.service.prepare(client, name).await {
+            Ok(Some(prepared)) => prepared,
+            Ok(None) => {
+                return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));
+            }
+            Err(error) => return Reply::from(error),
+        };
+        // V1-CAP-11: without the capability, `task` is not even looked at.
+        let wish = match tasks.then(|| said.wish()).transpose() {
+            Ok(wish) => wish.flatten(),
+            Err(error) => return Reply::from(error),
+        };
+        match (wish, prepared.support) {
+            (Some(_), TaskSupport::Forbidden) => {
+                // V1-TOOL-3: before anything runs.
+                let why = format!("tool {name} does not run as a task; call it without `task`");
+                return Reply::from(refused(why));
+            }
+            (None, TaskSupport::Required) if tasks => {
+                // V1-TOOL-6.
+                let why = format!("tool {name} runs only as a task; call it with `task`");
+                return Reply::from(refused(why));
+            }
+            _ => {}
+        }
+        let (tool, token) = (Some(Arc::from(name)), said.progress_token());
+        let arrival = Arrival {
+            client: client.clone(),
+            http: request.http.clone(),
+            reservation: prepared.reservation.clone(),
+        };
+        let mut call = self.new_call(arrival, request, prepared.runner, token.as_ref());
+        call.origin.tool = tool;
+        call.origin.retry = prepared.retry;
+        match wish {
+            Some(wish) => {
+                self.has_used_tasks();
+                call.ttl = wish.ttl_ms.or(prepared.ttl);
+                let Some(reservation) = prepared.reservation.filter(|_| prepared.prestarts) else {
+                    return self.create(call, prepared.immediate.as_deref()).await;
+                };
+                let session = self.clone();
+                // BR-CREATE-10: who goes away meanwhile finds the task all the same.
+                let creating = tokio::spawn(async move {
+                    match session.front.prestart(&reservation, &mut call).await {
+                        Ok(immediate) => {
+                            let immediate = immediate.or(prepared.immediate);
+                            session.create(call, immediate.as_deref()).await
+                        }
+                        // BD-1: nothing is made of a call that its server refuses.
+                        Err(refused) => delivered(refused),
+                    }
+                });
+                let failed = |_| Reply::from(codes::internal("the task could not be made"));
+                creating.await.unwrap_or_else(failed)
+            }
+            None => {
+                let held = holding.filter(|_| prepared.support != TaskSupport::Forbidden);
+                if held.is_some() {
+                    call.ttl = prepared.ttl;
+                }
+                let held = held.map(|holding| (holding, prepared.delivery));
+                let caller = Caller::new(self, stream, token);
+                self.run(call, held, caller).await
+            }
+        }
+    }
+
+    /// Runs a request that calls no tool like a call that is no task.
+    pub(super) async fn run_request(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        runner: Arc<str>,
+        request: Incoming,
+        stream: &ResponseStream,
+    ) -> Reply {
+        let params = request.params.as_ref().map(Raw::borrow);
+        let token = params.and_then(meta::progress_token);
+        let arrival = Arrival {
+            client: client.clone(),
+            http: request.http.clone(),
+            reservation: None,
+        };
+        let call = self.new_call(arrival, request, runner, token.as_ref());
+        let caller = Caller::new(self, stream, token);
+        self.run(call, None, caller).await
+    }
+
+    /// The call of a request that wants its progress under `token`.
+    fn new_call(
+        &self,
+        arrival: Arrival,
+        request: Incoming,
+        runner: Arc<str>,
+        token: Option<&Id>,
+    ) -> NewCall {
+        let Incoming { method, params, .. } = request;
+        let origin = Origin {
+            method: method.into(),
+            tool: None,
+            params,
+            runner,
+            progress_token: token.map(Id::to_raw),
+            retry: Retry::Never,
+            accepts: arrival.client.accepts(),
+        };
+        let mut call = NewCall::new(self.owner.clone(), origin);
+        call.parts = Some(Arc::new(arrival));
+        call
+    }
+
+    /// Stored, then answered: the handle works when the client has it (V1-CREATE-12).
+    async fn create(self: &Arc<Self>, call: NewCall, immediate: Option<&str>) -> Reply {
+        let follower = self.front.follower(self);
+        match self.front.engine.create_followed(call, follower).await {
+            Ok(created) => {
+                let task = created.task();
+                Reply::Result(accepted(task, immediate))
+            }
+            Err(error) => Reply::from(to_wire(&error)),
+        }
+    }
+}
+
+/// Only a task that is stored is announced.
+fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> Raw {
+    let text = task.id.text();
+    v1::create_result(&task.view(&text, task.updated), immediate)
+}
+
+/// -32601 with a reason that says what to do.
+fn refused(why: String) -> outlast_wire::envelope::ErrorObject {
+    outlast_wire::envelope::ErrorObject::new(codes::METHOD_NOT_FOUND, why)
+}

@@ -1,0 +1,255 @@
+//! MCP up to 2025-11-25 as a server: one file for each method that has more than a line to it.
+
+mod call;
+mod deliver;
+mod initialize;
+mod subscribe;
+mod tasks;
+mod tasks_result;
+mod tools_list;
+
+use std::sync::Arc;
+
+use outlast_engine::Answer;
+use outlast_wire::envelope::{self, Id};
+use outlast_wire::log::{self, Level};
+use outlast_wire::v1::ServerTasks;
+use outlast_wire::{Raw, RawRef, codes, method, notice, tool, v1};
+
+use super::filter::End;
+use super::session::{PreferenceChange, answered};
+use super::{
+    Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, StreamId, Work,
+    audit,
+};
+use initialize::{ALL, declared};
+
+impl Session {
+    /// Handles one request over HTTP, where its response has a stream of its own if it needs one.
+    pub(crate) fn handle(
+        self: &Arc<Self>,
+        request: envelope::Request<'_>,
+        http: Option<Arc<HttpParts>>,
+    ) -> Handling {
+        let stream = ResponseStream::unopened(self.clone());
+        let id = request.id.clone();
+        Handling::of_session(id, self.work(request, stream.clone(), http), stream)
+    }
+
+    /// Handles one request on a pipe, to its reply there. Dropping the future stops the handler.
+    pub(crate) fn handle_on_pipe(
+        self: &Arc<Self>,
+        request: envelope::Request<'_>,
+        pipe: StreamId,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let stream = ResponseStream::on_pipe(self.clone(), pipe);
+        let id = request.id.clone();
+        let work = self.work(request, stream.clone(), None);
+        async move { stream.finish(&id, &work.await) }
+    }
+
+    /// Handles a notification.
+    pub(crate) fn notification(self: &Arc<Self>, notification: &envelope::Notification<'_>) {
+        let (method, params) = (&*notification.method, notification.params);
+        for filter in &self.front.filters {
+            filter.notification(method, params.map(RawRef::as_str));
+        }
+        self.notified(method, params);
+    }
+
+    /// The handler of one request. It is registered when this returns, so that a cancellation in the next message
+    /// finds it; cancelling the request drops the handler (V1-CANC-3).
+    fn work(
+        self: &Arc<Self>,
+        request: envelope::Request<'_>,
+        stream: Arc<ResponseStream>,
+        http: Option<Arc<HttpParts>>,
+    ) -> Work {
+        let cancelled = stream.cancelled().clone();
+        self.in_flight.begin(&request.id, cancelled.clone());
+        let incoming = Incoming {
+            method: request.method.into_owned(),
+            params: request.params.map(RawRef::to_raw),
+            owner: self.owner.clone(),
+            http,
+        };
+        let session = self.clone();
+        let known = Known {
+            session: self.clone(),
+            id: request.id,
+        };
+        Box::pin(async move {
+            let _known = known;
+            let next = Next {
+                filters: &session.front.filters,
+                end: End::Legacy(&session, &stream),
+            };
+            tokio::select! {
+                biased;
+                reply = next.run(incoming) => reply,
+                () = cancelled.cancelled() => Reply::Nothing,
+            }
+        })
+    }
+
+    /// Answers a request that has passed every filter.
+    pub(in crate::server) async fn dispatch(
+        self: &Arc<Self>,
+        request: Incoming,
+        stream: &ResponseStream,
+    ) -> Reply {
+        let method = request.method.as_str();
+        let params = request.params.as_ref().map(Raw::borrow);
+        match method {
+            method::PING => return Reply::Result(Raw::empty_object()),
+            v1::method::INITIALIZE => return self.initialize(params).await,
+            _ => {}
+        }
+        let Some(client) = self.client() else {
+            return Reply::from(codes::invalid_request(
+                "the session begins with `initialize`",
+            ));
+        };
+        if method.starts_with("tasks/") {
+            // No method of a service begins like this.
+            return match self.offered_tasks(client) {
+                Some(tasks) => self.about_tasks(tasks, method, params, stream).await,
+                None => Reply::from(codes::method_not_found(method)),
+            };
+        }
+        let tasks = match self.introduction().await {
+            Ok(about) => client.peer().has_tasks() && declared(about).is_some(),
+            Err(error) => return Reply::from(error),
+        };
+        match method {
+            tool::LIST => {
+                let params = request.params.as_ref();
+                self.list_tools(client, tasks, params).await
+            }
+            tool::CALL => self.call_tool(client, request, tasks, stream).await,
+            log::SET_LEVEL => self.set_log_level(client, request, stream).await,
+            method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
+                self.subscribe_to(client, request, stream).await
+            }
+            _ => self.pass_on(client, request, stream).await,
+        }
+    }
+
+    /// The task methods that the client may use (V1-CAP-13). Tasks are kept here, so this does not wait for a backend
+    /// that has not introduced itself yet.
+    fn offered_tasks(&self, client: &Client) -> Option<ServerTasks> {
+        if !client.peer().has_tasks() {
+            return None;
+        }
+        match self.said() {
+            Some(about) => declared(about),
+            None => match self.front.service.has_tasks(client) {
+                Some(false) => None,
+                Some(true) | None => Some(ALL),
+            },
+        }
+    }
+
+    async fn about_tasks(
+        self: &Arc<Self>,
+        tasks: ServerTasks,
+        method: &str,
+        params: Option<RawRef<'_>>,
+        stream: &ResponseStream,
+    ) -> Reply {
+        match method {
+            v1::method::GET => self.get_task(params).await,
+            v1::method::RESULT => self.task_result(params, stream).await,
+            v1::method::LIST if tasks.list => self.list_tasks(params).await,
+            v1::method::CANCEL => self.cancel_task(params).await,
+            _ => Reply::from(codes::method_not_found(method)),
+        }
+    }
+
+    /// Lets the service answer, or the engine run the request by the runner that the service names.
+    async fn pass_on(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        request: Incoming,
+        stream: &ResponseStream,
+    ) -> Reply {
+        match self.front.service.runs(&request.method) {
+            Some(runner) => self.run_request(client, runner, request, stream).await,
+            None => self.front.service.request(client, request).await,
+        }
+    }
+
+    async fn set_log_level(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        request: Incoming,
+        stream: &ResponseStream,
+    ) -> Reply {
+        let level = match Level::wanted(request.params.as_ref().map(Raw::borrow)) {
+            Ok(level) => level,
+            Err(error) => return Reply::from(error),
+        };
+        let reply = match self.front.service.runs(&request.method) {
+            Some(_) => self.pass_on(client, request, stream).await,
+            None => Reply::Result(Raw::empty_object()),
+        };
+        self.granted(PreferenceChange::Level(level), reply).await
+    }
+
+    fn notified(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {
+        match method {
+            // V1-CANCEL-10: only requests that are still unanswered are known here.
+            notice::CANCELLED => {
+                if let Some(params) = params
+                    && let Some(request) = notice::cancelled_request(params)
+                {
+                    audit::request_cancelled(&self.owner, params);
+                    self.in_flight.cancel(&request);
+                }
+            }
+            v1::method::INITIALIZED => {
+                let session = self.clone();
+                tokio::spawn(async move { session.listens().await });
+            }
+            _ => {
+                if let Some(client) = self.client() {
+                    self.front.service.notification(client, method, params);
+                }
+            }
+        }
+    }
+
+    /// Takes the response to an input request; any other response is ignored.
+    pub(crate) async fn answer(&self, response: envelope::Response<'_>) {
+        let Some(id) = response.id else { return };
+        let answer = match response.outcome {
+            envelope::Outcome::Result(result) => Answer::Result(result.to_raw()),
+            envelope::Outcome::Error(error) => Answer::Error(error.raw.to_raw()),
+        };
+        let Some(answer) = self.answer_client_request(&id, answer) else {
+            return;
+        };
+        let Some((task, key)) = answered(&id) else {
+            return;
+        };
+        let Some((key, answer)) = self.call_answers.answer(task, key, answer) else {
+            return;
+        };
+        let answers = [(key, answer)].into();
+        if let Err(error) = self.front.engine.answer(&self.scope(), task, answers).await {
+            tracing::info!(%task, %error, "an answer was not taken");
+        }
+    }
+}
+
+/// That a request is in flight, until it is answered or given up.
+pub(in crate::server) struct Known {
+    pub(in crate::server) session: Arc<Session>,
+    pub(in crate::server) id: Id,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.session.in_flight.done(&self.id);
+    }
+}

@@ -1,0 +1,102 @@
+//! `tasks/get`, `tasks/list` and `tasks/cancel`: answered at once, never on a stream of their own.
+
+use outlast_engine::engine::{EngineError, TaskPage};
+use outlast_engine::{Owner, TaskId};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{RawRef, codes, params, v1};
+
+use crate::server::errors::{cancel_to_wire, to_wire};
+use crate::server::{Front, Reply, Session, audit};
+
+impl Session {
+    /// V1-GET-1, V1-GET-5, V1-META-6.
+    pub(super) async fn get_task(&self, params: Option<RawRef<'_>>) -> Reply {
+        let id = match named(params) {
+            Ok(id) => id,
+            Err(error) => return Reply::from(error),
+        };
+        match self.front.engine.get(&self.scope(), id).await {
+            Ok(task) => Reply::Result(v1::task(&task.view(&id.text(), self.front.engine.now()))),
+            Err(error) => self.refused(v1::method::GET, &error),
+        }
+    }
+
+    /// V1-LIST-1 to V1-LIST-7.
+    pub(super) async fn list_tasks(&self, params: Option<RawRef<'_>>) -> Reply {
+        let cursor = match params::cursor(params) {
+            Ok(cursor) => cursor,
+            Err(error) => return Reply::from(error),
+        };
+        match self.front.page(&self.owner, cursor.as_deref(), PAGE).await {
+            Ok(page) => {
+                let texts: Vec<_> = page.tasks.iter().map(|task| task.id().text()).collect();
+                let now = self.front.engine.now();
+                let views = page
+                    .tasks
+                    .iter()
+                    .zip(&texts)
+                    .map(|(task, text)| task.view(text, now));
+                Reply::Result(v1::list_result(views, page.next.as_deref()))
+            }
+            Err(error) => Reply::from(to_wire(&error)),
+        }
+    }
+
+    /// V1-CANCEL-1, V1-CANCEL-3, V1-CANCEL-7.
+    pub(super) async fn cancel_task(&self, params: Option<RawRef<'_>>) -> Reply {
+        let id = match named(params) {
+            Ok(id) => id,
+            Err(error) => return Reply::from(error),
+        };
+        match self.front.engine.cancel_now(&self.scope(), id).await {
+            Ok(task) => {
+                audit::cancelled(&self.owner, id);
+                let text = id.text();
+                Reply::Result(v1::task(&task.view(&text, self.front.engine.now())))
+            }
+            Err(error) => {
+                self.note_missing(v1::method::CANCEL, &error);
+                let engine = &self.front.engine;
+                Reply::from(cancel_to_wire(engine, &self.scope(), id, &error).await)
+            }
+        }
+    }
+
+    /// What the engine refused, and a note in the audit trail if the task does not exist.
+    pub(super) fn refused(&self, method: &str, error: &EngineError) -> Reply {
+        self.note_missing(method, error);
+        Reply::from(to_wire(error))
+    }
+
+    fn note_missing(&self, method: &str, error: &EngineError) {
+        if matches!(error, EngineError::NotFound) {
+            audit::not_found(&self.owner, method);
+        }
+    }
+}
+
+impl Front {
+    /// A page of the tasks of an owner that belong to this endpoint.
+    pub(in crate::server) async fn page(
+        &self,
+        owner: &Owner,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<TaskPage, EngineError> {
+        let runner = self.service.only_runner();
+        let runner = runner.as_deref();
+        self.engine
+            .page_of_runner(owner, runner, cursor, limit)
+            .await
+    }
+}
+
+/// The task that the params name. A text that cannot be an id of ours names no task.
+pub(super) fn named(params: Option<RawRef<'_>>) -> Result<TaskId, ErrorObject> {
+    params::task_id(params)?
+        .parse()
+        .map_err(|_| codes::task_not_found())
+}
+
+/// How many tasks are on a page.
+const PAGE: usize = 50;

@@ -1,0 +1,67 @@
+//! `tasks/result`: the outcome if the task has ended, else a stream that carries its input requests meanwhile.
+
+use std::sync::Arc;
+
+use outlast_engine::engine::{Awaited, EngineError, Settled};
+use outlast_engine::store::Snapshot;
+use outlast_engine::{Ending, TaskId};
+use outlast_wire::{RawRef, codes, v1};
+
+use super::tasks::named;
+use crate::server::errors::to_wire;
+use crate::server::{Reply, ResponseStream, Session, audit};
+
+impl Session {
+    /// Waits on behalf of one request. Cancelling that request drops this and nothing else (V1-CANCEL-11).
+    pub(super) async fn task_result(
+        self: &Arc<Self>,
+        params: Option<RawRef<'_>>,
+        stream: &ResponseStream,
+    ) -> Reply {
+        let task = match named(params) {
+            Ok(task) => task,
+            Err(error) => return Reply::from(error),
+        };
+        let wait = match self.front.engine.awaited(&self.scope(), task).await {
+            Ok(Awaited::Ended(settled)) => {
+                audit::retrieved(&self.owner, task);
+                return outcome(task, Ok(settled));
+            }
+            Ok(Awaited::Open(wait)) => wait,
+            Err(error) => return self.refused(v1::method::RESULT, &error),
+        };
+        let stream = stream.prime();
+        // The input requests of a task that was created before a restart are delivered from here on.
+        self.front.follow(self, task);
+        let _waits = stream.map(|stream| self.input_requests.wait_on(&self.board, task, stream));
+        let settled = wait.settled().await;
+        // The client may go away as soon as it has the result, so the status notification comes first.
+        if let Ok(settled) = &settled {
+            audit::retrieved(&self.owner, task);
+            self.hear(&Snapshot::Ended(settled.brief.clone()));
+        }
+        outcome(task, settled)
+    }
+}
+
+/// What the underlying request would have answered, marked with its task (V1-RES-3 to V1-RES-6, V1-RES-13).
+fn outcome(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
+    let settled = match settled {
+        Ok(settled) => settled,
+        Err(error) => return Reply::from(to_wire(&error)),
+    };
+    match (settled.brief.ending, settled.body) {
+        (Ending::Result | Ending::ToolError, Some(body)) => {
+            match v1::payload_result(body.borrow(), task.text().as_str()) {
+                Ok(result) => Reply::Result(result),
+                Err(_) => Reply::from(codes::internal("the result is not an object")),
+            }
+        }
+        // V1-RES-4, V1-RES-13: the very error, without a mark.
+        (Ending::Error(_), Some(error)) => Reply::Error(error),
+        // A1-1.
+        (Ending::Cancelled, _) => Reply::from(codes::task_cancelled(task.text().as_str())),
+        // Expired between the two reads.
+        (_, None) => Reply::from(to_wire(&EngineError::Expired)),
+    }
+}

@@ -1,0 +1,43 @@
+//! `tools/list`: the service's page, with the task support of its tools where the client can use that.
+
+use std::sync::Arc;
+
+use outlast_wire::object::Edit;
+use outlast_wire::{Raw, RawRef, codes, object, tool, v1};
+
+use crate::server::delivery::tickets;
+use crate::server::{Client, Reply, Session};
+
+impl Session {
+    pub(super) async fn list_tools(
+        &self,
+        client: &Arc<Client>,
+        tasks: bool,
+        params: Option<&Raw>,
+    ) -> Reply {
+        let helpers = self.holding(client).is_some_and(|holding| holding.tickets);
+        let listed = match self.front.service.list_tools(client, params).await {
+            Reply::Result(page) if helpers => {
+                Reply::Result(tickets::listed(page.borrow()).unwrap_or(page))
+            }
+            other => other,
+        };
+        match listed {
+            Reply::Result(page) if !tasks => {
+                match tool::edit_list(page.borrow(), without_support) {
+                    Ok(page) => Reply::Result(page),
+                    Err(_) => Reply::from(codes::internal("the list of tools is not an object")),
+                }
+            }
+            reply => reply,
+        }
+    }
+}
+
+/// V1-CAP-13: a client that knows no tasks is told of none.
+fn without_support(tool: RawRef<'_>) -> Edit {
+    match object::find(tool, &["execution"]).map(|_| v1::strip_execution(tool)) {
+        Some(Ok(stripped)) => Edit::Replace(stripped),
+        _ => Edit::Keep,
+    }
+}

@@ -1,0 +1,111 @@
+//! `tasks/get`, `tasks/update` and `tasks/cancel`: answered at once, whatever the task does.
+
+use outlast_engine::engine::EngineError;
+use outlast_engine::store::Snapshot;
+use outlast_engine::{Scope, TaskId};
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::neutral::AskView;
+use outlast_wire::{Raw, RawRef, codes, params, v2};
+
+use super::finish::Answer;
+use super::{Request, answers};
+use crate::server::Front;
+use crate::server::errors::to_wire;
+
+impl Request {
+    /// V2-GET-1 to V2-GET-7, V2-GET-12.
+    pub(super) async fn get_task(&self, params: Option<RawRef<'_>>) -> Result<Answer, ErrorObject> {
+        let found = self.find(&params::task_id(params)?).await?;
+        self.front
+            .detailed(&found, v2::get_result)
+            .await
+            .map(Answer::Own)
+    }
+
+    /// V2-UPD-9 to V2-UPD-18: the answers are durable when this is acknowledged.
+    pub(super) async fn update_task(
+        &self,
+        params: Option<RawRef<'_>>,
+    ) -> Result<Answer, ErrorObject> {
+        let update = v2::Update::read(params)?;
+        let found = self.find(&update.task).await?;
+        self.answer_task(&found, update.answers).await?;
+        Ok(Answer::Finished(v2::ack()))
+    }
+
+    /// Answers those questions of a task that are open.
+    pub(super) async fn answer_task(
+        &self,
+        found: &Snapshot,
+        answers: Vec<v2::Answer>,
+    ) -> Result<(), ErrorObject> {
+        let open = match found {
+            Snapshot::Open(task) => task.outstanding(),
+            Snapshot::Ended(_) => None,
+        };
+        let answers = answers::fitting(open, answers)?;
+        if !answers.is_empty() {
+            let scope = Scope::Of(found.owner().clone());
+            let answered = self.front.engine.answer(&scope, found.id(), answers).await;
+            answered.map_err(|error| to_wire(&error))?;
+        }
+        Ok(())
+    }
+
+    /// V2-CANCEL-2 to V2-CANCEL-8: the wish is durable when this is acknowledged, and a task that has ended is not
+    /// touched.
+    pub(super) async fn cancel_task(
+        &self,
+        params: Option<RawRef<'_>>,
+    ) -> Result<Answer, ErrorObject> {
+        let found = self.find(&params::task_id(params)?).await?;
+        let scope = Scope::Of(found.owner().clone());
+        match self.front.engine.request_cancel(&scope, found.id()).await {
+            Ok(()) => Ok(Answer::Finished(v2::ack())),
+            Err(error) => Err(to_wire(&error)),
+        }
+    }
+
+    /// The task of that name, if it is there and the caller may see it. Otherwise all cases read the same.
+    pub(super) async fn find(&self, name: &str) -> Result<Snapshot, ErrorObject> {
+        let id: TaskId = name.parse().map_err(|_| codes::task_not_found())?;
+        match self.front.engine.get(&self.visitor.scope(), id).await {
+            Ok(found) if self.visitor.may_see(found.owner()) => Ok(found),
+            Ok(_) => Err(codes::task_not_found()),
+            Err(error) => Err(to_wire(&error)),
+        }
+    }
+}
+
+impl Front {
+    /// A task with its questions or its outcome, as `write` writes it.
+    pub(super) async fn detailed(
+        &self,
+        task: &Snapshot,
+        write: impl FnOnce(
+            &outlast_wire::neutral::TaskView<'_>,
+            Option<&Raw>,
+            &[AskView<'_>],
+        ) -> Result<Raw, v2::Unwritable>,
+    ) -> Result<Raw, ErrorObject> {
+        let text = task.id().text();
+        let view = task.view(&text, self.engine.now());
+        let written = match task {
+            Snapshot::Open(task) => {
+                let asks = task.outstanding().into_iter().flat_map(|all| all.views());
+                write(&view, None, &asks.collect::<Vec<_>>())
+            }
+            Snapshot::Ended(brief) if !brief.ending.has_body() => write(&view, None, &[]),
+            Snapshot::Ended(brief) => {
+                let scope = Scope::Of(brief.owner.clone());
+                match self.engine.store().body(&scope, brief.id).await {
+                    Ok(Some(body)) => write(&view, Some(&body), &[]),
+                    // Removed since the look: its time is over.
+                    Ok(None) => return Err(to_wire(&EngineError::Expired)),
+                    Err(error) => return Err(to_wire(&error.into())),
+                }
+            }
+        };
+        written.map_err(|error| codes::internal(error.to_string()))
+    }
+}

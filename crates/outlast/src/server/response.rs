@@ -1,0 +1,438 @@
+//! The response to one request: one message, or a stream.
+//!
+//! A handler does not know in advance which of the two its response will be. The messages of a session's request go to a
+//! [`ResponseStream`], which is opened by the first of them; those of a modern request go to a channel. A handler that
+//! returns without one is answered by a single message, and no stream is touched.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use outlast_wire::envelope::{Id, write};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::message_stream::{MessageStream, RequestStream};
+use super::{Attached, Kind, Reply, Session, StreamId};
+
+/// The response to one request.
+pub(crate) enum Response {
+    /// Nothing precedes the reply.
+    Immediate(Reply),
+    /// Messages precede the reply.
+    Stream(MessageStream),
+}
+
+/// One request that is being handled.
+///
+/// Dropping it detaches a session's handler from its caller: the runtime runs it to its end (V1-SSE-6). The handler of a
+/// modern request is stopped (V2-HTTP-6).
+pub(crate) struct Handling {
+    id: Id,
+    work: Option<Work>,
+    messages: Messages,
+}
+
+/// Runs a handler to its reply. Boxed because it is large and moved several times.
+pub(crate) type Work = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// Where the messages go that precede the reply.
+enum Messages {
+    /// To a stream of the session.
+    Session(Arc<ResponseStream>),
+    /// Through a channel; `None` if no message precedes the reply.
+    Request(Option<mpsc::Receiver<Arc<str>>>),
+}
+
+/// The stream of one response.
+pub(crate) struct ResponseStream {
+    session: Arc<Session>,
+    state: Mutex<State>,
+    /// Whether the client has cancelled the request.
+    cancelled: CancellationToken,
+}
+
+enum State {
+    Unopened,
+    /// The reader of the stream is here until the response takes it.
+    Open(StreamId, Option<Attached>),
+    /// The caller has gone away before there was a stream: what is sent is lost.
+    Abandoned,
+}
+
+impl Handling {
+    /// The handling of a session's request.
+    pub(super) fn of_session(id: Id, work: Work, stream: Arc<ResponseStream>) -> Self {
+        Self {
+            id,
+            work: Some(work),
+            messages: Messages::Session(stream),
+        }
+    }
+
+    /// The handling of a modern request.
+    pub(super) fn of_request(
+        id: Id,
+        work: Work,
+        messages: Option<mpsc::Receiver<Arc<str>>>,
+    ) -> Self {
+        Self {
+            id,
+            work: Some(work),
+            messages: Messages::Request(messages),
+        }
+    }
+
+    /// The request that is handled.
+    pub(crate) fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// Runs the handler until its response is there or its first message shows that it is a stream.
+    pub(crate) async fn response(&mut self) -> Response {
+        poll_fn(|cx| {
+            let work = self.work.as_mut();
+            let polled = work.map_or(Poll::Pending, |work| work.as_mut().poll(cx));
+            if polled.is_ready() {
+                self.work = None;
+            }
+            let opened = self.poll_stream(cx);
+            match (polled, opened) {
+                (Poll::Pending, Poll::Pending) => Poll::Pending,
+                (Poll::Pending, Poll::Ready(stream)) => Poll::Ready(Response::Stream(stream)),
+                (Poll::Ready(reply), Poll::Pending) => Poll::Ready(Response::Immediate(reply)),
+                (Poll::Ready(reply), Poll::Ready(stream)) => {
+                    Poll::Ready(Response::Stream(self.finished(stream, reply)))
+                }
+            }
+        })
+        .await
+    }
+
+    /// Makes the response a stream before there is anything to send on it.
+    pub(crate) fn open(&mut self) -> MessageStream {
+        match &mut self.messages {
+            Messages::Session(stream) => {
+                stream.open();
+                let reader = stream.take_reader();
+                let reader = reader.expect("the response took no reader before");
+                MessageStream::Session(stream.session.clone(), reader)
+            }
+            Messages::Request(messages) => MessageStream::Request(Box::new(RequestStream {
+                id: self.id.clone(),
+                work: self.work.take(),
+                first: None,
+                messages: messages.take(),
+                reply: None,
+            })),
+        }
+    }
+
+    /// A stream that carries only the reply.
+    pub(crate) fn stream_of(&mut self, reply: Reply) -> MessageStream {
+        let stream = self.open();
+        self.finished(stream, reply)
+    }
+
+    /// The stream of the response, once there is a message for it.
+    fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<MessageStream> {
+        match &mut self.messages {
+            Messages::Session(stream) => match stream.take_reader() {
+                Some(reader) => Poll::Ready(MessageStream::Session(stream.session.clone(), reader)),
+                None => Poll::Pending,
+            },
+            Messages::Request(None) => Poll::Pending,
+            Messages::Request(Some(messages)) => {
+                let Poll::Ready(Some(first)) = messages.poll_recv(cx) else {
+                    return Poll::Pending;
+                };
+                let mut stream = self.open();
+                if let MessageStream::Request(stream) = &mut stream {
+                    stream.first = Some(first);
+                }
+                Poll::Ready(stream)
+            }
+        }
+    }
+
+    /// `stream` with the reply at its end.
+    fn finished(&self, mut stream: MessageStream, reply: Reply) -> MessageStream {
+        if let Messages::Session(of) = &self.messages {
+            of.finish(&self.id, &reply);
+        } else if let MessageStream::Request(stream) = &mut stream {
+            stream.reply = Some(reply);
+        }
+        stream
+    }
+}
+
+impl Drop for Handling {
+    fn drop(&mut self) {
+        let Messages::Session(stream) = &self.messages else {
+            return;
+        };
+        stream.detach();
+        // Without a runtime everything ends.
+        if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
+            let (id, stream) = (self.id.clone(), stream.clone());
+            runtime.spawn(async move { stream.finish(&id, &work.await) });
+        }
+    }
+}
+
+impl ResponseStream {
+    /// The stream of a response that has none yet.
+    pub(super) fn unopened(session: Arc<Session>) -> Arc<Self> {
+        Arc::new(Self::new(session, State::Unopened))
+    }
+
+    /// The stream of a response that travels among others on `pipe`.
+    pub(super) fn on_pipe(session: Arc<Session>, pipe: StreamId) -> Arc<Self> {
+        Arc::new(Self::new(session, State::Open(pipe, None)))
+    }
+
+    /// The stream of a response that no caller waits for.
+    pub(super) fn abandoned(session: Arc<Session>) -> Self {
+        Self::new(session, State::Abandoned)
+    }
+
+    fn new(session: Arc<Session>, state: State) -> Self {
+        Self {
+            session,
+            state: Mutex::new(state),
+            cancelled: CancellationToken::new(),
+        }
+    }
+
+    /// Cancels the request. It is cancelled before its handler is dropped for that.
+    pub(super) fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    /// Opens the stream, unless it is open; `None` if its caller has gone away.
+    pub(super) fn open(&self) -> Option<StreamId> {
+        let mut state = self.state();
+        match &*state {
+            State::Open(stream, _) => Some(*stream),
+            State::Abandoned => None,
+            State::Unopened => {
+                let reader = self.session.board.open(Kind::Answer);
+                let stream = reader.stream;
+                *state = State::Open(stream, Some(reader));
+                Some(stream)
+            }
+        }
+    }
+
+    /// Sends a message that precedes the reply.
+    pub(super) fn send(&self, line: String) {
+        if let Some(stream) = self.open() {
+            self.session.board.send(stream, line);
+        }
+    }
+
+    /// Opens the stream for a caller that may have to wait long for the first message.
+    pub(super) fn prime(&self) -> Option<StreamId> {
+        let stream = self.open()?;
+        self.session.board.prime(stream);
+        Some(stream)
+    }
+
+    /// Whether the caller can still be reached: on an open stream, or because it waits for the response.
+    pub(super) fn is_live(&self) -> bool {
+        match &*self.state() {
+            State::Unopened => true,
+            State::Open(stream, _) => self.session.board.is_live(*stream),
+            State::Abandoned => false,
+        }
+    }
+
+    /// Sends the reply and ends the stream. A pipe goes on.
+    pub(super) fn finish(&self, id: &Id, reply: &Reply) {
+        let State::Open(stream, _) = *self.state() else {
+            return;
+        };
+        match line(id, reply) {
+            Some(line) => self.session.board.finish(stream, line),
+            None => self.session.board.end(stream),
+        }
+    }
+
+    fn take_reader(&self) -> Option<Attached> {
+        match &mut *self.state() {
+            State::Open(_, reader) => reader.take(),
+            State::Unopened | State::Abandoned => None,
+        }
+    }
+
+    /// The caller goes away, or reads the stream by itself from now on.
+    fn detach(&self) {
+        let mut state = self.state();
+        match &mut *state {
+            State::Unopened => *state = State::Abandoned,
+            State::Open(stream, Some(_)) => {
+                // No client knows the stream, so no client can resume it.
+                self.session.board.end(*stream);
+                *state = State::Abandoned;
+            }
+            State::Open(..) | State::Abandoned => {}
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+/// The message that replies to the request `id`, if there is one.
+pub(crate) fn line(id: &Id, reply: &Reply) -> Option<String> {
+    match reply {
+        Reply::Result(result) => Some(write::result(id, result.borrow())),
+        Reply::Error(error) => Some(write::error(Some(id), error.borrow())),
+        Reply::Nothing => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use outlast_engine::{Engine, MemoryStore};
+    use outlast_wire::Raw;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::server::{About, Front, SessionId, local_owner};
+    use crate::tools::Tools;
+
+    async fn session() -> Arc<Session> {
+        let engine = Engine::builder(Arc::new(MemoryStore::new()));
+        let (engine, _) = engine.open().await.unwrap();
+        let about = About {
+            name: "t".into(),
+            version: "1".into(),
+            instructions: None,
+        };
+        let front = Front::new(engine, Arc::new(Tools::default()), about);
+        Session::new(front, SessionId::drawn(), local_owner())
+    }
+
+    fn reply() -> Reply {
+        Reply::Result(Raw::parse("{}".into()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_sends_nothing_opens_no_stream() {
+        let session = session().await;
+        let stream = ResponseStream::unopened(session.clone());
+        let work: Work = Box::pin(async { reply() });
+        let mut handling = Handling::of_session(Id::text("1"), work, stream.clone());
+        let response = handling.response().await;
+        assert!(matches!(response, Response::Immediate(sent) if sent == reply()));
+        assert!(matches!(*stream.state(), State::Unopened));
+    }
+
+    #[tokio::test]
+    async fn a_first_message_makes_the_response_a_stream_that_ends_with_the_reply() {
+        let session = session().await;
+        let stream = ResponseStream::unopened(session.clone());
+        let (sending, (go, wait)) = (stream.clone(), oneshot::channel::<()>());
+        let work: Work = Box::pin(async move {
+            sending.send("first".into());
+            let _ = wait.await;
+            reply()
+        });
+        let mut handling = Handling::of_session(Id::text("1"), work, stream);
+        let Response::Stream(MessageStream::Session(_, mut reader)) = handling.response().await
+        else {
+            panic!("a message was sent");
+        };
+        drop(handling);
+        go.send(()).unwrap();
+        let first = reader.receiver.recv().await.unwrap();
+        assert_eq!((first.line.as_deref(), first.last), (Some("first"), false));
+        let second = reader.receiver.recv().await.unwrap();
+        assert!(second.last && second.line.unwrap().contains("result"));
+    }
+
+    #[tokio::test]
+    async fn a_handler_whose_caller_is_gone_runs_to_its_end() {
+        // V1-SSE-6: a connection that breaks off cancels nothing.
+        let session = session().await;
+        let stream = ResponseStream::unopened(session.clone());
+        let ((go, wait), (tell, told)) = (oneshot::channel::<()>(), oneshot::channel());
+        let sending = stream.clone();
+        let work: Work = Box::pin(async move {
+            let _ = wait.await;
+            sending.send("lost".into());
+            let _ = tell.send("done");
+            reply()
+        });
+        drop(Handling::of_session(Id::text("1"), work, stream.clone()));
+        go.send(()).unwrap();
+        assert_eq!(told.await, Ok("done"));
+        assert!(matches!(*stream.state(), State::Abandoned));
+    }
+
+    /// The handling of a modern request whose handler sends `sent` and then waits for `go`.
+    fn modern_request(sent: &'static [&str]) -> (Handling, oneshot::Sender<()>) {
+        let ((go, wait), (send, messages)) = (oneshot::channel::<()>(), mpsc::channel(8));
+        let work: Work = Box::pin(async move {
+            for line in sent {
+                let _ = send.send((*line).into()).await;
+            }
+            let _ = wait.await;
+            reply()
+        });
+        (
+            Handling::of_request(Id::text("1"), work, Some(messages)),
+            go,
+        )
+    }
+
+    async fn next(stream: &mut MessageStream) -> Option<(String, bool)> {
+        let message = poll_fn(|cx| stream.poll_next(cx)).await?;
+        assert!(
+            message.position.is_none(),
+            "V2-HTTP-7: it cannot be resumed"
+        );
+        Some((message.line?.to_string(), message.last))
+    }
+
+    #[tokio::test]
+    async fn a_modern_reply_that_nothing_precedes_is_immediate() {
+        let (mut handling, go) = modern_request(&[]);
+        go.send(()).unwrap();
+        let response = handling.response().await;
+        assert!(matches!(response, Response::Immediate(sent) if sent == reply()));
+    }
+
+    #[tokio::test]
+    async fn a_modern_stream_carries_all_messages_and_then_the_reply() {
+        let (mut handling, go) = modern_request(&["first", "second"]);
+        let Response::Stream(mut stream) = handling.response().await else {
+            panic!("a message was sent");
+        };
+        drop(handling);
+        go.send(()).unwrap();
+        assert_eq!(next(&mut stream).await, Some(("first".into(), false)));
+        assert_eq!(next(&mut stream).await, Some(("second".into(), false)));
+        let (reply, last) = next(&mut stream).await.unwrap();
+        assert!(last && reply.contains("result"), "{reply}");
+        assert_eq!(next(&mut stream).await, None);
+    }
+
+    #[tokio::test]
+    async fn dropping_a_modern_stream_stops_its_handler() {
+        // V2-HTTP-6.
+        let (mut handling, go) = modern_request(&["first"]);
+        let Response::Stream(stream) = handling.response().await else {
+            panic!("a message was sent");
+        };
+        drop(handling);
+        assert!(!go.is_closed());
+        drop(stream);
+        assert!(go.is_closed());
+    }
+}

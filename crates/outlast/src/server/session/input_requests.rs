@@ -1,0 +1,135 @@
+//! Input requests of tasks, and the streams on which they travel: where the client waits for the task, else where it
+//! listens, else later.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use outlast_engine::{AskKey, TaskId};
+use parking_lot::{Mutex, MutexGuard};
+
+use super::streams::{Board, StreamId};
+
+/// The open input requests of the tasks of one session.
+#[derive(Default)]
+pub(in crate::server) struct InputRequests(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Streams on which the client waits for the outcome of a task.
+    waits: BTreeMap<TaskId, Vec<StreamId>>,
+    requests: BTreeMap<(TaskId, AskKey), InputRequest>,
+}
+
+struct InputRequest {
+    line: Arc<str>,
+    /// The stream on which it was sent last.
+    sent_on: Option<StreamId>,
+}
+
+/// The client waits for a task on a stream.
+pub(in crate::server) struct Waits<'a> {
+    requests: &'a InputRequests,
+    task: TaskId,
+    stream: StreamId,
+}
+
+impl InputRequests {
+    /// The client waits for the outcome of `task` on `stream`, as long as the returned value lives: input requests of
+    /// the task can travel there (BR-IN-2).
+    pub(in crate::server) fn wait_on(
+        &self,
+        streams: &Board,
+        task: TaskId,
+        stream: StreamId,
+    ) -> Waits<'_> {
+        self.lock().waits.entry(task).or_default().push(stream);
+        self.deliver(streams, |of| of == task);
+        Waits {
+            requests: self,
+            task,
+            stream,
+        }
+    }
+
+    /// Sends an input request, unless it was sent before.
+    pub(super) fn put(
+        &self,
+        streams: &Board,
+        task: TaskId,
+        key: AskKey,
+        line: impl FnOnce() -> Option<String>,
+    ) {
+        {
+            let mut state = self.lock();
+            let place = (task, key);
+            if state.requests.contains_key(&place) {
+                return;
+            }
+            let Some(line) = line() else { return };
+            let (line, sent_on) = (line.into(), None);
+            state.requests.insert(place, InputRequest { line, sent_on });
+        }
+        self.deliver(streams, |of| of == task);
+    }
+
+    /// Keeps only those input requests of a task that are still open.
+    pub(super) fn retain(&self, task: TaskId, open: impl Fn(&AskKey) -> bool) {
+        let mut state = self.lock();
+        state
+            .requests
+            .retain(|(of, key), _| *of != task || open(key));
+    }
+
+    /// Sends input requests that are on no live stream: on one where the client waits for the task, else on a general
+    /// one, else later (A1-4, BD-16). A stream that broke before the response came does not count (BD-17).
+    pub(super) fn deliver(&self, streams: &Board, of: impl Fn(TaskId) -> bool) {
+        let mut state = self.lock();
+        let general = streams.general();
+        let State { waits, requests } = &mut *state;
+        for ((task, _), request) in requests.iter_mut().filter(|((task, _), _)| of(*task)) {
+            if request
+                .sent_on
+                .is_some_and(|stream| streams.is_live(stream))
+            {
+                continue;
+            }
+            if let Some(stream) = live(streams, waits.get(task)).or(general) {
+                request.sent_on = Some(stream);
+                streams.send(stream, request.line.clone());
+            }
+        }
+    }
+
+    /// A live stream on which the client waits for a task: the newest.
+    pub(super) fn waiting_stream(&self, streams: &Board, task: TaskId) -> Option<StreamId> {
+        live(streams, self.lock().waits.get(&task))
+    }
+
+    /// Whether the client waits for any task on a live stream.
+    pub(super) fn has_live_wait(&self, streams: &Board) -> bool {
+        let state = self.lock();
+        let mut waits = state.waits.values().flatten();
+        waits.any(|stream| streams.is_live(*stream))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut state = self.requests.lock();
+        if let Some(streams) = state.waits.get_mut(&self.task) {
+            streams.retain(|found| *found != self.stream);
+            if streams.is_empty() {
+                state.waits.remove(&self.task);
+            }
+        }
+    }
+}
+
+fn live(streams: &Board, waits: Option<&Vec<StreamId>>) -> Option<StreamId> {
+    let mut newest = waits?.iter().rev().copied();
+    newest.find(|stream| streams.is_live(*stream))
+}
