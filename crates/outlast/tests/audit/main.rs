@@ -22,7 +22,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use client::Client;
-use outlast::client::{self, ClientOptions, Era, Target};
+use outlast::client::{ClientOptions, Era, Target};
 use outlast::engine::{Engine, MemoryStore};
 use outlast::server::{About, Front, RUNNER};
 use outlast::{TaskSupport, Tool, Tools, text};
@@ -141,7 +141,7 @@ async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
         ..ClientOptions::default()
     };
     let target = Target::front(Front::new(engine, tools, about));
-    let client = client::Client::connect(target, options).await.unwrap();
+    let client = outlast::client::Client::connect(target, options).await.unwrap();
     let done = client.call_tool("done", None).await.unwrap();
     done.settle().await.unwrap();
     let done = done.task().await.unwrap();
