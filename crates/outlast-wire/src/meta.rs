@@ -60,9 +60,12 @@ pub fn remove(object: RawRef<'_>, key: &str) -> Result<Raw, NotAnObject> {
 pub fn strip(object: &Raw, names: &[&str], keys: &[&str]) -> Raw {
     let edit = |name: &str, value: RawRef<'_>| match name {
         name if names.contains(&name) => Edit::Drop,
-        META => match object::edited(value, |key, _| match keys.contains(&key) {
-            true => Edit::Drop,
-            false => Edit::Keep,
+        META => match object::edited(value, |key, _| {
+            if keys.contains(&key) {
+                Edit::Drop
+            } else {
+                Edit::Keep
+            }
         }) {
             Ok(Some(left)) if object::members(left.borrow()).is_ok_and(|left| left.is_empty()) => {
                 Edit::Drop

@@ -46,9 +46,10 @@ impl FromStr for Timestamp {
         let moment = PARSER.parse_timestamp(text).map_err(|_| BadTimestamp)?;
         let millis = u64::try_from(moment.as_millisecond()).map_err(|_| BadTimestamp)?;
         // The last second before 1970 is rounded towards zero.
-        match moment.as_nanosecond() >= 0 {
-            true => Ok(Self(millis)),
-            false => Err(BadTimestamp),
+        if moment.as_nanosecond() >= 0 {
+            Ok(Self(millis))
+        } else {
+            Err(BadTimestamp)
         }
     }
 }

@@ -20,9 +20,10 @@ pub fn called(params: RawRef<'_>) -> Option<Cow<'_, str>> {
 /// Refuses `tools/call` params whose `arguments` are there and no object. `null` stands for none.
 pub fn check_arguments(params: RawRef<'_>) -> Result<(), ErrorObject> {
     let arguments = object::find(params, &["arguments"]).filter(|found| !found.is_null());
-    match arguments.is_none_or(RawRef::is_object) {
-        true => Ok(()),
-        false => Err(codes::invalid_params("`arguments` must be an object")),
+    if arguments.is_none_or(RawRef::is_object) {
+        Ok(())
+    } else {
+        Err(codes::invalid_params("`arguments` must be an object"))
     }
 }
 

@@ -26,9 +26,10 @@ impl Found {
     /// What the string in `text` means, or its JSON text if that is not Unicode.
     pub(crate) fn meaning<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Range { start, end } = self.place;
-        match self.escaped {
-            true => RawRef::scanned(&text[start..end]).spelling(),
-            false => Cow::Borrowed(&text[start + 1..end - 1]),
+        if self.escaped {
+            RawRef::scanned(&text[start..end]).spelling()
+        } else {
+            Cow::Borrowed(&text[start + 1..end - 1])
         }
     }
 }
