@@ -49,9 +49,10 @@ impl MemoryStore {
     }
 
     fn usable(&self) -> Result<(), StoreError> {
-        match self.closed.load(Ordering::Acquire) {
-            true => Err(StoreError::Unavailable(Reason::new("it was closed"))),
-            false => Ok(()),
+        if self.closed.load(Ordering::Acquire) {
+            Err(StoreError::Unavailable(Reason::new("it was closed")))
+        } else {
+            Ok(())
         }
     }
 

@@ -107,9 +107,10 @@ impl Policy {
 /// A caller that gives a task up after five failed polls must outlast a restart of the server, and most
 /// tasks end soon: a short interval first, a longer one later.
 pub(crate) fn poll_interval_at(young: u32, ttl: u64, created: Timestamp, now: Timestamp) -> u64 {
-    let by_age = match now.since(created) > YOUNG_MS {
-        true => u64::from(young) * POLL_GROWTH,
-        false => young.into(),
+    let by_age = if now.since(created) > YOUNG_MS {
+        u64::from(young) * POLL_GROWTH
+    } else {
+        young.into()
     };
     by_age.min((ttl / POLLS_PER_TTL).max(1))
 }

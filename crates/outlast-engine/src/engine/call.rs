@@ -96,14 +96,15 @@ impl Sizes {
         limit: usize,
         setting: &'static str,
     ) -> Result<(), EngineError> {
-        match size <= limit {
-            true => Ok(()),
-            false => Err(EngineError::TooLarge {
+        if size <= limit {
+            Ok(())
+        } else {
+            Err(EngineError::TooLarge {
                 what,
                 size,
                 limit,
                 setting,
-            }),
+            })
         }
     }
 }

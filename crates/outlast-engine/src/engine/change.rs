@@ -61,13 +61,14 @@ impl Draft {
         self.next = Some(next);
         self.body = body;
         // Mostly a remark goes with an end, which calls for all that the remark calls for.
-        match self
+        if self
             .effects
             .iter()
             .all(|so_far| step.effects.contains(so_far))
         {
-            true => self.effects = step.effects,
-            false => self.effects.to_mut().extend_from_slice(&step.effects),
+            self.effects = step.effects;
+        } else {
+            self.effects.to_mut().extend_from_slice(&step.effects);
         }
         Ok(())
     }

@@ -146,11 +146,11 @@ impl Inner {
         let runs = cell.is_stored(task.clone());
         let inner = self.clone();
         let work = async move {
-            match runs {
-                true => inner.drive(cell, runner, Begin::Run).await,
+            if runs {
+                inner.drive(cell, runner, Begin::Run).await;
+            } else if inner.phase() == Phase::Closed {
                 // It was stopped while it was being stored.
-                false if inner.phase() == Phase::Closed => inner.leave_behind().await,
-                false => {}
+                inner.leave_behind().await;
             }
         };
         match following {
@@ -166,9 +166,10 @@ impl Inner {
     /// key may have found it, so it runs; without a key it is removed.
     async fn resolve_creation(self: Arc<Self>, creation: Creation, has_key: bool) {
         let id = creation.cell.id;
-        let stored = match has_key {
-            true => self.find_stored(id).await,
-            false => None,
+        let stored = if has_key {
+            self.find_stored(id).await
+        } else {
+            None
         };
         match stored {
             Some(task) => self.start(&task, creation),
@@ -207,12 +208,11 @@ impl Inner {
             self.remove(vec![(id, task.revision)]).await?;
             return Ok(None);
         }
-        match task.origin.same_request(origin) {
-            true => Ok(Some(task)),
-            false => {
-                let key = task.request_key.clone().unwrap_or_default();
-                Err(EngineError::KeyConflict(key))
-            }
+        if task.origin.same_request(origin) {
+            Ok(Some(task))
+        } else {
+            let key = task.request_key.clone().unwrap_or_default();
+            Err(EngineError::KeyConflict(key))
         }
     }
 }

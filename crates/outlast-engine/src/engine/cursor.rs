@@ -20,9 +20,10 @@ pub(crate) fn read(owner: &Owner, cursor: &str) -> Result<Position, EngineError>
         return Err(EngineError::BadCursor);
     }
     let position = Position(digits(cursor.get(..16))?);
-    match digits(cursor.get(16..))? == u64::from(check(owner, position)) {
-        true => Ok(position),
-        false => Err(EngineError::BadCursor),
+    if digits(cursor.get(16..))? == u64::from(check(owner, position)) {
+        Ok(position)
+    } else {
+        Err(EngineError::BadCursor)
     }
 }
 

@@ -32,9 +32,10 @@ impl Engine {
             .load(scope, id)
             .await?
             .ok_or(EngineError::NotFound)?;
-        match found.is_gone(self.inner.now()) {
-            true => Err(EngineError::Expired),
-            false => Ok(found),
+        if found.is_gone(self.inner.now()) {
+            Err(EngineError::Expired)
+        } else {
+            Ok(found)
         }
     }
 
@@ -46,10 +47,11 @@ impl Engine {
             Snapshot::Open(_) => Ok(None),
             Snapshot::Ended(brief) => {
                 let body = self.inner.store.body(scope, id).await?;
-                match brief.ending.has_body() && body.is_none() {
+                if brief.ending.has_body() && body.is_none() {
                     // P2: removed since the look; an ending is not shown without its outcome.
-                    true => Err(EngineError::NotFound),
-                    false => Ok(Some(Settled { brief, body })),
+                    Err(EngineError::NotFound)
+                } else {
+                    Ok(Some(Settled { brief, body }))
                 }
             }
         }
@@ -129,9 +131,10 @@ impl Inner {
     /// What was found of a task, if its time is not over.
     fn alive(&self, found: Option<Snapshot>) -> Result<Snapshot, EngineError> {
         let found = found.ok_or(EngineError::NotFound)?;
-        match found.is_gone(self.now()) {
-            true => Err(EngineError::Expired),
-            false => Ok(found),
+        if found.is_gone(self.now()) {
+            Err(EngineError::Expired)
+        } else {
+            Ok(found)
         }
     }
 }

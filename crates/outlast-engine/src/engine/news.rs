@@ -84,14 +84,16 @@ impl Inner {
             earlier.call_off();
         }
         let has_body = task.state.ending().is_some_and(Ending::has_body);
-        let body = match has_body {
-            true => self.store.body(&Scope::Anyone, id).await?,
-            false => None,
+        let body = if has_body {
+            self.store.body(&Scope::Anyone, id).await?
+        } else {
+            None
         };
-        match has_body && body.is_none() {
+        if has_body && body.is_none() {
             // Removed since it was loaded.
-            true => self.gone(id),
-            false => self.perform(&task, body, &Effect::implied_by(&task)),
+            self.gone(id);
+        } else {
+            self.perform(&task, body, &Effect::implied_by(&task));
         }
         Ok(())
     }

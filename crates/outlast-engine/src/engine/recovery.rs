@@ -152,9 +152,10 @@ impl Inner {
             return Fate::Takeover(runner, Takeover::Reattach);
         }
         let again = task.origin.retry == Retry::Rerun && task.attempt.0 < self.policy.max_attempts;
-        match again {
-            true => Fate::Takeover(runner, Takeover::Rerun),
-            false => Fate::Unknown,
+        if again {
+            Fate::Takeover(runner, Takeover::Rerun)
+        } else {
+            Fate::Unknown
         }
     }
 

@@ -36,9 +36,10 @@ impl Runners {
             let (name, runner) = named.get_key_value(name)?;
             Some((name.clone(), runner.clone()))
         };
-        match self.more.load(Ordering::Acquire) {
-            true => of(&self.later()).or_else(|| of(&self.first)),
-            false => of(&self.first),
+        if self.more.load(Ordering::Acquire) {
+            of(&self.later()).or_else(|| of(&self.first))
+        } else {
+            of(&self.first)
         }
     }
 

@@ -11,9 +11,10 @@ pub fn call_span(params: Option<&Raw>) -> Span {
         let (trace, caller) = parts(&parent)?;
         Some(tracing::info_span!("call", trace, caller))
     };
-    match tracing::enabled!(tracing::Level::INFO) {
-        true => span().unwrap_or_else(Span::none),
-        false => Span::none(),
+    if tracing::enabled!(tracing::Level::INFO) {
+        span().unwrap_or_else(Span::none)
+    } else {
+        Span::none()
     }
 }
 

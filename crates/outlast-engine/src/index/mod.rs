@@ -118,9 +118,10 @@ impl<C: Clone> Index<C> {
     }
 
     fn refuse_known(&self, id: TaskId) -> Result<(), StoreError> {
-        match self.shards.of(id).contains(id) {
-            true => Err(StoreError::Exists(id)),
-            false => Ok(()),
+        if self.shards.of(id).contains(id) {
+            Err(StoreError::Exists(id))
+        } else {
+            Ok(())
         }
     }
 

@@ -127,17 +127,17 @@ impl<C> Shard<C> {
             self.due.remove(&due);
             self.due.insert(slot.due(), id);
         }
-        let before = match was_open == brief.is_none() {
-            true => known.insert(slot),
-            false => {
-                let before = known.remove();
-                let to = match was_open {
-                    true => &mut self.ended,
-                    false => &mut self.open,
-                };
-                to.insert(id, slot);
-                before
-            }
+        let before = if was_open == brief.is_none() {
+            known.insert(slot)
+        } else {
+            let before = known.remove();
+            let to = if was_open {
+                &mut self.ended
+            } else {
+                &mut self.open
+            };
+            to.insert(id, slot);
+            before
         };
         Some(Before {
             was_open,

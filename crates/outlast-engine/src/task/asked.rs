@@ -23,9 +23,10 @@ pub struct Questions {
 impl Asked {
     /// The memory that a store has kept.
     pub fn new(keys: BTreeSet<AskKey>, answers: BTreeMap<AskKey, Answer>) -> Self {
-        match keys.is_empty() && answers.is_empty() {
-            true => Self(None),
-            false => Self(Some(Arc::new(Questions { keys, answers }))),
+        if keys.is_empty() && answers.is_empty() {
+            Self(None)
+        } else {
+            Self(Some(Arc::new(Questions { keys, answers })))
         }
     }
 

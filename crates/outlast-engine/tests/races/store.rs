@@ -42,9 +42,10 @@ impl Interleaved {
         }
         let written = write.await;
         yield_now().await;
-        match after {
-            true => written.and(Err(struck())),
-            false => written,
+        if after {
+            written.and(Err(struck()))
+        } else {
+            written
         }
     }
 
