@@ -56,15 +56,16 @@ fn restrict(file: &File) -> io::Result<()> {
 /// The system calls a link that is not followed a loop, which helps no operator.
 fn explain(path: &Path, error: io::Error) -> io::Error {
     let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
-    match is_link {
-        true => io::Error::new(
+    if is_link {
+        io::Error::new(
             error.kind(),
             format!(
                 "{} is a symbolic link, which is not followed here; remove it",
                 path.display()
             ),
-        ),
-        false => error,
+        )
+    } else {
+        error
     }
 }
 

@@ -197,9 +197,10 @@ impl Checksum {
         for pair in bytes.chunks_exact(8) {
             let word = |at: usize| {
                 let bytes = [pair[at], pair[at + 1], pair[at + 2], pair[at + 3]];
-                match big_endian {
-                    true => u32::from_be_bytes(bytes),
-                    false => u32::from_le_bytes(bytes),
+                if big_endian {
+                    u32::from_be_bytes(bytes)
+                } else {
+                    u32::from_le_bytes(bytes)
                 }
             };
             self.0 = self.0.wrapping_add(word(0)).wrapping_add(self.1);

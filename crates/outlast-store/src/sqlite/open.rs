@@ -175,9 +175,10 @@ fn check_completeness(mark: &Mark, path: &Path, lock: &Lock) -> Result<(), OpenE
     let Some(acknowledged) = lock.acknowledged() else {
         return Ok(());
     };
-    let found = match acknowledged.store == mark.store {
-        true => mark.commits,
-        false => 0,
+    let found = if acknowledged.store == mark.store {
+        mark.commits
+    } else {
+        0
     };
     if found >= acknowledged.commits {
         return Ok(());

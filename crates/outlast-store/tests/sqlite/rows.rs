@@ -83,9 +83,10 @@ async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
             new.lifetime = Lifetime::new(2 * given::TTL, Keep::Strict, None);
         }
         let task = given::stored(&store, Task::new(new, given::CREATED)).await;
-        tasks.push(match differs(3) {
-            true => given::ended(&store, &task, given::result("1")).await,
-            false => task,
+        tasks.push(if differs(3) {
+            given::ended(&store, &task, given::result("1")).await
+        } else {
+            task
         });
     }
     drop(store);

@@ -146,9 +146,10 @@ impl Writer {
 
     /// How long to wait for operations before the idle work is done.
     fn idle_interval(&self) -> Duration {
-        match self.shrink {
-            true => SHRINK_INTERVAL,
-            false => space::RETRY_INTERVAL,
+        if self.shrink {
+            SHRINK_INTERVAL
+        } else {
+            space::RETRY_INTERVAL
         }
     }
 
