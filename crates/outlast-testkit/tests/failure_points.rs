@@ -400,9 +400,10 @@ impl FailPoints for Trouble {
     fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
         match self.point {
             Point::Disk(when, fail) if when == point => {
-                match self.left.fetch_sub(1, Ordering::SeqCst) > 0 {
-                    true => Some(fail),
-                    false => None,
+                if self.left.fetch_sub(1, Ordering::SeqCst) > 0 {
+                    Some(fail)
+                } else {
+                    None
                 }
             }
             Point::Slow(when) if when == point && self.left.load(Ordering::SeqCst) > 0 => {

@@ -121,9 +121,10 @@ impl Actor {
             accepts: Accepts::all(),
         };
         let mut call = NewCall::new(owner.clone(), origin);
-        call.ttl = match self.dice.percent(10) {
-            true => Some(50 + self.dice.below(400)),
-            false => self.ttl,
+        call.ttl = if self.dice.percent(10) {
+            Some(50 + self.dice.below(400))
+        } else {
+            self.ttl
         };
         match self.engine.create(call).await {
             Ok(created) => {

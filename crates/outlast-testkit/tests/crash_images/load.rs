@@ -118,9 +118,10 @@ impl Life {
                 made: 0,
                 records: [0; 2],
             };
-            let steps = match self.dies && number > 0 {
-                true => u64::MAX,
-                false => self.steps,
+            let steps = if self.dies && number > 0 {
+                u64::MAX
+            } else {
+                self.steps
             };
             workers.push(tokio::spawn(worker.work(steps)));
         }
@@ -217,9 +218,10 @@ impl Worker {
     async fn create(&mut self) {
         self.made += 1;
         let number = self.number + self.made;
-        let size = match self.dice.percent(10) {
-            true => self.dice.below(20_000),
-            false => self.dice.below(300),
+        let size = if self.dice.percent(10) {
+            self.dice.below(20_000)
+        } else {
+            self.dice.below(300)
         };
         let params = format!(r#"{{"n":{number},"text":"{}"}}"#, self.text(size));
         let origin = Origin {
@@ -275,9 +277,10 @@ impl Worker {
         let Some(task) = self.take(|task| task.state.ending().is_none()) else {
             return;
         };
-        let size = match self.dice.percent(20) {
-            true => self.dice.below(30_000),
-            false => self.dice.below(500),
+        let size = if self.dice.percent(20) {
+            self.dice.below(30_000)
+        } else {
+            self.dice.below(500)
         };
         let body = format!(r#"{{ "text" : "{}" }}"#, self.text(size));
         let outcome = match self.dice.below(10) {

@@ -44,9 +44,10 @@ pub(crate) fn compile(folder: &Path) -> Result<PathBuf> {
         .args(["-shared", "-fPIC", "-o"])
         .args([&library, &source])
         .args(["-ldl", "-lpthread"]);
-    match command.status()?.success() {
-        true => Ok(library),
-        false => Err(Error::other(format!("{command:?} failed"))),
+    if command.status()?.success() {
+        Ok(library)
+    } else {
+        Err(Error::other(format!("{command:?} failed")))
     }
 }
 
