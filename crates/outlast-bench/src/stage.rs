@@ -95,19 +95,20 @@ pub(crate) fn run(benchmark: Benchmark, options: Options) -> Done<()> {
 
 impl Scale {
     fn new(quick: bool) -> Self {
-        match quick {
-            true => Self {
+        if quick {
+            Self {
                 many: 10_000,
                 most: 100_000,
                 rounds: 3,
                 turn: Duration::from_millis(400),
-            },
-            false => Self {
+            }
+        } else {
+            Self {
                 many: 100_000,
                 most: 1_000_000,
                 rounds: 7,
                 turn: Duration::from_millis(1_000),
-            },
+            }
         }
     }
 }

@@ -40,9 +40,10 @@ pub(crate) fn calls(stage: &Stage, table: &mut Table) -> Done<()> {
         ];
         for (figure, added, most) in figures {
             let show = |side| micros(added.of(side));
-            let better = match added.of(peers[0].0) < added.of(peers[1].0) {
-                true => peers[0].0,
-                false => peers[1].0,
+            let better = if added.of(peers[0].0) < added.of(peers[1].0) {
+                peers[0].0
+            } else {
+                peers[1].0
             };
             table.row(Row {
                 figure,

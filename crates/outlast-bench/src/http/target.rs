@@ -120,9 +120,10 @@ impl Target {
     pub(crate) fn stop(mut self) -> Done<()> {
         drop(self.child.stdin.take());
         let status = self.child.wait()?;
-        match status.success() {
-            true => Ok(()),
-            false => Err(format!("a server ended with {status}").into()),
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("a server ended with {status}").into())
         }
     }
 
