@@ -46,14 +46,16 @@ pub(crate) async fn run(doctor: Doctor) -> Result<(), Failure> {
     // A server may hold a lock, so its process ends before a second one is started.
     connected.close().await;
     let mut found = found?;
-    let other = match found.server.is_modern() {
-        true => Era::Legacy,
-        false => Era::Modern,
+    let other = if found.server.is_modern() {
+        Era::Legacy
+    } else {
+        Era::Modern
     };
     found.other = other_era(target, other).await;
-    match doctor.json {
-        true => terminal::out_json(&as_json(&found).to_string()),
-        false => print(&found),
+    if doctor.json {
+        terminal::out_json(&as_json(&found).to_string());
+    } else {
+        print(&found);
     }
     Ok(())
 }
@@ -244,9 +246,10 @@ fn as_json(found: &Findings) -> Value {
         OtherEra::Unknown(reason) => json!({ "unknown": reason }),
     };
     let this = era_as_json(&found.server);
-    let (modern, legacy) = match found.server.is_modern() {
-        true => (&this, &other),
-        false => (&other, &this),
+    let (modern, legacy) = if found.server.is_modern() {
+        (&this, &other)
+    } else {
+        (&other, &this)
     };
     json!({
         "serverInfo": found.server.info.as_ref().map(open),

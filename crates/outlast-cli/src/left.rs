@@ -32,13 +32,14 @@ impl Left {
 
     /// Says what becomes of the task, and how its result is asked for.
     pub(crate) fn tell(&self, task: &str) {
-        match self.is_ours {
+        if self.is_ours {
             // A task that only the process knew is gone with it.
-            true => say!(
+            say!(
                 "The server ends with this command, and the task with it, unless the server keeps tasks elsewhere, as \
                  `outlast stdio -- CMD` does."
-            ),
-            false => say!("The task goes on at the server."),
+            );
+        } else {
+            say!("The task goes on at the server.");
         }
         say!("  next: `{}` waits for its result", self.command_for(task));
     }

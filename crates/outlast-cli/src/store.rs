@@ -24,9 +24,10 @@ fn run_backup(backup: &Backup) -> Result<(), Failure> {
             "a store in memory has no file\n  next: name one with --store sqlite:PATH".into(),
         ));
     };
-    let existing = match backup.force {
-        true => Existing::Replace,
-        false => Existing::Keep,
+    let existing = if backup.force {
+        Existing::Replace
+    } else {
+        Existing::Keep
     };
     match sqlite::backup(path, &backup.file, existing) {
         Ok(()) => {

@@ -29,17 +29,19 @@ pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
         Some(program) => program.clone(),
         None => std::env::current_exe()?.to_string_lossy().into_owned(),
     };
-    let mut rewritten = match args.undo {
-        true => undo(&text),
-        false => adopt(&text, &program),
+    let mut rewritten = if args.undo {
+        undo(&text)
+    } else {
+        adopt(&text, &program)
     }
     .map_err(wrong)?;
     if rewritten.servers.is_empty() {
         return Err(wrong("it names no server".into()));
     }
-    let backup = match args.undo && rewritten.is_changed() {
-        true => restorable(&path, &text, &program),
-        false => None,
+    let backup = if args.undo && rewritten.is_changed() {
+        restorable(&path, &text, &program)
+    } else {
+        None
     };
     if let Some((_, original)) = &backup {
         rewritten.text.clone_from(original);

@@ -59,11 +59,10 @@ fn rewrite(text: &str, change: impl Fn(&CstObject) -> Change) -> Result<Rewritte
 
 fn adopt_one(server: &CstObject, program: &str) -> Change {
     let Some(command) = text_of(server, "command") else {
-        return Change::Kept(match server.get("url").is_some() {
-            true => {
-                "it is at a URL, which the host reaches itself; `outlast serve --config FILE` gives it tasks"
-            }
-            false => "it has no command",
+        return Change::Kept(if server.get("url").is_some() {
+            "it is at a URL, which the host reaches itself; `outlast serve --config FILE` gives it tasks"
+        } else {
+            "it has no command"
         });
     };
     let Some(args) = Args::of(server) else {

@@ -66,9 +66,10 @@ pub(super) fn read(
         .filter(|name| !given.contains_key(*name))
         .map(str::to_owned)
         .collect();
-    match missing.is_empty() {
-        true => Ok(given),
-        false => Err(Wrong::Missing(missing)),
+    if missing.is_empty() {
+        Ok(given)
+    } else {
+        Err(Wrong::Missing(missing))
     }
 }
 

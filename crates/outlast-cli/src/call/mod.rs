@@ -90,9 +90,10 @@ async fn make(
 
 /// Prints the task that is left, and says what becomes of it.
 fn leave(left: &Left, task: &str, as_json: bool) {
-    match as_json {
-        true => terminal::show!("{}", json!({ "target": left.server(), "taskId": task })),
-        false => terminal::show!("{task}"),
+    if as_json {
+        terminal::show!("{}", json!({ "target": left.server(), "taskId": task }));
+    } else {
+        terminal::show!("{task}");
     }
     left.tell(task);
 }

@@ -20,13 +20,15 @@ pub(crate) fn outcome(outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
             Err(Failure::Tool)
         }
         Outcome::Error(error, ..) => {
-            match as_json {
-                true => terminal::out_json(&format!("{{\"error\":{}}}", error.as_str())),
-                false => show_error(error),
+            if as_json {
+                terminal::out_json(&format!("{{\"error\":{}}}", error.as_str()));
+            } else {
+                show_error(error);
             }
-            match outcome.is_unknown() {
-                true => Err(Failure::UnknownOutcome),
-                false => Err(Failure::Tool),
+            if outcome.is_unknown() {
+                Err(Failure::UnknownOutcome)
+            } else {
+                Err(Failure::Tool)
             }
         }
         Outcome::Cancelled => Err(Failure::Cancelled),

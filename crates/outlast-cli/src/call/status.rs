@@ -41,9 +41,10 @@ impl StatusLine {
 
     /// How often a line with a duration in it is shown again.
     pub(crate) fn refresh(&self) -> Duration {
-        match self.terminal {
-            true => Duration::from_secs(1),
-            false => Duration::from_secs(30),
+        if self.terminal {
+            Duration::from_secs(1)
+        } else {
+            Duration::from_secs(30)
         }
     }
 

@@ -50,16 +50,17 @@ pub(super) fn connect_now(path: &Path) -> io::Result<std::os::unix::net::UnixStr
 /// Refuses a peer of another user: what is sent next contains the environment of this process.
 pub(super) fn check_owner(stream: &UnixStream, user: u32, path: &Path) -> io::Result<()> {
     let owner = stream.peer_cred()?.uid();
-    match owner == user {
-        true => Ok(()),
-        false => Err(io::Error::new(
+    if owner == user {
+        Ok(())
+    } else {
+        Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!(
                 "the process at {} belongs to user {owner}, not to user {user}: nothing was sent to it\n  \
                  next: stop it, or name another --store",
                 path.display()
             ),
-        )),
+        ))
     }
 }
 

@@ -11,9 +11,10 @@ pub(crate) fn of_url(url: &str) -> Option<String> {
     let store = place::gateway_store().ok()?;
     let status = control::status(&socket::path(&store).ok()?).ok()??;
     let is_ours = |own: &String| loopback_port(own) == Some(port);
-    match status.urls.iter().any(is_ours) {
-        true => stored_token(&store).ok()?,
-        false => None,
+    if status.urls.iter().any(is_ours) {
+        stored_token(&store).ok()?
+    } else {
+        None
     }
 }
 

@@ -94,9 +94,10 @@ fn filter(logs: &Logs, default: LevelFilter) -> Result<Targets, Failure> {
 
 /// Our own events up to `level`, and only warnings of other crates. The audit trail comes with `debug`.
 fn ours(level: LevelFilter) -> Targets {
-    let audit = match level > LevelFilter::INFO {
-        true => level,
-        false => LevelFilter::OFF,
+    let audit = if level > LevelFilter::INFO {
+        level
+    } else {
+        LevelFilter::OFF
     };
     Targets::new()
         .with_target("outlast", level)

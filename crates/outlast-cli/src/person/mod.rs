@@ -42,15 +42,14 @@ enum Reply {
 impl Person {
     /// A person is there if the input is a terminal, or if we are told so.
     pub(crate) fn find(answering: Answering) -> Self {
-        match answering.interactive || (!answering.no_input && std::io::stdin().is_terminal()) {
-            true => {
-                let receiver = ReceiverOptions {
-                    ttl: ReceiverTtl::Fixed(answering.question_ttl),
-                    ..ReceiverOptions::default()
-                };
-                Self::There(Inbox::new(Accepts::all()), receiver)
-            }
-            false => Self::Away,
+        if answering.interactive || (!answering.no_input && std::io::stdin().is_terminal()) {
+            let receiver = ReceiverOptions {
+                ttl: ReceiverTtl::Fixed(answering.question_ttl),
+                ..ReceiverOptions::default()
+            };
+            Self::There(Inbox::new(Accepts::all()), receiver)
+        } else {
+            Self::Away
         }
     }
 

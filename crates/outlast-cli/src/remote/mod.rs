@@ -28,19 +28,22 @@ pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), 
     with_list(server, async |client| {
         let mut tasks = client.list_tasks().await?;
         tasks.truncate(limit);
-        match json {
-            true => terminal::out_json(&shape::list(&tasks).to_string()),
-            false if tasks.is_empty() && anonymous => {
-                say!("this server lists no tasks for you: without a token it cannot tell its callers apart");
-                say!("  next: use the id of a task (`outlast tasks get TARGET ID`), or give a token with --token");
-            }
-            false if tasks.is_empty() => {
-                say!("you have no tasks at this server; `outlast call --detach` makes some");
-            }
-            false => {
-                let shown: Vec<_> = tasks.iter().map(Shown::remote).collect();
-                print_table(&shown, SystemClock.now());
-            }
+        if json {
+            terminal::out_json(&shape::list(&tasks).to_string());
+        } else if tasks.is_empty() && anonymous {
+            say!(
+                "this server lists no tasks for you: without a token it cannot tell its callers \
+                 apart"
+            );
+            say!(
+                "  next: use the id of a task (`outlast tasks get TARGET ID`), or give a token \
+                 with --token"
+            );
+        } else if tasks.is_empty() {
+            say!("you have no tasks at this server; `outlast call --detach` makes some");
+        } else {
+            let shown: Vec<_> = tasks.iter().map(Shown::remote).collect();
+            print_table(&shown, SystemClock.now());
         }
         Ok(())
     })
@@ -50,9 +53,10 @@ pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), 
 pub(crate) async fn get(server: Named, id: &str, json: bool) -> Result<(), Failure> {
     with_task(server, id, async |client, id| {
         let task = found(id, client.get_task(id).await)?;
-        match json {
-            true => terminal::out_json(&shape::one(&task).to_string()),
-            false => shape::print_one(&task),
+        if json {
+            terminal::out_json(&shape::one(&task).to_string());
+        } else {
+            shape::print_one(&task);
         }
         Ok(())
     })
@@ -78,9 +82,10 @@ pub(crate) async fn cancel(server: Named, id: &str, json: bool) -> Result<(), Fa
             }
             cancelled => cancelled?,
         };
-        match json {
-            true => terminal::out_json(&shape::one(&task).to_string()),
-            false => terminal::out(Shown::remote(&task).status()),
+        if json {
+            terminal::out_json(&shape::one(&task).to_string());
+        } else {
+            terminal::out(Shown::remote(&task).status());
         }
         Ok(())
     })
@@ -89,9 +94,10 @@ pub(crate) async fn cancel(server: Named, id: &str, json: bool) -> Result<(), Fa
 
 /// A task that has ended cannot be cancelled.
 fn refuse_ended(task: &PeerTask) -> Result<(), Failure> {
-    match task.status.is_terminal() {
-        true => Err(Failure::HasEnded(task.id.clone(), task.status.to_string())),
-        false => Ok(()),
+    if task.status.is_terminal() {
+        Err(Failure::HasEnded(task.id.clone(), task.status.to_string()))
+    } else {
+        Ok(())
     }
 }
 
@@ -114,9 +120,10 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
             for task in client.list_tasks().await?.into_iter().rev() {
                 let state = (task.status, task.message.clone());
                 if known.insert(task.id.clone(), state.clone()) != Some(state) {
-                    match json {
-                        true => terminal::out_json(&shape::one(&task).to_string()),
-                        false => terminal::out(Shown::remote(&task).line()),
+                    if json {
+                        terminal::out_json(&shape::one(&task).to_string());
+                    } else {
+                        terminal::out(Shown::remote(&task).line());
                     }
                 }
             }

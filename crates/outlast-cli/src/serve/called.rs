@@ -25,9 +25,10 @@ fn telling(path: &str, directory: &Path) -> String {
     }
     let above = directory.ancestors().filter_map(Path::file_name);
     let mut above = above.map(|part| plain(&part.to_string_lossy()));
-    match parts.iter().any(|part| !part.is_empty()) {
-        true => above.find(says).unwrap_or_default(),
-        false => String::new(),
+    if parts.iter().any(|part| !part.is_empty()) {
+        above.find(says).unwrap_or_default()
+    } else {
+        String::new()
     }
 }
 
@@ -40,9 +41,10 @@ fn plain(word: &str) -> String {
         .unwrap_or(word);
     let base = word.split(['@', ':', '?', '#']).next().unwrap_or_default();
     let name: String = base.chars().filter(fine).collect();
-    match name.trim_matches('.').is_empty() {
-        true => String::new(),
-        false => name,
+    if name.trim_matches('.').is_empty() {
+        String::new()
+    } else {
+        name
     }
 }
 

@@ -62,9 +62,10 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         .late_upstreams(gateway::LATE_SERVERS)
         .build();
     let gateway = outlast.gateway(upstreams).await?;
-    let tokens = match args.no_token {
-        true => token::Tokens::default(),
-        false => token::Tokens::find(&url, args.tokens.as_deref())?,
+    let tokens = if args.no_token {
+        token::Tokens::default()
+    } else {
+        token::Tokens::find(&url, args.tokens.as_deref())?
     };
     let metrics = Metrics::of(&gateway, collected);
     let running = listen(gateway, metrics, &args, &tokens, limits.http).await;

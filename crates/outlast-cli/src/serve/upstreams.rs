@@ -83,12 +83,13 @@ fn from_file(
         let target = place.target(verbose);
         all.push(Upstream::new(name, target, settings));
     }
-    match all.is_empty() {
-        true => Err(Failure::Usage(format!(
+    if all.is_empty() {
+        Err(Failure::Usage(format!(
             "{} names no server\n  next: write some under `mcpServers`",
             path.display()
-        ))),
-        false => Ok((all, limits)),
+        )))
+    } else {
+        Ok((all, limits))
     }
 }
 
@@ -140,20 +141,22 @@ fn is_at(url: &str, address: SocketAddr) -> bool {
 /// A name is a part of a URL.
 fn check(name: &str) -> Result<(), Failure> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    match !name.is_empty() && name.len() <= 100 && name.chars().all(fine) {
-        true => Ok(()),
-        false => Err(Failure::Usage(format!(
+    if !name.is_empty() && name.len() <= 100 && name.chars().all(fine) {
+        Ok(())
+    } else {
+        Err(Failure::Usage(format!(
             "`{name}` cannot be the name of a server here\n  next: use letters, digits, `-`, `_` and `.`"
-        ))),
+        )))
     }
 }
 
 fn host(url: &str) -> String {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', ':', '?']).next().unwrap_or_default();
-    match host.is_empty() {
-        true => "server".into(),
-        false => host.to_owned(),
+    if host.is_empty() {
+        "server".into()
+    } else {
+        host.to_owned()
     }
 }
 

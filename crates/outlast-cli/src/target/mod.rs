@@ -50,12 +50,11 @@ pub(crate) fn take(reach: &Reach, words: &mut Vec<String>) -> Result<Option<Name
     if !reach.command.is_empty() {
         return resolve(reach, None).map(Some);
     }
-    match words.is_empty() {
-        true => Ok(None),
-        false => {
-            let word = words.remove(0);
-            resolve(reach, Some(&word)).map(Some)
-        }
+    if words.is_empty() {
+        Ok(None)
+    } else {
+        let word = words.remove(0);
+        resolve(reach, Some(&word)).map(Some)
     }
 }
 
@@ -146,10 +145,11 @@ fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
 pub(crate) fn child_of(program: OsString, args: Vec<OsString>, verbose: bool) -> ChildOptions {
     let mut options = ChildOptions::new(program).args(args);
     let called = options.program.to_string_lossy().into_owned();
-    options.stderr = Some(match verbose {
-        true => Arc::new(|line| terminal::say!("server: {line}")),
+    options.stderr = Some(if verbose {
+        Arc::new(|line| terminal::say!("server: {line}"))
+    } else {
         // Whatever it is: a server may well write down what it is asked.
-        false => Arc::new(move |line| tracing::debug!(program = called, line, "server says")),
+        Arc::new(move |line| tracing::debug!(program = called, line, "server says"))
     });
     options
 }

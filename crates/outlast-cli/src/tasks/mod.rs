@@ -81,12 +81,13 @@ async fn run_watch(watch: Watch) -> Result<(), Failure> {
 async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
     let mut words = answer.words;
     let by_command = !answer.reach.command.is_empty();
-    let server = match words.len() == 1 && !by_command {
-        true => match gateway::at_gateway() {
+    let server = if words.len() == 1 && !by_command {
+        match gateway::at_gateway() {
             Some(gateway) => Some(gateway),
             None => return Err(needs_target("answer", &words[0])),
-        },
-        false => target::take(&answer.reach, &mut words)?,
+        }
+    } else {
+        target::take(&answer.reach, &mut words)?
     };
     let (Some(server), [id]) = (server, &words[..]) else {
         return Err(Failure::Usage(

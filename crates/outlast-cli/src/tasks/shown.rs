@@ -56,9 +56,10 @@ impl Shown {
             Status::Cancelled => Tone::Muted,
         };
         let status = Line::new().tone(tone, self.status);
-        match self.is_stopped {
-            true => status.tone(Tone::Warning, " (stopped)"),
-            false => status,
+        if self.is_stopped {
+            status.tone(Tone::Warning, " (stopped)")
+        } else {
+            status
         }
     }
 

@@ -42,12 +42,11 @@ pub(super) fn list(list: &List) -> Result<(), Failure> {
 pub(super) fn get(at: &Place, id: &str) -> Result<(), Failure> {
     let (reader, task) = find(at, id)?;
     let is_open = is_open(&reader)?;
-    match at.json {
-        true => terminal::out_json(&shape::one(&task, is_open).to_string()),
-        false => {
-            shape::print_one(&task, is_open);
-            say_stopped(usize::from(!is_open && task.state.ending().is_none()));
-        }
+    if at.json {
+        terminal::out_json(&shape::one(&task, is_open).to_string());
+    } else {
+        shape::print_one(&task, is_open);
+        say_stopped(usize::from(!is_open && task.state.ending().is_none()));
     }
     Ok(())
 }
@@ -105,9 +104,10 @@ pub(super) async fn watch(at: &Place, id: Option<&str>) -> Result<(), Failure> {
         for task in tasks.iter().rev() {
             let state = (task.revision, is_open);
             if known.insert(task.id, state) != Some(state) {
-                match at.json {
-                    true => terminal::out_json(&shape::one(task, is_open).to_string()),
-                    false => terminal::out(Shown::stored(task, is_open).line()),
+                if at.json {
+                    terminal::out_json(&shape::one(task, is_open).to_string());
+                } else {
+                    terminal::out(Shown::stored(task, is_open).line());
                 }
             }
         }

@@ -56,9 +56,10 @@ impl Line {
     /// Adds spaces up to `width` columns, before the text if `right`.
     pub(crate) fn pad(self, width: usize, right: bool) -> Self {
         let spaces = " ".repeat(width.saturating_sub(self.width()));
-        match right {
-            true => Self(spaces + &self.0),
-            false => Self(self.0 + &spaces),
+        if right {
+            Self(spaces + &self.0)
+        } else {
+            Self(self.0 + &spaces)
         }
     }
 
@@ -74,9 +75,10 @@ impl Line {
 
     /// The text for a stream with or without colours.
     pub(crate) fn render(&self, colours: bool) -> String {
-        match colours {
-            true => self.0.clone(),
-            false => console::strip_ansi_codes(&self.0).into_owned(),
+        if colours {
+            self.0.clone()
+        } else {
+            console::strip_ansi_codes(&self.0).into_owned()
         }
     }
 }

@@ -60,25 +60,21 @@ pub(crate) fn quote(mark: &str, text: &str) {
 
 /// Prints text that a server sent to standard output: unchanged into a file or a pipe, cleaned on a terminal.
 pub(crate) fn out_text(text: &str) {
-    match std::io::stdout().is_terminal() {
-        true => text.lines().for_each(out),
-        false => {
-            let _ = writeln!(std::io::stdout(), "{text}");
-        }
+    if std::io::stdout().is_terminal() {
+        text.lines().for_each(out);
+    } else {
+        let _ = writeln!(std::io::stdout(), "{text}");
     }
 }
 
 /// Prints JSON to standard output: unchanged into a file or a pipe, indented and cleaned on a terminal.
 pub(crate) fn out_json(json: &str) {
-    match std::io::stdout().is_terminal() {
-        true => {
-            let text = indented(json);
-            let text = text.as_deref().unwrap_or(json);
-            text.lines().map(clean_json).for_each(out);
-        }
-        false => {
-            let _ = writeln!(std::io::stdout(), "{json}");
-        }
+    if std::io::stdout().is_terminal() {
+        let text = indented(json);
+        let text = text.as_deref().unwrap_or(json);
+        text.lines().map(clean_json).for_each(out);
+    } else {
+        let _ = writeln!(std::io::stdout(), "{json}");
     }
 }
 

@@ -78,9 +78,12 @@ fn fit(columns: &[Column], natural: &[usize], width: Option<usize>) -> Vec<usize
         shown.clone().sum::<usize>() + GAP.len() * shown.count().saturating_sub(1)
     };
     loop {
-        let least = |at: usize, width: usize| match columns[at].cuts {
-            true => width.min(NARROWEST),
-            false => width,
+        let least = |at: usize, width: usize| {
+            if columns[at].cuts {
+                width.min(NARROWEST)
+            } else {
+                width
+            }
         };
         let narrowest: Vec<_> = widths
             .iter()
@@ -115,10 +118,11 @@ fn one_row(columns: &[Column], row: &[Line], widths: &[usize]) -> Line {
             line = line.text(GAP);
         }
         let cell = cell.clone().cut(widths[at]);
-        line = match Some(at) == last && !columns[at].right {
+        line = if Some(at) == last && !columns[at].right {
             // No spaces at the end of a line.
-            true => line.line(&cell),
-            false => line.line(&cell.pad(widths[at], columns[at].right)),
+            line.line(&cell)
+        } else {
+            line.line(&cell.pad(widths[at], columns[at].right))
         };
     }
     line

@@ -30,12 +30,11 @@ pub(crate) fn task_in(answer: &Value) -> Option<Value> {
 
 /// How a task stands, in the words of whoever asks.
 pub(crate) async fn status(caller: &mut Caller, task: &Value) -> String {
-    let got = match caller.kind.has_tasks() {
-        true => caller.request("tasks/get", task.clone()).await,
-        false => {
-            let status = json!({ "name": "task_status", "arguments": task });
-            caller.request("tools/call", status).await["result"]["structuredContent"].clone()
-        }
+    let got = if caller.kind.has_tasks() {
+        caller.request("tasks/get", task.clone()).await
+    } else {
+        let status = json!({ "name": "task_status", "arguments": task });
+        caller.request("tools/call", status).await["result"]["structuredContent"].clone()
     };
     got.to_string()
 }
