@@ -88,8 +88,9 @@ async fn follow(client: &Client, name: &str, arguments: Value, says: &str) -> Re
     };
     let text = tool::first_text(body.borrow()).unwrap_or_default();
     println!("  {}", text.lines().next().unwrap_or_default());
-    match body.as_str().contains(says) {
-        true => Ok(()),
-        false => Err(format!("{name} does not mention {says}: {text}").into()),
+    if body.as_str().contains(says) {
+        Ok(())
+    } else {
+        Err(format!("{name} does not mention {says}: {text}").into())
     }
 }

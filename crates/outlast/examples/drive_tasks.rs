@@ -141,9 +141,10 @@ async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
         Outcome::Result(body) => {
             let text = tool::first_text(body.borrow()).unwrap_or_default();
             println!("  {text}");
-            match text.contains(expected) {
-                true => Ok(()),
-                false => Err(format!("{expected} is expected").into()),
+            if text.contains(expected) {
+                Ok(())
+            } else {
+                Err(format!("{expected} is expected").into())
             }
         }
         other => Err(format!("{other:?} instead of {expected}").into()),

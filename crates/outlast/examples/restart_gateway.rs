@@ -75,9 +75,10 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
     let (client, person) = gateway.client().await?;
     let tools = client.tools().await?;
     let researches = tools.iter().any(|info| &*info.name == RESEARCH);
-    let (tool, expected) = match researches {
-        true => (RESEARCH, "# Research Report: tides"),
-        false => ("ask", "accept word"),
+    let (tool, expected) = if researches {
+        (RESEARCH, "# Research Report: tides")
+    } else {
+        ("ask", "accept word")
     };
     let call = call(&client, tool).await?;
     person.asked.subscribe().wait_for(|asked| *asked).await?;
@@ -93,9 +94,10 @@ async fn ask(outlast: &str, url: &str) -> Result<(), Failure> {
 }
 
 async fn call(client: &Client, tool: &str) -> Result<Execution, Failure> {
-    let arguments = match tool == RESEARCH {
-        true => json!({ "topic": "tides", "ambiguous": true }),
-        false => json!({}),
+    let arguments = if tool == RESEARCH {
+        json!({ "topic": "tides", "ambiguous": true })
+    } else {
+        json!({})
     };
     let call = client.call_tool(tool, Some(Raw::encode(&arguments)?));
     let call = call.task(Preference::Require).await?;
@@ -212,9 +214,10 @@ impl Host for Person {
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         let params = request.params.map(|params| params.as_str().to_owned());
         // server-everything wants one of its own words.
-        let word = match params.is_some_and(|params| params.contains("interpretation")) {
-            true => json!({ "interpretation": "technical" }),
-            false => json!({ "name": "word", "value": "word" }),
+        let word = if params.is_some_and(|params| params.contains("interpretation")) {
+            json!({ "interpretation": "technical" })
+        } else {
+            json!({ "name": "word", "value": "word" })
         };
         accept(Some(word))
     }

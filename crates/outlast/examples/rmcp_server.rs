@@ -79,9 +79,10 @@ impl Reports {
         let agreed = answer
             .content
             .is_some_and(|content| content["agree"] == true);
-        match answer.action == ElicitationAction::Accept && agreed {
-            true => Ok(format!("{title} is gone")),
-            false => Ok(format!("{title} stays")),
+        if answer.action == ElicitationAction::Accept && agreed {
+            Ok(format!("{title} is gone"))
+        } else {
+            Ok(format!("{title} stays"))
         }
     }
 }

@@ -23,9 +23,10 @@ pub(crate) fn check(kind: AskKind, params: Option<&Raw>, answer: RawRef<'_>) -> 
             if !content.is_none_or(RawRef::is_object) {
                 return Err("`content` must be an object".into());
             }
-            match kind == AskKind::ElicitForm && action.as_deref() == Some("accept") {
-                true => check_form(params, content),
-                false => Ok(()),
+            if kind == AskKind::ElicitForm && action.as_deref() == Some("accept") {
+                check_form(params, content)
+            } else {
+                Ok(())
             }
         }
         AskKind::Sample | AskKind::SampleWithTools => {
@@ -33,15 +34,19 @@ pub(crate) fn check(kind: AskKind, params: Option<&Raw>, answer: RawRef<'_>) -> 
                 return Err("`role` and `model` must be strings".into());
             }
             let list = |content| object::elements(content).is_some();
-            match content.is_some_and(|content| content.is_object() || list(content)) {
-                true => Ok(()),
-                false => Err("`content` must be an object or an array".into()),
+            if content.is_some_and(|content| content.is_object() || list(content)) {
+                Ok(())
+            } else {
+                Err("`content` must be an object or an array".into())
             }
         }
-        AskKind::Roots => match roots.is_some_and(|roots| object::elements(roots).is_some()) {
-            true => Ok(()),
-            false => Err("`roots` must be an array".into()),
-        },
+        AskKind::Roots => {
+            if roots.is_some_and(|roots| object::elements(roots).is_some()) {
+                Ok(())
+            } else {
+                Err("`roots` must be an array".into())
+            }
+        }
     }
 }
 

@@ -8,8 +8,9 @@ use outlast_wire::{RawRef, object};
 pub(crate) fn retry(tool: RawRef<'_>) -> Retry {
     let hint =
         |name| object::find(tool, &["annotations", name]).and_then(RawRef::truth) == Some(true);
-    match hint("readOnlyHint") || hint("idempotentHint") {
-        true => Retry::Rerun,
-        false => Retry::Never,
+    if hint("readOnlyHint") || hint("idempotentHint") {
+        Retry::Rerun
+    } else {
+        Retry::Never
     }
 }

@@ -32,17 +32,21 @@ pub(crate) fn call(
             Some(name) => Answer::Result(text(format!("Hello, {name}!"))),
             None => asking([name()], None),
         },
-        "test_input_required_result_sampling" => match has("capital_question") {
-            true => Answer::Result(text(said("capital_question"))),
-            false => {
+        "test_input_required_result_sampling" => {
+            if has("capital_question") {
+                Answer::Result(text(said("capital_question")))
+            } else {
                 let asked = sampling("What is the capital of France?");
                 asking([("capital_question", SAMPLE, asked)], None)
             }
-        },
-        "test_input_required_result_list_roots" => match has("client_roots") {
-            true => Answer::Result(text(responses["client_roots"]["roots"].to_string())),
-            false => asking([roots()], None),
-        },
+        }
+        "test_input_required_result_list_roots" => {
+            if has("client_roots") {
+                Answer::Result(text(responses["client_roots"]["roots"].to_string()))
+            } else {
+                asking([roots()], None)
+            }
+        }
         "test_input_required_result_request_state"
         | "test_input_required_result_tampered_state" => match (has("confirm"), state) {
             (true, Some(STATE)) => Answer::Result(text("state-ok")),
@@ -53,16 +57,13 @@ pub(crate) fn call(
             }
         },
         "test_input_required_result_multiple_inputs" => {
-            match has("user_name") && has("greeting") && has("client_roots") {
-                true => {
-                    let roots = &responses["client_roots"]["roots"];
-                    let name = named("user_name").unwrap_or_default();
-                    Answer::Result(text(format!("{name} {} {roots}", said("greeting"))))
-                }
-                false => {
-                    let greeting = ("greeting", SAMPLE, sampling("Generate a greeting"));
-                    asking([name(), greeting, roots()], Some(STATE))
-                }
+            if has("user_name") && has("greeting") && has("client_roots") {
+                let roots = &responses["client_roots"]["roots"];
+                let name = named("user_name").unwrap_or_default();
+                Answer::Result(text(format!("{name} {} {roots}", said("greeting"))))
+            } else {
+                let greeting = ("greeting", SAMPLE, sampling("Generate a greeting"));
+                asking([name(), greeting, roots()], Some(STATE))
             }
         }
         "test_input_required_result_multi_round" => {

@@ -208,9 +208,10 @@ impl Work {
             Self::Delete(file) => {
                 let asked = form(&format!("Delete {file}?"), "confirm", "boolean");
                 let answers = task.ask(&[("confirm", asked)]).await;
-                let word = match answers["confirm"]["content"]["confirm"] == true {
-                    true => "deleted",
-                    false => "kept",
+                let word = if answers["confirm"]["content"]["confirm"] == true {
+                    "deleted"
+                } else {
+                    "kept"
                 };
                 text(format!("{file} {word}"))
             }

@@ -166,9 +166,10 @@ impl Client {
     /// Asks whether the server is there.
     pub async fn ping(&self) -> Result<(), Fault> {
         let up = self.0.up().await?;
-        let method = match up.server.is_modern() {
-            true => v2::method::DISCOVER,
-            false => method::PING,
+        let method = if up.server.is_modern() {
+            v2::method::DISCOVER
+        } else {
+            method::PING
         };
         let draft = Draft::new(method, None);
         up.request(&draft, self.0.options.request).await.map(drop)
@@ -212,9 +213,10 @@ impl Client {
             self.0.listener.resource(uri, wanted);
             return Ok(());
         }
-        let method = match wanted {
-            true => method::RESOURCES_SUBSCRIBE,
-            false => method::RESOURCES_UNSUBSCRIBE,
+        let method = if wanted {
+            method::RESOURCES_SUBSCRIBE
+        } else {
+            method::RESOURCES_UNSUBSCRIBE
         };
         let params = Raw::encode(&json!({ "uri": uri })).expect("a string is JSON");
         self.request(method, Some(&params)).await.map(drop)
@@ -224,9 +226,10 @@ impl Client {
     /// (V2-ROOT-1).
     pub async fn roots_changed(&self) -> Result<(), Fault> {
         let up = self.0.up().await?;
-        match up.server.is_modern() {
-            true => Ok(()),
-            false => up.notify(method::ROOTS_CHANGED, None).await,
+        if up.server.is_modern() {
+            Ok(())
+        } else {
+            up.notify(method::ROOTS_CHANGED, None).await
         }
     }
 

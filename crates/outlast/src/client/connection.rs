@@ -251,9 +251,10 @@ impl Opener {
             _ => return None,
         };
         let mut backoff = Backoff::new(restart.first, restart.longest);
-        let mut pause = match gone {
-            true => Duration::ZERO,
-            false => backoff.pause(),
+        let mut pause = if gone {
+            Duration::ZERO
+        } else {
+            backoff.pause()
         };
         for _ in 0..restart.attempts.max(1) {
             tokio::time::sleep(pause).await;

@@ -300,9 +300,10 @@ impl<'a, O: CallOwner> Driver<'a, O> {
         let options = &core.options;
         // A V1 task is made at once, and its making is never cancelled (V1-CANC-2).
         let makes_task = form == Form::Task && !making.up.server.is_modern();
-        let patience = match makes_task {
-            false => options.silence,
-            true => options.request,
+        let patience = if makes_task {
+            options.request
+        } else {
+            options.silence
         };
         let limit = Instant::now() + options.longest_call.max(patience);
         let mut patient_until = Instant::now() + patience;

@@ -34,9 +34,10 @@ impl IncomingRequests {
         if self.by_id.get(id).is_some_and(|work| !work.is_finished()) {
             return Admission::Known;
         }
-        match self.work.len() >= MAX_REQUESTS {
-            true => Admission::Full,
-            false => Admission::New,
+        if self.work.len() >= MAX_REQUESTS {
+            Admission::Full
+        } else {
+            Admission::New
         }
     }
 

@@ -275,9 +275,10 @@ impl Observed {
                 self.refetch_at = Some(Instant::now() + EARLY_RESULT);
             }
         } else if wanted {
-            let patience = match self.task.status.is_terminal() {
-                true => self.core.options.request,
-                false => self.core.options.result,
+            let patience = if self.task.status.is_terminal() {
+                self.core.options.request
+            } else {
+                self.core.options.result
             };
             self.early = !self.task.status.is_terminal();
             self.refetch_at = None;
@@ -336,12 +337,14 @@ impl Observed {
         if expired && fault.code() == Some(codes::INVALID_PARAMS) {
             return Some(Err(Unsettled::Expired(self.task.id.clone())));
         }
-        let is_over = match fault.is_passing() {
-            true => expired || matches!(fault, Fault::Link(_)) && self.core.is_over(),
+        let is_over = if fault.is_passing() {
+            expired || matches!(fault, Fault::Link(_)) && self.core.is_over()
+        } else if matches!(fault, Fault::Link(_)) {
             // It would be as large the next time.
-            false if matches!(fault, Fault::Link(_)) => true,
+            true
+        } else {
             // A1-15.
-            false => failures > REFUSALS,
+            failures > REFUSALS
         };
         is_over.then(|| Err(self.lost(fault)))
     }
@@ -373,12 +376,14 @@ impl Observed {
         {
             let expired = error.code == codes::INVALID_PARAMS && self.is_expired(Instant::now());
             let is_failed = self.task.status == Status::Failed;
-            return Some(match expired {
-                true => Err(Unsettled::Expired(self.task.id.clone())),
+            return Some(if expired {
+                Err(Unsettled::Expired(self.task.id.clone()))
+            } else if is_failed && has_no_result(error, &self.task) {
                 // The error is about the fetch: the task has failed, and its server stored no result.
-                false if is_failed && has_no_result(error, &self.task) => Ok(self.failed()),
+                Ok(self.failed())
+            } else {
                 // V1-RES-4: that is the outcome.
-                false => Ok(of_error(error.clone())),
+                Ok(of_error(error.clone()))
             });
         }
         // The next look is followed by another attempt.

@@ -8,12 +8,11 @@ use super::modern;
 
 /// A tool result as an outcome.
 pub(crate) fn of_result(result: Raw) -> Outcome {
-    match tool::is_error(result.borrow()) {
-        true => {
-            let message = tool::first_text(result.borrow()).map(Into::into);
-            Outcome::ToolError(result, message)
-        }
-        false => Outcome::Result(result),
+    if tool::is_error(result.borrow()) {
+        let message = tool::first_text(result.borrow()).map(Into::into);
+        Outcome::ToolError(result, message)
+    } else {
+        Outcome::Result(result)
     }
 }
 

@@ -52,9 +52,10 @@ pub(crate) fn screen(
             let messages =
                 messages.ok_or_else(|| codes::invalid_params("`messages` must be an array"))?;
             conversation(&messages)?;
-            Ok(match with_tools {
-                true => AskKind::SampleWithTools,
-                false => AskKind::Sample,
+            Ok(if with_tools {
+                AskKind::SampleWithTools
+            } else {
+                AskKind::Sample
             })
         }
         "roots/list" => undeclared("roots"),
@@ -132,9 +133,10 @@ fn conversation(messages: &[RawRef<'_>]) -> Result<(), ErrorObject> {
             .filter_map(|block| id(block, "id"))
             .collect();
     }
-    match used.is_empty() {
-        true => Ok(()),
-        false => Err(codes::invalid_params("a tool result is missing")),
+    if used.is_empty() {
+        Ok(())
+    } else {
+        Err(codes::invalid_params("a tool result is missing"))
     }
 }
 

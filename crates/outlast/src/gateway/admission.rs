@@ -37,9 +37,10 @@ impl Upstream {
 
     /// The same for a call that was admitted before, such as by a previous run of the process: it counts, whatever the limit.
     pub(super) fn admit_again(&self, owner: &Owner) -> CallPermit {
-        match is_limited(&self.settings) {
-            true => self.open_calls.add(&mut self.open_calls.counts(), owner),
-            false => CallPermit(None),
+        if is_limited(&self.settings) {
+            self.open_calls.add(&mut self.open_calls.counts(), owner)
+        } else {
+            CallPermit(None)
         }
     }
 

@@ -258,9 +258,10 @@ impl Upstream {
         let mut place: Place = serde_json::from_slice(&handle.0).ok()?;
         if place.reference.is_none() && place.round.is_none() {
             let again = call.retry == Retry::Rerun && cx.attempt().0 <= ATTEMPTS;
-            return match again {
-                true => Some(self.call(call, cx, prepared).await),
-                false => None,
+            return if again {
+                Some(self.call(call, cx, prepared).await)
+            } else {
+                None
             };
         }
         let (left, open) = left_by(&place, cx);
@@ -280,9 +281,10 @@ impl Upstream {
                 Ok(connection) => connection,
                 Err(error) => return Some(refused(error)),
             },
-            () = cx.cancelled() => return Some(match cx.is_left() {
-                true => result::unsettled(&self.name, Unsettled::Left),
-                false => Outcome::Cancelled,
+            () = cx.cancelled() => return Some(if cx.is_left() {
+                result::unsettled(&self.name, Unsettled::Left)
+            } else {
+                Outcome::Cancelled
             }),
         };
         let under_way = connection.begin(cx);

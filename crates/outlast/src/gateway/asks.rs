@@ -122,10 +122,11 @@ async fn put(
             }
             answered => {
                 let answered = answered?;
-                return Ok(match place.is_stored(&answered.key).await {
+                return Ok(if place.is_stored(&answered.key).await {
                     // Another run of this process sends it, if this one does not.
-                    true => answered.answer,
-                    false => passed_on(answered, request),
+                    answered.answer
+                } else {
+                    passed_on(answered, request)
                 });
             }
         }

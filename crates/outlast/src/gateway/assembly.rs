@@ -63,9 +63,10 @@ impl Outlast {
         let single = upstreams.len() == 1;
         let served = upstreams.into_iter().map(|upstream| Served {
             front: Front::serving(engine.clone(), upstream.clone(), self.filters.clone()),
-            path: match single {
-                true => PATH.to_owned(),
-                false => format!("{PATH}/{}", upstream.name()),
+            path: if single {
+                PATH.to_owned()
+            } else {
+                format!("{PATH}/{}", upstream.name())
             },
             upstream,
         });

@@ -67,9 +67,10 @@ impl Backend for Upstream {
             ttl: self.settings.ttl(tool),
             needs: Accepts::NONE,
             // BR-LIST-7: those of a legacy server mean nothing.
-            headers: match server.is_modern() {
-                true => known.headers,
-                false => Arc::default(),
+            headers: if server.is_modern() {
+                known.headers
+            } else {
+                Arc::default()
             },
             prestarts: makes_tasks && known.support != TaskSupport::Forbidden,
             reservation: Some(Arc::new(Reserved::new(Prepared {
@@ -229,10 +230,10 @@ impl Upstream {
             fault => Reply::from(codes::internal(format!("{}: {fault}", self.name))),
         })?;
         let odd = |_| Reply::from(codes::internal("the list of tools is not an object"));
-        let headers = match client.version() == version::MODERN && !connection.server().is_modern()
-        {
-            true => HeaderAnnotations::Removed,
-            false => HeaderAnnotations::Kept,
+        let headers = if client.version() == version::MODERN && !connection.server().is_modern() {
+            HeaderAnnotations::Removed
+        } else {
+            HeaderAnnotations::Kept
         };
         let tools = list::tools(page.borrow(), &self.settings, headers).map_err(odd)?;
         let cursor = list::our_cursor(page.borrow());

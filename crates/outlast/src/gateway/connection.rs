@@ -357,9 +357,10 @@ impl Connection {
         session: &SessionId,
         uri: &str,
     ) -> Result<(), client::Fault> {
-        match self.forget(session, uri) {
-            true => self.back.unsubscribe(uri).await,
-            false => Ok(()),
+        if self.forget(session, uri) {
+            self.back.unsubscribe(uri).await
+        } else {
+            Ok(())
         }
     }
 

@@ -70,9 +70,10 @@ impl Upstream {
                     let pause = backoff.pause_of_at_least(lost.retry_after());
                     tokio::select! {
                         biased;
-                        () = cx.cancelled() => return match cx.is_left() {
-                            true => result::unsettled(&self.name, Unsettled::Left),
-                            false => Outcome::Cancelled,
+                        () = cx.cancelled() => return if cx.is_left() {
+                            result::unsettled(&self.name, Unsettled::Left)
+                        } else {
+                            Outcome::Cancelled
                         },
                         () = tokio::time::sleep(pause) => {}
                     }
@@ -133,13 +134,15 @@ impl Upstream {
 /// BR-CREATE-5).
 fn preference(has_wish: bool, client: &Client) -> Preference {
     let extension = ["extensions", v2::EXTENSION];
-    let takes_tasks = match client.version() == version::MODERN {
-        true => object::find(client.capabilities(), &extension).is_some(),
-        false => has_wish,
+    let takes_tasks = if client.version() == version::MODERN {
+        object::find(client.capabilities(), &extension).is_some()
+    } else {
+        has_wish
     };
-    match takes_tasks {
-        true => Preference::Prefer,
-        false => Preference::Allow,
+    if takes_tasks {
+        Preference::Prefer
+    } else {
+        Preference::Allow
     }
 }
 

@@ -160,9 +160,10 @@ impl CallOwner for UpstreamOwner {
             return Command::Leave;
         }
         let (tell, answer) = oneshot::channel();
-        self.stop = match is_timeout {
-            true => Stop::TimedOut(answer),
-            false => Stop::Cancelling(answer),
+        self.stop = if is_timeout {
+            Stop::TimedOut(answer)
+        } else {
+            Stop::Cancelling(answer)
         };
         Command::Cancel(tell)
     }
@@ -204,9 +205,10 @@ impl UpstreamOwner {
                 return ended.map(|outcome| errors::across(outcome, &self.connection, client));
             }
         };
-        let stopped = match cancelled {
-            true => "was cancelled",
-            false => "could not be cancelled",
+        let stopped = if cancelled {
+            "was cancelled"
+        } else {
+            "could not be cancelled"
         };
         Ok(result::internal(format!(
             "the call took longer than it may (setting `timeoutMs`) and {stopped} at {}",

@@ -13,9 +13,10 @@ use crate::transport::link::LinkError;
 /// BR-LIST-8).
 pub(super) fn for_client(result: Raw, client: &Client, set: &[(&str, &Raw)]) -> Raw {
     let is_modern = client.version() == version::MODERN;
-    let text = match is_modern {
-        true => None,
-        false => content_with_text(&result),
+    let text = if is_modern {
+        None
+    } else {
+        content_with_text(&result)
     };
     let drop: &[&str] = match (is_modern, &text) {
         (true, _) => &["resultType"],

@@ -30,10 +30,11 @@ impl Runner for Upstream {
             Some(prepared) => prepared,
             None => {
                 let client = caller(&call, &cx);
-                let permit = match cx.attempt() == Attempt(1) {
-                    true => self.admit(client.owner()),
+                let permit = if cx.attempt() == Attempt(1) {
+                    self.admit(client.owner())
+                } else {
                     // A previous attempt was admitted.
-                    false => Ok(self.admit_again(client.owner())),
+                    Ok(self.admit_again(client.owner()))
                 };
                 match permit {
                     Ok(permit) => Prepared::again(client, permit),
@@ -136,9 +137,10 @@ impl Upstream {
                 if &*call.method == log::SET_LEVEL {
                     connection.remember_level(call);
                 }
-                let cursor = match list::is_list(&call.method) {
-                    true => list::our_cursor(answer.borrow()),
-                    false => None,
+                let cursor = if list::is_list(&call.method) {
+                    list::our_cursor(answer.borrow())
+                } else {
+                    None
                 };
                 let set = cursor.as_ref().map(|cursor| ("nextCursor", cursor));
                 Outcome::Result(result::for_client(answer, client, set.as_slice()))

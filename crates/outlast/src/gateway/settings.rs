@@ -151,10 +151,7 @@ impl Settings {
     /// Whether a tool may run again, by the settings, else by its annotations, which say `hinted`.
     pub(super) fn retry_class(&self, tool: &str, hinted: Retry) -> Retry {
         let said = self.said(tool, |settings| settings.retry);
-        said.unwrap_or(match self.trust {
-            true => hinted,
-            false => Retry::Never,
-        })
+        said.unwrap_or(if self.trust { hinted } else { Retry::Never })
     }
 
     /// What is said of a tool, else of all.

@@ -121,9 +121,10 @@ impl Resources {
     /// The result of `resources/subscribe`.
     pub(crate) fn subscribe(&self, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
         let uri = address(params)?;
-        match self.look(|all| all.has(&uri)) {
-            true => encoded(&json!({})),
-            false => Err(not_found(&uri)),
+        if self.look(|all| all.has(&uri)) {
+            encoded(&json!({}))
+        } else {
+            Err(not_found(&uri))
         }
     }
 

@@ -205,10 +205,10 @@ impl Shared {
     /// Takes note of a question on its way, unless it has been answered or the handler is gone.
     pub(super) fn note_ask(&self, id: RequestId, ask: AbortHandle) {
         let mut state = self.state();
-        match state.over {
-            true => ask.abort(),
-            false if ask.is_finished() => {}
-            false => drop(state.asks.insert(id, ask)),
+        if state.over {
+            ask.abort();
+        } else if !ask.is_finished() {
+            state.asks.insert(id, ask);
         }
     }
 

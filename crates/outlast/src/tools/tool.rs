@@ -159,9 +159,10 @@ impl Hints {
 
     /// Whether a call may run again when nobody knows how far it came.
     pub(super) fn retry(self) -> Retry {
-        match self.read_only || self.idempotent {
-            true => Retry::Rerun,
-            false => Retry::Never,
+        if self.read_only || self.idempotent {
+            Retry::Rerun
+        } else {
+            Retry::Never
         }
     }
 

@@ -209,9 +209,10 @@ impl Parcel {
 }
 
 fn sent(bytes: u64, is_whole: bool) -> String {
-    match is_whole {
-        true => bytes.to_string(),
-        false => format!("at least {bytes}"),
+    if is_whole {
+        bytes.to_string()
+    } else {
+        format!("at least {bytes}")
     }
 }
 
@@ -234,9 +235,10 @@ pub(crate) fn message_bytes(payload: usize) -> usize {
 const ENVELOPE: usize = 64 << 10;
 
 fn shown(detail: &str) -> String {
-    match detail.is_empty() {
-        true => String::new(),
-        false => format!(": {detail}"),
+    if detail.is_empty() {
+        String::new()
+    } else {
+        format!(": {detail}")
     }
 }
 

@@ -68,12 +68,13 @@ impl Register {
     /// processes are ended.
     fn require_own(&self) -> io::Result<()> {
         let found = fs::symlink_metadata(&self.0)?;
-        match found.is_dir() && found.uid() == geteuid().as_raw() {
-            true => Ok(()),
-            false => Err(io::Error::other(format!(
+        if found.is_dir() && found.uid() == geteuid().as_raw() {
+            Ok(())
+        } else {
+            Err(io::Error::other(format!(
                 "{} is not a folder of this user; remove it",
                 self.0.display()
-            ))),
+            )))
         }
     }
 }
@@ -100,12 +101,13 @@ async fn end(child: Pid, noted: &str) -> io::Result<()> {
             tokio::time::sleep(LOOK).await;
         }
     }
-    match is_left(child, noted) {
-        true => Err(io::Error::other(format!(
+    if is_left(child, noted) {
+        Err(io::Error::other(format!(
             "a server of an earlier life does not end: process {}",
             child.as_raw_nonzero()
-        ))),
-        false => Ok(()),
+        )))
+    } else {
+        Ok(())
     }
 }
 

@@ -116,9 +116,10 @@ async fn read_lines(
                         let closing =
                             Box::new(move || -> Closed { Box::pin(closed(closing.clone())) });
                         let work = session.take_modern(request, said, stream, closing);
-                        match listens {
-                            true => listening.spawn(work),
-                            false => handling.spawn(work),
+                        if listens {
+                            listening.spawn(work)
+                        } else {
+                            handling.spawn(work)
                         };
                     }
                     Ok(None) => {

@@ -93,9 +93,12 @@ impl Record {
     /// The statuses that polls or, with `heard`, notifications showed, repetitions left out.
     fn statuses(&self, of_notifications: bool) -> Vec<String> {
         let heard = self.0.iter().map(|entry| &entry["heard"]);
-        let shown = heard.filter_map(|message| match of_notifications {
-            true => message["params"]["status"].as_str(),
-            false => message["result"]["status"].as_str(),
+        let shown = heard.filter_map(|message| {
+            if of_notifications {
+                message["params"]["status"].as_str()
+            } else {
+                message["result"]["status"].as_str()
+            }
         });
         let mut shown: Vec<_> = shown.map(str::to_owned).collect();
         shown.dedup();
@@ -206,9 +209,10 @@ async fn a_server_sees_a_sampling_task_fail_that_the_person_refused_or_closed() 
     for closed in [false, true] {
         let call = probe(&client, json!({ "request": SAMPLING })).await;
         let item = inbox.first().await;
-        match closed {
-            true => inbox.cancel(item.id).unwrap(),
-            false => inbox.decline(item.id).unwrap(),
+        if closed {
+            inbox.cancel(item.id).unwrap();
+        } else {
+            inbox.decline(item.id).unwrap();
         }
         let record = Record::of(call).await;
         let refused = json!({ "code": -1, "message": "User declined sampling request" });

@@ -49,9 +49,10 @@ fn lead(mut client: TcpStream, port: u16, tell: &Sender<String>) -> Option<()> {
     let line = String::from_utf8(head.clone()).ok()?;
     let line = line.lines().next()?.to_owned();
     let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    match line.starts_with("CONNECT ") {
-        true => client.write_all(b"HTTP/1.1 200 X\r\n\r\n").ok()?,
-        false => server.write_all(&head).ok()?,
+    if line.starts_with("CONNECT ") {
+        client.write_all(b"HTTP/1.1 200 X\r\n\r\n").ok()?;
+    } else {
+        server.write_all(&head).ok()?;
     }
     tell.send(line).ok()?;
     let (mut back, mut forth) = (server.try_clone().ok()?, client.try_clone().ok()?);

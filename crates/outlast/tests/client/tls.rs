@@ -50,9 +50,10 @@ pub(crate) fn serve(stream: impl Read + Write) -> Option<()> {
         let length = length.map_or("0", |rest| rest.lines().next().unwrap_or_default());
         let mut body = vec![0; length.parse().ok()?];
         stream.read_exact(&mut body).ok()?;
-        let answer = match head.starts_with("post") {
-            true => answer(&serde_json::from_slice(&body).ok()?),
-            false => "HTTP/1.1 405 X\r\nContent-Length: 0\r\n\r\n".into(),
+        let answer = if head.starts_with("post") {
+            answer(&serde_json::from_slice(&body).ok()?)
+        } else {
+            "HTTP/1.1 405 X\r\nContent-Length: 0\r\n\r\n".into()
         };
         stream.get_mut().write_all(answer.as_bytes()).ok()?;
     }

@@ -282,9 +282,10 @@ impl Caller {
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> i64 {
         self.next += 1;
         let id = self.next;
-        let params = match self.kind.is_modern() {
-            true => self.modern(params),
-            false => params,
+        let params = if self.kind.is_modern() {
+            self.modern(params)
+        } else {
+            params
         };
         self.write(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
             .await;

@@ -83,10 +83,12 @@ impl Cell {
             Server::V2 => true,
             Server::PlainLegacy | Server::PlainModern => false,
         };
-        match may_repeat {
-            _ if is_task && self.back == Way::Http => Fate::GoesOn,
-            true => Fate::RunsAgain,
-            false => Fate::Unknown,
+        if is_task && self.back == Way::Http {
+            Fate::GoesOn
+        } else if may_repeat {
+            Fate::RunsAgain
+        } else {
+            Fate::Unknown
         }
     }
 }

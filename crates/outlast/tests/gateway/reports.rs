@@ -272,9 +272,10 @@ async fn post(url: &str, header: &str, message: &Value) -> String {
         .and_then(|rest| rest.split_once('/'))
         .unwrap();
     let body = message.to_string();
-    let more = match header.is_empty() {
-        true => String::new(),
-        false => format!("{header}\r\n"),
+    let more = if header.is_empty() {
+        String::new()
+    } else {
+        format!("{header}\r\n")
     };
     let request = format!(
         "POST /{path} HTTP/1.1\r\nhost: {authority}\r\naccept: application/json, text/event-stream\r\n\

@@ -229,9 +229,10 @@ pub(crate) fn tools(server: Server, gate: &Arc<Gate>) -> Tools {
     let all = [
         echo, gated, fails, broken, ask, first, two, late, think, roots,
     ];
-    let support = match server.has_tasks() {
-        true => TaskSupport::Optional,
-        false => TaskSupport::Forbidden,
+    let support = if server.has_tasks() {
+        TaskSupport::Optional
+    } else {
+        TaskSupport::Forbidden
     };
     let mut tools = all
         .map(|tool| tool.task(support))

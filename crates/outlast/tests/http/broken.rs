@@ -75,9 +75,10 @@ async fn one_that_repeats_its_wish_for_a_task_everywhere_is_served() {
     assert_eq!(listed["result"]["tasks"][0]["taskId"], task);
     stage.gate.add_permits(1);
     let last = client.ask("tasks/result", params.clone()).await;
-    let last = match last.is_stream() {
-        true => { last }.rest().await.pop().unwrap(),
-        false => last.json().await,
+    let last = if last.is_stream() {
+        { last }.rest().await.pop().unwrap()
+    } else {
+        last.json().await
     };
     assert_eq!(last["result"]["content"][0]["text"], "through");
     let over = client.call("tasks/cancel", params).await;
@@ -115,9 +116,10 @@ async fn one_that_sends_100_mb_is_stopped_and_nobody_else_notices() {
              accept: application/json, text/event-stream\r\nmcp-session-id: {session}\r\n{length}\r\n\r\n"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        let piece = match length.starts_with("content") {
-            true => " ".repeat(1 << 20),
-            false => format!("{:x}\r\n{}\r\n", 1 << 20, " ".repeat(1 << 20)),
+        let piece = if length.starts_with("content") {
+            " ".repeat(1 << 20)
+        } else {
+            format!("{:x}\r\n{}\r\n", 1 << 20, " ".repeat(1 << 20))
         };
         let mut sent = 0;
         while sent < 100 && stream.write_all(piece.as_bytes()).await.is_ok() {

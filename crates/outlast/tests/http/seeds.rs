@@ -60,12 +60,11 @@ async fn a_session_with_a_task_outlives_one_without() {
     assert_eq!(busy.status(&task).await["result"]["status"], "working");
     stage.gate.add_permits(1);
     let result = busy.result(&task).await;
-    let last = match result.is_stream() {
-        true => {
-            let mut result = result;
-            result.rest().await.pop().unwrap()
-        }
-        false => result.json().await,
+    let last = if result.is_stream() {
+        let mut result = result;
+        result.rest().await.pop().unwrap()
+    } else {
+        result.json().await
     };
     assert_eq!(last["result"]["content"][0]["text"], "through");
 }
@@ -78,9 +77,10 @@ async fn the_tasks_server_waits_before_it_answers_a_plain_call() {
     let began = Instant::now();
     let arguments = json!({ "data": "tides", "durationSeconds": 1 });
     let mut answer = client.tool("LongRunningAnalysis", arguments).await;
-    let result = match answer.is_stream() {
-        true => answer.rest().await.pop().unwrap(),
-        false => answer.json().await,
+    let result = if answer.is_stream() {
+        answer.rest().await.pop().unwrap()
+    } else {
+        answer.json().await
     };
     assert_eq!(
         result["result"]["content"][0]["text"],

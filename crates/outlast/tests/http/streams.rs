@@ -74,9 +74,10 @@ async fn progress_of_a_task_reaches_one_who_waits_and_one_who_listens() {
         });
         let created = client.call("tools/call", params).await;
         let task = created["result"]["task"]["taskId"].as_str().unwrap();
-        let mut stream = match listens {
-            true => client.listen(None).await,
-            false => client.result(task).await,
+        let mut stream = if listens {
+            client.listen(None).await
+        } else {
+            client.result(task).await
         };
         stream.event().await;
         stage.gate.add_permits(4);

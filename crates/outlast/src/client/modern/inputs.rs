@@ -89,16 +89,15 @@ impl Inputs {
     fn put(&mut self, ask: Ask) {
         let key = ask.key.clone();
         let left = self.on_unfit == OnUnfit::Leave && self.asker.judge(&ask).is_err();
-        let state = match left {
-            true => State::Left,
-            false => {
-                let (asker, task, asked) = (self.asker.clone(), self.task.clone(), ask.clone());
-                let key = key.clone();
-                State::Asked(
-                    self.asking
-                        .spawn(async move { (key, asker.put(asked, Some(task)).await) }),
-                )
-            }
+        let state = if left {
+            State::Left
+        } else {
+            let (asker, task, asked) = (self.asker.clone(), self.task.clone(), ask.clone());
+            let key = key.clone();
+            State::Asked(
+                self.asking
+                    .spawn(async move { (key, asker.put(asked, Some(task)).await) }),
+            )
         };
         self.known.insert(key, Input { ask, state });
     }

@@ -62,9 +62,10 @@ impl Listener {
     /// Hears of changes of a resource, or not any more.
     pub(crate) fn resource(&self, uri: &str, wanted: bool) {
         self.0.send_modify(|all| {
-            match wanted {
-                true => all.resources.insert(uri.to_owned()),
-                false => all.resources.remove(uri),
+            if wanted {
+                all.resources.insert(uri.to_owned())
+            } else {
+                all.resources.remove(uri)
             };
         });
     }

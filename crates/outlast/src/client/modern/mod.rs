@@ -72,9 +72,10 @@ impl Manner {
     /// A request with what every one of this era says (V2-META-1, V2-META-2, V2-CAP-1), and the headers that repeat it
     /// (V2-HH-1, V2-HH-3).
     pub(crate) fn frame(&self, draft: &Draft<'_>) -> Result<(Raw, Wrap), Fault> {
-        let capabilities = match draft.tasks {
-            true => self.with_tasks.borrow(),
-            false => self.capabilities.borrow(),
+        let capabilities = if draft.tasks {
+            self.with_tasks.borrow()
+        } else {
+            self.capabilities.borrow()
         };
         let mut rewrite = draft.rewrite.clone().unwrap_or_default();
         let info = Some(self.info.borrow());
@@ -112,9 +113,10 @@ pub(crate) fn general_headers(method: &str) -> Vec<(String, String)> {
 /// What is declared of ourselves for a host that accepts this: no news of roots is ever sent (V2-ROOT-1).
 fn declared(accepts: Accepts) -> Raw {
     let all = capabilities(accepts);
-    match accepts.contains(AskKind::Roots) {
-        true => object::set(all.borrow(), &["roots"], RawRef::EMPTY_OBJECT).unwrap_or(all),
-        false => all,
+    if accepts.contains(AskKind::Roots) {
+        object::set(all.borrow(), &["roots"], RawRef::EMPTY_OBJECT).unwrap_or(all)
+    } else {
+        all
     }
 }
 
@@ -205,9 +207,10 @@ fn read_server(said: &Discover<'_>) -> Server {
         capabilities: said.capabilities.to_raw(),
         info: said.info.map(RawRef::to_raw),
         instructions: said.instructions.clone(),
-        generation: match v2::declares_tasks(said.capabilities) {
-            true => Generation::V2,
-            false => Generation::None,
+        generation: if v2::declares_tasks(said.capabilities) {
+            Generation::V2
+        } else {
+            Generation::None
         },
     }
 }
@@ -266,9 +269,10 @@ impl Up {
         let answer = complete(&self.request(&draft, patience).await?)?;
         let read = v2::read_detailed(answer.borrow());
         let read = read.map_err(|error| Fault::Malformed(error.to_string()))?;
-        match read.task.id == task {
-            true => Ok(read.into()),
-            false => Err(Fault::Malformed("it answered with another task".into())),
+        if read.task.id == task {
+            Ok(read.into())
+        } else {
+            Err(Fault::Malformed("it answered with another task".into()))
         }
     }
 

@@ -32,11 +32,12 @@ impl Rounds {
         if many > AT_ONCE {
             return Err(Fault::Malformed(Unaskable::TooMany(many).to_string()));
         }
-        match self.played > ROUNDS || stuck {
-            true => Err(Fault::Malformed(
+        if self.played > ROUNDS || stuck {
+            Err(Fault::Malformed(
                 "it asks again and again instead of answering".into(),
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

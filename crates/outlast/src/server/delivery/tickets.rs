@@ -102,9 +102,10 @@ impl Front {
         for task in &tasks {
             lines.push(self.in_words(scope, task).await);
         }
-        let text = match lines.is_empty() {
-            true => "There are no tasks.".to_owned(),
-            false => lines.join("\n"),
+        let text = if lines.is_empty() {
+            "There are no tasks.".to_owned()
+        } else {
+            lines.join("\n")
         };
         let tasks: Vec<_> = tasks.iter().map(|task| shown(task, now)).collect();
         Reply::Result(result(&text, json!({ "tasks": tasks })))

@@ -39,9 +39,10 @@ impl Session {
     /// How calls of the client are held; `None` if the service does not say.
     pub(super) fn holding(&self, client: &Client) -> Option<Holding> {
         let holding = self.front.service.holding(client)?;
-        Some(match self.uses_tasks(client) {
-            true => Holding::ENDLESS,
-            false => holding,
+        Some(if self.uses_tasks(client) {
+            Holding::ENDLESS
+        } else {
+            holding
         })
     }
 

@@ -35,9 +35,10 @@ impl Session {
             about.info.borrow(),
             about.instructions.as_deref(),
         );
-        match self.introduce(client, Some(about)) {
-            true => Ok(result),
-            false => Err(begun()),
+        if self.introduce(client, Some(about)) {
+            Ok(result)
+        } else {
+            Err(begun())
         }
     }
 }

@@ -34,9 +34,10 @@ pub(super) fn fitting(
             return Err(codes::invalid_params(why));
         }
         let is_sample = matches!(question.kind, AskKind::Sample | AskKind::SampleWithTools);
-        let answer = match is_sample && answers::is_declined_sample(answer.result.borrow()) {
-            true => Answer::Error(answers::sampling_declined().to_raw()),
-            false => Answer::Result(answer.result),
+        let answer = if is_sample && answers::is_declined_sample(answer.result.borrow()) {
+            Answer::Error(answers::sampling_declined().to_raw())
+        } else {
+            Answer::Result(answer.result)
         };
         fitting.insert(key, answer);
     }

@@ -36,9 +36,10 @@ pub(super) fn capabilities(about: &Introduction) -> Result<Raw, ErrorObject> {
                 all = object::set(all.borrow(), &[list, "listChanged"], yes.borrow())?;
             }
         }
-        match about.tasks {
-            true => v2::declare_tasks(all.borrow()),
-            false => Ok(all),
+        if about.tasks {
+            v2::declare_tasks(all.borrow())
+        } else {
+            Ok(all)
         }
     };
     declared().map_err(|_: NotAnObject| codes::internal("the capabilities are not an object"))

@@ -90,14 +90,15 @@ impl Request {
             prompts_list_changed: wanted.prompts_list_changed && does(&["prompts", "listChanged"]),
             resources_list_changed: wanted.resources_list_changed
                 && does(&["resources", "listChanged"]),
-            resource_subscriptions: match does(&["resources", "subscribe"]) {
-                true => wanted
+            resource_subscriptions: if does(&["resources", "subscribe"]) {
+                wanted
                     .resource_subscriptions
                     .iter()
                     .take(MOST)
                     .cloned()
-                    .collect(),
-                false => Vec::new(),
+                    .collect()
+            } else {
+                Vec::new()
             },
             task_ids: None,
         })

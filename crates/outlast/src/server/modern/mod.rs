@@ -93,13 +93,12 @@ impl Front {
 impl Request {
     /// Handles a request over HTTP. Messages precede the reply only if the caller takes a stream.
     pub(crate) fn over_http(mut self, request: Incoming, takes_stream: bool) -> Handling {
-        let messages = match takes_stream && self.front.may_last(&request.method) {
-            true => {
-                let (send, messages) = mpsc::channel(MAX_UNREAD);
-                self.outlet = Outlet::Stream(send);
-                Some(messages)
-            }
-            false => None,
+        let messages = if takes_stream && self.front.may_last(&request.method) {
+            let (send, messages) = mpsc::channel(MAX_UNREAD);
+            self.outlet = Outlet::Stream(send);
+            Some(messages)
+        } else {
+            None
         };
         let id = self.id.clone();
         let work = Box::pin(async move { self.answer(request).await });
@@ -115,9 +114,10 @@ impl Request {
         let acknowledges = acknowledges(&request.method);
         let end = End::Modern(self);
         let reply = Next { filters, end }.run(request).await;
-        match filters.is_empty() {
-            true => reply,
-            false => self.finish_filtered(acknowledges, reply).await,
+        if filters.is_empty() {
+            reply
+        } else {
+            self.finish_filtered(acknowledges, reply).await
         }
     }
 
@@ -167,20 +167,22 @@ impl Request {
             // Tasks are kept here: they are found also when what runs them cannot be reached.
             None => self.introduced_soon().await.is_none_or(|it| it.tasks),
         };
-        match offered {
-            true => Ok(()),
-            false => Err(codes::method_not_found(method)),
+        if offered {
+            Ok(())
+        } else {
+            Err(codes::method_not_found(method))
         }
     }
 
     /// Refuses a caller that cannot handle tasks (V2-CAP-12), before anything is looked for.
     fn need_tasks(&self) -> Result<(), ErrorObject> {
-        match self.said.tasks {
-            true => Ok(()),
-            false => Err(codes::missing_capability(
+        if self.said.tasks {
+            Ok(())
+        } else {
+            Err(codes::missing_capability(
                 format!("the request must declare the extension {}", v2::EXTENSION),
                 v2::required_capability().borrow(),
-            )),
+            ))
         }
     }
 

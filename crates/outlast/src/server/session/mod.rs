@@ -113,9 +113,10 @@ impl Session {
     }
 
     pub(crate) fn scope(&self) -> Scope {
-        match self.front.for_operator {
-            true => Scope::Anyone,
-            false => Scope::Of(self.owner.clone()),
+        if self.front.for_operator {
+            Scope::Anyone
+        } else {
+            Scope::Of(self.owner.clone())
         }
     }
 

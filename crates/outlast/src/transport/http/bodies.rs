@@ -60,20 +60,16 @@ impl UnfinishedBodies {
             }
             held.grow(received.saturating_sub(UNCOUNTED_BYTES))?;
             // One piece is the rule and is not copied.
-            match first.is_empty() && all.is_empty() {
-                true => first = data,
-                false => {
-                    if all.is_empty() {
-                        all.extend_from_slice(&std::mem::take(&mut first));
-                    }
-                    all.extend_from_slice(&data);
+            if first.is_empty() && all.is_empty() {
+                first = data;
+            } else {
+                if all.is_empty() {
+                    all.extend_from_slice(&std::mem::take(&mut first));
                 }
+                all.extend_from_slice(&data);
             }
         }
-        Ok(match all.is_empty() {
-            true => first,
-            false => all.freeze(),
-        })
+        Ok(if all.is_empty() { first } else { all.freeze() })
     }
 }
 
@@ -87,9 +83,10 @@ impl Held<'_> {
         // Counted first and taken back by the drop, so that two bodies never share the last bytes.
         self.bytes = bytes;
         let before = self.bodies.held.fetch_add(more, Ordering::Relaxed);
-        match before + more > self.bodies.limit {
-            true => Err(Refused::Bodies(self.bodies.limit)),
-            false => Ok(()),
+        if before + more > self.bodies.limit {
+            Err(Refused::Bodies(self.bodies.limit))
+        } else {
+            Ok(())
         }
     }
 }

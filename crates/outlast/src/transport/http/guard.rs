@@ -148,12 +148,13 @@ impl Forms {
                 forms.events |= any || is(b"text/event-stream") || is(b"text/*");
             }
         }
-        match said {
-            true => forms,
-            false => Self {
+        if said {
+            forms
+        } else {
+            Self {
                 json: true,
                 events: true,
-            },
+            }
         }
     }
 }
@@ -195,10 +196,13 @@ impl<'a> Stated<'a> {
     pub(super) fn check_version(self) -> Result<(), Refused> {
         match self.version {
             None => Ok(()),
-            Some(stated) => match version::LEGACY_VERSIONS.iter().any(|known| stated == known) {
-                true => Ok(()),
-                false => Err(Refused::Version),
-            },
+            Some(stated) => {
+                if version::LEGACY_VERSIONS.iter().any(|known| stated == known) {
+                    Ok(())
+                } else {
+                    Err(Refused::Version)
+                }
+            }
         }
     }
 }
@@ -207,9 +211,10 @@ impl<'a> Stated<'a> {
 pub(super) fn check_json(headers: &HeaderMap) -> Result<(), Refused> {
     let stated = once(headers, CONTENT_TYPE)?;
     let name = stated.map(|stated| media_type(stated.as_bytes()));
-    match name.is_some_and(|name| name.eq_ignore_ascii_case(b"application/json")) {
-        true => Ok(()),
-        false => Err(Refused::NotJson),
+    if name.is_some_and(|name| name.eq_ignore_ascii_case(b"application/json")) {
+        Ok(())
+    } else {
+        Err(Refused::NotJson)
     }
 }
 

@@ -42,9 +42,10 @@ impl Endpoint {
             Stated::check_once(&head.headers)?;
         }
         // A stranger's body is not even read. A3-7: a modern request belongs to no session.
-        let entry = match stated.names_session() && !stated.is_modern() {
-            true => Some(self.session(&caller, stated).await?),
-            false => None,
+        let entry = if stated.names_session() && !stated.is_modern() {
+            Some(self.session(&caller, stated).await?)
+        } else {
+            None
         };
         let bytes = self.read(body, &head.headers, limits.bytes).await?;
         let message = Message::parse(&bytes, &limits).map_err(Refused::Malformed)?;

@@ -84,9 +84,10 @@ impl Router {
     ) -> Result<Answer, Refused> {
         let headers = &head.headers;
         // A browser sends its preflight request without the token of the page.
-        let admitted = match head.method == Method::OPTIONS {
-            true => self.guard.admit_place(&head.uri, headers).map(|()| None),
-            false => self.guard.admit(&head.uri, headers).map(Some),
+        let admitted = if head.method == Method::OPTIONS {
+            self.guard.admit_place(&head.uri, headers).map(|()| None)
+        } else {
+            self.guard.admit(&head.uri, headers).map(Some)
         };
         let visitor = busy.visitor();
         self.rate.admit(match &admitted {

@@ -191,11 +191,10 @@ async fn accept(
                 Err(_) => return,
             },
             Some(_) = open.join_next() => {}
-            stream = incoming.next() => match open.len() < router.max_connections {
-                true => {
-                    open.spawn(connection::serve(router.clone(), stream, phase.subscribe()));
-                }
-                false => incoming.turn_away(stream, router.no_connection()),
+            stream = incoming.next() => if open.len() < router.max_connections {
+                open.spawn(connection::serve(router.clone(), stream, phase.subscribe()));
+            } else {
+                incoming.turn_away(stream, router.no_connection());
             },
         }
     }

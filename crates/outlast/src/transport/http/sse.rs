@@ -112,9 +112,10 @@ impl Events {
 
     /// The same, for `longest` at most: then the client comes back for the rest, if it knows how (V1-SSE-2).
     pub(super) fn for_at_most(self, longest: Duration) -> Self {
-        match self.primes {
-            true => self.until(sleep(longest)),
-            false => self,
+        if self.primes {
+            self.until(sleep(longest))
+        } else {
+            self
         }
     }
 

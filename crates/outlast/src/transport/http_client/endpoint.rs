@@ -176,13 +176,14 @@ impl Endpoint {
             let request = self.request(&method, &extra, body.clone());
             let from = request.url().clone();
             let sent = self.client.execute(request).await;
-            let answer = sent.map_err(|error| match error.is_connect() {
-                // Path and query can hold a secret.
-                true => {
+            let answer = sent.map_err(|error| {
+                if error.is_connect() {
+                    // Path and query can hold a secret.
                     let origin = from.origin().ascii_serialization();
                     LinkError::Unreachable(format!("{origin}: {}", whole(error)))
+                } else {
+                    LinkError::Broken(whole(error))
                 }
-                false => LinkError::Broken(whole(error)),
             })?;
             if !answer.status().is_redirection() {
                 return Ok(answer);
@@ -282,9 +283,10 @@ fn client(url: &Url, options: &HttpClientOptions) -> Result<Client, String> {
         .redirect(redirect::Policy::none())
         .retry(retry::never());
     // No proxy reaches a server on this machine.
-    let client = match is_on_this_machine(url) {
-        true => client.no_proxy(),
-        false => client,
+    let client = if is_on_this_machine(url) {
+        client.no_proxy()
+    } else {
+        client
     };
     client.build().map_err(whole)
 }

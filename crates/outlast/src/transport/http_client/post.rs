@@ -47,9 +47,10 @@ pub(super) async fn deliver(
 pub(super) async fn hand_over(endpoint: &Endpoint, parcel: &Parcel) -> Result<(), LinkError> {
     let handing_over = async {
         let answer = endpoint.post(parcel).await?;
-        match answer.status().is_success() {
-            true => Ok(()),
-            false => Err(endpoint.refusal(answer).await),
+        if answer.status().is_success() {
+            Ok(())
+        } else {
+            Err(endpoint.refusal(answer).await)
         }
     };
     let handed_over = tokio::time::timeout(endpoint.accept, handing_over).await;
@@ -85,11 +86,12 @@ pub(super) async fn ask<A>(
             if let Some(answer) = read(&body) {
                 return Ok(Some(answer));
             }
-            match answers(&body, id) {
-                true => pass_on(tell, body, id).await.map(|()| None),
-                false => Err(LinkError::Broken(
+            if answers(&body, id) {
+                pass_on(tell, body, id).await.map(|()| None)
+            } else {
+                Err(LinkError::Broken(
                     "the server answered with something else than an answer".into(),
-                )),
+                ))
             }
         }
         ContentKind::Other => Err(LinkError::Broken(

@@ -115,17 +115,14 @@ async fn another_version_is_agreed_upon_or_it_is_told_clearly() {
             let mut server = servers.next().await;
             let asked = server.asked("server/discover").await;
             let id = &asked["id"];
-            let answer = match in_error {
-                true => {
-                    let data = json!({ "supported": versions, "requested": "2026-07-28" });
-                    let error = json!({ "code": -32022, "message": "no", "data": data });
-                    json!({ "jsonrpc": "2.0", "id": id, "error": error })
-                }
-                false => {
-                    let mut result = discovered(json!({}));
-                    result["supportedVersions"] = versions;
-                    json!({ "jsonrpc": "2.0", "id": id, "result": result })
-                }
+            let answer = if in_error {
+                let data = json!({ "supported": versions, "requested": "2026-07-28" });
+                let error = json!({ "code": -32022, "message": "no", "data": data });
+                json!({ "jsonrpc": "2.0", "id": id, "error": error })
+            } else {
+                let mut result = discovered(json!({}));
+                result["supportedVersions"] = versions;
+                json!({ "jsonrpc": "2.0", "id": id, "result": result })
             };
             server.write(answer).await;
             match common {
@@ -243,9 +240,10 @@ async fn a_client_of_one_era_speaks_no_other() {
         let mut server = servers.next().await;
         let asked = server.next_request().await;
         assert_eq!(asked["method"], "server/discover");
-        match lenient {
-            true => server.reply(&asked, json!({})).await,
-            false => server.refuse(&asked, -32601, "what?").await,
+        if lenient {
+            server.reply(&asked, json!({})).await;
+        } else {
+            server.refuse(&asked, -32601, "what?").await;
         }
         let failed = connecting.await.unwrap().err().unwrap();
         assert!(matches!(failed, Fault::Unsupported(_)), "{failed:?}");

@@ -158,15 +158,16 @@ async fn an_answer_of_an_unknown_type_is_none() {
         let asked = server.asked("tools/call").await;
         server.reply(&asked, answer.clone()).await;
         let settled = call.await.unwrap().settle().await;
-        match valid {
-            true => assert_eq!(
+        if valid {
+            assert_eq!(
                 settled,
                 Ok(Outcome::Result(crate::stage::raw(json!({ "content": [] }))))
-            ),
-            false => assert!(
+            );
+        } else {
+            assert!(
                 matches!(settled, Err(Unsettled::Fault(Fault::Malformed(_)))),
                 "{answer}: {settled:?}"
-            ),
+            );
         }
     }
     for answer in [created("working", 100), json!({ "resultType": "later" })] {

@@ -183,9 +183,10 @@ async fn what_was_not_declared_is_not_asked() {
         (true, other, -32601),
     ] {
         let (inbox, options) = with_inbox();
-        let options = match has_host {
-            true => options,
-            false => ClientOptions::default(),
+        let options = if has_host {
+            options
+        } else {
+            ClientOptions::default()
         };
         let (client, mut server) = connected(options).await;
         let call = client.call_tool("ask", None).await.unwrap();

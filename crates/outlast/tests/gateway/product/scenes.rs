@@ -184,9 +184,10 @@ pub(super) async fn client_leaves(cell: Cell) {
     let place = Place::new(cell).await;
     let mut caller = place.caller().await;
     let id = caller.send("tools/call", called(cell, "gated")).await;
-    let begun = match cell.client.has_tasks() {
-        true => caller.answer_to(id).await,
-        false => Value::Null,
+    let begun = if cell.client.has_tasks() {
+        caller.answer_to(id).await
+    } else {
+        Value::Null
     };
     place.gate.until_waiting(1).await;
     // Long enough to be stored, and for a server that makes tasks of its own to have made one.
@@ -285,12 +286,11 @@ fn called(cell: Cell, tool: &str) -> Value {
 
 /// Drives a call to its end from its first answer, which names a task or is a ticket.
 async fn ending_of(caller: &mut Caller, begun: Value) -> Ending {
-    match caller.kind.has_tasks() {
-        true => caller.finish(json!({}), begun).await,
-        false => {
-            let task = json!({ "taskId": task_in(&begun) });
-            caller.wait(&task).await
-        }
+    if caller.kind.has_tasks() {
+        caller.finish(json!({}), begun).await
+    } else {
+        let task = json!({ "taskId": task_in(&begun) });
+        caller.wait(&task).await
     }
 }
 
@@ -308,12 +308,11 @@ async fn found(caller: &mut Caller) -> Value {
 /// Looks until a task has ended, without fetching its result where that is another request.
 async fn has_ended(caller: &mut Caller, task: &Value) {
     for _ in 0..1_000 {
-        let got = match caller.kind.has_tasks() {
-            true => caller.request("tasks/get", task.clone()).await,
-            false => {
-                let status = helper("task_status", task);
-                caller.request("tools/call", status).await
-            }
+        let got = if caller.kind.has_tasks() {
+            caller.request("tasks/get", task.clone()).await
+        } else {
+            let status = helper("task_status", task);
+            caller.request("tools/call", status).await
         };
         if got.to_string().contains("completed") {
             return;
