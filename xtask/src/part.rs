@@ -37,9 +37,10 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     let status = command
         .status()
         .map_err(|error| format!("{command:?} did not start: {error}"))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("{command:?} ended with {status}")),
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{command:?} ended with {status}"))
     }
 }
 
@@ -105,8 +106,9 @@ pub(crate) fn run_all(parts: Vec<Part>) -> Result<(), String> {
         .filter(|row| row.2.is_err())
         .map(|row| row.0)
         .collect();
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(format!("failed: {}", failed.join(", "))),
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("failed: {}", failed.join(", ")))
     }
 }

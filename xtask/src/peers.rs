@@ -85,9 +85,10 @@ impl Listening {
             .read_line(&mut listening.url)
             .map_err(|error| error.to_string())?;
         listening.url.truncate(listening.url.trim_end().len());
-        match listening.url.is_empty() {
-            true => Err("the server ended before it listened".into()),
-            false => Ok(listening),
+        if listening.url.is_empty() {
+            Err("the server ended before it listened".into())
+        } else {
+            Ok(listening)
         }
     }
 

@@ -67,12 +67,13 @@ impl Record {
             .map_err(|_| format!("there is no record of a run of the part {part}: {advice}"))?;
         let record = Self::parse(part, &text)
             .ok_or_else(|| format!("the record of the part {part} cannot be read: {advice}"))?;
-        match record.began < sources.changed {
-            true => Err(format!(
+        if record.began < sources.changed {
+            Err(format!(
                 "{} changed after the part {part} ran: {advice}",
                 sources.file.display()
-            )),
-            false => Ok(record),
+            ))
+        } else {
+            Ok(record)
         }
     }
 
@@ -93,9 +94,10 @@ impl Record {
 
     /// Whether the part passed as a whole.
     pub(crate) fn whole(&self) -> Result<(), String> {
-        match self.passed.contains(WHOLE) {
-            true => Ok(()),
-            false => Err(format!("the part {} did not pass", self.part)),
+        if self.passed.contains(WHOLE) {
+            Ok(())
+        } else {
+            Err(format!("the part {} did not pass", self.part))
         }
     }
 }

@@ -151,9 +151,10 @@ pub(crate) fn run(only: &[String]) -> Result<(), String> {
             failed.push(format!("{}:\n{why}", leg.name));
         }
     }
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(failed.join("\n")),
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(failed.join("\n"))
     }
 }
 
@@ -215,17 +216,16 @@ impl Suite {
         }
         let results = Results::read(&out, leg.side.prefix())?;
         wrong.extend(judge(leg, &required, &results, &known));
-        match wrong.is_empty() {
-            true => {
-                let (scenarios, checks) = (results.scenarios(), results.successes());
-                println!(
-                    "{scenarios} scenarios, {checks} checks succeeded, {} known not to, {} scenarios left out",
-                    known.len(),
-                    known.left_out().count()
-                );
-                Ok(())
-            }
-            false => Err(wrong.join("\n")),
+        if wrong.is_empty() {
+            let (scenarios, checks) = (results.scenarios(), results.successes());
+            println!(
+                "{scenarios} scenarios, {checks} checks succeeded, {} known not to, {} scenarios left out",
+                known.len(),
+                known.left_out().count()
+            );
+            Ok(())
+        } else {
+            Err(wrong.join("\n"))
         }
     }
 
@@ -258,9 +258,10 @@ impl Suite {
             .map_err(|error| format!("{}: {error}", file.display()))?;
         let side = leg.side.section();
         let required = section(&text, side);
-        match required.is_empty() {
-            true => Err(format!("{} requires nothing of a {side}", file.display())),
-            false => Ok(required),
+        if required.is_empty() {
+            Err(format!("{} requires nothing of a {side}", file.display()))
+        } else {
+            Ok(required)
         }
     }
 }

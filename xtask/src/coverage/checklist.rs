@@ -33,9 +33,10 @@ impl Checklist {
             }
             *counts.entry(section.to_owned()).or_default() += 1;
         }
-        match counts == headings && !ids.is_empty() {
-            true => Ok(Self { ids, counts }),
-            false => Err("docs/checklist.md: a heading has another count than its rows".into()),
+        if counts == headings && !ids.is_empty() {
+            Ok(Self { ids, counts })
+        } else {
+            Err("docs/checklist.md: a heading has another count than its rows".into())
         }
     }
 

@@ -51,9 +51,10 @@ impl Document {
                 Some(Err(why)) => faults.push(format!("line {number}: {why}")),
             }
         }
-        match faults.is_empty() {
-            true => Ok(document),
-            false => Err(faults),
+        if faults.is_empty() {
+            Ok(document)
+        } else {
+            Err(faults)
         }
     }
 }
@@ -101,9 +102,10 @@ fn read_proof(text: &str) -> Result<Proof, String> {
         };
     }
     let names = quoted(text);
-    match names.is_empty() {
-        true => Err("names no test".into()),
-        false => Ok(Proof::Shown(names)),
+    if names.is_empty() {
+        Err("names no test".into())
+    } else {
+        Ok(Proof::Shown(names))
     }
 }
 

@@ -32,11 +32,12 @@ impl Proofs {
             return Record::read(part, &self.sources)?.whole();
         }
         if name.contains(": ") {
-            return match self.peers.contains(name) {
-                true => Ok(()),
-                false => Err(format!(
+            return if self.peers.contains(name) {
+                Ok(())
+            } else {
+                Err(format!(
                     "no check of `cargo xtask peers` passed as {name:?}"
-                )),
+                ))
             };
         }
         if self.tests.contains(name) {
