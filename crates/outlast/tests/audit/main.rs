@@ -141,7 +141,9 @@ async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
         ..ClientOptions::default()
     };
     let target = Target::front(Front::new(engine, tools, about));
-    let client = outlast::client::Client::connect(target, options).await.unwrap();
+    let client = outlast::client::Client::connect(target, options)
+        .await
+        .unwrap();
     let done = client.call_tool("done", None).await.unwrap();
     done.settle().await.unwrap();
     let done = done.task().await.unwrap();
