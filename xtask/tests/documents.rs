@@ -1,8 +1,8 @@
-//! What is promised in documents: every limit is in `docs/limits.md`, with its real default where that is a number.
+//! Facts that documents must state: every limit is in `docs/limits.md`, with its real default where that is a number.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
+    reason = "a test fails if a file is missing"
 )]
 
 use std::path::Path;
@@ -61,16 +61,16 @@ fn every_limit_is_documented() {
 }
 
 #[test]
-fn what_separates_callers_without_a_token_is_said() {
+fn the_owner_without_a_token_is_documented() {
     // V1-SEC-5, V1-SEC-6, S2-65.
     let limits = read("docs/limits.md").replace('\n', " ");
-    for said in [
-        "Where nobody is authenticated, the owner is the session or the local user",
+    for text in [
+        "Without authentication the owner is the session or the local user",
         "a secret of 128 random bits",
         "| `ttl_default` | 3,600,000 (1 h) |",
         "| `ttl_cap` | 3,600,000 (1 h) |",
         "| `quota.owner_open` | 32 |",
     ] {
-        assert!(limits.contains(said), "docs/limits.md does not say: {said}");
+        assert!(limits.contains(text), "docs/limits.md does not contain: {text}");
     }
 }
