@@ -1,9 +1,6 @@
 //! Facts that documents must state: every limit is in `docs/limits.md`, with its real default where that is a number.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test fails if a file is missing"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails if a file is missing")]
 
 use std::path::Path;
 
@@ -71,6 +68,9 @@ fn the_owner_without_a_token_is_documented() {
         "| `ttl_cap` | 3,600,000 (1 h) |",
         "| `quota.owner_open` | 32 |",
     ] {
-        assert!(limits.contains(text), "docs/limits.md does not contain: {text}");
+        assert!(
+            limits.contains(text),
+            "docs/limits.md does not contain: {text}"
+        );
     }
 }
