@@ -12,11 +12,11 @@ use outlast_wire::v1::TaskSupport;
 use outlast_wire::v2::InputRequired;
 
 use super::client::Core;
-use super::drive::Driver;
+use super::driver::Driver;
+use super::error::Fault;
 use super::execution::{CallOwner, Execution, Unsettled, View};
-use super::fault::Fault;
-use super::server::Generation;
-use super::tools::Age;
+use super::server_description::Generation;
+use super::tool_cache::Age;
 
 /// Whether a call shall be a task. In V2 the server decides for each call, and we only say whether it may (V2-CAP-5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

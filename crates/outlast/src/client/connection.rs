@@ -10,12 +10,12 @@ use std::time::Duration;
 use outlast_engine::Backoff;
 use tokio::sync::watch;
 
+use super::conversation::Up;
 use super::era::{Era, Introduction, Patience, Unmet, meet};
-use super::exchange::{Exchange, Inbound};
-use super::fault::Fault;
-use super::ids::Ids;
+use super::error::Fault;
+use super::request_ids::Ids;
+use super::rpc::{Exchange, Inbound};
 use super::target::Target;
-use super::up::Up;
 use crate::transport::link::LinkError;
 
 /// When a connection that was lost is made again.

@@ -9,11 +9,11 @@ use std::time::Duration;
 use outlast_engine::Accepts;
 use outlast_wire::{Raw, version};
 
-use super::exchange::{Exchange, Ticket};
-use super::fault::Fault;
+use super::error::Fault;
 use super::legacy;
 use super::modern::{self, Found};
-use super::server::Server;
+use super::rpc::{Exchange, Ticket};
+use super::server_description::Server;
 use super::target::Target;
 use crate::transport::http_client::Session;
 

@@ -12,8 +12,8 @@ use tracing::Instrument;
 
 use super::call::CheckedCall;
 use super::client::Core;
-use super::drive::Driver;
-use super::fault::Fault;
+use super::driver::Driver;
+use super::error::Fault;
 use super::outcome::unlabelled;
 use super::reference::Reference;
 

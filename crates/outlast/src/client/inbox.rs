@@ -10,7 +10,7 @@ use outlast_wire::Raw;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
 
-use super::host::{Host, HostRequest, decline, dismiss, roots};
+use super::handler::{Host, HostRequest, decline, dismiss, roots};
 
 /// Questions that wait for a person. Cheap to clone; all clones are one inbox.
 #[derive(Clone)]

@@ -7,12 +7,12 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::{Initialize, ServerTasks, TaskPage};
 use outlast_wire::{PeerTask, Raw, RawRef, meta, object, params, v1, version};
 
+use super::conversation::{Draft, Made, Up};
 use super::era::Introduction;
-use super::exchange::{Exchange, GiveUp, Wrap};
-use super::fault::Fault;
-use super::server::{Generation, Server};
-use super::sight::Sight;
-use super::up::{Draft, Made, Up};
+use super::error::Fault;
+use super::rpc::{Exchange, GiveUp, Wrap};
+use super::server_description::{Generation, Server};
+use super::task_report::Sight;
 use crate::transport::http_client::Session;
 
 /// Opens a conversation (V1-INIT-1, V1-INIT-5).

@@ -3,7 +3,7 @@
 use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{PeerTask, Raw, codes, object, tool};
 
-use super::fault::{Fault, PeerError};
+use super::error::{Fault, PeerError};
 use super::modern;
 
 /// A tool result as an outcome.

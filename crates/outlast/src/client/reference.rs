@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::call::CallSpec;
 use super::client::Core;
 use super::execution::Unsettled;
-use super::server::Generation;
+use super::server_description::Generation;
 
 /// A task at a server, and the call that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use super::call::Without;
 use super::client::Core;
-use super::exchange::Ticket;
-use super::fault::Fault;
+use super::conversation::{Answered, Draft};
+use super::error::Fault;
 use super::modern::{self, Asker, Rounds};
 use super::routes::{LAG, Told};
-use super::up::{Answered, Draft};
+use super::rpc::Ticket;
 
 /// A request to be made: set it up, then `.await` it for its result. Dropping the future cancels it.
 #[must_use = "a request is made when it is awaited"]

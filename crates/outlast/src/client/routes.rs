@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
-use super::fault::Fault;
-use super::sight::Sight;
+use super::error::Fault;
+use super::task_report::Sight;
 
 /// Something an execution hears. Small, because the channel of every call has room for dozens from its beginning.
 #[derive(Clone, Debug)]

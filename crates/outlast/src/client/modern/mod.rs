@@ -8,10 +8,10 @@
 //! | `inputs` | the questions of a task and what became of them |
 //! | `listen` | hearing of changes |
 
-mod asks;
-mod inputs;
-mod listen;
-mod rounds;
+mod input_dispatch;
+mod input_rounds;
+mod subscriptions;
+mod task_inputs;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use outlast_engine::{Accepts, AskKind};
 use outlast_wire::v2::{self, Discover, ResultType};
 use outlast_wire::{Raw, RawRef, codes, headers, object, params, version};
 
+use super::conversation::{Draft, Up};
 use super::era::Introduction;
-use super::exchange::{Exchange, GiveUp, Ticket, Wrap};
-use super::fault::Fault;
-use super::host::capabilities;
-use super::server::{Generation, Server};
-use super::sight::Sight;
-use super::up::{Draft, Up};
+use super::error::Fault;
+use super::handler::capabilities;
+use super::rpc::{Exchange, GiveUp, Ticket, Wrap};
+use super::server_description::{Generation, Server};
+use super::task_report::Sight;
 use crate::transport::link::LinkError;
 
-pub(crate) use asks::{Asker, Refused};
-pub(crate) use inputs::{Inputs, OnUnfit};
-pub(crate) use listen::Listener;
-pub(crate) use rounds::Rounds;
+pub(crate) use input_dispatch::{Asker, Refused};
+pub(crate) use input_rounds::Rounds;
+pub(crate) use subscriptions::Listener;
+pub(crate) use task_inputs::{Inputs, OnUnfit};
 
 /// Who we are, as every request says it.
 #[derive(Clone, Debug)]

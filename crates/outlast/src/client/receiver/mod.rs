@@ -5,8 +5,8 @@
 //! durable here: the end of a connection ends its tasks.
 
 mod options;
-mod run;
-mod serve;
+mod runner;
+mod task_methods;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +20,8 @@ use outlast_engine::{
 use outlast_wire::v1::{ClientTasks, TaskRequest};
 use outlast_wire::{Raw, object, v1};
 
-use super::exchange::{Exchange, Replied};
-use super::host::{Host, HostRequest};
+use super::handler::{Host, HostRequest};
+use super::rpc::{Exchange, Replied};
 use crate::server::to_wire;
 
 pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking};
@@ -49,7 +49,7 @@ impl Receiver {
             },
             ..Policy::default()
         };
-        let runner = Arc::new(run::Asking {
+        let runner = Arc::new(runner::Asking {
             host,
             options: options.clone(),
         });

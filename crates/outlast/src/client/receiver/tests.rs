@@ -8,10 +8,10 @@ use outlast_wire::{Raw, RawRef, codes};
 use serde_json::{Value, json};
 
 use super::{Receiver, ReceiverOptions, owner_of};
-use crate::client::exchange::{Answering, Asked, Exchange, Inbound, Replied};
-use crate::client::host::HostRequest;
-use crate::client::ids::Ids;
+use crate::client::handler::HostRequest;
 use crate::client::inbox::Inbox;
+use crate::client::request_ids::Ids;
+use crate::client::rpc::{Answering, Asked, Exchange, Inbound, Replied};
 use crate::transport::duplex;
 
 /// The server's side says nothing.

@@ -12,11 +12,11 @@ use outlast_wire::{Raw, RawRef, object, params, tool};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::ears::Ears;
-use super::fault::Fault;
+use super::conversation::{Draft, Up};
+use super::error::Fault;
+use super::inbound::Ears;
 use super::modern;
-use super::server::Generation;
-use super::up::{Draft, Up};
+use super::server_description::Generation;
 use crate::schema;
 
 /// A tool of a server.

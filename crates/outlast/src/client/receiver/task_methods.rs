@@ -9,7 +9,7 @@ use outlast_wire::neutral::{Phase, TaskView};
 use outlast_wire::{Raw, RawRef, Status, codes, params, v1};
 
 use super::{Receiver, owner_of};
-use crate::client::exchange::Exchange;
+use crate::client::rpc::Exchange;
 use crate::server::{cancel_to_wire, to_wire};
 
 impl Receiver {

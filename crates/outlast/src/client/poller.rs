@@ -16,14 +16,14 @@ use tokio::time::Instant;
 
 use super::audit;
 use super::client::Core;
-use super::drive::{Cancels, Driver};
+use super::driver::{Cancels, Driver};
+use super::error::{Fault, PeerError};
 use super::execution::{CallOwner, Command, NotCancelled, Unsettled};
-use super::fault::{Fault, PeerError};
 use super::modern::{Inputs, Refused};
 use super::outcome::{has_no_result, is_hollow, of_error, of_result};
-use super::pace::{Habit, Pace};
+use super::poll_schedule::{Habit, Pace};
 use super::routes::Told;
-use super::sight::{Brings, Sight};
+use super::task_report::{Brings, Sight};
 use super::{legacy, modern};
 use crate::sleep::sleep_until;
 

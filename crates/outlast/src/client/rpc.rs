@@ -15,9 +15,9 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::fault::{Fault, PeerError};
-use super::ids::Ids;
-use super::incoming::{Admission, IncomingRequests};
+use super::error::{Fault, PeerError};
+use super::incoming_requests::{Admission, IncomingRequests};
+use super::request_ids::Ids;
 use crate::transport::http_client::DirectRequests;
 use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, passed_on};
 

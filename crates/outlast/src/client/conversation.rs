@@ -11,10 +11,10 @@ use outlast_wire::{PeerTask, Raw, RawRef, tool};
 
 use super::call::Form;
 use super::era::Introduction;
-use super::exchange::{Exchange, GiveUp, Ticket, Wrap};
-use super::fault::Fault;
-use super::server::Server;
-use super::sight::Sight;
+use super::error::Fault;
+use super::rpc::{Exchange, GiveUp, Ticket, Wrap};
+use super::server_description::Server;
+use super::task_report::Sight;
 use super::{legacy, modern};
 
 /// A conversation that is open.

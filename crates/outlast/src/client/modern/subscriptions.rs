@@ -13,10 +13,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::client::connection::Ups;
-use crate::client::ears::Ears;
-use crate::client::exchange::Ticket;
-use crate::client::fault::Fault;
-use crate::client::up::{Draft, Up};
+use crate::client::conversation::{Draft, Up};
+use crate::client::error::Fault;
+use crate::client::inbound::Ears;
+use crate::client::rpc::Ticket;
 
 /// What a client wants to hear of. Cheap to clone; the stream ends with the last clone.
 #[derive(Clone)]

@@ -6,9 +6,9 @@ use outlast_wire::v2::{self, Ask, InputRequired, Retry};
 use outlast_wire::{Raw, RawRef};
 use tokio::task::JoinSet;
 
-use super::asks::{Asker, Refused};
-use super::inputs::{AT_ONCE, Unaskable};
-use crate::client::fault::Fault;
+use super::input_dispatch::{Asker, Refused};
+use super::task_inputs::{AT_ONCE, Unaskable};
+use crate::client::error::Fault;
 
 /// The rounds of one request.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use outlast_wire::{Raw, RawRef};
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::asks::{Asker, Refused};
+use super::input_dispatch::{Asker, Refused};
 
 /// The questions of one task. Dropping this dismisses them.
 pub(crate) struct Inputs {

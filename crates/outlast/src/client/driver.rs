@@ -1,4 +1,4 @@
-//! One call from its request to its outcome. What a task needs after it was made is in [`observe`](super::observe).
+//! One call from its request to its outcome. What a task needs after it was made is in [`observe`](super::poller).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use tokio::time::Instant;
 
 use super::call::{CallSpec, CheckedCall, Form, Preference};
 use super::client::Core;
-use super::exchange::{GiveUp, Replied, Ticket};
+use super::conversation::{Draft, Made, Up};
+use super::error::Fault;
 use super::execution::{CallOwner, Command, NotCancelled, Outage, Unsettled, View};
-use super::fault::Fault;
 use super::modern::{Asker, Inputs, OnUnfit, Rounds};
-use super::observe::Observed;
 use super::outcome::{of_error, of_result, wants_task};
+use super::poller::Observed;
 use super::reference::{OpenRequest, Reference};
 use super::routes::{Ear, LAG, Told};
-use super::server::Generation;
-use super::sight::Sight;
-use super::up::{Draft, Made, Up};
+use super::rpc::{GiveUp, Replied, Ticket};
+use super::server_description::Generation;
+use super::task_report::Sight;
 use super::{audit, modern};
 use crate::transport::link::LinkError;
 

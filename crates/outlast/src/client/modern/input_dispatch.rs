@@ -10,10 +10,10 @@ use outlast_wire::{Raw, RawRef, codes};
 
 use crate::answers;
 
-use crate::client::ears::Ears;
-use crate::client::fault::PeerError;
-use crate::client::host::{Host, HostRequest, dismiss};
-use crate::client::screen::screen;
+use crate::client::error::PeerError;
+use crate::client::handler::{Host, HostRequest, dismiss};
+use crate::client::inbound::Ears;
+use crate::client::validate_request::screen;
 
 /// Puts questions to a host.
 #[derive(Clone)]

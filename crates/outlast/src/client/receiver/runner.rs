@@ -8,9 +8,9 @@ use outlast_engine::{Answer, AskKind, ErrorCode, Origin, Outcome, Question};
 use outlast_wire::envelope::ErrorView;
 use outlast_wire::{RawRef, codes, object};
 
-use super::serve::AWAITING;
+use super::task_methods::AWAITING;
 use super::{OnDecline, ReceiverOptions, WhileAsking};
-use crate::client::host::{Host, HostRequest};
+use crate::client::handler::{Host, HostRequest};
 
 /// Puts the questions of a server to a host.
 pub(super) struct Asking {

@@ -11,12 +11,12 @@ use outlast_wire::version::{self, Era};
 use outlast_wire::{Raw, RawRef, codes, meta, method, object, v1};
 use tokio::sync::watch;
 
-use super::exchange::{Answering, Asked, Exchange, Inbound, Replied};
-use super::host::{Host, HostRequest};
+use super::handler::{Host, HostRequest};
 use super::receiver::Receiver;
 use super::routes::Routes;
-use super::screen::screen;
-use super::sight::Sight;
+use super::rpc::{Answering, Asked, Exchange, Inbound, Replied};
+use super::task_report::Sight;
+use super::validate_request::screen;
 
 /// Hears every notification that nobody else is there for: logs, changed lists.
 pub type Notices = Arc<dyn Fn(&str, Option<RawRef<'_>>) + Send + Sync>;
