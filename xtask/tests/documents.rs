@@ -39,7 +39,7 @@ fn every_limit_is_documented() {
     settings.extend(fields(&http, "pub struct HttpOptions {"));
     for (file, head) in [
         ("client/client.rs", "pub struct ClientOptions {"),
-        ("client/connection.rs", "pub struct Restart {"),
+        ("client/connection.rs", "pub struct ReconnectPolicy {"),
         ("client/receiver/options.rs", "pub struct ReceiverOptions {"),
         (
             "transport/http_client/options.rs",

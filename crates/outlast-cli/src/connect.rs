@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use outlast::client::{Client, ClientOptions, Host, NoHost};
+use outlast::client::{Client, ClientHandler, ClientOptions, NoHandler};
 use outlast::transport::http_client::Session;
 
 use crate::call::Waiting;
@@ -41,15 +41,15 @@ pub(crate) async fn connect(
         stored.resume(session);
         (declared, comes_back) = (stored.declared, true);
     }
-    let host: Arc<dyn Host> = match (person.host(), declared) {
-        (_, Declared::Nothing) => Arc::new(NoHost),
+    let host: Arc<dyn ClientHandler> = match (person.host(), declared) {
+        (_, Declared::Nothing) => Arc::new(NoHandler),
         (Some(host), _) => host,
         (None, _) => Arc::new(NoAnswerYet),
     };
     let options = ClientOptions {
-        server: Some(server.name.as_str().into()),
+        server_name: Some(server.name.as_str().into()),
         era: server.era,
-        host,
+        handler: host,
         receiver_tasks: person.receiver().filter(|_| declared == Declared::Tasks),
         ..ClientOptions::default()
     };

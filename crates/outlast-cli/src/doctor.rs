@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use outlast::TaskSupport;
-use outlast::client::{Client, ClientOptions, Era, Fault, Generation, Server, Target, ToolInfo};
+use outlast::client::{
+    self, Client, ClientOptions, Era, Generation, ServerDescription, Target, ToolInfo,
+};
 use outlast::transport::link::LinkError;
 use serde_json::{Value, json};
 
@@ -19,7 +21,7 @@ use crate::tools::{arguments, support};
 
 /// What was found out.
 struct Findings {
-    server: Server,
+    server: ServerDescription,
     other: OtherEra,
     connected_ms: u128,
     tools: Arc<[ToolInfo]>,
@@ -29,7 +31,7 @@ struct Findings {
 
 /// What is known of the server in the era that it was not spoken to in first.
 enum OtherEra {
-    Present(Box<Server>),
+    Present(Box<ServerDescription>),
     /// The server answered, and does not speak that era.
     Absent,
     /// It could not be found out, and why.
@@ -94,7 +96,7 @@ async fn examine(client: &Client, connected_ms: u128) -> Result<Findings, Failur
 async fn other_era(target: Target, era: Era) -> OtherEra {
     let options = ClientOptions {
         era,
-        handshake: OTHER_ERA_TIMEOUT,
+        handshake_timeout: OTHER_ERA_TIMEOUT,
         ..ClientOptions::default()
     };
     let found = match Client::connect(target, options).await {
@@ -113,12 +115,12 @@ async fn other_era(target: Target, era: Era) -> OtherEra {
 }
 
 /// Whether the server answered that it does not speak `era`. Any other failure says nothing about that.
-fn is_refusal(fault: &Fault, era: Era) -> bool {
+fn is_refusal(fault: &client::Error, era: Era) -> bool {
     match fault {
-        Fault::Error(_) | Fault::Unsupported(_) => true,
+        client::Error::Peer(_) | client::Error::Unsupported(_) => true,
         // A3-1: a legacy server may leave `server/discover` unanswered.
-        Fault::TimedOut(_) => era == Era::Modern,
-        Fault::Link(LinkError::Refused { status, .. }) => {
+        client::Error::TimedOut(_) => era == Era::Modern,
+        client::Error::Transport(LinkError::Refused { status, .. }) => {
             matches!(status, 400 | 404 | 405 | 406 | 415)
         }
         _ => false,
@@ -133,7 +135,7 @@ fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
         .filter(|tool| tool.task_support != TaskSupport::Forbidden)
         .map(|tool| &*tool.name)
         .collect();
-    match (generation.takes_tool_tasks(), willing.is_empty()) {
+    match (generation.supports_tool_tasks(), willing.is_empty()) {
         (false, false) => noticed.push(format!(
             "tools say that they run as tasks ({}), but the server does not declare it: they are called plainly",
             willing.join(", ")
@@ -143,7 +145,7 @@ fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
         }
         _ => {}
     }
-    if generation.takes_tool_tasks() && !generation.cancels() {
+    if generation.supports_tool_tasks() && !generation.cancels() {
         noticed.push("its tasks cannot be cancelled".into());
     }
     // In V2 nobody's can.
@@ -216,7 +218,7 @@ fn print(found: &Findings) {
 }
 
 /// What a server declares, by name.
-fn offers(server: &Server) -> String {
+fn offers(server: &ServerDescription) -> String {
     let capabilities: Value = server.capabilities.open().unwrap_or_default();
     let names = capabilities
         .as_object()
@@ -225,7 +227,7 @@ fn offers(server: &Server) -> String {
 }
 
 /// What a server is in one era.
-fn era_as_json(server: &Server) -> Value {
+fn era_as_json(server: &ServerDescription) -> Value {
     json!({
         "protocolVersion": &*server.version,
         "capabilities": server.capabilities.open::<Value>().unwrap_or_default(),
@@ -267,7 +269,7 @@ fn as_json(found: &Findings) -> Value {
 fn tasks(generation: Generation) -> String {
     match generation {
         Generation::V2 => return "V2: the server decides for each call".into(),
-        generation if !generation.takes_tool_tasks() => return "none".into(),
+        generation if !generation.supports_tool_tasks() => return "none".into(),
         _ => {}
     }
     let also: Vec<_> = [
@@ -316,12 +318,12 @@ mod tests {
 
     #[test]
     fn only_a_refusal_shows_that_an_era_is_absent() {
-        let ended = Fault::Link(LinkError::Ended {
+        let ended = client::Error::Transport(LinkError::Ended {
             status: "exit status: 1".into(),
             stderr: "the store is in use".into(),
         });
-        let silent = Fault::TimedOut(OTHER_ERA_TIMEOUT);
-        let refused = Fault::Unsupported("MCP 2026-07-28".into());
+        let silent = client::Error::TimedOut(OTHER_ERA_TIMEOUT);
+        let refused = client::Error::Unsupported("MCP 2026-07-28".into());
         for era in [Era::Legacy, Era::Modern] {
             assert!(!is_refusal(&ended, era));
             assert!(is_refusal(&refused, era));

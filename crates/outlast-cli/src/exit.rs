@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use outlast::client::{CallRefused, Fault, NotCancelled, Unsettled};
+use outlast::client::{self, CallError, CancelError, OutcomeError};
 use outlast::engine::StoreError;
 use outlast::engine::engine::EngineError;
 use outlast::store::OpenError;
@@ -65,13 +65,13 @@ pub(crate) enum Failure {
     #[error(
         "{}\n  next: `outlast doctor` with the same target says what the server is and can do", foreign(.0)
     )]
-    Refused(#[from] CallRefused),
+    Refused(#[from] CallError),
     #[error("{0}")]
     Unconnected(Box<Unconnected>),
     #[error("{}{next}", foreign(.0), next = after(.0))]
-    Fault(#[from] Fault),
+    Fault(#[from] client::Error),
     #[error("{}", foreign(.0))]
-    Unsettled(#[from] Unsettled),
+    NoOutcome(#[from] OutcomeError),
     #[error(
         "the server cannot be reached any more: {}\n  task {} may still be there\n  next: `{}` waits for its result once the \
          server is back",
@@ -86,7 +86,7 @@ pub(crate) enum Failure {
         next: String,
     },
     #[error("{}", foreign(.0))]
-    NotCancelled(#[from] NotCancelled),
+    NotCancelled(#[from] CancelError),
     /// The tool said so itself; what it said is on stdout.
     #[error("the tool answered with an error")]
     Tool,
@@ -106,19 +106,21 @@ fn foreign(error: &impl ToString) -> String {
 }
 
 /// What to do after a fault.
-fn after(fault: &Fault) -> &'static str {
+fn after(fault: &client::Error) -> &'static str {
     match fault {
-        Fault::Link(LinkError::Refused {
+        client::Error::Transport(LinkError::Refused {
             status: 401 | 403, ..
         }) => {
             "\n  next: give its token, by --token, by the environment variable OUTLAST_TOKEN, or by `headers` in the \
              configuration file"
         }
-        Fault::Link(_) => "\n  next: check that the server runs and that the target is right",
-        Fault::Unsupported(_) => {
+        client::Error::Transport(_) => {
+            "\n  next: check that the server runs and that the target is right"
+        }
+        client::Error::Unsupported(_) => {
             "\n  next: `outlast doctor` with the same target says what the server is and can do"
         }
-        Fault::TimedOut(_) => "\n  next: check that the target is an MCP server",
+        client::Error::TimedOut(_) => "\n  next: check that the target is an MCP server",
         _ => "",
     }
 }
@@ -188,11 +190,11 @@ impl Failure {
             | Self::HasEnded(..) => FAILED,
             Self::NothingCame(_) | Self::OutOfReach { .. } | Self::Unconnected(_) => SERVER,
             Self::Usage(_) => USAGE,
-            Self::Refused(CallRefused::Fault(_)) => SERVER,
+            Self::Refused(CallError::Request(_)) => SERVER,
             Self::Refused(_) => USAGE,
-            Self::Fault(_) | Self::Unsettled(Unsettled::Fault(_)) => SERVER,
-            Self::Unsettled(_) | Self::UnknownOutcome => UNKNOWN,
-            Self::NotCancelled(NotCancelled::Fault(_)) => SERVER,
+            Self::Fault(_) | Self::NoOutcome(OutcomeError::Request(_)) => SERVER,
+            Self::NoOutcome(_) | Self::UnknownOutcome => UNKNOWN,
+            Self::NotCancelled(CancelError::Request(_)) => SERVER,
             Self::NotCancelled(_) => FAILED,
             Self::Tool => TOOL,
             Self::Cancelled => CANCELLED,

@@ -1,6 +1,6 @@
 //! What is said of a task that is left at its server.
 
-use outlast::client::{Fault, Unsettled};
+use outlast::client::{self, OutcomeError};
 
 use crate::exit::Failure;
 use crate::target::{Named, Starts};
@@ -46,9 +46,9 @@ impl Left {
 
     /// The failure of a call that came to no outcome. Where the task may still be at the server, the last line says how to
     /// come back to it.
-    pub(crate) fn unsettled(&self, why: Unsettled, task: Option<&str>) -> Failure {
+    pub(crate) fn unsettled(&self, why: OutcomeError, task: Option<&str>) -> Failure {
         match (&why, task) {
-            (Unsettled::Lost { why: fault, .. }, Some(task)) if is_outage(fault) => {
+            (OutcomeError::Lost { why: fault, .. }, Some(task)) if is_outage(fault) => {
                 Failure::OutOfReach {
                     task: task.to_owned(),
                     why: fault.to_string(),
@@ -68,6 +68,9 @@ impl Left {
 }
 
 /// Whether the server could not be asked, which says nothing about its tasks.
-fn is_outage(fault: &Fault) -> bool {
-    matches!(fault, Fault::Link(_) | Fault::TimedOut(_))
+fn is_outage(fault: &client::Error) -> bool {
+    matches!(
+        fault,
+        client::Error::Transport(_) | client::Error::TimedOut(_)
+    )
 }

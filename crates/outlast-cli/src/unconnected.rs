@@ -1,6 +1,6 @@
 //! Why no connection to a server came about: the text names the URL or the command, the cause, and a next step.
 
-use outlast::client::Fault;
+use outlast::client;
 use outlast::transport::link::LinkError;
 use outlast::wire::codes;
 
@@ -13,7 +13,7 @@ pub(crate) struct Unconnected {
     /// The URL, or the command with its arguments.
     pub(crate) endpoint: String,
     pub(crate) starts: Starts,
-    pub(crate) fault: Fault,
+    pub(crate) fault: client::Error,
 }
 
 impl std::fmt::Display for Unconnected {
@@ -24,22 +24,22 @@ impl std::fmt::Display for Unconnected {
             Starts::ByCommand | Starts::ByName => format!("the command `{endpoint}`"),
         };
         match &self.fault {
-            Fault::Error(error) if error.code == codes::METHOD_NOT_FOUND => {
+            client::Error::Peer(error) if error.code == codes::METHOD_NOT_FOUND => {
                 write!(
                     f,
                     "{what} is not an MCP server: it does not know `initialize`"
                 )?;
             }
-            Fault::Link(LinkError::Unreachable(cause)) => {
+            client::Error::Transport(LinkError::Unreachable(cause)) => {
                 write!(f, "cannot connect to {what}: {}", clean(cause))?;
             }
-            Fault::Link(LinkError::Ended { status, stderr }) => {
+            client::Error::Transport(LinkError::Ended { status, stderr }) => {
                 write!(f, "{what} ended before it answered ({status})")?;
                 if !stderr.is_empty() {
                     write!(f, "; it wrote: {}", clean(stderr))?;
                 }
             }
-            Fault::Link(LinkError::Refused { status, detail, .. }) => {
+            client::Error::Transport(LinkError::Refused { status, detail, .. }) => {
                 write!(f, "{what} answers with HTTP status {status}")?;
                 let detail = clean(detail);
                 // A page of HTML explains nothing on a terminal.
@@ -47,7 +47,7 @@ impl std::fmt::Display for Unconnected {
                     write!(f, ": {detail}")?;
                 }
             }
-            Fault::TimedOut(limit) => {
+            client::Error::TimedOut(limit) => {
                 write!(f, "{what} has not answered for {} s", limit.as_secs())?;
             }
             fault => write!(f, "cannot connect to {what}: {}", clean(&fault.to_string()))?,
@@ -60,23 +60,23 @@ impl Unconnected {
     fn next(&self) -> &'static str {
         match (&self.fault, self.starts) {
             (
-                Fault::Link(LinkError::Refused {
+                client::Error::Transport(LinkError::Refused {
                     status: 401 | 403, ..
                 }),
                 _,
             ) => {
                 "give its token by --token, by the environment variable OUTLAST_TOKEN, or by `headers` in the configuration file"
             }
-            (Fault::Link(LinkError::Refused { status: 404, .. }), _) => {
+            (client::Error::Transport(LinkError::Refused { status: 404, .. }), _) => {
                 "check the path of the URL; an Outlast server answers at /mcp"
             }
-            (Fault::Link(LinkError::Unreachable(_)), Starts::Elsewhere) => {
+            (client::Error::Transport(LinkError::Unreachable(_)), Starts::Elsewhere) => {
                 "check that a server listens there"
             }
-            (Fault::Link(LinkError::Unreachable(_)), _) => {
+            (client::Error::Transport(LinkError::Unreachable(_)), _) => {
                 "check the spelling of the command and that it is on the PATH"
             }
-            (Fault::Link(LinkError::Ended { .. }), _) => {
+            (client::Error::Transport(LinkError::Ended { .. }), _) => {
                 "run the command by itself to see why it ends; --verbose shows what it writes"
             }
             (_, Starts::Elsewhere) => "check that the URL is that of an MCP server",
@@ -91,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    fn text(starts: Starts, endpoint: &str, fault: Fault) -> String {
+    fn text(starts: Starts, endpoint: &str, fault: client::Error) -> String {
         Unconnected {
             endpoint: endpoint.to_owned(),
             starts,
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn the_text_names_the_url_or_the_command_and_a_next_step() {
         let refused = |status, detail: &str| {
-            Fault::Link(LinkError::Refused {
+            client::Error::Transport(LinkError::Refused {
                 status,
                 detail: detail.into(),
                 retry_after: None,
@@ -111,7 +111,8 @@ mod tests {
             })
         };
         let url = "http://127.0.0.1:9/mcp";
-        let unreachable = Fault::Link(LinkError::Unreachable("Connection refused".into()));
+        let unreachable =
+            client::Error::Transport(LinkError::Unreachable("Connection refused".into()));
         let page = "<html>\n<p>\u{1b}[31mHello";
         for (found, expected) in [
             (
@@ -126,7 +127,7 @@ mod tests {
                 text(
                     Starts::ByCommand,
                     "sleep 100",
-                    Fault::TimedOut(Duration::from_secs(60)),
+                    client::Error::TimedOut(Duration::from_secs(60)),
                 ),
                 "the command `sleep 100` has not answered for 60 s\n  next: check that the command starts an MCP server on its standard input and output",
             ),

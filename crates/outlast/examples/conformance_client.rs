@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast::client::{Client, ClientOptions, Host, HostRequest, Target, accept, decline};
+use outlast::client::{
+    Client, ClientHandler, ClientOptions, ServerInputRequest, Target, accept, decline,
+};
 use outlast::engine::{Accepts, Answer, AskKind, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::Raw;
@@ -17,7 +19,7 @@ async fn main() -> Result<(), Failure> {
     let url = std::env::args().next_back().ok_or("which server?")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO")?;
     let options = ClientOptions {
-        host: Arc::new(Defaults),
+        handler: Arc::new(Defaults),
         ..ClientOptions::default()
     };
     let client = Client::connect(Target::http(HttpClientOptions::new(url)), options).await?;
@@ -81,7 +83,7 @@ async fn call(client: &Client, tool: &str, arguments: Value) -> Result<(), Failu
     let call = client
         .call_tool(tool, Some(Raw::encode(&arguments)?))
         .await?;
-    match call.settle().await? {
+    match call.outcome().await? {
         Outcome::Result(_) => Ok(()),
         other => Err(format!("{tool}: {other:?}").into()),
     }
@@ -91,12 +93,12 @@ async fn call(client: &Client, tool: &str, arguments: Value) -> Result<(), Failu
 struct Defaults;
 
 #[async_trait]
-impl Host for Defaults {
+impl ClientHandler for Defaults {
     fn accepts(&self) -> Accepts {
         [AskKind::ElicitForm].into_iter().collect()
     }
 
-    async fn ask(&self, request: HostRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> Answer {
         let params = request
             .params
             .and_then(|params| params.open::<Value>().ok());

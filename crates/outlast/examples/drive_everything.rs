@@ -26,7 +26,7 @@ async fn main() -> Result<(), Failure> {
         [] => return Err("which server? give a URL or a command".into()),
     };
     let options = ClientOptions {
-        host: Arc::new(Agreeable),
+        handler: Arc::new(Agreeable),
         receiver_tasks: Some(ReceiverOptions::default()),
         ..ClientOptions::default()
     };
@@ -60,7 +60,7 @@ async fn main() -> Result<(), Failure> {
         .await?;
     call.task().await.ok_or("no task was made")?;
     call.cancel().await?;
-    match call.settle().await? {
+    match call.outcome().await? {
         Outcome::Cancelled => println!("a task was cancelled"),
         other => return Err(format!("{other:?} instead of a cancellation").into()),
     }
@@ -81,7 +81,7 @@ async fn follow(client: &Client, name: &str, arguments: Value, says: &str) -> Re
             }
         }
     });
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     showing.abort();
     let Outcome::Result(body) = settled? else {
         return Err(format!("{name} has no result").into());

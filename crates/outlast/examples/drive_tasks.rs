@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agreeable::{Agreeable, SAMPLED};
-use outlast::client::{Client, ClientOptions, Execution, Preference, ReceiverOptions, Target};
+use outlast::client::{Client, ClientOptions, Execution, ReceiverOptions, Target, TaskPreference};
 use outlast::engine::Outcome;
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Failure> {
         _ => return Err("what and which server? give PARTS, then a URL or a command".into()),
     };
     let options = ClientOptions {
-        host: Arc::new(Agreeable),
+        handler: Arc::new(Agreeable),
         receiver_tasks: Some(ReceiverOptions::default()),
         ..ClientOptions::default()
     };
@@ -54,26 +54,26 @@ async fn main() -> Result<(), Failure> {
 /// Drives one tool of the server to the end that it should have.
 async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
     match part {
-        "slow" => says(call(client, part, Preference::Require).await?, "done").await,
+        "slow" => says(call(client, part, TaskPreference::Require).await?, "done").await,
         // We did not ask for a task; the tool wants one.
         "must" => {
             says(
-                call(client, part, Preference::Allow).await?,
+                call(client, part, TaskPreference::Allow).await?,
                 "done as a task",
             )
             .await
         }
-        "fail" => match call(client, part, Preference::Require)
+        "fail" => match call(client, part, TaskPreference::Require)
             .await?
-            .settle()
+            .outcome()
             .await?
         {
             Outcome::ToolError(_, Some(why)) if why.contains("it broke") => Ok(()),
             other => Err(format!("{other:?} instead of its failure").into()),
         },
-        "crash" => match call(client, part, Preference::Require)
+        "crash" => match call(client, part, TaskPreference::Require)
             .await?
-            .settle()
+            .outcome()
             .await?
         {
             Outcome::ToolError(..) | Outcome::Error(..) => Ok(()),
@@ -81,7 +81,7 @@ async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
         },
         "ask" => {
             says(
-                call(client, part, Preference::Require).await?,
+                call(client, part, TaskPreference::Require).await?,
                 "accept word",
             )
             .await
@@ -89,21 +89,21 @@ async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
         // The same question without a task: asked before the result, and answered by calling again.
         "retry" => {
             says(
-                call(client, "ask", Preference::Forbid).await?,
+                call(client, "ask", TaskPreference::Forbid).await?,
                 "accept word",
             )
             .await
         }
-        "sample" => says(call(client, part, Preference::Require).await?, SAMPLED).await,
+        "sample" => says(call(client, part, TaskPreference::Require).await?, SAMPLED).await,
         "host" => {
             let expected = format!("{SAMPLED}, word");
-            says(call(client, part, Preference::Forbid).await?, &expected).await
+            says(call(client, part, TaskPreference::Forbid).await?, &expected).await
         }
         "endless" => {
-            let call = call(client, part, Preference::Require).await?;
+            let call = call(client, part, TaskPreference::Require).await?;
             call.task().await.ok_or("no task was made")?;
             call.cancel().await?;
-            match call.settle().await? {
+            match call.outcome().await? {
                 Outcome::Cancelled => Ok(()),
                 other => Err(format!("{other:?} instead of a cancellation").into()),
             }
@@ -119,7 +119,11 @@ async fn drive(client: &Client, part: &str) -> Result<(), Failure> {
     }
 }
 
-async fn call(client: &Client, name: &str, preference: Preference) -> Result<Execution, Failure> {
+async fn call(
+    client: &Client,
+    name: &str,
+    preference: TaskPreference,
+) -> Result<Execution, Failure> {
     let nothing = Raw::parse("{}".into())?;
     let call = client.call_tool(name, Some(nothing)).ttl(60_000);
     Ok(call.task(preference).await?)
@@ -135,7 +139,7 @@ async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
             }
         }
     });
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     showing.abort();
     match settled? {
         Outcome::Result(body) => {

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use outlast::client::{
-    Client, ClientOptions, Era, Execution, Host, HostRequest, Preference, Target, accept,
+    Client, ClientHandler, ClientOptions, Era, Execution, ServerInputRequest, Target,
+    TaskPreference, accept,
 };
 use outlast::engine::{Accepts, Answer, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
@@ -100,13 +101,13 @@ async fn call(client: &Client, tool: &str) -> Result<Execution, Failure> {
         json!({})
     };
     let call = client.call_tool(tool, Some(Raw::encode(&arguments)?));
-    let call = call.task(Preference::Require).await?;
+    let call = call.task(TaskPreference::Require).await?;
     call.task().await.ok_or("no task was made")?;
     Ok(call)
 }
 
 async fn says(call: Execution, expected: &str) -> Result<(), Failure> {
-    match call.settle().await? {
+    match call.outcome().await? {
         Outcome::Result(result)
             if tool::first_text(result.borrow()).is_some_and(|text| text.contains(expected)) =>
         {
@@ -158,7 +159,7 @@ impl Gateway {
         let person = Arc::new(Person::default());
         let options = ClientOptions {
             era: Era::Legacy,
-            host: person.clone(),
+            handler: person.clone(),
             ..ClientOptions::default()
         };
         let url = format!("http://{}/mcp", self.address);
@@ -204,12 +205,12 @@ struct Person {
 }
 
 #[async_trait]
-impl Host for Person {
+impl ClientHandler for Person {
     fn accepts(&self) -> Accepts {
         Accepts::all()
     }
 
-    async fn ask(&self, request: HostRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> Answer {
         self.asked.send_replace(true);
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         let params = request.params.map(|params| params.as_str().to_owned());

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use outlast::client::{Era, Preference};
+use outlast::client::{Era, TaskPreference};
 
 /// Which server, and how to get there.
 #[derive(Clone, Debug, Parser)]
@@ -52,11 +52,11 @@ impl How {
         }
     }
 
-    pub(crate) fn preference(self) -> Preference {
+    pub(crate) fn preference(self) -> TaskPreference {
         match self {
-            Self::Auto => Preference::Prefer,
-            Self::V1 | Self::V2 => Preference::Require,
-            Self::Plain => Preference::Forbid,
+            Self::Auto => TaskPreference::Prefer,
+            Self::V1 | Self::V2 => TaskPreference::Require,
+            Self::Plain => TaskPreference::Forbid,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use outlast::client::{Execution, Unsettled, Updates};
+use outlast::client::{Execution, OutcomeError, StatusUpdates};
 use outlast::engine::Outcome;
 
 use super::status::StatusLine;
@@ -14,7 +14,7 @@ use crate::terminal::say;
 /// How following ended.
 pub(crate) enum End {
     /// The outcome, or why there is none, and the task if there was one.
-    Settled(Result<Outcome, Unsettled>, Option<String>),
+    Settled(Result<Outcome, OutcomeError>, Option<String>),
     /// The task goes on without us.
     Left(String),
 }
@@ -48,8 +48,8 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
             () = interrupts.next() => true,
         };
         if !interrupted {
-            let settled = execution.settle().await;
-            let view = execution.view();
+            let settled = execution.outcome().await;
+            let view = execution.status();
             status.borrow_mut().finish(&view);
             if let Some(why) = &view.output_mismatch {
                 say!(
@@ -59,7 +59,7 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
             return End::Settled(settled, view.task.map(|task| task.id));
         }
         status.borrow_mut().give_way(true);
-        let task = execution.view().task.map(|task| task.id);
+        let task = execution.status().task.map(|task| task.id);
         let wish = match (&task, interrupt, person) {
             // Nobody could ever fetch the result of a plain call.
             (None, ..) => Wish::Cancel,
@@ -98,9 +98,9 @@ async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Wish {
 }
 
 /// Shows how the call stands until it is over.
-async fn shown(execution: &Execution, updates: &mut Updates, status: &RefCell<StatusLine>) {
+async fn shown(execution: &Execution, updates: &mut StatusUpdates, status: &RefCell<StatusLine>) {
     loop {
-        let view = execution.view();
+        let view = execution.status();
         if view.ended.is_some() {
             return;
         }

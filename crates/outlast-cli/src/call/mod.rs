@@ -5,7 +5,7 @@ mod follow;
 pub(crate) mod print;
 mod status;
 
-use outlast::client::{Client, Preference};
+use outlast::client::{Client, TaskPreference};
 use outlast::wire::Raw;
 use serde_json::{Map, Value, json};
 
@@ -59,8 +59,8 @@ async fn make(
     let arguments = arguments.map_err(|wrong| Failure::Usage(wrong.to_string()))?;
     let arguments = Raw::encode(&arguments).map_err(std::io::Error::from)?;
     let preference = match (call.task || call.detach, call.no_task) {
-        (true, _) => Preference::Require,
-        (_, true) => Preference::Forbid,
+        (true, _) => TaskPreference::Require,
+        (_, true) => TaskPreference::Forbid,
         _ => call.reach.how.preference(),
     };
     let mut made = client.call_tool(tool, Some(arguments)).task(preference);

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use outlast::client::View;
+use outlast::client::ExecutionStatus;
 use outlast::engine::Outcome;
 use outlast::wire::Status;
 
@@ -55,7 +55,7 @@ impl StatusLine {
     }
 
     /// Shows `view` as it is now.
-    pub(crate) fn show(&mut self, view: &View) {
+    pub(crate) fn show(&mut self, view: &ExecutionStatus) {
         if self.quiet {
             return;
         }
@@ -88,7 +88,7 @@ impl StatusLine {
     }
 
     /// Shows how the call ended, in a line that stays.
-    pub(crate) fn finish(&mut self, view: &View) {
+    pub(crate) fn finish(&mut self, view: &ExecutionStatus) {
         self.clear();
         match (self.terminal, &view.task) {
             (true, _) => terminal::err(fitting(view, self.icons)),
@@ -152,7 +152,7 @@ pub(crate) fn spinner_style(template: &str) -> ProgressStyle {
 }
 
 /// The line of a call on a terminal: as much as fits.
-fn fitting(view: &View, icons: bool) -> Line {
+fn fitting(view: &ExecutionStatus, icons: bool) -> Line {
     let Some(width) = terminal::err_width() else {
         return indicator(view, icons, Room::Ample);
     };
@@ -188,7 +188,7 @@ pub(crate) enum Standing {
 
 impl Standing {
     /// By the outcome once there is one: a server may call a task completed whose tool reported an error.
-    pub(crate) fn of(view: &View) -> Self {
+    pub(crate) fn of(view: &ExecutionStatus) -> Self {
         match (&view.ended, view.task.as_ref().map(|task| task.status)) {
             (Some(Ok(Outcome::Result(_))), _) => Self::Completed,
             (Some(Ok(outcome)), _) if outcome.is_unknown() => Self::Unknown,
@@ -230,7 +230,7 @@ impl Standing {
 }
 
 /// How a call stands: an icon unless it runs, words, how far it is, and what it says of itself (S4-57, S4-68).
-fn indicator(view: &View, icons: bool, room: Room) -> Line {
+fn indicator(view: &ExecutionStatus, icons: bool, room: Room) -> Line {
     let standing = Standing::of(view);
     let mut line = Line::new();
     if let (true, (icon, tone)) = (icons, standing.icon())
@@ -348,12 +348,12 @@ const BEAT: Duration = Duration::from_millis(120);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast::client::{Fault, Outage, Unsettled};
+    use outlast::client::{self, Outage, OutcomeError};
     use outlast::engine::ErrorCode;
     use outlast::wire::notice::Progress;
     use outlast::wire::{PeerTask, Raw};
 
-    fn view(status: Status) -> View {
+    fn view(status: Status) -> ExecutionStatus {
         let task = PeerTask {
             id: "t1".into(),
             status,
@@ -363,7 +363,7 @@ mod tests {
             ttl_ms: None,
             poll_interval_ms: None,
         };
-        View {
+        ExecutionStatus {
             server: "s".into(),
             tool: "render".into(),
             task: Some(task),
@@ -379,8 +379,8 @@ mod tests {
     }
 
     /// The same call after its end.
-    fn ended(status: Status, ended: Result<Outcome, Unsettled>) -> View {
-        View {
+    fn ended(status: Status, ended: Result<Outcome, OutcomeError>) -> ExecutionStatus {
+        ExecutionStatus {
             ended: Some(ended),
             ..view(status)
         }
@@ -437,7 +437,7 @@ mod tests {
             (Ok(Outcome::error(error, "no")), "✘ Failed"),
             (Ok(Outcome::unknown("stopped")), "? Outcome Unknown"),
             (Ok(Outcome::Cancelled), "⊘ Cancelled"),
-            (Err(Unsettled::Left), "? Outcome Unknown"),
+            (Err(OutcomeError::Detached), "? Outcome Unknown"),
         ] {
             let line = indicator(&ended(Status::Completed, outcome), true, Room::Ample);
             let line = line.render(false);
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn an_unreachable_server_is_named_with_how_long() {
         let mut view = view(Status::Working);
-        let why = Fault::Malformed("refused".into());
+        let why = client::Error::Malformed("refused".into());
         view.outage = Some(Outage {
             since: tokio::time::Instant::now(),
             why,
@@ -479,7 +479,7 @@ mod tests {
             total: Some(6.0),
             message: Some("page 3".into()),
         };
-        let mut view = View {
+        let mut view = ExecutionStatus {
             progress: Some(progress),
             ..view(Status::Working)
         };
@@ -508,7 +508,7 @@ mod tests {
         assert_eq!(plain(&view), "Working: task t\u{fffd}[2J — a b");
     }
 
-    fn plain(view: &View) -> String {
+    fn plain(view: &ExecutionStatus) -> String {
         indicator(view, false, Room::Ample).render(false)
     }
 }

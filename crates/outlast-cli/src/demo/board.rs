@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar};
-use outlast::client::View;
+use outlast::client::ExecutionStatus;
 use outlast::engine::Outcome;
 use outlast::wire::Raw;
 use outlast::wire::tool::first_text;
@@ -71,7 +71,7 @@ impl Board {
 
 impl Row {
     /// Shows how the call stands, if that has changed.
-    pub(super) fn show(&mut self, view: &View) {
+    pub(super) fn show(&mut self, view: &ExecutionStatus) {
         let Some(task) = &view.task else {
             return;
         };
@@ -104,7 +104,7 @@ impl Row {
 }
 
 /// A row behind the place of its icon, which turns while the call runs.
-fn on_terminal(view: &View, id: &str, standing: Standing) -> Line {
+fn on_terminal(view: &ExecutionStatus, id: &str, standing: Standing) -> Line {
     let (icon, tone) = standing.icon();
     let line = match standing {
         Standing::Runs => Line::new(),
@@ -121,7 +121,7 @@ fn on_terminal(view: &View, id: &str, standing: Standing) -> Line {
 }
 
 /// How far a call is, or what came out.
-fn detail(view: &View) -> String {
+fn detail(view: &ExecutionStatus) -> String {
     let text = |result: &Raw| first_text(result.borrow()).unwrap_or_default();
     match (&view.ended, &view.progress, &view.task) {
         (Some(Ok(Outcome::Result(result) | Outcome::ToolError(result, _))), ..) => text(result),

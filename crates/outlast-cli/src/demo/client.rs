@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast::client::{
-    Client, ClientOptions, Era, Execution, Host, HostRequest, Preference, References, Target,
+    Client, ClientHandler, ClientOptions, Era, Execution, ReferenceStore, ServerInputRequest,
+    Target, TaskPreference,
 };
 use outlast::engine::{Accepts, Answer, Store};
 use outlast::server::Front;
@@ -20,23 +21,23 @@ use crate::terminal::say;
 
 pub(super) struct DemoClient {
     client: Client,
-    references: References,
+    references: ReferenceStore,
     board: Board,
 }
 
 impl DemoClient {
-    /// Connects to `front`. References to tasks are kept in `store`.
+    /// Connects to `front`. ReferenceStore to tasks are kept in `store`.
     pub(super) async fn connect(front: Arc<Front>, store: Arc<dyn Store>) -> Result<Self, Failure> {
         let board = Board::new();
-        let references = References::new(store);
+        let references = ReferenceStore::new(store);
         let options = ClientOptions {
-            server: Some("demo".into()),
+            server_name: Some("demo".into()),
             era: Era::Legacy,
-            host: Arc::new(AnswersYes(board.clone())),
+            handler: Arc::new(AnswersYes(board.clone())),
             references: Some(references.clone()),
             ..ClientOptions::default()
         };
-        let client = Client::connect(Target::front(front), options).await?;
+        let client = Client::connect(Target::in_process(front), options).await?;
         Ok(Self {
             client,
             references,
@@ -68,7 +69,7 @@ impl DemoClient {
             for (tool, arguments) in tools::calls() {
                 let arguments = Raw::encode(&arguments).map_err(std::io::Error::other)?;
                 let call = self.client.call_tool(tool, Some(arguments));
-                made.push(call.task(Preference::Require).await?);
+                made.push(call.task(TaskPreference::Require).await?);
             }
             self.follow_all(made).await;
         }
@@ -87,7 +88,7 @@ impl DemoClient {
             following.spawn(async move {
                 let mut updates = call.updates();
                 loop {
-                    let view = call.view();
+                    let view = call.status();
                     row.show(&view);
                     if view.ended.is_some() || updates.next().await.is_none() {
                         return;
@@ -104,12 +105,12 @@ impl DemoClient {
 struct AnswersYes(Board);
 
 #[async_trait]
-impl Host for AnswersYes {
+impl ClientHandler for AnswersYes {
     fn accepts(&self) -> Accepts {
         Accepts::all()
     }
 
-    async fn ask(&self, request: HostRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> Answer {
         let params = request
             .params
             .as_ref()

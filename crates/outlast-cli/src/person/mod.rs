@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast::client::{
-    Host, HostRequest, Inbox, InboxEvent, Item, ItemId, ReceiverOptions, ReceiverTtl,
+    ClientHandler, Inbox, InboxEvent, InboxItem, InboxItemId, ReceiverOptions, ReceiverTtl,
+    ServerInputRequest,
 };
 use outlast::engine::{Accepts, Answer, AskKind};
 use outlast::wire::{Raw, RawRef, object};
@@ -54,7 +55,7 @@ impl Person {
     }
 
     /// Whom servers ask.
-    pub(crate) fn host(&self) -> Option<Arc<dyn Host>> {
+    pub(crate) fn host(&self) -> Option<Arc<dyn ClientHandler>> {
         match self {
             Self::There(inbox, _) => Some(Arc::new(inbox.clone())),
             Self::Later => Some(Arc::new(NoAnswerYet)),
@@ -89,18 +90,18 @@ impl Person {
 pub(crate) struct NoAnswerYet;
 
 #[async_trait]
-impl Host for NoAnswerYet {
+impl ClientHandler for NoAnswerYet {
     fn accepts(&self) -> Accepts {
         Accepts::all()
     }
 
-    async fn ask(&self, _: HostRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> Answer {
         std::future::pending().await
     }
 }
 
 /// Asks one question, until it is answered or taken back.
-pub(crate) async fn answer(inbox: &Inbox, item: &Item, lines: &Lines) {
+pub(crate) async fn answer(inbox: &Inbox, item: &InboxItem, lines: &Lines) {
     let reply = tokio::select! {
         reply = ask(item, lines) => reply,
         () = gone(inbox, item.id) => {
@@ -121,7 +122,7 @@ pub(crate) async fn answer(inbox: &Inbox, item: &Item, lines: &Lines) {
     }
 }
 
-async fn ask(item: &Item, lines: &Lines) -> Reply {
+async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
     let request = &item.request;
     let params: Value = request
         .params
@@ -182,11 +183,11 @@ fn introduce(who: &str, said: &str) {
 const QUOTE: &str = "  │ ";
 
 /// Resolves when a question does not wait any more.
-async fn gone(inbox: &Inbox, id: ItemId) {
-    let mut news = inbox.news();
+async fn gone(inbox: &Inbox, id: InboxItemId) {
+    let mut news = inbox.events();
     while inbox.item(id).is_some() {
         match news.recv().await {
-            Ok(InboxEvent::Gone(other)) if other == id => return,
+            Ok(InboxEvent::Removed(other)) if other == id => return,
             Ok(_) | Err(RecvError::Lagged(_)) => {}
             Err(RecvError::Closed) => return,
         }

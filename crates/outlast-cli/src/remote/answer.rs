@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, Execution, Inbox, Item, ReceiverOptions, Reference};
+use outlast::client::{Client, Execution, Inbox, InboxItem, ReceiverOptions, TaskReference};
 use outlast::engine::Accepts;
 use outlast::wire::{Raw, Status};
 
@@ -42,7 +42,7 @@ async fn answer_all(
     if task.status != Status::InputRequired {
         return Err(Failure::NothingAsked(id.into(), task.status.to_string()));
     }
-    let Ok(execution) = client.resume(Reference::known_by_id(endpoint, id)) else {
+    let Ok(execution) = client.resume(TaskReference::known_by_id(endpoint, id)) else {
         return Ok(());
     };
     let lines = Lines::default();
@@ -70,7 +70,7 @@ async fn answer_all(
     Ok(())
 }
 
-async fn settle(inbox: &Inbox, item: &Item, given: &Given, lines: &Lines) {
+async fn settle(inbox: &Inbox, item: &InboxItem, given: &Given, lines: &Lines) {
     let told = match given {
         Given::Result(result) => inbox.respond(item.id, result.clone()),
         Given::Decline => inbox.decline(item.id),
@@ -85,7 +85,7 @@ async fn settle(inbox: &Inbox, item: &Item, given: &Given, lines: &Lines) {
 async fn goes_on(execution: &Execution) {
     let mut updates = execution.updates();
     loop {
-        let view = execution.view();
+        let view = execution.status();
         let waits = |status| status == Status::InputRequired;
         if view.ended.is_some()
             || view

@@ -6,7 +6,7 @@ mod shape;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast::client::{Client, Era, Fault, Reference};
+use outlast::client::{self, Client, Era, TaskReference};
 use outlast::engine::{Clock, SystemClock};
 use outlast::wire::{PeerTask, codes};
 
@@ -144,7 +144,7 @@ async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Resul
     let client = &connected.client;
     let done = async {
         found(id, client.get_task(id).await)?;
-        let reference = Reference::known_by_id(endpoint, id);
+        let reference = TaskReference::known_by_id(endpoint, id);
         let Ok(execution) = client.resume(reference) else {
             // This program has just begun.
             return Ok(());
@@ -241,7 +241,7 @@ async fn whole_id(client: &Client, id: &str) -> Result<String, Failure> {
 }
 
 /// A task, or that the server has none of that name.
-fn found(id: &str, answer: Result<PeerTask, Fault>) -> Result<PeerTask, Failure> {
+fn found(id: &str, answer: Result<PeerTask, client::Error>) -> Result<PeerTask, Failure> {
     answer.map_err(|fault| match fault.code() {
         Some(codes::INVALID_PARAMS) => Failure::NoTaskThere(id.to_owned()),
         _ => fault.into(),

@@ -1,6 +1,6 @@
 //! A host that needs no person: whatever a server asks, it agrees.
 
-use outlast::client::{Host, HostRequest, accept, roots};
+use outlast::client::{ClientHandler, ServerInputRequest, accept, roots};
 use outlast::engine::{Accepts, Answer, AskKind};
 use outlast::wire::Raw;
 use serde_json::{Value, json};
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 pub(crate) struct Agreeable;
 
 #[async_trait::async_trait]
-impl Host for Agreeable {
+impl ClientHandler for Agreeable {
     fn accepts(&self) -> Accepts {
         Accepts::all()
     }
 
-    async fn ask(&self, request: HostRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> Answer {
         let task = request.task.as_deref().unwrap_or("no task");
         println!("  asked: {} of {task}", request.kind.word());
         match request.kind {

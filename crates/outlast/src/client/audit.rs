@@ -5,23 +5,27 @@ use outlast_engine::Outcome;
 use outlast_engine::engine::AUDIT;
 use outlast_wire::PeerTask;
 
-use super::execution::{Unsettled, View};
+use super::execution::{ExecutionStatus, OutcomeError};
 
 /// Somebody here follows the task from now on.
-pub(super) fn followed(view: &View, task: &PeerTask) {
-    let (server, tool, task) = (&*view.server, &*view.tool, &*task.id);
+pub(super) fn followed(status: &ExecutionStatus, task: &PeerTask) {
+    let (server, tool, task) = (&*status.server, &*status.tool, &*task.id);
     tracing::info!(target: AUDIT, task, server, tool, "followed");
 }
 
 /// The server said that the task has another status.
-pub(super) fn moved(view: &View, task: &PeerTask) {
-    let (server, status, task) = (&*view.server, task.status.as_str(), &*task.id);
+pub(super) fn moved(status: &ExecutionStatus, task: &PeerTask) {
+    let (server, status, task) = (&*status.server, task.status.as_str(), &*task.id);
     tracing::info!(target: AUDIT, task, server, status, "moved");
 }
 
 /// Nobody here follows the task any more: its outcome was retrieved, or there is none.
-pub(super) fn settled(view: &View, task: &PeerTask, ended: &Result<Outcome, Unsettled>) {
-    let (server, task) = (&*view.server, &*task.id);
+pub(super) fn settled(
+    status: &ExecutionStatus,
+    task: &PeerTask,
+    ended: &Result<Outcome, OutcomeError>,
+) {
+    let (server, task) = (&*status.server, &*task.id);
     match ended {
         Ok(_) => tracing::info!(target: AUDIT, task, server, "settled"),
         Err(why) => {

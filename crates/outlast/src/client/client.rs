@@ -12,24 +12,26 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::connection::{Connection, Opener, Restart, Ups};
-use super::conversation::{Draft, Up};
+use super::connection::{Connector, ConversationWatch, ReconnectPolicy, ReconnectingConnection};
+use super::conversation::{Conversation, RequestDraft};
 use super::driver::Driver;
-use super::era::{Era, Introduction, Patience};
-use super::error::{Fault, PeerError};
-use super::execution::{CallOwner, Execution, Unsettled, View};
-use super::handler::{Host, NoHost, capabilities};
-use super::inbound::{Ears, Notices};
-use super::modern::Listener;
-use super::poll_schedule::{Habit, Pace};
+use super::era::{ClientDescription, Era, OpenTimeouts};
+use super::error::{Error, PeerError};
+use super::execution::{CallController, Execution, ExecutionStatus, OutcomeError};
+use super::handler::{ClientHandler, NoHandler, capabilities};
+use super::inbound::{InboundHandler, NotificationHandler};
+use super::modern::Subscriptions;
+use super::poll_schedule::{PollDefaults, PollSchedule};
 use super::receiver::{Receiver, ReceiverOptions};
-use super::reference::{InUse, Kept, OpenRequest, Reference, References};
+use super::reference::{
+    OpenInputRequest, ReferenceGuard, ReferenceInUse, ReferenceStore, TaskReference,
+};
 use super::request::Request;
-use super::request_ids::Ids;
-use super::server_description::Server;
+use super::request_ids::RequestIds;
+use super::server_description::ServerDescription;
 use super::target::Target;
-use super::task_report::Brings;
-use super::tool_cache::{Age, Pages, Reading, ToolInfo, ToolShelf, header_params};
+use super::task_report::ReportPayload;
+use super::tool_cache::{Freshness, ListOptions, PageCursor, ToolCache, ToolInfo, header_params};
 use super::{legacy, modern};
 use crate::transport::link::LinkError;
 
@@ -37,121 +39,126 @@ use crate::transport::link::LinkError;
 #[derive(Clone)]
 pub struct Client(Arc<Core>);
 
-/// How a client is set up.
+/// TargetKind a client is set up.
 #[derive(Clone)]
 pub struct ClientOptions {
     /// What we call the server. Its endpoint if nothing is said.
-    pub server: Option<Arc<str>>,
+    pub server_name: Option<Arc<str>>,
     /// In which era the server is spoken to.
     pub era: Era,
     /// Who we are: name and version.
     pub identity: (String, String),
     /// Who answers the server's questions.
-    pub host: Arc<dyn Host>,
+    pub handler: Arc<dyn ClientHandler>,
     /// Whether and how sampling and elicitation are hosted as tasks. Off if nothing is said (S1-23).
     pub receiver_tasks: Option<ReceiverOptions>,
     /// Whether and how a connection that was lost is made again. A session that the server has forgotten is always
     /// opened anew.
-    pub restart: Option<Restart>,
+    pub reconnect: Option<ReconnectPolicy>,
     /// Where references of tasks are kept, if anywhere.
-    pub references: Option<References>,
+    pub references: Option<ReferenceStore>,
     /// Hears notifications that belong to no call: logs, and lists and resources that changed.
-    pub notices: Option<Notices>,
-    /// How long the handshake may take.
-    pub handshake: Duration,
-    /// How long a server may take to answer in the modern era before it is greeted in the legacy one (A3-1).
-    pub probe: Duration,
-    /// How long a request may take that is answered at once.
-    pub request: Duration,
-    /// How long `tasks/result` may wait at a time; looks go on meanwhile and afterwards (V1-INIT-9, A1-26).
-    pub result: Duration,
-    /// How long a plain call may go on without progress.
-    pub silence: Duration,
-    /// How long a plain call may take in all.
-    pub longest_call: Duration,
+    pub on_notification: Option<NotificationHandler>,
+    /// TargetKind long the handshake may take.
+    pub handshake_timeout: Duration,
+    /// TargetKind long a server may take to answer in the modern era before it is greeted in the legacy one (A3-1).
+    pub probe_timeout: Duration,
+    /// TargetKind long a request may take that is answered at once.
+    pub request_timeout: Duration,
+    /// TargetKind long `tasks/result` may wait at a time; looks go on meanwhile and afterwards (V1-INIT-9, A1-26).
+    pub result_timeout: Duration,
+    /// TargetKind long a plain call may go on without progress.
+    pub idle_timeout: Duration,
+    /// TargetKind long a plain call may take in all.
+    pub call_timeout: Duration,
 }
 
 /// What a client and its executions share.
 pub(crate) struct Core {
-    connection: Connection,
-    pub(crate) listener: Listener,
+    connection: ReconnectingConnection,
+    pub(crate) listener: Subscriptions,
     /// Whether requests have headers on their way.
     headers: bool,
-    pub(crate) ears: Arc<Ears>,
-    pub(crate) shelf: ToolShelf,
+    pub(crate) inbound: Arc<InboundHandler>,
+    pub(crate) tool_cache: ToolCache,
     pub(crate) options: ClientOptions,
     pub(crate) endpoint: String,
-    ids: Arc<Ids>,
+    ids: Arc<RequestIds>,
 }
 
 impl Default for ClientOptions {
     fn default() -> Self {
         Self {
-            server: None,
+            server_name: None,
             era: Era::default(),
             identity: ("outlast".into(), env!("CARGO_PKG_VERSION").into()),
-            host: Arc::new(NoHost),
+            handler: Arc::new(NoHandler),
             receiver_tasks: None,
-            restart: None,
+            reconnect: None,
             references: None,
-            notices: None,
-            handshake: Duration::from_secs(60),
-            probe: Duration::from_secs(5),
-            request: Duration::from_secs(60),
-            result: Duration::from_secs(600),
-            silence: Duration::from_secs(600),
-            longest_call: Duration::from_secs(24 * 3_600),
+            on_notification: None,
+            handshake_timeout: Duration::from_secs(60),
+            probe_timeout: Duration::from_secs(5),
+            request_timeout: Duration::from_secs(60),
+            result_timeout: Duration::from_secs(600),
+            idle_timeout: Duration::from_secs(600),
+            call_timeout: Duration::from_secs(24 * 3_600),
         }
     }
 }
 
 impl Client {
     /// Connects to a server and introduces us.
-    pub async fn connect(target: Target, options: ClientOptions) -> Result<Self, Fault> {
+    pub async fn connect(target: Target, options: ClientOptions) -> Result<Self, Error> {
         let endpoint = target.endpoint();
-        let server = options.server.clone();
+        let server = options.server_name.clone();
         let server = server.unwrap_or_else(|| endpoint.as_str().into());
-        let host = options.host.clone();
-        let mut declared = capabilities(host.accepts());
+        let handler = options.handler.clone();
+        let mut declared = capabilities(handler.accepts());
         let receiver = match options.receiver_tasks.clone() {
             Some(receiver) => {
-                declared = Receiver::declare(&declared, host.accepts());
-                let receiver = Receiver::open(receiver, host.clone()).await;
-                Some(receiver.map_err(|error| Fault::Unsupported(error.to_string()))?)
+                declared = Receiver::declare(&declared, handler.accepts());
+                let receiver = Receiver::open(receiver, handler.clone()).await;
+                Some(receiver.map_err(|error| Error::Unsupported(error.to_string()))?)
             }
             None => None,
         };
-        let ears = Arc::new(Ears::new(server, host, options.notices.clone(), receiver));
+        let inbound = Arc::new(InboundHandler::new(
+            server,
+            handler,
+            options.on_notification.clone(),
+            receiver,
+        ));
         let (name, version) = &options.identity;
         let info = json!({ "name": name, "version": version });
-        let we = Introduction {
+        let description = ClientDescription {
             capabilities: declared,
             info: Raw::encode(&info).expect("two strings are JSON"),
-            accepts: ears.accepts,
+            accepts: inbound.accepts,
         };
         let headers = target.has_headers();
-        let ids = Arc::new(Ids::default());
-        let opener = Opener {
-            name: ears.server.clone(),
+        let ids = Arc::new(RequestIds::default());
+        let opener = Connector {
+            name: inbound.server.clone(),
             target,
             era: options.era,
-            we,
-            patience: Patience {
-                handshake: options.handshake,
-                probe: options.probe,
+            description,
+            timeouts: OpenTimeouts {
+                handshake: options.handshake_timeout,
+                probe: options.probe_timeout,
             },
-            restart: options.restart,
-            inbound: ears.clone(),
+            reconnect: options.reconnect,
+            inbound: inbound.clone(),
             ids: ids.clone(),
         };
-        let connection = Connection::open(opener).await?;
-        let listener = Listener::new(connection.ups(), ears.clone());
+        let connection = ReconnectingConnection::open(opener).await?;
+        let listener = Subscriptions::new(connection.conversations(), inbound.clone());
         Ok(Self(Arc::new(Core {
             connection,
             listener,
             headers,
-            ears,
-            shelf: ToolShelf::default(),
+            inbound,
+            tool_cache: ToolCache::default(),
             options,
             endpoint,
             ids,
@@ -159,31 +166,34 @@ impl Client {
     }
 
     /// The server as it introduced itself last.
-    pub async fn server(&self) -> Result<Server, Fault> {
-        Ok(self.0.up().await?.server.clone())
+    pub async fn server(&self) -> Result<ServerDescription, Error> {
+        Ok(self.0.conversation().await?.server.clone())
     }
 
     /// Asks whether the server is there.
-    pub async fn ping(&self) -> Result<(), Fault> {
-        let up = self.0.up().await?;
-        let method = if up.server.is_modern() {
+    pub async fn ping(&self) -> Result<(), Error> {
+        let conversation = self.0.conversation().await?;
+        let method = if conversation.server.is_modern() {
             v2::method::DISCOVER
         } else {
             method::PING
         };
-        let draft = Draft::new(method, None);
-        up.request(&draft, self.0.options.request).await.map(drop)
+        let draft = RequestDraft::new(method, None);
+        conversation
+            .request(&draft, self.0.options.request_timeout)
+            .await
+            .map(drop)
     }
 
     /// Any request with unopened params, answered with an unopened result. It is framed as the server's era has it, and
     /// questions that come before the result go to the host.
-    pub async fn request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Fault> {
+    pub async fn request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Error> {
         self.short_request(method, params.cloned()).await
     }
 
     /// The same, with more to set up.
     pub(crate) fn short_request(&self, method: &str, params: Option<Raw>) -> Request {
-        Request::new(self.0.clone(), method, params).at_once()
+        Request::new(self.0.clone(), method, params).with_short_timeout()
     }
 
     /// The same for a request that may take its time: within the limits of calls, not of requests.
@@ -192,24 +202,24 @@ impl Client {
     }
 
     /// Any notification.
-    pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Fault> {
-        let up = self.0.up().await?;
-        up.notify(method, params.map(Raw::borrow)).await
+    pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Error> {
+        let conversation = self.0.conversation().await?;
+        conversation.notify(method, params.map(Raw::borrow)).await
     }
 
     /// Hears of changes of a resource from now on, by [`ClientOptions::notices`].
-    pub async fn subscribe(&self, uri: &str) -> Result<(), Fault> {
+    pub async fn subscribe(&self, uri: &str) -> Result<(), Error> {
         self.listen_to(uri, true).await
     }
 
     /// Does not want to hear of changes of a resource any more.
-    pub async fn unsubscribe(&self, uri: &str) -> Result<(), Fault> {
+    pub async fn unsubscribe(&self, uri: &str) -> Result<(), Error> {
         self.listen_to(uri, false).await
     }
 
-    async fn listen_to(&self, uri: &str, wanted: bool) -> Result<(), Fault> {
-        let up = self.0.up().await?;
-        if up.server.is_modern() {
+    async fn listen_to(&self, uri: &str, wanted: bool) -> Result<(), Error> {
+        let conversation = self.0.conversation().await?;
+        if conversation.server.is_modern() {
             self.0.listener.resource(uri, wanted);
             return Ok(());
         }
@@ -224,25 +234,25 @@ impl Client {
 
     /// Tells the server that the host's roots have changed (V1-ROOT-1). A modern server asks when it needs them
     /// (V2-ROOT-1).
-    pub async fn roots_changed(&self) -> Result<(), Fault> {
-        let up = self.0.up().await?;
-        if up.server.is_modern() {
+    pub async fn roots_changed(&self) -> Result<(), Error> {
+        let conversation = self.0.conversation().await?;
+        if conversation.server.is_modern() {
             Ok(())
         } else {
-            up.notify(method::ROOTS_CHANGED, None).await
+            conversation.notify(method::ROOTS_CHANGED, None).await
         }
     }
 
     /// The tools of the server, from all pages; from memory until the server says that they have changed, or as long as
-    /// it allows. Without those that cannot be called over HTTP (V2-PARAM-3).
-    pub async fn tools(&self) -> Result<Arc<[ToolInfo]>, Fault> {
-        let up = self.0.up().await?;
-        self.0.tools(&up, Age::Fresh).await
+    /// it allows. OmittedParams those that cannot be called over HTTP (V2-PARAM-3).
+    pub async fn tools(&self) -> Result<Arc<[ToolInfo]>, Error> {
+        let conversation = self.0.conversation().await?;
+        self.0.tools(&conversation, Freshness::AsServerAllows).await
     }
 
     /// The tools of the server as it lists them now.
-    pub(crate) async fn fresh_tools(&self) -> Result<Arc<[ToolInfo]>, Fault> {
-        self.0.shelf.forget();
+    pub(crate) async fn fresh_tools(&self) -> Result<Arc<[ToolInfo]>, Error> {
+        self.0.tool_cache.forget();
         self.tools().await
     }
 
@@ -252,82 +262,93 @@ impl Client {
     }
 
     /// Goes on with a task that was left, or that an earlier life of this program began.
-    pub fn resume(&self, reference: Reference) -> Result<Execution, InUse> {
+    pub fn resume(&self, reference: TaskReference) -> Result<Execution, ReferenceInUse> {
         let references = self.0.options.references.as_ref();
         if references.is_some_and(|references| references.is_in_use(&reference)) {
-            return Err(InUse(reference.task));
+            return Err(ReferenceInUse(reference.task));
         }
         Ok(Execution::continued(self.0.clone(), reference))
     }
 
     /// The same without a task of the runtime, as [`CheckedCall::drive`](super::call::CheckedCall::drive), under a name as
     /// of [`Call::named`]. The answers to `open` go to the server as answers to its requests.
-    pub(crate) async fn drive_task<O: CallOwner>(
+    pub(crate) async fn drive_task<O: CallController>(
         &self,
-        reference: Reference,
-        open: Vec<OpenRequest>,
+        reference: TaskReference,
+        open: Vec<OpenInputRequest>,
         name: Arc<str>,
-        owner: &mut O,
-    ) -> Result<Outcome, Unsettled> {
+        controller: &mut O,
+    ) -> Result<Outcome, OutcomeError> {
         let core = self.0.clone();
-        let view = View::new(core.ears.server.clone(), reference.tool.as_str().into());
-        let driver = Driver::new(view, owner);
+        let status =
+            ExecutionStatus::new(core.inbound.server.clone(), reference.tool.as_str().into());
+        let driver = Driver::new(status, controller);
         driver.resume(core, reference, open, Some(name)).await
     }
 
     /// Our tasks at the server, from all pages.
-    pub async fn list_tasks(&self) -> Result<Vec<PeerTask>, Fault> {
-        let up = self.0.up().await?;
-        if !up.server.generation.lists() {
-            return Err(Fault::Unsupported("listing tasks".into()));
+    pub async fn list_tasks(&self) -> Result<Vec<PeerTask>, Error> {
+        let conversation = self.0.conversation().await?;
+        if !conversation.server.generation.lists() {
+            return Err(Error::Unsupported("listing tasks".into()));
         }
         let mut tasks = Vec::new();
-        let mut pages = Pages::default();
+        let mut pages = PageCursor::default();
         loop {
-            let page = legacy::page(&up, pages.cursor(), self.0.options.request).await?;
+            let page = legacy::page(
+                &conversation,
+                pages.cursor(),
+                self.0.options.request_timeout,
+            )
+            .await?;
             tasks.extend(page.tasks);
-            if !pages.turn(page.next_cursor, tasks.len())? {
+            if !pages.advance(page.next_cursor, tasks.len())? {
                 return Ok(tasks);
             }
         }
     }
 
-    /// How a task stands.
-    pub async fn get_task(&self, task: &str) -> Result<PeerTask, Fault> {
-        let up = self.0.up().await?;
-        let sight = up.look(task, self.0.options.request).await?;
-        Ok(sight.task)
+    /// TargetKind a task stands.
+    pub async fn get_task(&self, task: &str) -> Result<PeerTask, Error> {
+        let conversation = self.0.conversation().await?;
+        let report = conversation
+            .poll(task, self.0.options.request_timeout)
+            .await?;
+        Ok(report.task)
     }
 
     /// What the call of a task would have answered; waits for its end, within the limit of the options. Questions of the
     /// task are not answered meanwhile: [`Client::resume`] does that.
-    pub async fn task_result(&self, task: &str) -> Result<Raw, Fault> {
-        let up = self.0.up().await?;
-        let patience = self.0.options.result;
-        if !up.server.is_modern() {
-            return legacy::fetch(&up, task, patience).await;
+    pub async fn task_result(&self, task: &str) -> Result<Raw, Error> {
+        let conversation = self.0.conversation().await?;
+        let timeout = self.0.options.result_timeout;
+        if !conversation.server.is_modern() {
+            return legacy::fetch(&conversation, task, timeout).await;
         }
-        let ended = tokio::time::timeout(patience, self.0.outcome(task)).await;
-        ended.unwrap_or(Err(Fault::TimedOut(patience)))
+        let ended = tokio::time::timeout(timeout, self.0.outcome(task)).await;
+        ended.unwrap_or(Err(Error::TimedOut(timeout)))
     }
 
-    /// Cancels a task, and says how it stands then. A V2 task may go on for a while, and end in another way.
-    pub async fn cancel_task(&self, task: &str) -> Result<PeerTask, Fault> {
-        let up = self.0.up().await?;
-        match up.cancel(task, self.0.options.request).await? {
+    /// CancelWaiters a task, and says how it stands then. A V2 task may go on for a while, and end in another way.
+    pub async fn cancel_task(&self, task: &str) -> Result<PeerTask, Error> {
+        let conversation = self.0.conversation().await?;
+        match conversation
+            .cancel(task, self.0.options.request_timeout)
+            .await?
+        {
             Some(task) => Ok(task),
             None => self.get_task(task).await,
         }
     }
 
     /// Its conversations, for one who does not keep the connection open.
-    pub(crate) fn ups(&self) -> Ups {
-        self.0.connection.ups()
+    pub(crate) fn conversations(&self) -> ConversationWatch {
+        self.0.connection.conversations()
     }
 
     /// Whether the connection is over for good.
-    pub fn is_over(&self) -> bool {
-        self.0.is_over()
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
     }
 
     /// Closes the connection, whoever uses it, and waits until that is done.
@@ -338,58 +359,66 @@ impl Client {
 
 impl Core {
     /// The open conversation, or the one that is on its way back, within the limit for requests.
-    pub(crate) async fn up(&self) -> Result<Arc<Up>, Fault> {
-        let patience = self.options.request;
-        let up = tokio::time::timeout(patience, self.connection.up()).await;
-        up.unwrap_or(Err(Fault::TimedOut(patience)))
+    pub(crate) async fn conversation(&self) -> Result<Arc<Conversation>, Error> {
+        let timeout = self.options.request_timeout;
+        let conversation = tokio::time::timeout(timeout, self.connection.conversation()).await;
+        conversation.unwrap_or(Err(Error::TimedOut(timeout)))
     }
 
     /// The outcome of a V2 task, once it has one.
-    async fn outcome(&self, task: &str) -> Result<Raw, Fault> {
+    async fn outcome(&self, task: &str) -> Result<Raw, Error> {
         loop {
-            let up = self.up().await?;
-            let sight = up.look(task, self.options.request).await?;
-            match (sight.brings, sight.task.status) {
-                (Brings::Result(result), _) => return modern::complete(&result),
-                (Brings::Error(error), _) => {
+            let conversation = self.conversation().await?;
+            let report = conversation
+                .poll(task, self.options.request_timeout)
+                .await?;
+            match (report.payload, report.task.status) {
+                (ReportPayload::Result(result), _) => return modern::complete(&result),
+                (ReportPayload::Error(error), _) => {
                     let read = PeerError::read(error.borrow());
-                    let odd = || Fault::Malformed("its error is none".into());
-                    return Err(read.map_or_else(odd, Fault::Error));
+                    let not_an_object = || Error::Malformed("its error is none".into());
+                    return Err(read.map_or_else(not_an_object, Error::Peer));
                 }
                 (_, Status::Cancelled) => {
                     let error = codes::task_cancelled(task);
-                    return Err(Fault::Error(error.into()));
+                    return Err(Error::Peer(error.into()));
                 }
                 _ => {}
             }
             let now = Instant::now();
-            let pace = Pace::new(Habit::V2, now, sight.task.poll_interval_ms);
-            tokio::time::sleep_until(pace.next()).await;
+            let schedule = PollSchedule::new(PollDefaults::V2, now, report.task.poll_interval_ms);
+            tokio::time::sleep_until(schedule.next()).await;
         }
     }
 
     /// The tools of the server.
-    pub(crate) async fn tools(&self, up: &Arc<Up>, age: Age) -> Result<Arc<[ToolInfo]>, Fault> {
-        let reading = Reading {
-            patience: self.options.request,
+    pub(crate) async fn tools(
+        &self,
+        conversation: &Arc<Conversation>,
+        freshness: Freshness,
+    ) -> Result<Arc<[ToolInfo]>, Error> {
+        let list_options = ListOptions {
+            timeout: self.options.request_timeout,
             headers: self.headers,
         };
-        self.shelf.tools(up, &self.ears, age, reading).await
+        self.tool_cache
+            .tools(conversation, &self.inbound, freshness, list_options)
+            .await
     }
 
     /// The headers of a call besides those that every request has (V2-PARAM-1). A list that cannot be had costs the
     /// headers, and the server says so if it wants them.
     pub(crate) async fn call_headers(
         &self,
-        up: &Arc<Up>,
+        conversation: &Arc<Conversation>,
         arguments: Option<&Raw>,
         called: &str,
         params: &Raw,
     ) -> Vec<(String, String)> {
-        if !self.headers || !up.server.is_modern() {
+        if !self.headers || !conversation.server.is_modern() {
             return Vec::new();
         }
-        let Ok(tools) = self.tools(up, Age::Any).await else {
+        let Ok(tools) = self.tools(conversation, Freshness::Any).await else {
             return Vec::new();
         };
         let found = tools.iter().find(|tool| &*tool.name == called);
@@ -405,21 +434,25 @@ impl Core {
 
     /// Whether a call with this answer may be made again because the server certainly has not run it: the session was
     /// gone, the headers were those of an older list (V2-PARAM-6), or the version is served after all (V2-VER-2).
-    pub(crate) fn may_repeat(&self, up: &Up, answer: &Result<Raw, Fault>) -> bool {
-        let outdated = up.server.is_modern() && self.headers;
+    pub(crate) fn may_retry(
+        &self,
+        conversation: &Conversation,
+        answer: &Result<Raw, Error>,
+    ) -> bool {
+        let outdated = conversation.server.is_modern() && self.headers;
         match answer {
-            Err(Fault::Link(LinkError::SessionGone)) => true,
-            Err(fault) if outdated && fault.code() == Some(codes::HEADER_MISMATCH) => {
-                self.shelf.forget();
+            Err(Error::Transport(LinkError::SessionGone)) => true,
+            Err(error) if outdated && error.code() == Some(codes::HEADER_MISMATCH) => {
+                self.tool_cache.forget();
                 true
             }
-            Err(fault) => modern::is_confused(fault),
+            Err(error) => modern::refused_own_version(error),
             Ok(_) => false,
         }
     }
 
     /// Whether the connection is over for good.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.connection.over().is_some()
     }
 
@@ -429,10 +462,10 @@ impl Core {
     }
 
     /// Stores a reference, if they are kept.
-    pub(crate) async fn keep(&self, reference: &Reference) -> Kept {
+    pub(crate) async fn keep(&self, reference: &TaskReference) -> ReferenceGuard {
         match &self.options.references {
             Some(references) => references.keep(reference).await,
-            None => Kept::nowhere(),
+            None => ReferenceGuard::nowhere(),
         }
     }
 }

@@ -10,94 +10,94 @@ use std::time::Duration;
 use outlast_engine::Backoff;
 use tokio::sync::watch;
 
-use super::conversation::Up;
-use super::era::{Era, Introduction, Patience, Unmet, meet};
-use super::error::Fault;
-use super::request_ids::Ids;
-use super::rpc::{Exchange, Inbound};
+use super::conversation::Conversation;
+use super::era::{ClientDescription, Era, OpenFailure, OpenTimeouts, open_conversation};
+use super::error::Error;
+use super::request_ids::RequestIds;
+use super::rpc::{RpcChannel, RpcHandler};
 use super::target::Target;
 use crate::transport::link::LinkError;
 
 /// When a connection that was lost is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restart {
-    /// How long to wait before the first attempt, at most; twice as long before each further one. Each wait is
+pub struct ReconnectPolicy {
+    /// TargetKind long to wait before the first attempt, at most; twice as long before each further one. Each wait is
     /// shortened at random by up to a half.
-    pub first: Duration,
+    pub first_delay: Duration,
     /// The longest wait.
-    pub longest: Duration,
-    /// How many attempts in a row may fail.
-    pub attempts: u32,
+    pub max_delay: Duration,
+    /// TargetKind many attempts in a row may fail.
+    pub max_attempts: u32,
 }
 
 /// Half a second at first, half a minute at most, ten attempts.
-impl Default for Restart {
+impl Default for ReconnectPolicy {
     fn default() -> Self {
         Self {
-            first: Duration::from_millis(500),
-            longest: Duration::from_secs(30),
-            attempts: 10,
+            first_delay: Duration::from_millis(500),
+            max_delay: Duration::from_secs(30),
+            max_attempts: 10,
         }
     }
 }
 
 /// What it takes to open a conversation.
-pub(crate) struct Opener {
+pub(crate) struct Connector {
     /// What we call the server.
     pub(crate) name: Arc<str>,
     pub(crate) target: Target,
     pub(crate) era: Era,
-    pub(crate) we: Introduction,
-    pub(crate) patience: Patience,
-    pub(crate) restart: Option<Restart>,
-    pub(crate) inbound: Arc<dyn Inbound>,
-    pub(crate) ids: Arc<Ids>,
+    pub(crate) description: ClientDescription,
+    pub(crate) timeouts: OpenTimeouts,
+    pub(crate) reconnect: Option<ReconnectPolicy>,
+    pub(crate) inbound: Arc<dyn RpcHandler>,
+    pub(crate) ids: Arc<RequestIds>,
 }
 
 /// A connection that comes back. Dropping it closes it.
-pub(crate) struct Connection {
-    state: Ups,
+pub(crate) struct ReconnectingConnection {
+    state: ConversationWatch,
     closing: watch::Sender<bool>,
 }
 
 /// The conversations of a connection, one after the other, for those who do not keep it open.
 #[derive(Clone)]
-pub(crate) struct Ups(watch::Receiver<State>);
+pub(crate) struct ConversationWatch(watch::Receiver<State>);
 
 #[derive(Clone)]
 enum State {
-    Up(Arc<Up>),
+    Open(Arc<Conversation>),
     /// On its way back.
-    Down,
-    Over(LinkError),
+    Reconnecting,
+    Closed(LinkError),
 }
 
-impl Connection {
+impl ReconnectingConnection {
     /// Opens a connection. The first attempt must succeed.
-    pub(crate) async fn open(opener: Opener) -> Result<Self, Fault> {
-        let up = opener.open().await?;
-        let (tell, state) = watch::channel(State::Up(up.clone()));
+    pub(crate) async fn open(opener: Connector) -> Result<Self, Error> {
+        let conversation = opener.open().await?;
+        let (sender, state) = watch::channel(State::Open(conversation.clone()));
         let (closing, closed) = watch::channel(false);
-        tokio::spawn(opener.keep(up, tell, closed));
-        let state = Ups(state);
+        tokio::spawn(opener.run(conversation, sender, closed));
+        let state = ConversationWatch(state);
         Ok(Self { state, closing })
     }
 
     /// Its conversations.
-    pub(crate) fn ups(&self) -> Ups {
+    pub(crate) fn conversations(&self) -> ConversationWatch {
         self.state.clone()
     }
 
     /// The conversation, once it is open; fails if it will not be any more.
-    pub(crate) async fn up(&self) -> Result<Arc<Up>, Fault> {
-        self.state.up().await
+    pub(crate) async fn conversation(&self) -> Result<Arc<Conversation>, Error> {
+        self.state.conversation().await
     }
 
     /// Why the connection will not come back, if it will not.
     pub(crate) fn over(&self) -> Option<LinkError> {
         match &*self.state.0.borrow() {
-            State::Over(error) => Some(error.clone()),
-            State::Up(_) | State::Down => None,
+            State::Closed(error) => Some(error.clone()),
+            State::Open(_) | State::Reconnecting => None,
         }
     }
 
@@ -106,169 +106,187 @@ impl Connection {
         self.closing.send_replace(true);
         let mut state = self.state.0.clone();
         let _ = state
-            .wait_for(|state| matches!(state, State::Over(_)))
+            .wait_for(|state| matches!(state, State::Closed(_)))
             .await;
     }
 }
 
-impl Ups {
+impl ConversationWatch {
     /// The conversation, once it is open; fails if it will not be any more.
-    pub(crate) async fn up(&self) -> Result<Arc<Up>, Fault> {
+    pub(crate) async fn conversation(&self) -> Result<Arc<Conversation>, Error> {
         self.first(|_| true).await
     }
 
     /// The next conversation after `last`, once it is open; fails if there will be none.
-    pub(crate) async fn after(&self, last: &Weak<Up>) -> Result<Arc<Up>, Fault> {
-        self.first(|up| !Weak::ptr_eq(&Arc::downgrade(up), last))
+    pub(crate) async fn after(
+        &self,
+        last: &Weak<Conversation>,
+    ) -> Result<Arc<Conversation>, Error> {
+        self.first(|conversation| !Weak::ptr_eq(&Arc::downgrade(conversation), last))
             .await
     }
 
-    async fn first(&self, wanted: impl Fn(&Arc<Up>) -> bool) -> Result<Arc<Up>, Fault> {
+    async fn first(
+        &self,
+        wanted: impl Fn(&Arc<Conversation>) -> bool,
+    ) -> Result<Arc<Conversation>, Error> {
         let mut state = self.0.clone();
         let settled = state
             .wait_for(|state| match state {
-                State::Up(up) => !up.exchange.is_over() && wanted(up),
-                State::Down => false,
-                State::Over(_) => true,
+                State::Open(conversation) => {
+                    !conversation.channel.is_closed() && wanted(conversation)
+                }
+                State::Reconnecting => false,
+                State::Closed(_) => true,
             })
             .await;
         match settled.as_deref() {
-            Ok(State::Up(up)) => Ok(up.clone()),
-            Ok(State::Over(error)) => Err(error.clone().into()),
-            Ok(State::Down) | Err(_) => Err(LinkError::Closed.into()),
+            Ok(State::Open(conversation)) => Ok(conversation.clone()),
+            Ok(State::Closed(error)) => Err(error.clone().into()),
+            Ok(State::Reconnecting) | Err(_) => Err(LinkError::Closed.into()),
         }
     }
 }
 
-impl Drop for Connection {
+impl Drop for ReconnectingConnection {
     fn drop(&mut self) {
         self.closing.send_replace(true);
     }
 }
 
-impl Opener {
-    async fn open(&self) -> Result<Arc<Up>, Fault> {
+impl Connector {
+    async fn open(&self) -> Result<Arc<Conversation>, Error> {
         let era = match self.era {
             Era::PreferLegacy if self.target.is_only_modern() => Era::Auto,
             era => era,
         };
         match self.attempt(era).await {
             // Some servers leave when they hear something else than a handshake first.
-            Err(Unmet::Scared(fault)) if era == Era::Auto => {
+            Err(OpenFailure::ClosedOnProbe(error)) if era == Era::Auto => {
                 tracing::info!(
                     server = &*self.name,
-                    fault = fault.brief(),
+                    error = error.brief(),
                     "the server left when it was asked for its era"
                 );
                 self.attempt(Era::Legacy).await
             }
-            Err(Unmet::Fault(fault)) if era == Era::PreferLegacy && refuses_handshake(&fault) => {
+            Err(OpenFailure::Failed(error))
+                if era == Era::PreferLegacy && refuses_handshake(&error) =>
+            {
                 let opened = self.attempt(Era::Auto).await;
-                if matches!(&opened, Ok(up) if up.server.is_modern()) {
+                if matches!(&opened, Ok(conversation) if conversation.server.is_modern()) {
                     self.target.remember_only_modern();
                 }
                 opened
             }
             opened => opened,
         }
-        .map_err(|(Unmet::Fault(fault) | Unmet::Scared(fault))| fault)
+        .map_err(|(OpenFailure::Failed(error) | OpenFailure::ClosedOnProbe(error))| error)
     }
 
-    async fn attempt(&self, era: Era) -> Result<Arc<Up>, Unmet> {
+    async fn attempt(&self, era: Era) -> Result<Arc<Conversation>, OpenFailure> {
         let link = self
             .target
             .link()
-            .map_err(|error| Unmet::Fault(error.into()))?;
-        let exchange = Exchange::begin(link, self.ids.clone(), self.inbound.clone());
-        let why = match meet(&exchange, &self.target, era, &self.we, self.patience).await {
+            .map_err(|error| OpenFailure::Failed(error.into()))?;
+        let channel = RpcChannel::begin(link, self.ids.clone(), self.inbound.clone());
+        let why = match open_conversation(
+            &channel,
+            &self.target,
+            era,
+            &self.description,
+            self.timeouts,
+        )
+        .await
+        {
             Ok(server) => {
-                let up = Up::new(exchange, server, &self.we);
+                let conversation = Conversation::new(channel, server, &self.description);
                 // What was not found out but wished for says nothing about the server.
                 if self.era == Era::Auto {
-                    self.target.remember_era(up.server.era());
+                    self.target.remember_era(conversation.server.era());
                 }
-                return Ok(Arc::new(up));
+                return Ok(Arc::new(conversation));
             }
             Err(why) => why,
         };
-        exchange.close();
+        channel.close();
         // A process that ended says more than that it does not answer.
-        let over = tokio::time::timeout(LAST_WORDS, exchange.over()).await;
+        let over = tokio::time::timeout(END_REASON_TIMEOUT, channel.over()).await;
         Err(match (why, over) {
-            (Unmet::Fault(Fault::Link(_)), Ok(error @ LinkError::Ended { .. })) => {
-                Unmet::Fault(error.into())
+            (OpenFailure::Failed(Error::Transport(_)), Ok(error @ LinkError::Ended { .. })) => {
+                OpenFailure::Failed(error.into())
             }
             (why, _) => why,
         })
     }
 
     /// Keeps a connection open as long as it is wanted and the options allow.
-    async fn keep(
+    async fn run(
         self,
-        mut up: Arc<Up>,
-        tell: watch::Sender<State>,
+        mut conversation: Arc<Conversation>,
+        sender: watch::Sender<State>,
         mut closing: watch::Receiver<bool>,
     ) {
         loop {
             let reason = tokio::select! {
-                reason = up.exchange.over() => reason,
+                reason = conversation.channel.over() => reason,
                 () = closed(&mut closing) => {
-                    up.exchange.close();
-                    let _ = up.exchange.over().await;
-                    tell.send_replace(State::Over(LinkError::Closed));
+                    conversation.channel.close();
+                    let _ = conversation.channel.over().await;
+                    sender.send_replace(State::Closed(LinkError::Closed));
                     return;
                 }
             };
-            tell.send_replace(State::Down);
+            sender.send_replace(State::Reconnecting);
             tracing::info!(
                 server = &*self.name,
                 reason = reason.brief(),
                 "the connection is lost"
             );
-            let again = tokio::select! {
-                again = self.again(&reason) => again,
+            let reconnect_after = tokio::select! {
+                reconnect_after = self.reconnect_after(&reason) => reconnect_after,
                 () = closed(&mut closing) => None,
             };
-            match again {
-                Some(again) => up = again,
+            match reconnect_after {
+                Some(reconnect_after) => conversation = reconnect_after,
                 None => {
-                    tell.send_replace(State::Over(reason));
+                    sender.send_replace(State::Closed(reason));
                     return;
                 }
             }
-            tell.send_replace(State::Up(up.clone()));
+            sender.send_replace(State::Open(conversation.clone()));
         }
     }
 
-    async fn again(&self, reason: &LinkError) -> Option<Arc<Up>> {
+    async fn reconnect_after(&self, reason: &LinkError) -> Option<Arc<Conversation>> {
         let gone = *reason == LinkError::SessionGone;
         if let (true, Some(session)) = (gone, self.target.session()) {
             session.forget();
         }
-        let restart = match (gone, self.restart) {
-            (_, Some(restart)) if reason.is_passing() => restart,
-            (true, _) => Restart::default(),
+        let reconnect = match (gone, self.reconnect) {
+            (_, Some(reconnect)) if reason.is_passing() => reconnect,
+            (true, _) => ReconnectPolicy::default(),
             _ => return None,
         };
-        let mut backoff = Backoff::new(restart.first, restart.longest);
+        let mut backoff = Backoff::new(reconnect.first_delay, reconnect.max_delay);
         let mut pause = if gone {
             Duration::ZERO
         } else {
             backoff.pause()
         };
-        for _ in 0..restart.attempts.max(1) {
+        for _ in 0..reconnect.max_attempts.max(1) {
             tokio::time::sleep(pause).await;
             match self.open().await {
-                Ok(up) => {
+                Ok(conversation) => {
                     tracing::info!(server = &*self.name, "the connection is back");
-                    return Some(up);
+                    return Some(conversation);
                 }
-                Err(fault) => {
-                    pause = backoff.pause_of_at_least(fault.retry_after());
-                    let fault = fault.brief();
+                Err(error) => {
+                    pause = backoff.pause_of_at_least(error.retry_after());
+                    let error = error.brief();
                     tracing::warn!(
                         server = &*self.name,
-                        fault,
+                        error,
                         "the connection could not be made again"
                     );
                 }
@@ -279,15 +297,15 @@ impl Opener {
 }
 
 /// Whether a server that answered the handshake so may be one of the modern era. It may also have left.
-fn refuses_handshake(fault: &Fault) -> bool {
-    match fault {
-        Fault::Error(error) => error.refused.is_none(),
-        Fault::Link(LinkError::Refused { status, .. }) => {
+fn refuses_handshake(error: &Error) -> bool {
+    match error {
+        Error::Peer(error) => error.refused.is_none(),
+        Error::Transport(LinkError::Refused { status, .. }) => {
             !matches!(status, 401 | 403 | 407 | 429 | 503)
         }
-        Fault::Link(error) => matches!(error, LinkError::Broken(_) | LinkError::Ended { .. }),
-        Fault::Malformed(_) | Fault::Unsupported(_) | Fault::TimedOut(_) => true,
-        Fault::Unrecorded(_) => false,
+        Error::Transport(error) => matches!(error, LinkError::Broken(_) | LinkError::Ended { .. }),
+        Error::Malformed(_) | Error::Unsupported(_) | Error::TimedOut(_) => true,
+        Error::NotStored(_) => false,
     }
 }
 
@@ -296,5 +314,5 @@ async fn closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
-/// How long a link that could not be opened may take to say why.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// TargetKind long a link that could not be opened may take to say why.
+const END_REASON_TIMEOUT: Duration = Duration::from_secs(1);

@@ -9,25 +9,25 @@ use outlast_wire::object::Rewrite;
 use outlast_wire::v2::{self, InputRequired, ResultType};
 use outlast_wire::{PeerTask, Raw, RawRef, tool};
 
-use super::call::Form;
-use super::era::Introduction;
-use super::error::Fault;
-use super::rpc::{Exchange, GiveUp, Ticket, Wrap};
-use super::server_description::Server;
-use super::task_report::Sight;
+use super::call::CallForm;
+use super::era::ClientDescription;
+use super::error::Error;
+use super::rpc::{OnDrop, PendingResponse, RpcChannel, SendOptions};
+use super::server_description::ServerDescription;
+use super::task_report::TaskReport;
 use super::{legacy, modern};
 
 /// A conversation that is open.
-pub(crate) struct Up {
-    pub(crate) exchange: Arc<Exchange>,
-    pub(crate) server: Server,
-    /// How every request is framed, in the modern era.
-    manner: Option<modern::Manner>,
+pub(crate) struct Conversation {
+    pub(crate) channel: Arc<RpcChannel>,
+    pub(crate) server: ServerDescription,
+    /// TargetKind every request is framed, in the modern era.
+    framing: Option<modern::ModernFraming>,
 }
 
 /// A request before it is framed.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct RequestDraft<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: Option<RawRef<'a>>,
     /// What is changed in the params, where something is.
@@ -37,27 +37,27 @@ pub(crate) struct Draft<'a> {
     /// Headers besides those that every request has, where each has some.
     pub(crate) headers: Vec<(String, String)>,
     /// What a legacy server hears if nobody waits for the answer any more.
-    pub(crate) on_drop: GiveUp,
+    pub(crate) on_drop: OnDrop,
 }
 
 /// What became of a call.
-pub(crate) enum Made {
+pub(crate) enum CallResponse {
     /// A task, and what the model may hear meanwhile.
-    Task(Sight, Option<String>),
+    Task(TaskReport, Option<String>),
     Result(Raw),
     /// Questions first (V2-MRTR-1).
-    Asks(InputRequired),
+    InputRequired(InputRequired),
 }
 
 /// The answer to a request that makes no task.
-pub(crate) enum Answered {
+pub(crate) enum PlainResponse {
     /// As the server sent it.
     Result(Raw),
     /// Questions first (V2-MRTR-1).
-    Asks(InputRequired),
+    InputRequired(InputRequired),
 }
 
-impl<'a> Draft<'a> {
+impl<'a> RequestDraft<'a> {
     pub(crate) fn new(method: &'a str, params: Option<RawRef<'a>>) -> Self {
         Self {
             method,
@@ -65,7 +65,7 @@ impl<'a> Draft<'a> {
             rewrite: None,
             tasks: false,
             headers: Vec::new(),
-            on_drop: GiveUp::Cancel,
+            on_drop: OnDrop::Cancel,
         }
     }
 
@@ -75,41 +75,55 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Up {
-    pub(crate) fn new(exchange: Arc<Exchange>, server: Server, we: &Introduction) -> Self {
+impl Conversation {
+    pub(crate) fn new(
+        channel: Arc<RpcChannel>,
+        server: ServerDescription,
+        description: &ClientDescription,
+    ) -> Self {
         Self {
-            exchange,
-            manner: server.is_modern().then(|| modern::Manner::new(we)),
+            channel,
+            framing: server
+                .is_modern()
+                .then(|| modern::ModernFraming::new(description)),
             server,
         }
     }
 
     /// Sends a request.
-    pub(crate) async fn send(&self, draft: &Draft<'_>) -> Result<Ticket, Fault> {
-        self.send_as(self.exchange.fresh_id(), draft).await
+    pub(crate) async fn send(&self, draft: &RequestDraft<'_>) -> Result<PendingResponse, Error> {
+        self.send_with_id(self.channel.fresh_id(), draft).await
     }
 
-    /// Sends a request under an id of [`Exchange::fresh_id`].
-    pub(crate) async fn send_as(&self, id: Id, draft: &Draft<'_>) -> Result<Ticket, Fault> {
-        match &self.manner {
+    /// Sends a request under an id of [`RpcChannel::fresh_id`].
+    pub(crate) async fn send_with_id(
+        &self,
+        id: Id,
+        draft: &RequestDraft<'_>,
+    ) -> Result<PendingResponse, Error> {
+        match &self.framing {
             None => {
-                let wrap = Wrap {
+                let send_options = SendOptions {
                     polled: true,
-                    ..Wrap::legacy(draft.on_drop)
+                    ..SendOptions::legacy(draft.on_drop)
                 };
                 let params = draft.rewrite.as_ref().map(|rewrite| {
                     let params = draft.params.unwrap_or(RawRef::EMPTY_OBJECT);
-                    rewrite.apply(params).map_err(|_| modern::odd("params"))
+                    rewrite
+                        .apply(params)
+                        .map_err(|_| modern::not_an_object("params"))
                 });
                 let params = params.transpose()?;
                 let params = params.as_ref().map(Raw::borrow).or(draft.params);
-                self.exchange.send_as(id, draft.method, params, wrap).await
+                self.channel
+                    .send_with_id(id, draft.method, params, send_options)
+                    .await
             }
-            Some(manner) => {
-                let (params, mut wrap) = manner.frame(draft)?;
-                wrap.polled = true;
-                self.exchange
-                    .send_as(id, draft.method, Some(params.borrow()), wrap)
+            Some(framing) => {
+                let (params, mut send_options) = framing.frame(draft)?;
+                send_options.polled = true;
+                self.channel
+                    .send_with_id(id, draft.method, Some(params.borrow()), send_options)
                     .await
             }
         }
@@ -118,13 +132,13 @@ impl Up {
     /// Sends a request and waits for its answer, at most as long as `patience`.
     pub(crate) async fn request(
         &self,
-        draft: &Draft<'_>,
-        patience: Duration,
-    ) -> Result<Raw, Fault> {
+        draft: &RequestDraft<'_>,
+        timeout: Duration,
+    ) -> Result<Raw, Error> {
         let work = async { self.send(draft).await?.answer().await };
-        let answered = tokio::time::timeout(patience, work).await;
-        let answered = answered.unwrap_or(Err(Fault::TimedOut(patience)));
-        answered.map_err(modern::explained)
+        let answered = tokio::time::timeout(timeout, work).await;
+        let answered = answered.unwrap_or(Err(Error::TimedOut(timeout)));
+        answered.map_err(modern::explain_version_error)
     }
 
     /// Sends a notification.
@@ -132,70 +146,76 @@ impl Up {
         &self,
         method: &str,
         params: Option<RawRef<'_>>,
-    ) -> Result<(), Fault> {
-        let headers = match self.manner {
+    ) -> Result<(), Error> {
+        let headers = match self.framing {
             None => Vec::new(),
             Some(_) => modern::general_headers(method),
         };
-        self.exchange.notify(method, params, headers).await
+        self.channel.notify(method, params, headers).await
     }
 
-    /// How a task stands.
-    pub(crate) async fn look(&self, task: &str, patience: Duration) -> Result<Sight, Fault> {
-        match self.manner {
-            Some(_) => self.look_modern(task, patience).await,
-            None => legacy::look(self, task, patience).await.map(Sight::plain),
+    /// TargetKind a task stands.
+    pub(crate) async fn poll(&self, task: &str, timeout: Duration) -> Result<TaskReport, Error> {
+        match self.framing {
+            Some(_) => self.poll_modern(task, timeout).await,
+            None => legacy::poll(self, task, timeout)
+                .await
+                .map(TaskReport::plain),
         }
     }
 
-    /// Cancels a task; says how it stands if the server does.
+    /// CancelWaiters a task; says how it stands if the server does.
     pub(crate) async fn cancel(
         &self,
         task: &str,
-        patience: Duration,
-    ) -> Result<Option<PeerTask>, Fault> {
+        timeout: Duration,
+    ) -> Result<Option<PeerTask>, Error> {
         if !self.server.generation.cancels() {
-            return Err(Fault::Unsupported("cancelling tasks".into()));
+            return Err(Error::Unsupported("cancelling tasks".into()));
         }
-        match self.manner {
-            Some(_) => self.cancel_modern(task, patience).await.map(|()| None),
-            None => legacy::cancel(self, task, patience).await.map(Some),
+        match self.framing {
+            Some(_) => self.cancel_modern(task, timeout).await.map(|()| None),
+            None => legacy::cancel(self, task, timeout).await.map(Some),
         }
     }
 
     /// Reads the answer to a call that was made in this form.
-    pub(crate) fn read_made(&self, answer: Raw, form: Form) -> Result<Made, Fault> {
-        match (&self.manner, form) {
-            (None, Form::Plain) => Ok(Made::Result(answer)),
-            (None, Form::Task) => legacy::read_made(answer),
+    pub(crate) fn read_call_response(
+        &self,
+        answer: Raw,
+        form: CallForm,
+    ) -> Result<CallResponse, Error> {
+        match (&self.framing, form) {
+            (None, CallForm::Plain) => Ok(CallResponse::Result(answer)),
+            (None, CallForm::Task) => legacy::read_call_response(answer),
             (Some(_), form) => match ResultType::of(answer.borrow()) {
                 // V2-CAP-7; V2-RT-6: only where it was declared.
-                ResultType::Task if form == Form::Task => {
+                ResultType::Task if form == CallForm::Task => {
                     let task = v2::read_created(answer.borrow());
-                    let task = task.map_err(|error| Fault::Malformed(error.to_string()))?;
-                    Ok(Made::Task(Sight::brief(task), None))
+                    let task = task.map_err(|error| Error::Malformed(error.to_string()))?;
+                    Ok(CallResponse::Task(TaskReport::brief(task), None))
                 }
                 _ => Ok(match self.read_answer(tool::CALL, answer)? {
-                    Answered::Result(result) => Made::Result(result),
-                    Answered::Asks(asked) => Made::Asks(asked),
+                    PlainResponse::Result(result) => CallResponse::Result(result),
+                    PlainResponse::InputRequired(asked) => CallResponse::InputRequired(asked),
                 }),
             },
         }
     }
 
     /// Reads the answer to a request that makes no task.
-    pub(crate) fn read_answer(&self, method: &str, answer: Raw) -> Result<Answered, Fault> {
-        if self.manner.is_none() {
-            return Ok(Answered::Result(answer));
+    pub(crate) fn read_answer(&self, method: &str, answer: Raw) -> Result<PlainResponse, Error> {
+        if self.framing.is_none() {
+            return Ok(PlainResponse::Result(answer));
         }
         // V2-MRTR-1.
         let may_ask = v2::method::MULTI_ROUND_TRIP.contains(&method);
         match ResultType::of(answer.borrow()) {
             ResultType::InputRequired if may_ask => match InputRequired::read(answer.borrow()) {
-                Some(asked) => Ok(Answered::Asks(asked)),
-                None => Err(Fault::Malformed("it asks, but nothing".into())),
+                Some(asked) => Ok(PlainResponse::InputRequired(asked)),
+                None => Err(Error::Malformed("it asks, but nothing".into())),
             },
-            _ => modern::check_complete(&answer).map(|()| Answered::Result(answer)),
+            _ => modern::check_complete(&answer).map(|()| PlainResponse::Result(answer)),
         }
     }
 }

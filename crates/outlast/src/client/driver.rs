@@ -11,97 +11,98 @@ use outlast_wire::{PeerTask, Raw, meta, tool};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::call::{CallSpec, CheckedCall, Form, Preference};
+use super::call::{CallForm, CallSpec, CheckedCall, TaskPreference};
 use super::client::Core;
-use super::conversation::{Draft, Made, Up};
-use super::error::Fault;
-use super::execution::{CallOwner, Command, NotCancelled, Outage, Unsettled, View};
-use super::modern::{Asker, Inputs, OnUnfit, Rounds};
-use super::outcome::{of_error, of_result, wants_task};
-use super::poller::Observed;
-use super::reference::{OpenRequest, Reference};
-use super::routes::{Ear, LAG, Told};
-use super::rpc::{GiveUp, Replied, Ticket};
+use super::conversation::{CallResponse, Conversation, RequestDraft};
+use super::error::Error;
+use super::execution::{
+    CallController, CancelError, Command, ExecutionStatus, Outage, OutcomeError,
+};
+use super::modern::{InputDispatcher, InputRounds, OnInvalid, TaskInputs};
+use super::outcome::{outcome_of_error, outcome_of_result, requires_task};
+use super::poller::TaskPoller;
+use super::reference::{OpenInputRequest, TaskReference};
+use super::routes::{CallEvent, CallEventSender, EVENT_CAPACITY};
+use super::rpc::{OnDrop, PendingResponse, Reply};
 use super::server_description::Generation;
-use super::task_report::Sight;
+use super::task_report::TaskReport;
 use super::{audit, modern};
 use crate::transport::link::LinkError;
 
 /// Drives one call: shows its owner how it stands, and takes the owner's commands.
 pub(crate) struct Driver<'a, O> {
-    pub(super) view: View,
-    pub(super) owner: &'a mut O,
-    pub(super) told: mpsc::Receiver<Told>,
-    ear: Ear,
+    pub(super) status: ExecutionStatus,
+    pub(super) controller: &'a mut O,
+    pub(super) events: mpsc::Receiver<CallEvent>,
+    event_sender: CallEventSender,
 }
 
 /// A cancellation that somebody waits for.
-pub(super) type Cancels = Vec<oneshot::Sender<Result<(), NotCancelled>>>;
+pub(super) type CancelWaiters = Vec<oneshot::Sender<Result<(), CancelError>>>;
 
 /// What a call came to.
-enum Began {
-    Task(Generation, Sight, Option<String>),
+enum CallStart {
+    Task(Generation, TaskReport, Option<String>),
     Ended(Outcome),
     /// The owner gave it up before it was answered.
-    GivenUp(Unsettled),
+    Abandoned(OutcomeError),
     Cancelled,
 }
 
 /// A request that is to make a task. If it is dropped before it is answered, the task is cancelled as soon as its id is
 /// known (A1-25): the answer may be on its way, and a request that makes a V1 task is never cancelled itself (V1-CANC-2).
-struct Making {
-    ticket: Option<Ticket>,
-    up: Arc<Up>,
+struct PendingCreation {
+    pending: Option<PendingResponse>,
+    conversation: Arc<Conversation>,
     /// Keeps the connection until a V1 task is made; a V2 server is told that the request is withdrawn.
     core: Option<Arc<Core>>,
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl<'a, O: CallOwner> Driver<'a, O> {
-    pub(crate) fn new(view: View, owner: &'a mut O) -> Self {
-        let (ear, told) = mpsc::channel(LAG);
+impl<'a, O: CallController> Driver<'a, O> {
+    pub(crate) fn new(status: ExecutionStatus, controller: &'a mut O) -> Self {
+        let (event_sender, events) = mpsc::channel(EVENT_CAPACITY);
         Self {
-            view,
-            owner,
-            told,
-            ear,
+            status,
+            controller,
+            events,
+            event_sender,
         }
     }
 
     /// Makes a call and drives it to its end.
-    pub(crate) async fn call(mut self, call: CheckedCall) -> Result<Outcome, Unsettled> {
+    pub(crate) async fn call(mut self, call: CheckedCall) -> Result<Outcome, OutcomeError> {
         let CheckedCall { core, spec, form } = call;
         let token = core.fresh_token();
         // V1-PROG-3: from the call to the end of the task.
         let _progress = core
-            .ears
+            .inbound
             .routes
-            .hear_progress(token.clone(), self.ear.clone());
-        let mut cancels = Cancels::new();
+            .route_progress(token.clone(), self.event_sender.clone());
+        let mut cancels = CancelWaiters::new();
         match self.begin(&core, &spec, form, &token, &mut cancels).await? {
-            Began::Ended(outcome) => {
-                self.hear_last(&core, Some(&token)).await;
+            CallStart::Ended(outcome) => {
+                self.drain_events(&core, Some(&token)).await;
                 finished(cancels);
                 Ok(outcome)
             }
-            Began::Cancelled => Ok(Outcome::Cancelled),
-            Began::GivenUp(why) => Err(why),
-            Began::Task(generation, sight, immediate) => {
+            CallStart::Cancelled => Ok(Outcome::Cancelled),
+            CallStart::Abandoned(why) => Err(why),
+            CallStart::Task(generation, report, immediate_response) => {
                 let now = SystemClock.now();
-                let task = &sight.task;
-                let reference = Reference::new(&core, generation, &spec, task, &token, now);
+                let task = &report.task;
+                let reference = TaskReference::new(&core, generation, &spec, task, &token, now);
                 // Stored before it is reported: whoever knows of the task finds it after a crash.
-                let kept = core.keep(&reference).await;
-                self.view.immediate_response = immediate;
-                self.view.reference = Some(Arc::new(reference));
-                let asker = Asker::new(&core.ears, spec.name.clone());
-                let inputs = Inputs::new(task.id.clone(), asker, OnUnfit::Refuse);
-                let observed = Observed::new(core.clone(), sight, inputs, Instant::now(), cancels);
+                let guard = core.keep(&reference).await;
+                self.status.immediate_response = immediate_response;
+                self.status.reference = Some(Arc::new(reference));
+                let dispatcher = InputDispatcher::new(&core.inbound, spec.name.clone());
+                let inputs = TaskInputs::new(task.id.clone(), dispatcher, OnInvalid::Refuse);
+                let poller = TaskPoller::new(core.clone(), report, inputs, Instant::now(), cancels);
                 // Most calls are plain, and have no room for this in them.
-                let ended =
-                    Box::pin(self.see_through(observed, Vec::new(), spec.name.clone())).await;
-                self.hear_last(&core, Some(&token)).await;
-                kept.done(&ended).await;
+                let ended = Box::pin(self.poll_to_end(poller, Vec::new(), spec.name.clone())).await;
+                self.drain_events(&core, Some(&token)).await;
+                guard.done(&ended).await;
                 ended
             }
         }
@@ -111,49 +112,47 @@ impl<'a, O: CallOwner> Driver<'a, O> {
     pub(crate) async fn resume(
         mut self,
         core: Arc<Core>,
-        reference: Reference,
-        open: Vec<OpenRequest>,
+        reference: TaskReference,
+        open: Vec<OpenInputRequest>,
         name: Option<Arc<str>>,
-    ) -> Result<Outcome, Unsettled> {
+    ) -> Result<Outcome, OutcomeError> {
         let token = reference.token();
-        let routes = core.ears.routes.clone();
+        let routes = core.inbound.routes.clone();
         let _progress = token
             .clone()
-            .map(|token| routes.hear_progress(token, self.ear.clone()));
-        let kept = core.keep(&reference).await;
-        self.view.reference = Some(Arc::new(reference.clone()));
+            .map(|token| routes.route_progress(token, self.event_sender.clone()));
+        let guard = core.keep(&reference).await;
+        self.status.reference = Some(Arc::new(reference.clone()));
         let age = Duration::from_millis(SystemClock.now().since(reference.created()));
         let now = Instant::now();
         let created = now.checked_sub(age).unwrap_or(now);
-        let sight = Sight::brief(reference.as_task());
-        let asker = Asker::new(&core.ears, name.clone());
+        let report = TaskReport::brief(reference.as_task());
+        let dispatcher = InputDispatcher::new(&core.inbound, name.clone());
         // A2-22: somebody else may have promised what we cannot answer.
-        let inputs = Inputs::new(reference.task.clone(), asker, OnUnfit::Leave);
-        let observed = Observed::new(core.clone(), sight, inputs, created, Cancels::new());
-        let ended = self
-            .see_through(observed.looking_at_once(), open, name)
-            .await;
-        self.hear_last(&core, token.as_ref()).await;
-        kept.done(&ended).await;
+        let inputs = TaskInputs::new(reference.task.clone(), dispatcher, OnInvalid::Ignore);
+        let poller = TaskPoller::new(core.clone(), report, inputs, created, CancelWaiters::new());
+        let ended = self.poll_to_end(poller.polling_first(), open, name).await;
+        self.drain_events(&core, token.as_ref()).await;
+        guard.done(&ended).await;
         ended
     }
 
-    async fn see_through(
+    async fn poll_to_end(
         &mut self,
-        mut observed: Observed,
-        open: Vec<OpenRequest>,
+        mut poller: TaskPoller,
+        open: Vec<OpenInputRequest>,
         name: Option<Arc<str>>,
-    ) -> Result<Outcome, Unsettled> {
-        let routes = observed.core.ears.routes.clone();
+    ) -> Result<Outcome, OutcomeError> {
+        let routes = poller.core.inbound.routes.clone();
         // A task that somebody else here observes already is observed by polling alone.
-        let _status = routes.hear_task(&observed.task.id, self.ear.clone(), name);
-        let _told = observed.core.listener.task(&observed.task.id);
+        let _status = routes.route_task(&poller.task.id, self.event_sender.clone(), name);
+        let _told = poller.core.listener.task(&poller.task.id);
         if !open.is_empty() {
-            answer_open(&observed.core, &observed.task.id, open).await;
+            answer_open(&poller.core, &poller.task.id, open).await;
         }
-        let ended = observed.observe(self).await;
+        let ended = poller.observe(self).await;
         // A cancellation that ended the task has been told so.
-        finished(observed.cancels);
+        finished(poller.cancels);
         ended
     }
 
@@ -163,325 +162,349 @@ impl<'a, O: CallOwner> Driver<'a, O> {
         &mut self,
         core: &Arc<Core>,
         spec: &CallSpec,
-        mut form: Form,
+        mut form: CallForm,
         token: &Id,
-        cancels: &mut Cancels,
-    ) -> Result<Began, Unsettled> {
-        let tool = Raw::encode(&*spec.tool).map_err(|_| modern::odd("the name"))?;
+        cancels: &mut CancelWaiters,
+    ) -> Result<CallStart, OutcomeError> {
+        let tool = Raw::encode(&*spec.tool).map_err(|_| modern::not_an_object("the name"))?;
         let token = token.to_raw();
         let (base, first) = spec.params(&tool, &token)?;
         let task = TaskRequest { ttl_ms: spec.ttl }.to_raw();
-        let asker = Asker::new(&core.ears, spec.name.clone());
+        let dispatcher = InputDispatcher::new(&core.inbound, spec.name.clone());
         // The params of a repetition with input responses.
-        let mut answering: Option<Raw> = None;
-        let mut rounds = Rounds::default();
-        let mut repeats = 0;
+        let mut retry_params: Option<Raw> = None;
+        let mut rounds = InputRounds::default();
+        let mut retries = 0;
         let mut pending = spec.pending.clone();
         loop {
             if let Some(asked) = pending.take() {
-                rounds.another(&asked)?;
-                if let Some(keeper) = &spec.keeper {
-                    keeper.asked(&asked).await;
+                rounds.record_round(&asked)?;
+                if let Some(recorder) = &spec.recorder {
+                    recorder.asked(&asked).await;
                 }
                 let plain = first
                     .apply(base.borrow())
-                    .map_err(|_| modern::odd("params"))?;
-                let retry = Box::pin(rounds.retry(&asker, plain.borrow(), asked));
-                answering = match self.unless_given_up(retry).await {
+                    .map_err(|_| modern::not_an_object("params"))?;
+                let retry = Box::pin(rounds.retry(&dispatcher, plain.borrow(), asked));
+                retry_params = match self.unless_abandoned(retry).await {
                     Ok(Ok(params)) => Some(params),
                     // A2-19: the call fails with what the host said.
-                    Ok(Err(refused)) => return Ok(Began::Ended(of_error(refused.into_error()))),
+                    Ok(Err(refused)) => {
+                        return Ok(CallStart::Ended(outcome_of_error(refused.into_error())));
+                    }
                     Err(began) => return Ok(began),
                 };
-                if let Some(keeper) = &spec.keeper {
-                    keeper.answered().await?;
+                if let Some(recorder) = &spec.recorder {
+                    recorder.answered().await?;
                 }
             }
-            let up = core.up().await?;
-            let (params, mut rewrite) = match &answering {
+            let conversation = core.conversation().await?;
+            let (params, mut rewrite) = match &retry_params {
                 Some(params) => (params, Rewrite::default()),
                 None => (&base, first.clone()),
             };
-            if form == Form::Task && !up.server.is_modern() {
+            if form == CallForm::Task && !conversation.server.is_modern() {
                 // V1-CREATE-1, S4-94.
                 rewrite.set.push(("task", task.borrow()));
             }
-            let draft = Draft {
-                tasks: form == Form::Task,
+            let draft = RequestDraft {
+                tasks: form == CallForm::Task,
                 rewrite: Some(rewrite),
                 headers: core
-                    .call_headers(&up, spec.arguments.as_ref(), &spec.tool, &base)
+                    .call_headers(&conversation, spec.arguments.as_ref(), &spec.tool, &base)
                     .await,
                 on_drop: match form {
-                    Form::Plain => GiveUp::Cancel,
-                    Form::Task => GiveUp::Quietly,
+                    CallForm::Plain => OnDrop::Cancel,
+                    CallForm::Task => OnDrop::Nothing,
                 },
-                ..Draft::new(tool::CALL, Some(params.borrow()))
+                ..RequestDraft::new(tool::CALL, Some(params.borrow()))
             };
-            let id = up.exchange.fresh_id();
-            let routes = &core.ears.routes;
+            let id = conversation.channel.fresh_id();
+            let routes = &core.inbound.routes;
             let name = spec.name.clone();
             let _named = name.map(|name| routes.name_request(id.clone(), name));
-            let answer = match up.send_as(id, &draft).await {
-                Ok(ticket) => {
-                    let mut making = Making::new(core, &up, ticket, form);
-                    match self.await_answer(core, &mut making, form, cancels).await {
+            let answer = match conversation.send_with_id(id, &draft).await {
+                Ok(pending) => {
+                    let mut creation = PendingCreation::new(core, &conversation, pending, form);
+                    match self
+                        .await_response(core, &mut creation, form, cancels)
+                        .await
+                    {
                         Ok(answer) => answer,
                         Err(began) => return Ok(began),
                     }
                 }
-                Err(fault) => Err(fault),
+                Err(error) => Err(error),
             };
-            if repeats < REPEATS && core.may_repeat(&up, &answer) {
-                repeats += 1;
+            if retries < MAX_RETRIES && core.may_retry(&conversation, &answer) {
+                retries += 1;
                 continue;
             }
-            if repeats < REPEATS
-                && let Some(pause) = pause_before_repeat(&answer)
+            if retries < MAX_RETRIES
+                && let Some(pause) = delay_before_retry(&answer)
             {
-                repeats += 1;
-                match self.unless_given_up(tokio::time::sleep(pause)).await {
+                retries += 1;
+                match self.unless_abandoned(tokio::time::sleep(pause)).await {
                     Ok(()) => continue,
                     Err(began) => return Ok(began),
                 }
             }
             let takes_tasks =
-                matches!(up.server.generation, Generation::V1(tasks) if tasks.tools_call);
-            let may_be_task = spec.preference != Preference::Forbid && takes_tasks;
-            if form == Form::Plain && may_be_task && wants_task(&answer) {
-                form = Form::Task;
+                matches!(conversation.server.generation, Generation::V1(tasks) if tasks.tools_call);
+            let may_be_task = spec.preference != TaskPreference::Forbid && takes_tasks;
+            if form == CallForm::Plain && may_be_task && requires_task(&answer) {
+                form = CallForm::Task;
                 continue;
             }
             let answer = match answer {
                 Ok(answer) => answer,
-                Err(fault) => match modern::explained(fault) {
-                    Fault::Error(error) => return Ok(Began::Ended(of_error(error))),
-                    fault => return Err(fault.into()),
+                Err(error) => match modern::explain_version_error(error) {
+                    Error::Peer(error) => return Ok(CallStart::Ended(outcome_of_error(error))),
+                    error => return Err(error.into()),
                 },
             };
-            match up.read_made(answer, form)? {
-                Made::Task(sight, immediate) => {
-                    return Ok(Began::Task(up.server.generation, sight, immediate));
+            match conversation.read_call_response(answer, form)? {
+                CallResponse::Task(report, immediate_response) => {
+                    return Ok(CallStart::Task(
+                        conversation.server.generation,
+                        report,
+                        immediate_response,
+                    ));
                 }
-                Made::Result(result) => return Ok(Began::Ended(of_result(result))),
-                Made::Asks(asked) => pending = Some(asked),
+                CallResponse::Result(result) => {
+                    return Ok(CallStart::Ended(outcome_of_result(result)));
+                }
+                CallResponse::InputRequired(asked) => pending = Some(asked),
             }
         }
     }
 
-    /// Waits for work during which nothing is under way at the server. `Err` if the call was given up.
-    async fn unless_given_up<T>(&mut self, work: impl Future<Output = T>) -> Result<T, Began> {
+    /// PendingItem for work during which nothing is under way at the server. `Err` if the call was given up.
+    async fn unless_abandoned<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CallStart> {
         let mut work = std::pin::pin!(work);
         loop {
             tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                command = self.owner.command() => match command {
-                    Command::Cancel(tell) => {
-                        let _ = tell.send(Ok(()));
-                        return Err(Began::Cancelled);
+                command = self.controller.command() => match command {
+                    Command::Cancel(sender) => {
+                        let _ = sender.send(Ok(()));
+                        return Err(CallStart::Cancelled);
                     }
-                    Command::Leave => return Err(Began::GivenUp(Unsettled::Left)),
-                    Command::Show => self.show().await,
+                    Command::Detach => return Err(CallStart::Abandoned(OutcomeError::Detached)),
+                    Command::ReportStatus => self.show().await,
                 },
-                Some(told) = self.told.recv() => self.hear_progress(told).await,
+                Some(event) = self.events.recv() => self.show_progress(event).await,
             }
         }
     }
 
-    /// Waits for the answer to a call, hearing its owner and its progress meanwhile. `Err` if it was given up.
-    async fn await_answer(
+    /// PendingItem for the answer to a call, hearing its owner and its progress meanwhile. `Err` if it was given up.
+    async fn await_response(
         &mut self,
         core: &Arc<Core>,
-        making: &mut Making,
-        form: Form,
-        cancels: &mut Cancels,
-    ) -> Result<Result<Raw, Fault>, Began> {
+        creation: &mut PendingCreation,
+        form: CallForm,
+        cancels: &mut CancelWaiters,
+    ) -> Result<Result<Raw, Error>, CallStart> {
         let options = &core.options;
         // A V1 task is made at once, and its making is never cancelled (V1-CANC-2).
-        let makes_task = form == Form::Task && !making.up.server.is_modern();
-        let patience = if makes_task {
-            options.request
+        let makes_task = form == CallForm::Task && !creation.conversation.server.is_modern();
+        let timeout = if makes_task {
+            options.request_timeout
         } else {
-            options.silence
+            options.idle_timeout
         };
-        let limit = Instant::now() + options.longest_call.max(patience);
-        let mut patient_until = Instant::now() + patience;
+        let limit = Instant::now() + options.call_timeout.max(timeout);
+        let mut idle_until = Instant::now() + timeout;
         loop {
             tokio::select! {
                 biased;
-                answer = making.answer() => return Ok(answer),
-                command = self.owner.command() => match command {
+                answer = creation.answer() => return Ok(answer),
+                command = self.controller.command() => match command {
                     // A1-25: kept until the id is known.
-                    Command::Cancel(tell) if makes_task => {
-                        cancels.push(tell);
-                        self.view.cancelling = true;
+                    Command::Cancel(sender) if makes_task => {
+                        cancels.push(sender);
+                        self.status.cancelling = true;
                         self.show().await;
                     }
-                    Command::Cancel(tell) => {
-                        let _ = tell.send(Ok(()));
-                        return Err(Began::Cancelled);
+                    Command::Cancel(sender) => {
+                        let _ = sender.send(Ok(()));
+                        return Err(CallStart::Cancelled);
                     }
-                    Command::Leave => return Err(Began::GivenUp(Unsettled::Left)),
-                    Command::Show => self.show().await,
+                    Command::Detach => return Err(CallStart::Abandoned(OutcomeError::Detached)),
+                    Command::ReportStatus => self.show().await,
                 },
-                Some(told) = self.told.recv() => {
+                Some(event) = self.events.recv() => {
                     // V1-INIT-9: progress shows that it lives, up to a limit.
-                    patient_until = (Instant::now() + patience).min(limit);
-                    self.hear_progress(told).await;
+                    idle_until = (Instant::now() + timeout).min(limit);
+                    self.show_progress(event).await;
                 }
-                () = tokio::time::sleep_until(patient_until.min(limit)) => {
-                    return Err(Began::GivenUp(Fault::TimedOut(patience).into()));
+                () = tokio::time::sleep_until(idle_until.min(limit)) => {
+                    return Err(CallStart::Abandoned(Error::TimedOut(timeout).into()));
                 }
             }
         }
     }
 
     /// Shows progress that came before the end and was not shown yet.
-    async fn hear_last(&mut self, core: &Core, token: Option<&Id>) {
-        while let Ok(told) = self.told.try_recv() {
-            self.hear_progress(told).await;
+    async fn drain_events(&mut self, core: &Core, token: Option<&Id>) {
+        while let Ok(event) = self.events.try_recv() {
+            self.show_progress(event).await;
         }
-        if let Some(missed) = token.and_then(|token| core.ears.routes.take_missed(token)) {
-            self.hear_progress(Told::Progress(Box::new(missed))).await;
+        if let Some(missed) = token.and_then(|token| core.inbound.routes.take_missed(token)) {
+            self.show_progress(CallEvent::Progress(Box::new(missed)))
+                .await;
         }
     }
 
-    pub(super) async fn hear_progress(&mut self, told: Told) {
-        if let Told::Progress(progress) = told {
-            self.view.progress = Some(*progress);
+    pub(super) async fn show_progress(&mut self, event: CallEvent) {
+        if let CallEvent::Progress(progress) = event {
+            self.status.progress = Some(*progress);
             self.show().await;
         }
     }
 
     /// Shows the owner how the task stands, if that has changed.
     pub(super) async fn show_task(&mut self, task: &PeerTask) {
-        let shown = self.view.task.as_ref();
+        let shown = self.status.task.as_ref();
         if shown.map(|shown| shown.status) != Some(task.status) {
-            audit::moved(&self.view, task);
+            audit::moved(&self.status, task);
         }
         if shown != Some(task) {
-            self.view.task = Some(task.clone());
+            self.status.task = Some(task.clone());
             self.show().await;
         }
     }
 
     /// Shows the owner whether the server answers, if that has changed.
-    pub(super) async fn show_outage(&mut self, fault: Option<&Fault>) {
-        let before = self.view.outage.as_ref();
-        let now = fault.and_then(|fault| Outage::after(before, fault));
+    pub(super) async fn show_outage(&mut self, error: Option<&Error>) {
+        let before = self.status.outage.as_ref();
+        let now = error.and_then(|error| Outage::after(before, error));
         if before != now.as_ref() {
-            self.view.outage = now;
+            self.status.outage = now;
             self.show().await;
         }
     }
 
     /// Shows the owner how the call stands.
     pub(super) async fn show(&mut self) {
-        self.owner.changed(&self.view).await;
+        self.controller.changed(&self.status).await;
     }
 }
 
-impl Making {
-    fn new(core: &Arc<Core>, up: &Arc<Up>, ticket: Ticket, form: Form) -> Self {
+impl PendingCreation {
+    fn new(
+        core: &Arc<Core>,
+        conversation: &Arc<Conversation>,
+        pending: PendingResponse,
+        form: CallForm,
+    ) -> Self {
         Self {
-            ticket: Some(ticket),
-            up: up.clone(),
-            core: (form == Form::Task).then(|| core.clone()),
-            patience: core.options.request,
+            pending: Some(pending),
+            conversation: conversation.clone(),
+            core: (form == CallForm::Task).then(|| core.clone()),
+            timeout: core.options.request_timeout,
         }
     }
 
-    async fn answer(&mut self) -> Result<Raw, Fault> {
-        match &mut self.ticket {
-            Some(ticket) => ticket.wait().await,
-            None => Err(Fault::Link(LinkError::Closed)),
+    async fn answer(&mut self) -> Result<Raw, Error> {
+        match &mut self.pending {
+            Some(pending) => pending.wait().await,
+            None => Err(Error::Transport(LinkError::Closed)),
         }
     }
 }
 
-impl Drop for Making {
+impl Drop for PendingCreation {
     fn drop(&mut self) {
         // V1-CANC-1, V2-CANC-1: dropping the ticket of a plain call cancels it.
-        let (Some(mut ticket), Some(core)) = (self.ticket.take(), self.core.take()) else {
+        let (Some(mut pending), Some(core)) = (self.pending.take(), self.core.take()) else {
             return;
         };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
-        if !ticket.is_open() {
+        if !pending.is_open() {
             return;
         }
-        let mut kept = Some(core);
-        if self.up.server.is_modern() {
-            ticket.withdraw();
-            kept = None;
+        let mut guard = Some(core);
+        if self.conversation.server.is_modern() {
+            pending.withdraw();
+            guard = None;
         }
-        let late = cancel_late(self.up.clone(), ticket, self.patience);
+        let late = cancel_when_created(self.conversation.clone(), pending, self.timeout);
         runtime.spawn(async move {
             late.await;
-            drop(kept);
+            drop(guard);
         });
     }
 }
 
 /// Sends the answers to requests of a previous connection as they come. If there is no connection, the observation of the task
 /// reports that. In another session the ids belong to other requests, so nothing is sent there.
-async fn answer_open(core: &Arc<Core>, task: &str, open: Vec<OpenRequest>) {
-    let Ok(up) = core.up().await else { return };
-    if !up.exchange.is_resumed() {
-        let routes = &core.ears.routes;
-        return routes.undelivered(task, LinkError::SessionGone.into());
-    }
-    for OpenRequest { id, answer } in open {
-        let (ears, task) = (core.ears.clone(), task.to_owned());
-        let work = async move {
-            match answer.await {
-                Some(answer) => ears.reply_for(task, answer),
-                None => Replied::none(),
-            }
-        };
-        up.exchange.begin_answer(id, Box::pin(work));
-    }
-}
-
-/// Cancels a task that is not wanted any more as soon as its id is known.
-async fn cancel_late(up: Arc<Up>, ticket: Ticket, patience: Duration) {
-    let answer = tokio::time::timeout(LATE, ticket.answer()).await;
-    let Ok(Ok(answer)) = answer else { return };
-    let Ok(Made::Task(sight, _)) = up.read_made(answer, Form::Task) else {
+async fn answer_open(core: &Arc<Core>, task: &str, open: Vec<OpenInputRequest>) {
+    let Ok(conversation) = core.conversation().await else {
         return;
     };
-    let _ = up.cancel(&sight.task.id, patience).await;
+    if !conversation.channel.is_resumed() {
+        let routes = &core.inbound.routes;
+        return routes.input_response_refused(task, LinkError::SessionGone.into());
+    }
+    for OpenInputRequest { id, answer } in open {
+        let (inbound, task) = (core.inbound.clone(), task.to_owned());
+        let work = async move {
+            match answer.await {
+                Some(answer) => inbound.reply_for(task, answer),
+                None => Reply::none(),
+            }
+        };
+        conversation.channel.start_reply(id, Box::pin(work));
+    }
 }
 
-/// How long to wait before a call is sent again to a server that refused it without acting on it and named a time; `None`
+/// CancelWaiters a task that is not wanted any more as soon as its id is known.
+async fn cancel_when_created(
+    conversation: Arc<Conversation>,
+    pending: PendingResponse,
+    timeout: Duration,
+) {
+    let answer = tokio::time::timeout(LATE_RESPONSE_TIMEOUT, pending.answer()).await;
+    let Ok(Ok(answer)) = answer else { return };
+    let Ok(CallResponse::Task(report, _)) = conversation.read_call_response(answer, CallForm::Task)
+    else {
+        return;
+    };
+    let _ = conversation.cancel(&report.task.id, timeout).await;
+}
+
+/// TargetKind long to wait before a call is sent again to a server that refused it without acting on it and named a time; `None`
 /// if it is not sent again.
-fn pause_before_repeat(answer: &Result<Raw, Fault>) -> Option<Duration> {
-    let fault = answer.as_ref().err()?;
-    let pause = fault.retry_after().filter(|_| fault.nothing_happened());
-    pause.filter(|pause| *pause <= LONGEST_PAUSE)
+fn delay_before_retry(answer: &Result<Raw, Error>) -> Option<Duration> {
+    let error = answer.as_ref().err()?;
+    let pause = error.retry_after().filter(|_| error.nothing_happened());
+    pause.filter(|pause| *pause <= MAX_RETRY_DELAY)
 }
 
 /// The call was over before it could be cancelled.
-fn finished(cancels: Cancels) {
-    for tell in cancels {
-        let _ = tell.send(Err(NotCancelled::Finished));
+fn finished(cancels: CancelWaiters) {
+    for sender in cancels {
+        let _ = sender.send(Err(CancelError::Finished));
     }
 }
 
 impl CallSpec {
     /// The params as they were given, and what is changed in them when they are sent.
-    fn params<'a>(&'a self, tool: &'a Raw, token: &'a Raw) -> Result<(Raw, Rewrite<'a>), Fault> {
+    fn params<'a>(&'a self, tool: &'a Raw, token: &'a Raw) -> Result<(Raw, Rewrite<'a>), Error> {
         let mut rewrite = Rewrite {
-            drop: self.without.members,
-            drop_meta: self.without.meta,
+            drop: self.omit.members,
+            drop_meta: self.omit.meta,
             set: vec![("name", tool.borrow())],
             set_meta: vec![(meta::PROGRESS_TOKEN, token.borrow())],
         };
         if let Some(arguments) = &self.arguments {
             if !arguments.borrow().is_object() {
-                return Err(modern::odd("arguments"));
+                return Err(modern::not_an_object("arguments"));
             }
             rewrite.set.push(("arguments", arguments.borrow()));
         }
@@ -493,11 +516,11 @@ impl CallSpec {
     }
 }
 
-/// How often a call is sent again to a server that has not seen it.
-const REPEATS: u32 = 3;
+/// TargetKind often a call is sent again to a server that has not seen it.
+const MAX_RETRIES: u32 = 3;
 
 /// A server that wants to be left alone for longer refuses the call.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// How long the answer to a call that nobody wants any more is waited for.
-const LATE: Duration = Duration::from_secs(600);
+/// TargetKind long the answer to a call that nobody wants any more is waited for.
+const LATE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);

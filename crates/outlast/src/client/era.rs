@@ -9,11 +9,11 @@ use std::time::Duration;
 use outlast_engine::Accepts;
 use outlast_wire::{Raw, version};
 
-use super::error::Fault;
+use super::error::Error;
 use super::legacy;
-use super::modern::{self, Found};
-use super::rpc::{Exchange, Ticket};
-use super::server_description::Server;
+use super::modern::{self, ProbeResult};
+use super::rpc::{PendingResponse, RpcChannel};
+use super::server_description::ServerDescription;
 use super::target::Target;
 use crate::transport::http_client::Session;
 
@@ -28,13 +28,13 @@ pub enum Era {
     /// In the legacy one if the server knows it, else in the modern one: for a caller that takes requests of the server,
     /// which only the legacy era has.
     PreferLegacy,
-    /// Without, in 2026-07-28; a server that does not know it is not spoken to (V2-ERA-4).
+    /// OmittedParams, in 2026-07-28; a server that does not know it is not spoken to (V2-ERA-4).
     Modern,
 }
 
 /// What we say of ourselves.
 #[derive(Clone, Debug)]
-pub(crate) struct Introduction {
+pub(crate) struct ClientDescription {
     /// What is declared in a handshake.
     pub(crate) capabilities: Raw,
     pub(crate) info: Raw,
@@ -42,9 +42,9 @@ pub(crate) struct Introduction {
     pub(crate) accepts: Accepts,
 }
 
-/// How long finding out may take.
+/// TargetKind long finding out may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct OpenTimeouts {
     /// Until the conversation is open.
     pub(crate) handshake: Duration,
     /// Until a server that says nothing counts as a legacy one (A3-1).
@@ -52,120 +52,124 @@ pub(crate) struct Patience {
 }
 
 /// Why a conversation was not opened.
-pub(crate) enum Unmet {
-    Fault(Fault),
+pub(crate) enum OpenFailure {
+    Failed(Error),
     /// The server went away when it was asked for its era: the next one is not to be asked.
-    Scared(Fault),
+    ClosedOnProbe(Error),
 }
 
 /// Opens a conversation on a fresh link.
-pub(crate) async fn meet(
-    exchange: &Arc<Exchange>,
+pub(crate) async fn open_conversation(
+    channel: &Arc<RpcChannel>,
     target: &Target,
     era: Era,
-    we: &Introduction,
-    patience: Patience,
-) -> Result<Server, Unmet> {
+    description: &ClientDescription,
+    timeouts: OpenTimeouts,
+) -> Result<ServerDescription, OpenFailure> {
     let session = target.session();
-    let known = session.and_then(Session::introduction);
+    let session_introduction = session.and_then(Session::introduction);
     let legacy = |version: &'static str| {
-        let opening = legacy::open(exchange, we, version, patience.handshake, session);
-        async move { opening.await.map_err(Unmet::Fault) }
+        let opening = legacy::open(channel, description, version, timeouts.handshake, session);
+        async move { opening.await.map_err(OpenFailure::Failed) }
     };
-    match (era, known, target.known_era()) {
+    match (era, session_introduction, target.known_era()) {
         (Era::Auto | Era::Legacy | Era::PreferLegacy, Some(introduction), _) => {
-            let again = legacy::reopen(exchange, introduction.borrow()).await;
-            again.map_err(Unmet::Fault)
+            let again = legacy::reopen(channel, introduction.borrow()).await;
+            again.map_err(OpenFailure::Failed)
         }
         // The second attempt, for which this is not called, finds out whether the server is a modern one.
         (Era::Legacy | Era::PreferLegacy, ..) => legacy(version::LEGACY).await,
-        (Era::Modern, ..) => only_modern(exchange, we, patience.handshake).await,
+        (Era::Modern, ..) => open_modern(channel, description, timeouts.handshake).await,
         (Era::Auto, None, Some(version::Era::Legacy)) => match legacy(version::LEGACY).await {
             // V2-ERA-7: it is another server now.
-            Err(Unmet::Fault(Fault::Error(_) | Fault::Unsupported(_))) => {
-                either(exchange, we, patience, legacy).await
+            Err(OpenFailure::Failed(Error::Peer(_) | Error::Unsupported(_))) => {
+                open_detecting_era(channel, description, timeouts, legacy).await
             }
             met => met,
         },
-        (Era::Auto, ..) => either(exchange, we, patience, legacy).await,
+        (Era::Auto, ..) => open_detecting_era(channel, description, timeouts, legacy).await,
     }
 }
 
-async fn only_modern(
-    exchange: &Arc<Exchange>,
-    we: &Introduction,
-    patience: Duration,
-) -> Result<Server, Unmet> {
+async fn open_modern(
+    channel: &Arc<RpcChannel>,
+    description: &ClientDescription,
+    timeout: Duration,
+) -> Result<ServerDescription, OpenFailure> {
     let asking = async {
-        let first = modern::discover(exchange, we).await?.answer().await;
+        let first = modern::discover(channel, description).await?.answer().await;
         match modern::read_discovered(&first) {
-            Found::Again => modern::discover(exchange, we).await?.answer().await,
+            ProbeResult::Retry => modern::discover(channel, description).await?.answer().await,
             _ => first,
         }
     };
-    let answer = tokio::time::timeout(patience, asking).await;
-    let answer = answer.unwrap_or(Err(Fault::TimedOut(patience)));
+    let answer = tokio::time::timeout(timeout, asking).await;
+    let answer = answer.unwrap_or(Err(Error::TimedOut(timeout)));
     match modern::read_discovered(&answer) {
-        Found::Modern(server) => {
-            exchange.goes_modern();
+        ProbeResult::Modern(server) => {
+            channel.set_modern();
             Ok(server)
         }
-        Found::Legacy(_) | Found::Scared | Found::Again => Err(Unmet::Fault(match answer {
-            Err(fault @ (Fault::TimedOut(_) | Fault::Link(_))) => fault,
-            Err(fault) => unsupported(&fault.to_string()),
-            Ok(_) => unsupported("it does not say which versions it speaks, or none that we do"),
-        })),
-        Found::Neither(fault) => Err(Unmet::Fault(fault)),
+        ProbeResult::Legacy(_) | ProbeResult::Closed | ProbeResult::Retry => {
+            Err(OpenFailure::Failed(match answer {
+                Err(error @ (Error::TimedOut(_) | Error::Transport(_))) => error,
+                Err(error) => unsupported(&error.to_string()),
+                Ok(_) => {
+                    unsupported("it does not say which versions it speaks, or none that we do")
+                }
+            }))
+        }
+        ProbeResult::Failed(error) => Err(OpenFailure::Failed(error)),
     }
 }
 
-async fn either<L>(
-    exchange: &Arc<Exchange>,
-    we: &Introduction,
-    patience: Patience,
+async fn open_detecting_era<L>(
+    channel: &Arc<RpcChannel>,
+    description: &ClientDescription,
+    timeouts: OpenTimeouts,
     legacy: impl Fn(&'static str) -> L,
-) -> Result<Server, Unmet>
+) -> Result<ServerDescription, OpenFailure>
 where
-    L: Future<Output = Result<Server, Unmet>>,
+    L: Future<Output = Result<ServerDescription, OpenFailure>>,
 {
-    let mut confused = false;
+    let mut retried = false;
     loop {
-        let asked = modern::discover(exchange, we).await;
-        let mut asked = asked.map_err(Unmet::Scared)?;
-        let answer = match tokio::time::timeout(patience.probe, asked.wait()).await {
+        let pending = modern::discover(channel, description).await;
+        let mut pending = pending.map_err(OpenFailure::ClosedOnProbe)?;
+        let answer = match tokio::time::timeout(timeouts.probe, pending.wait()).await {
             Ok(answer) => answer,
-            Err(_) => return slow(exchange, asked, legacy(version::LEGACY)).await,
+            Err(_) => return wait_for_late_probe(channel, pending, legacy(version::LEGACY)).await,
         };
         return match (modern::read_discovered(&answer), answer) {
-            (Found::Modern(server), _) => {
-                exchange.goes_modern();
+            (ProbeResult::Modern(server), _) => {
+                channel.set_modern();
                 Ok(server)
             }
-            (Found::Again, Err(_)) if !confused => {
-                confused = true;
+            (ProbeResult::Retry, Err(_)) if !retried => {
+                retried = true;
                 continue;
             }
-            (Found::Again, Err(fault)) => Err(Unmet::Fault(fault)),
-            (Found::Legacy(version), _) => legacy(version).await,
-            (Found::Scared, Err(fault)) => Err(Unmet::Scared(fault)),
-            (Found::Scared | Found::Again, Ok(_)) => legacy(version::LEGACY).await,
-            (Found::Neither(fault), _) => Err(Unmet::Fault(fault)),
+            (ProbeResult::Retry, Err(error)) => Err(OpenFailure::Failed(error)),
+            (ProbeResult::Legacy(version), _) => legacy(version).await,
+            (ProbeResult::Closed, Err(error)) => Err(OpenFailure::ClosedOnProbe(error)),
+            (ProbeResult::Closed | ProbeResult::Retry, Ok(_)) => legacy(version::LEGACY).await,
+            (ProbeResult::Failed(error), _) => Err(OpenFailure::Failed(error)),
         };
     }
 }
 
 /// A server that says nothing is a legacy one, or one that takes long to start: then its late answer counts.
-async fn slow(
-    exchange: &Arc<Exchange>,
-    mut asked: Ticket,
-    legacy: impl Future<Output = Result<Server, Unmet>>,
-) -> Result<Server, Unmet> {
+async fn wait_for_late_probe(
+    channel: &Arc<RpcChannel>,
+    mut pending: PendingResponse,
+    legacy: impl Future<Output = Result<ServerDescription, OpenFailure>>,
+) -> Result<ServerDescription, OpenFailure> {
     let mut legacy = std::pin::pin!(legacy);
     tokio::select! {
         biased;
-        answer = asked.wait() => match modern::read_discovered(&answer) {
-            Found::Modern(server) => {
-                exchange.goes_modern();
+        answer = pending.wait() => match modern::read_discovered(&answer) {
+            ProbeResult::Modern(server) => {
+                channel.set_modern();
                 Ok(server)
             }
             _ => legacy.await,
@@ -174,6 +178,6 @@ async fn slow(
     }
 }
 
-fn unsupported(why: &str) -> Fault {
-    Fault::Unsupported(format!("MCP {}: {why}", version::MODERN))
+fn unsupported(why: &str) -> Error {
+    Error::Unsupported(format!("MCP {}: {why}", version::MODERN))
 }

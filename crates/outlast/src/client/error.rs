@@ -10,13 +10,13 @@ use crate::transport::link::LinkError;
 /// Why a request has no result. The variant says who must act.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum Error {
     /// The server answered with an error.
     #[error(transparent)]
-    Error(#[from] PeerError),
+    Peer(#[from] PeerError),
     /// The message or its answer did not get through.
     #[error(transparent)]
-    Link(LinkError),
+    Transport(LinkError),
     /// The server did not answer in time.
     #[error("the server did not answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
@@ -25,7 +25,7 @@ pub enum Fault {
     Malformed(String),
     /// Nothing was sent, because our own store could not take note of it first: repair that.
     #[error("nothing was sent, because it could not be stored first: {0}")]
-    Unrecorded(String),
+    NotStored(String),
     /// The server does not offer that.
     #[error("the server does not support {0}")]
     Unsupported(String),
@@ -55,15 +55,15 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-impl Fault {
+impl Error {
     /// The same for a log: without anything that the server said.
     pub(crate) fn brief(&self) -> String {
         match self {
-            Self::Error(error) => format!("the server answered with error {}", error.code),
-            Self::Link(error) => error.brief(),
+            Self::Peer(error) => format!("the server answered with error {}", error.code),
+            Self::Transport(error) => error.brief(),
             Self::Malformed(_) => "the server's answer makes no sense".into(),
             Self::Unsupported(_) => "the server does not support that".into(),
-            Self::Unrecorded(_) => "our store did not take note of it".into(),
+            Self::NotStored(_) => "our store did not take note of it".into(),
             Self::TimedOut(_) => self.to_string(),
         }
     }
@@ -71,16 +71,16 @@ impl Fault {
     /// The code of the server's error, if it is one.
     pub fn code(&self) -> Option<i64> {
         match self {
-            Self::Error(error) => Some(error.code),
+            Self::Peer(error) => Some(error.code),
             _ => None,
         }
     }
 
-    /// How long the server wants to be left alone, if it says so: by a header or in its error (A2-29).
+    /// TargetKind long the server wants to be left alone, if it says so: by a header or in its error (A2-29).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Link(LinkError::Refused { retry_after, .. }) => *retry_after,
-            Self::Error(error) => {
+            Self::Transport(LinkError::Refused { retry_after, .. }) => *retry_after,
+            Self::Peer(error) => {
                 if let Some(pause) = error.refused.and_then(|refusal| refusal.retry_after) {
                     return Some(pause);
                 }
@@ -96,7 +96,7 @@ impl Fault {
     /// -32602 for an unknown task (V1-ERR-1), does not pass.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Error(error) => {
+            Self::Peer(error) => {
                 let is_servers_failure = match error.code {
                     codes::HEADER_MISMATCH
                     | codes::MISSING_CAPABILITY
@@ -106,8 +106,8 @@ impl Fault {
                 };
                 is_servers_failure || error.refused.is_some()
             }
-            Self::Link(error) => !matches!(error, LinkError::TooLarge { .. }),
-            Self::TimedOut(_) | Self::Unrecorded(_) => true,
+            Self::Transport(error) => !matches!(error, LinkError::TooLarge { .. }),
+            Self::TimedOut(_) | Self::NotStored(_) => true,
             Self::Malformed(_) | Self::Unsupported(_) => false,
         }
     }
@@ -115,9 +115,9 @@ impl Fault {
     /// Whether the server has certainly not acted on the request.
     pub fn nothing_happened(&self) -> bool {
         match self {
-            Self::Link(error) => error.nothing_happened(),
-            Self::Unrecorded(_) => true,
-            Self::Error(error) => error.refused.is_some(),
+            Self::Transport(error) => error.nothing_happened(),
+            Self::NotStored(_) => true,
+            Self::Peer(error) => error.refused.is_some(),
             Self::TimedOut(_) | Self::Malformed(_) | Self::Unsupported(_) => false,
         }
     }
@@ -150,7 +150,7 @@ impl From<ErrorObject> for PeerError {
     }
 }
 
-impl From<LinkError> for Fault {
+impl From<LinkError> for Error {
     /// The server's own error counts more than the HTTP status that came with it.
     fn from(error: LinkError) -> Self {
         let LinkError::Refused {
@@ -160,17 +160,17 @@ impl From<LinkError> for Fault {
             ..
         } = &error
         else {
-            return Self::Link(error);
+            return Self::Transport(error);
         };
         match PeerError::read(raw.borrow()) {
-            Some(peer) => Self::Error(PeerError {
+            Some(peer) => Self::Peer(PeerError {
                 refused: Some(Refusal {
                     status: *status,
                     retry_after: *retry_after,
                 }),
                 ..peer
             }),
-            None => Self::Link(error),
+            None => Self::Transport(error),
         }
     }
 }

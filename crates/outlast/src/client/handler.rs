@@ -13,21 +13,21 @@ use serde_json::{Value, json};
 /// A question that is taken back (by its server, by the end of its task or of the connection) is dismissed by
 /// dropping the future: clean up in `Drop`.
 #[async_trait]
-pub trait Host: Send + Sync + 'static {
+pub trait ClientHandler: Send + Sync + 'static {
     /// What may be asked. Declared to servers when a connection is opened; anything else is refused before it gets here.
     fn accepts(&self) -> Accepts;
 
     /// Why `request` cannot be put to anyone at present, for instance because no conversation is open. The server gets
     /// this error as the response, and no task is made (S0-70, S0-71).
-    fn unavailable(&self, request: &HostRequest) -> Option<ErrorObject> {
+    fn unavailable(&self, request: &ServerInputRequest) -> Option<ErrorObject> {
         let _ = request;
         None
     }
 
     /// Answers one question: with the result of the request, or with an error.
-    async fn ask(&self, request: HostRequest) -> Answer;
+    async fn handle(&self, request: ServerInputRequest) -> Answer;
 
-    /// A page that a url elicitation opened is done with (V1-ELIC-13). Ids that are not known are to be ignored.
+    /// A page that a url elicitation opened is done with (V1-ELIC-13). RequestIds that are not known are to be ignored.
     fn elicitation_complete(&self, server: &str, elicitation: &str) {
         let _ = (server, elicitation);
     }
@@ -35,7 +35,7 @@ pub trait Host: Send + Sync + 'static {
 
 /// A question of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostRequest {
+pub struct ServerInputRequest {
     /// What sort of question.
     pub kind: AskKind,
     /// Which server asks (V1-ELIC-9).
@@ -55,20 +55,20 @@ pub struct HostRequest {
 
 /// A host that answers nothing: servers are told so from the beginning.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoHost;
+pub struct NoHandler;
 
 #[async_trait]
-impl Host for NoHost {
+impl ClientHandler for NoHandler {
     fn accepts(&self) -> Accepts {
         Accepts::NONE
     }
 
-    async fn ask(&self, request: HostRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> Answer {
         refused(&codes::method_not_found(request.kind.method()))
     }
 }
 
-/// The answer to an elicitation that was filled in. Without content for a url.
+/// The answer to an elicitation that was filled in. OmittedParams content for a url.
 pub fn accept(content: Option<Value>) -> Answer {
     result(&match content {
         Some(content) => json!({ "action": "accept", "content": content }),

@@ -11,25 +11,25 @@ use outlast_wire::version::{self, Era};
 use outlast_wire::{Raw, RawRef, codes, meta, method, object, v1};
 use tokio::sync::watch;
 
-use super::handler::{Host, HostRequest};
+use super::handler::{ClientHandler, ServerInputRequest};
 use super::receiver::Receiver;
 use super::routes::Routes;
-use super::rpc::{Answering, Asked, Exchange, Inbound, Replied};
-use super::task_report::Sight;
-use super::validate_request::screen;
+use super::rpc::{PeerRequest, Reply, ReplyFuture, RpcChannel, RpcHandler};
+use super::task_report::TaskReport;
+use super::validate_request::validate_request;
 
 /// Hears every notification that nobody else is there for: logs, changed lists.
-pub type Notices = Arc<dyn Fn(&str, Option<RawRef<'_>>) + Send + Sync>;
+pub type NotificationHandler = Arc<dyn Fn(&str, Option<RawRef<'_>>) + Send + Sync>;
 
 /// Everything that hears a server.
-pub(crate) struct Ears {
+pub(crate) struct InboundHandler {
     /// What we call the server: it must not choose that itself (V1-ELIC-9).
     pub(crate) server: Arc<str>,
     pub(crate) routes: Arc<Routes>,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) handler: Arc<dyn ClientHandler>,
     /// What was declared; a host that changes its mind is not asked more.
     pub(crate) accepts: Accepts,
-    pub(crate) notices: Option<Notices>,
+    pub(crate) notices: Option<NotificationHandler>,
     /// Hosts tasks for the server, if that is on.
     receiver: Option<Arc<Receiver>>,
     tools_changed: AtomicU64,
@@ -37,18 +37,18 @@ pub(crate) struct Ears {
     acknowledged: watch::Sender<Option<(Id, Filter)>>,
 }
 
-impl Ears {
+impl InboundHandler {
     pub(crate) fn new(
         server: Arc<str>,
-        host: Arc<dyn Host>,
-        notices: Option<Notices>,
+        handler: Arc<dyn ClientHandler>,
+        notices: Option<NotificationHandler>,
         receiver: Option<Receiver>,
     ) -> Self {
         Self {
             server,
             routes: Arc::default(),
-            accepts: host.accepts(),
-            host,
+            accepts: handler.accepts(),
+            handler,
             notices,
             receiver: receiver.map(Arc::new),
             tools_changed: AtomicU64::new(0),
@@ -56,7 +56,7 @@ impl Ears {
         }
     }
 
-    /// How often the server said that its tools have changed (V1-TOOL-9).
+    /// TargetKind often the server said that its tools have changed (V1-TOOL-9).
     pub(crate) fn tools_changed(&self) -> u64 {
         self.tools_changed.load(Ordering::Acquire)
     }
@@ -66,72 +66,72 @@ impl Ears {
         self.acknowledged.subscribe()
     }
 
-    async fn answer(&self, exchange: &Arc<Exchange>, asked: Asked) -> Replied {
+    async fn answer(&self, channel: &Arc<RpcChannel>, asked: PeerRequest) -> Reply {
         if asked.method == method::PING {
-            return Replied::result(Raw::empty_object());
+            return Reply::result(Raw::empty_object());
         }
         // V1-CAP-13: there are no tasks in older conversations.
-        let tasks = exchange.version() == Some(version::LEGACY);
+        let tasks = channel.version() == Some(version::LEGACY);
         let receiver = self.receiver.as_ref().filter(|_| tasks);
         if let Some(receiver) = receiver {
             let params = asked.params.as_ref().map(Raw::borrow);
-            if let Some(answer) = receiver.serve(exchange, &asked.method, params).await {
-                return Replied::new(answer);
+            if let Some(answer) = receiver.serve(channel, &asked.method, params).await {
+                return Reply::new(answer);
             }
         }
-        let kind = match screen(
+        let kind = match validate_request(
             &asked.method,
             asked.params.as_ref(),
             self.accepts,
             Era::Legacy,
         ) {
             Ok(kind) => kind,
-            Err(error) => return Replied::error(&error),
+            Err(error) => return Reply::error(&error),
         };
         let params = asked.params.as_ref().map(Raw::borrow);
         let task = params.and_then(meta::related_task);
-        let mut request = HostRequest {
+        let mut request = ServerInputRequest {
             kind,
             server: self.server.clone(),
             request: Some(asked.id),
             key: None,
-            call: self.routes.call_of(task.as_deref(), asked.via.as_ref()),
+            call: self.routes.call_name(task.as_deref(), asked.via.as_ref()),
             task,
             params: asked.params,
         };
-        if let Some(error) = self.host.unavailable(&request) {
-            return Replied::error(&error);
+        if let Some(error) = self.handler.unavailable(&request) {
+            return Reply::error(&error);
         }
         // S1-26: without a receiver, `task` is not even looked at.
         if let Some(receiver) = receiver {
-            match receiver.take(exchange, request).await {
+            match receiver.create_task(channel, request).await {
                 Ok(replied) => return replied,
                 Err(plain) => request = plain,
             }
         }
         let task = request.task.clone();
-        let answer = self.host.ask(request).await;
+        let answer = self.handler.handle(request).await;
         match task {
             Some(task) => self.reply_for(task, answer),
-            None => Replied::new(answer),
+            None => Reply::new(answer),
         }
     }
 }
 
-impl Ears {
+impl InboundHandler {
     /// The answer to an input request of a task. A server that refuses it does not go on with the task, and the observation
     /// of the task reports that.
-    pub(crate) fn reply_for(&self, task: String, answer: Answer) -> Replied {
+    pub(crate) fn reply_for(&self, task: String, answer: Answer) -> Reply {
         let routes = self.routes.clone();
-        Replied::new(related(answer, &task)).then(move |delivered| {
-            if let Err(fault) = delivered {
-                routes.undelivered(&task, fault);
+        Reply::new(related(answer, &task)).then(move |delivered| {
+            if let Err(error) = delivered {
+                routes.input_response_refused(&task, error);
             }
         })
     }
 }
 
-impl Inbound for Ears {
+impl RpcHandler for InboundHandler {
     fn notified(&self, method: &str, params: Option<RawRef<'_>>) {
         match method {
             notice::PROGRESS => {
@@ -142,7 +142,7 @@ impl Inbound for Ears {
             }
             v1::method::STATUS => {
                 if let Some(Ok(task)) = params.map(v1::read_task) {
-                    self.routes.status(Sight::plain(task));
+                    self.routes.status(TaskReport::plain(task));
                 }
                 return;
             }
@@ -165,7 +165,7 @@ impl Inbound for Ears {
             method::ELICITATION_COMPLETE => {
                 let id = params.and_then(|params| object::find(params, &["elicitationId"]));
                 if let Some(id) = id.and_then(RawRef::text) {
-                    self.host.elicitation_complete(&self.server, &id);
+                    self.handler.elicitation_complete(&self.server, &id);
                 }
             }
             _ => {}
@@ -175,15 +175,15 @@ impl Inbound for Ears {
         }
     }
 
-    fn asked(self: Arc<Self>, exchange: &Arc<Exchange>, asked: Asked) -> Answering {
-        let exchange = exchange.clone();
-        Box::pin(async move { self.answer(&exchange, asked).await })
+    fn asked(self: Arc<Self>, channel: &Arc<RpcChannel>, asked: PeerRequest) -> ReplyFuture {
+        let channel = channel.clone();
+        Box::pin(async move { self.answer(&channel, asked).await })
     }
 
-    fn closed(&self, exchange: &Arc<Exchange>) {
+    fn closed(&self, channel: &Arc<RpcChannel>) {
         if let Some(receiver) = self.receiver.clone() {
-            let exchange = exchange.clone();
-            tokio::spawn(async move { receiver.forget(&exchange).await });
+            let channel = channel.clone();
+            tokio::spawn(async move { receiver.end_tasks(&channel).await });
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct IncomingRequests {
 pub(super) enum Admission {
     New,
     /// A request of that id is being answered.
-    Known,
+    Duplicate,
     /// Too many requests are being answered.
     Full,
 }
@@ -32,7 +32,7 @@ impl IncomingRequests {
             self.by_id.retain(|_, work| !work.is_finished());
         }
         if self.by_id.get(id).is_some_and(|work| !work.is_finished()) {
-            return Admission::Known;
+            return Admission::Duplicate;
         }
         if self.work.len() >= MAX_REQUESTS {
             Admission::Full

@@ -7,39 +7,47 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::{Initialize, ServerTasks, TaskPage};
 use outlast_wire::{PeerTask, Raw, RawRef, meta, object, params, v1, version};
 
-use super::conversation::{Draft, Made, Up};
-use super::era::Introduction;
-use super::error::Fault;
-use super::rpc::{Exchange, GiveUp, Wrap};
-use super::server_description::{Generation, Server};
-use super::task_report::Sight;
+use super::conversation::{CallResponse, Conversation, RequestDraft};
+use super::era::ClientDescription;
+use super::error::Error;
+use super::rpc::{OnDrop, RpcChannel, SendOptions};
+use super::server_description::{Generation, ServerDescription};
+use super::task_report::TaskReport;
 use crate::transport::http_client::Session;
 
 /// Opens a conversation (V1-INIT-1, V1-INIT-5).
 pub(crate) async fn open(
-    exchange: &Arc<Exchange>,
-    we: &Introduction,
+    channel: &Arc<RpcChannel>,
+    description: &ClientDescription,
     version: &str,
-    patience: Duration,
+    timeout: Duration,
     session: Option<&Session>,
-) -> Result<Server, Fault> {
-    let params = v1::initialize_params(version, we.capabilities.borrow(), we.info.borrow());
+) -> Result<ServerDescription, Error> {
+    let params = v1::initialize_params(
+        version,
+        description.capabilities.borrow(),
+        description.info.borrow(),
+    );
     let opening = async {
         let method = v1::method::INITIALIZE;
-        let ticket = exchange
-            .send(method, Some(params.borrow()), Wrap::legacy(GiveUp::Quietly))
+        let pending = channel
+            .send(
+                method,
+                Some(params.borrow()),
+                SendOptions::legacy(OnDrop::Nothing),
+            )
             .await?;
-        ticket.answer().await
+        pending.answer().await
     };
-    let answer = tokio::time::timeout(patience, opening)
+    let answer = tokio::time::timeout(timeout, opening)
         .await
-        .unwrap_or(Err(Fault::TimedOut(patience)))?;
+        .unwrap_or(Err(Error::TimedOut(timeout)))?;
     let server = read_server(answer.borrow())?;
-    exchange.opened(&server.version).await?;
+    channel.opened(&server.version).await?;
     if let Some(session) = session {
         session.introduced(&answer);
     }
-    exchange
+    channel
         .notify(v1::method::INITIALIZED, None, Vec::new())
         .await?;
     Ok(server)
@@ -47,26 +55,26 @@ pub(crate) async fn open(
 
 /// Goes on in a session whose server introduced itself like this.
 pub(crate) async fn reopen(
-    exchange: &Arc<Exchange>,
+    channel: &Arc<RpcChannel>,
     introduction: RawRef<'_>,
-) -> Result<Server, Fault> {
+) -> Result<ServerDescription, Error> {
     let server = read_server(introduction)?;
-    exchange.resumes();
-    exchange.opened(&server.version).await?;
+    channel.mark_resumed();
+    channel.opened(&server.version).await?;
     // Said once more, it changes nothing, and it shows whether the session is still there.
-    exchange
+    channel
         .notify(v1::method::INITIALIZED, None, Vec::new())
         .await?;
     Ok(server)
 }
 
-fn read_server(answer: RawRef<'_>) -> Result<Server, Fault> {
-    let malformed = |error: ErrorObject| Fault::Malformed(error.message);
+fn read_server(answer: RawRef<'_>) -> Result<ServerDescription, Error> {
+    let malformed = |error: ErrorObject| Error::Malformed(error.message);
     let said = Initialize::read(answer).map_err(malformed)?;
     if !version::LEGACY_VERSIONS.contains(&said.version.as_str()) {
         // V1-INIT-4.
         let ours = version::LEGACY_VERSIONS.join(", ");
-        return Err(Fault::Unsupported(format!(
+        return Err(Error::Unsupported(format!(
             "a protocol version that we speak: it wants {}, we speak {ours}",
             said.version
         )));
@@ -74,7 +82,7 @@ fn read_server(answer: RawRef<'_>) -> Result<Server, Fault> {
     // V1-CAP-13: no tasks below 2025-11-25, whatever is declared.
     let tasks = ServerTasks::read(said.capabilities).filter(|_| said.version == version::LEGACY);
     let name = said.info.and_then(|info| object::find(info, &["name"]));
-    Ok(Server {
+    Ok(ServerDescription {
         name: name
             .and_then(RawRef::text)
             .map_or_else(|| "unnamed".into(), |name| name.into()),
@@ -87,36 +95,48 @@ fn read_server(answer: RawRef<'_>) -> Result<Server, Fault> {
 }
 
 /// `tasks/get`.
-pub(crate) async fn look(up: &Up, task: &str, patience: Duration) -> Result<PeerTask, Fault> {
+pub(crate) async fn poll(
+    conversation: &Conversation,
+    task: &str,
+    timeout: Duration,
+) -> Result<PeerTask, Error> {
     let params = params::naming(task);
-    let answer = up
+    let answer = conversation
         .request(
-            &Draft::new(v1::method::GET, Some(params.borrow())),
-            patience,
+            &RequestDraft::new(v1::method::GET, Some(params.borrow())),
+            timeout,
         )
         .await?;
     read_task(answer.borrow())
 }
 
 /// `tasks/result`: what the underlying request would have answered, without the mark of the task.
-pub(crate) async fn fetch(up: &Up, task: &str, patience: Duration) -> Result<Raw, Fault> {
+pub(crate) async fn fetch(
+    conversation: &Conversation,
+    task: &str,
+    timeout: Duration,
+) -> Result<Raw, Error> {
     let params = params::naming(task);
-    let answer = up
+    let answer = conversation
         .request(
-            &Draft::new(v1::method::RESULT, Some(params.borrow())),
-            patience,
+            &RequestDraft::new(v1::method::RESULT, Some(params.borrow())),
+            timeout,
         )
         .await?;
-    meta::unrelate(answer.borrow()).map_err(|error| Fault::Malformed(error.to_string()))
+    meta::unrelate(answer.borrow()).map_err(|error| Error::Malformed(error.to_string()))
 }
 
 /// `tasks/cancel`.
-pub(crate) async fn cancel(up: &Up, task: &str, patience: Duration) -> Result<PeerTask, Fault> {
+pub(crate) async fn cancel(
+    conversation: &Conversation,
+    task: &str,
+    timeout: Duration,
+) -> Result<PeerTask, Error> {
     let params = params::naming(task);
-    let answer = up
+    let answer = conversation
         .request(
-            &Draft::new(v1::method::CANCEL, Some(params.borrow())),
-            patience,
+            &RequestDraft::new(v1::method::CANCEL, Some(params.borrow())),
+            timeout,
         )
         .await?;
     read_task(answer.borrow())
@@ -124,32 +144,32 @@ pub(crate) async fn cancel(up: &Up, task: &str, patience: Duration) -> Result<Pe
 
 /// One page of `tasks/list`.
 pub(crate) async fn page(
-    up: &Up,
+    conversation: &Conversation,
     cursor: Option<&str>,
-    patience: Duration,
-) -> Result<TaskPage, Fault> {
+    timeout: Duration,
+) -> Result<TaskPage, Error> {
     let params = params::continuing(cursor);
-    let answer = up
+    let answer = conversation
         .request(
-            &Draft::new(v1::method::LIST, Some(params.borrow())),
-            patience,
+            &RequestDraft::new(v1::method::LIST, Some(params.borrow())),
+            timeout,
         )
         .await?;
-    v1::read_list(answer.borrow()).map_err(|error| Fault::Malformed(error.to_string()))
+    v1::read_list(answer.borrow()).map_err(|error| Error::Malformed(error.to_string()))
 }
 
-fn read_task(answer: RawRef<'_>) -> Result<PeerTask, Fault> {
-    v1::read_task(answer).map_err(|error| Fault::Malformed(error.to_string()))
+fn read_task(answer: RawRef<'_>) -> Result<PeerTask, Error> {
+    v1::read_task(answer).map_err(|error| Error::Malformed(error.to_string()))
 }
 
 /// Reads the answer to a call that was to be a task.
-pub(crate) fn read_made(answer: Raw) -> Result<Made, Fault> {
+pub(crate) fn read_call_response(answer: Raw) -> Result<CallResponse, Error> {
     match v1::read_created(answer.borrow()) {
         Ok(Some(task)) => {
             let immediate = meta::model_immediate_response(answer.borrow());
-            Ok(Made::Task(Sight::plain(task), immediate))
+            Ok(CallResponse::Task(TaskReport::plain(task), immediate))
         }
-        Ok(None) => Ok(Made::Result(answer)),
-        Err(error) => Err(Fault::Malformed(error.to_string())),
+        Ok(None) => Ok(CallResponse::Result(answer)),
+        Err(error) => Err(Error::Malformed(error.to_string())),
     }
 }

@@ -25,7 +25,7 @@
 //! let target = Target::http(HttpClientOptions::new("http://127.0.0.1:8040/mcp"));
 //! let client = Client::connect(target, ClientOptions::default()).await?;
 //! let call = client.call_tool("render", None).ttl(60_000).await?;
-//! println!("{:?}", call.settle().await?);
+//! println!("{:?}", call.outcome().await?);
 //! # Ok(())
 //! # }
 //! ```
@@ -60,24 +60,24 @@ mod task_report;
 mod tool_cache;
 mod validate_request;
 
-pub use call::{Call, CallRefused, Preference};
-pub(crate) use call::{RoundKeeper, Without};
+pub use call::{Call, CallError, TaskPreference};
+pub(crate) use call::{OmittedParams, RoundRecorder};
 pub use client::{Client, ClientOptions};
-pub use connection::Restart;
-pub(crate) use connection::Ups;
+pub(crate) use connection::ConversationWatch;
+pub use connection::ReconnectPolicy;
 pub use era::Era;
-pub use error::{Fault, PeerError, Refusal};
-pub(crate) use execution::{CallOwner, Command};
-pub use execution::{Execution, NotCancelled, Outage, Unsettled, Updates, View};
-pub use handler::{Host, HostRequest, NoHost, accept, decline, dismiss, roots};
-pub use inbound::Notices;
-pub use inbox::{Inbox, InboxEvent, Item, ItemId, NotWaiting};
-pub use receiver::{OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking};
-pub(crate) use reference::OpenRequest;
-pub use reference::{InUse, Reference, References};
+pub use error::{Error, PeerError, Refusal};
+pub(crate) use execution::{CallController, Command};
+pub use execution::{CancelError, Execution, ExecutionStatus, Outage, OutcomeError, StatusUpdates};
+pub use handler::{ClientHandler, NoHandler, ServerInputRequest, accept, decline, dismiss, roots};
+pub use inbound::NotificationHandler;
+pub use inbox::{Inbox, InboxEvent, InboxItem, InboxItemId, NoSuchItem};
+pub use receiver::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
+pub(crate) use reference::OpenInputRequest;
+pub use reference::{ReferenceInUse, ReferenceStore, TaskReference};
 pub(crate) use request::ParamChanges;
 pub use request::Request;
-pub use server_description::{Generation, Server};
+pub use server_description::{Generation, ServerDescription};
 pub use target::Target;
 pub use tool_cache::ToolInfo;
 pub(crate) use tool_cache::header_params;

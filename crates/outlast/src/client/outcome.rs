@@ -3,11 +3,11 @@
 use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{PeerTask, Raw, codes, object, tool};
 
-use super::error::{Fault, PeerError};
+use super::error::{Error, PeerError};
 use super::modern;
 
 /// A tool result as an outcome.
-pub(crate) fn of_result(result: Raw) -> Outcome {
+pub(crate) fn outcome_of_result(result: Raw) -> Outcome {
     if tool::is_error(result.borrow()) {
         let message = tool::first_text(result.borrow()).map(Into::into);
         Outcome::ToolError(result, message)
@@ -17,18 +17,18 @@ pub(crate) fn of_result(result: Raw) -> Outcome {
 }
 
 /// An outcome without the word that says what its result is (BR-RES-2).
-pub(crate) fn unlabelled(outcome: Outcome) -> Outcome {
+pub(crate) fn without_result_type(outcome: Outcome) -> Outcome {
     match outcome {
-        Outcome::Result(result) => Outcome::Result(modern::unlabelled(&result)),
+        Outcome::Result(result) => Outcome::Result(modern::without_result_type(&result)),
         Outcome::ToolError(result, message) => {
-            Outcome::ToolError(modern::unlabelled(&result), message)
+            Outcome::ToolError(modern::without_result_type(&result), message)
         }
         other => other,
     }
 }
 
 /// A server's error as an outcome.
-pub(crate) fn of_error(error: PeerError) -> Outcome {
+pub(crate) fn outcome_of_error(error: PeerError) -> Outcome {
     let PeerError {
         code, message, raw, ..
     } = error;
@@ -36,7 +36,7 @@ pub(crate) fn of_error(error: PeerError) -> Outcome {
 }
 
 /// Whether a result says nothing: some servers answer so for tasks that were cancelled or failed (A1-1).
-pub(crate) fn is_hollow(result: &Raw) -> bool {
+pub(crate) fn is_empty_result(result: &Raw) -> bool {
     let has = |name| object::find(result.borrow(), &[name]).is_some();
     !has("content") && !has("structuredContent") && !has("toolResult")
 }
@@ -50,10 +50,10 @@ pub(crate) fn has_no_result(error: &PeerError, task: &PeerTask) -> bool {
 
 /// Whether an answer to a plain call says that the tool runs only as a task: -32601, -32600, or a result flagged as
 /// an error that quotes one of them, prefixed once or twice (A1-5).
-pub(crate) fn wants_task(answer: &Result<Raw, Fault>) -> bool {
+pub(crate) fn requires_task(answer: &Result<Raw, Error>) -> bool {
     let about_tasks = |text: &str| text.to_lowercase().contains("task");
     match answer {
-        Err(Fault::Error(error)) => {
+        Err(Error::Peer(error)) => {
             matches!(error.code, codes::METHOD_NOT_FOUND | codes::INVALID_REQUEST)
                 && about_tasks(&error.message)
         }
@@ -74,30 +74,30 @@ mod tests {
     #[test]
     fn a_tool_that_runs_only_as_a_task_says_so_in_several_ways() {
         // A1-5.
-        let error = |code, text: &str| -> Result<Raw, Fault> {
-            Err(Fault::Error(ErrorObject::new(code, text).into()))
+        let error = |code, text: &str| -> Result<Raw, Error> {
+            Err(Error::Peer(ErrorObject::new(code, text).into()))
         };
-        let result = |text: &str| -> Result<Raw, Fault> {
+        let result = |text: &str| -> Result<Raw, Error> {
             let block = serde_json::json!({ "type": "text", "text": text });
             let result = serde_json::json!({ "content": [block], "isError": true });
             Ok(Raw::encode(&result).unwrap())
         };
-        assert!(wants_task(&error(
+        assert!(requires_task(&error(
             -32601,
             "tool x requires task augmentation"
         )));
-        assert!(wants_task(&error(
+        assert!(requires_task(&error(
             -32600,
             "Task augmentation required for tools/call requests"
         )));
-        assert!(wants_task(&result(
+        assert!(requires_task(&result(
             "MCP error -32601: Tool x requires task augmentation (taskSupport: 'required')"
         )));
-        assert!(wants_task(&result(
+        assert!(requires_task(&result(
             "MCP error -32601: MCP error -32601: needs a task"
         )));
-        assert!(!wants_task(&error(-32601, "no such method")));
-        assert!(!wants_task(&error(-32602, "task not found")));
-        assert!(!wants_task(&result("the task -32601 failed")));
+        assert!(!requires_task(&error(-32601, "no such method")));
+        assert!(!requires_task(&error(-32602, "task not found")));
+        assert!(!requires_task(&result("the task -32601 failed")));
     }
 }

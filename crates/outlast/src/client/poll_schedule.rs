@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 /// The plan for looking at one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
-    habit: Habit,
+pub(crate) struct PollSchedule {
+    defaults: PollDefaults,
     interval: Duration,
     next: Instant,
     /// No notification postpones the look beyond this.
@@ -18,18 +18,18 @@ pub(crate) struct Pace {
     failures: u32,
 }
 
-impl Pace {
+impl PollSchedule {
     /// Begins at `now` with what the server says in milliseconds.
-    pub(crate) fn new(habit: Habit, now: Instant, told: Option<u64>) -> Self {
-        let mut pace = Self {
-            habit,
-            interval: habit.unsaid,
+    pub(crate) fn new(defaults: PollDefaults, now: Instant, interval_ms: Option<u64>) -> Self {
+        let mut schedule = Self {
+            defaults,
+            interval: defaults.default_interval,
             next: now,
             latest: now,
             failures: 0,
         };
-        pace.looked(habit, now, told);
-        pace
+        schedule.polled(defaults, now, interval_ms);
+        schedule
     }
 
     /// When to look next.
@@ -37,35 +37,40 @@ impl Pace {
         self.next
     }
 
-    /// How many looks in a row failed.
+    /// TargetKind many looks in a row failed.
     pub(crate) fn failures(&self) -> u32 {
         self.failures
     }
 
     /// A look was answered by a server that has this habit.
-    pub(crate) fn looked(&mut self, habit: Habit, now: Instant, told: Option<u64>) {
-        self.habit = habit;
+    pub(crate) fn polled(
+        &mut self,
+        defaults: PollDefaults,
+        now: Instant,
+        interval_ms: Option<u64>,
+    ) {
+        self.defaults = defaults;
         self.failures = 0;
-        self.interval = self.habit.read(told);
+        self.interval = self.defaults.read(interval_ms);
         self.next = now + self.interval;
-        self.latest = now + self.interval * POSTPONED;
+        self.latest = now + self.interval * MAX_POSTPONED_INTERVALS;
     }
 
     /// The server told on its own how the task stands.
-    pub(crate) fn heard(&mut self, now: Instant, told: Option<u64>) {
-        self.interval = self.habit.read(told);
+    pub(crate) fn notified(&mut self, now: Instant, interval_ms: Option<u64>) {
+        self.interval = self.defaults.read(interval_ms);
         self.next = (now + self.interval).min(self.latest).max(self.next);
     }
 
     /// There is a reason to look as soon as that is allowed at all.
-    pub(crate) fn soon(&mut self, now: Instant) {
-        self.next = self.next.min(now + FLOOR);
+    pub(crate) fn poll_soon(&mut self, now: Instant) {
+        self.next = self.next.min(now + MIN_INTERVAL);
     }
 
     /// A look failed because the server wants to be left alone for so long.
-    pub(crate) fn sent_away(&mut self, now: Instant, pause: Duration) {
+    pub(crate) fn retry_after(&mut self, now: Instant, pause: Duration) {
         self.failures += 1;
-        self.next = now + pause.clamp(self.interval, LONGEST.max(self.interval));
+        self.next = now + pause.clamp(self.interval, MAX_BACKOFF.max(self.interval));
         self.latest = self.next;
     }
 
@@ -75,7 +80,7 @@ impl Pace {
         let pause = self
             .interval
             .saturating_mul(1 << (self.failures - 1).min(5));
-        let pause = pause.min(LONGEST).max(self.interval);
+        let pause = pause.min(MAX_BACKOFF).max(self.interval);
         self.next = now + pause;
         self.latest = self.next;
     }
@@ -83,42 +88,42 @@ impl Pace {
 
 /// What is usual in a generation (BD-19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Habit {
-    /// How far apart looks are where the server says nothing.
-    unsaid: Duration,
+pub(crate) struct PollDefaults {
+    /// TargetKind far apart looks are where the server says nothing.
+    default_interval: Duration,
     /// Never further apart, or a server that says nonsense would never be asked again.
-    ceiling: Duration,
+    max_interval: Duration,
 }
 
-impl Habit {
+impl PollDefaults {
     /// S4-37.
     pub(crate) const V1: Self = Self {
-        unsaid: Duration::from_secs(5),
-        ceiling: Duration::from_secs(3_600),
+        default_interval: Duration::from_secs(5),
+        max_interval: Duration::from_secs(3_600),
     };
 
     /// A2-28.
     pub(crate) const V2: Self = Self {
-        unsaid: Duration::from_secs(1),
-        ceiling: Duration::from_secs(60),
+        default_interval: Duration::from_secs(1),
+        max_interval: Duration::from_secs(60),
     };
 
     /// What the server says, if it makes sense (V1-GET-2, V2-GET-8).
-    fn read(self, told: Option<u64>) -> Duration {
-        told.map_or(self.unsaid, |millis| {
-            Duration::from_millis(millis).clamp(FLOOR, self.ceiling)
+    fn read(self, interval_ms: Option<u64>) -> Duration {
+        interval_ms.map_or(self.default_interval, |millis| {
+            Duration::from_millis(millis).clamp(MIN_INTERVAL, self.max_interval)
         })
     }
 }
 
 /// Never closer, whatever the server says.
-const FLOOR: Duration = Duration::from_millis(100);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The longest pause after failures, if the server does not want a longer one.
-const LONGEST: Duration = Duration::from_secs(60);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// How many intervals notifications can postpone a look by.
-const POSTPONED: u32 = 3;
+/// TargetKind many intervals notifications can postpone a look by.
+const MAX_POSTPONED_INTERVALS: u32 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -129,78 +134,81 @@ mod tests {
     #[test]
     fn the_interval_is_read_each_time_and_kept_within_reason() {
         let now = Instant::now();
-        let mut pace = Pace::new(Habit::V1, now, None);
-        assert_eq!(pace.next(), now + Habit::V1.unsaid);
-        pace.looked(Habit::V1, now, Some(700));
-        assert_eq!(pace.next(), now + MS(700));
-        pace.looked(Habit::V1, now, Some(0));
-        assert_eq!(pace.next(), now + FLOOR);
-        pace.looked(Habit::V1, now, Some(u64::MAX));
-        assert_eq!(pace.next(), now + Habit::V1.ceiling);
+        let mut schedule = PollSchedule::new(PollDefaults::V1, now, None);
+        assert_eq!(schedule.next(), now + PollDefaults::V1.default_interval);
+        schedule.polled(PollDefaults::V1, now, Some(700));
+        assert_eq!(schedule.next(), now + MS(700));
+        schedule.polled(PollDefaults::V1, now, Some(0));
+        assert_eq!(schedule.next(), now + MIN_INTERVAL);
+        schedule.polled(PollDefaults::V1, now, Some(u64::MAX));
+        assert_eq!(schedule.next(), now + PollDefaults::V1.max_interval);
     }
 
     #[test]
     fn each_generation_has_its_habits() {
         // BD-19, A2-28.
         let now = Instant::now();
-        for (habit, told, expected) in [
-            (Habit::V1, None, MS(5_000)),
-            (Habit::V2, None, MS(1_000)),
-            (Habit::V2, Some(0), MS(100)),
-            (Habit::V2, Some(u64::MAX), MS(60_000)),
+        for (defaults, interval_ms, expected) in [
+            (PollDefaults::V1, None, MS(5_000)),
+            (PollDefaults::V2, None, MS(1_000)),
+            (PollDefaults::V2, Some(0), MS(100)),
+            (PollDefaults::V2, Some(u64::MAX), MS(60_000)),
         ] {
-            assert_eq!(Pace::new(habit, now, told).next(), now + expected);
+            assert_eq!(
+                PollSchedule::new(defaults, now, interval_ms).next(),
+                now + expected
+            );
         }
     }
 
     #[test]
     fn notifications_postpone_the_look_and_do_not_replace_it() {
         let start = Instant::now();
-        let mut pace = Pace::new(Habit::V1, start, Some(1_000));
+        let mut schedule = PollSchedule::new(PollDefaults::V1, start, Some(1_000));
         let mut now = start;
         for _ in 0..20 {
             now += MS(500);
-            if now >= pace.next() {
+            if now >= schedule.next() {
                 break;
             }
-            let before = pace.next();
-            pace.heard(now, Some(1_000));
-            assert!(pace.next() >= before);
+            let before = schedule.next();
+            schedule.notified(now, Some(1_000));
+            assert!(schedule.next() >= before);
         }
-        assert_eq!(pace.next(), start + MS(3_000));
+        assert_eq!(schedule.next(), start + MS(3_000));
     }
 
     #[test]
     fn a_notification_never_brings_a_look_forward() {
         let now = Instant::now();
-        let mut pace = Pace::new(Habit::V1, now, Some(5_000));
-        pace.heard(now, Some(100));
-        assert_eq!(pace.next(), now + MS(5_000));
+        let mut schedule = PollSchedule::new(PollDefaults::V1, now, Some(5_000));
+        schedule.notified(now, Some(100));
+        assert_eq!(schedule.next(), now + MS(5_000));
     }
 
     #[test]
     fn a_server_that_wants_to_be_left_alone_is() {
         // A2-29.
         let now = Instant::now();
-        let mut pace = Pace::new(Habit::V2, now, Some(1_000));
+        let mut schedule = PollSchedule::new(PollDefaults::V2, now, Some(1_000));
         for (wanted, given) in [(0, 1), (7, 7), (100_000, 60)] {
-            pace.sent_away(now, Duration::from_secs(wanted));
-            assert_eq!(pace.next(), now + Duration::from_secs(given));
+            schedule.retry_after(now, Duration::from_secs(wanted));
+            assert_eq!(schedule.next(), now + Duration::from_secs(given));
         }
-        assert_eq!(pace.failures(), 3);
+        assert_eq!(schedule.failures(), 3);
     }
 
     #[test]
     fn failures_make_it_slower() {
         let now = Instant::now();
-        let mut pace = Pace::new(Habit::V1, now, Some(1_000));
+        let mut schedule = PollSchedule::new(PollDefaults::V1, now, Some(1_000));
         let mut waits = Vec::new();
         for _ in 0..9 {
-            pace.failed(now);
-            waits.push((pace.next() - now).as_secs());
+            schedule.failed(now);
+            waits.push((schedule.next() - now).as_secs());
         }
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 32, 32, 32]);
-        pace.looked(Habit::V1, now, Some(1_000));
-        assert_eq!((pace.next(), pace.failures()), (now + MS(1_000), 0));
+        schedule.polled(PollDefaults::V1, now, Some(1_000));
+        assert_eq!((schedule.next(), schedule.failures()), (now + MS(1_000), 0));
     }
 }

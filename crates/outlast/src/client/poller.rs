@@ -1,9 +1,9 @@
 //! The observation of one task, from its creation to its outcome.
 //!
-//! Looks follow the server's pace ([`Pace`]). In V1 a status that is terminal or asks for input is followed by
+//! Looks follow the server's pace ([`PollSchedule`]). In V1 a status that is terminal or asks for input is followed by
 //! `tasks/result` at once, whoever told it; only one of a task is under way at a time, because some servers answer only
 //! one of two. If a task has ended and a `tasks/result` from before its end is not answered, it is asked for again: the stream
-//! of the first may be lost. In V2 a look brings the outcome and the questions along, whose answers go out as they come ([`Inputs`]).
+//! of the first may be lost. In V2 a look brings the outcome and the questions along, whose answers go out as they come ([`TaskInputs`]).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,27 +16,27 @@ use tokio::time::Instant;
 
 use super::audit;
 use super::client::Core;
-use super::driver::{Cancels, Driver};
-use super::error::{Fault, PeerError};
-use super::execution::{CallOwner, Command, NotCancelled, Unsettled};
-use super::modern::{Inputs, Refused};
-use super::outcome::{has_no_result, is_hollow, of_error, of_result};
-use super::poll_schedule::{Habit, Pace};
-use super::routes::Told;
-use super::task_report::{Brings, Sight};
+use super::driver::{CancelWaiters, Driver};
+use super::error::{Error, PeerError};
+use super::execution::{CallController, CancelError, Command, OutcomeError};
+use super::modern::{InputRefusal, TaskInputs};
+use super::outcome::{has_no_result, is_empty_result, outcome_of_error, outcome_of_result};
+use super::poll_schedule::{PollDefaults, PollSchedule};
+use super::routes::CallEvent;
+use super::task_report::{ReportPayload, TaskReport};
 use super::{legacy, modern};
 use crate::sleep::sleep_until;
 
 /// A task under observation.
-pub(super) struct Observed {
+pub(super) struct TaskPoller {
     pub(super) core: Arc<Core>,
     pub(super) task: PeerTask,
-    pub(super) cancels: Cancels,
+    pub(super) cancels: CancelWaiters,
     created: Instant,
-    pace: Pace,
-    inputs: Inputs,
-    seed: Option<Sight>,
-    look: Option<Work<Sight>>,
+    schedule: PollSchedule,
+    inputs: TaskInputs,
+    seed: Option<TaskReport>,
+    poll: Option<Work<TaskReport>>,
     fetch: Option<Work<Raw>>,
     /// Whether the result was asked for before the task had ended.
     early: bool,
@@ -44,73 +44,80 @@ pub(super) struct Observed {
     refetch_at: Option<Instant>,
     cancel: Option<Work<Option<PeerTask>>>,
     update: Option<Work<Vec<Answer>>>,
-    /// How often the result of a task that has ended could not be fetched.
-    unfetched: u32,
-    /// How often answers were refused in a row.
-    unheard: u32,
+    /// TargetKind often the result of a task that has ended could not be fetched.
+    fetch_failures: u32,
+    /// TargetKind often answers were refused in a row.
+    update_failures: u32,
     /// Why a question was refused, which ends the task.
-    refused: Option<Refused>,
+    refused: Option<InputRefusal>,
     warned: bool,
 }
 
-type Work<T> = Pin<Box<dyn Future<Output = Result<T, Fault>> + Send>>;
+type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
 /// The end of an observation.
-type Ended = Result<Outcome, Unsettled>;
+type PollEnd = Result<Outcome, OutcomeError>;
 
-impl Observed {
+impl TaskPoller {
     pub(super) fn new(
         core: Arc<Core>,
-        seed: Sight,
-        inputs: Inputs,
+        seed: TaskReport,
+        inputs: TaskInputs,
         created: Instant,
-        cancels: Cancels,
+        cancels: CancelWaiters,
     ) -> Self {
         Self {
-            pace: Pace::new(habit(&seed), Instant::now(), seed.task.poll_interval_ms),
+            schedule: PollSchedule::new(
+                poll_defaults(&seed),
+                Instant::now(),
+                seed.task.poll_interval_ms,
+            ),
             core,
             task: seed.task.clone(),
             cancels,
             created,
             inputs,
             seed: Some(seed),
-            look: None,
+            poll: None,
             fetch: None,
             early: false,
             refetch_at: None,
             cancel: None,
             update: None,
-            unfetched: 0,
-            unheard: 0,
+            fetch_failures: 0,
+            update_failures: 0,
             refused: None,
             warned: false,
         }
     }
 
     /// The same, with a look before anything else: what is known is old.
-    pub(super) fn looking_at_once(mut self) -> Self {
-        self.look = Some(self.looking());
+    pub(super) fn polling_first(mut self) -> Self {
+        self.poll = Some(self.start_poll());
         self
     }
 
     /// Observes the task to its end.
-    pub(super) async fn observe<O: CallOwner>(&mut self, driver: &mut Driver<'_, O>) -> Ended {
-        audit::followed(&driver.view, &self.task);
+    pub(super) async fn observe<O: CallController>(
+        &mut self,
+        driver: &mut Driver<'_, O>,
+    ) -> PollEnd {
+        audit::followed(&driver.status, &self.task);
         let ended = self.watch(driver).await;
-        audit::settled(&driver.view, &self.task, &ended);
+        audit::settled(&driver.status, &self.task, &ended);
         ended
     }
 
-    async fn watch<O: CallOwner>(&mut self, driver: &mut Driver<'_, O>) -> Ended {
+    async fn watch<O: CallController>(&mut self, driver: &mut Driver<'_, O>) -> PollEnd {
         driver.show_task(&self.task).await;
         if !self.cancels.is_empty() {
             self.begin_cancel();
         }
         if let Some(seed) = self.seed.take() {
             // V2-CREATE-3, A2-25: what it is in brief, it never is in full.
-            let brief = matches!(seed.brings, Brings::Nothing);
+            let brief = matches!(seed.payload, ReportPayload::None);
             if brief && seed.task.status != Status::Working {
-                self.pace.soon(Instant::now());
+                self.schedule.poll_soon(Instant::now());
             }
             if let Some(ended) = self.learn(seed) {
                 return ended;
@@ -119,13 +126,13 @@ impl Observed {
         loop {
             if self.task.status == Status::Cancelled {
                 // A notification may say so before the answer does.
-                self.tell_cancels(&Ok(()));
+                self.notify_cancel_waiters(&Ok(()));
                 // V1-CANCEL-6: there is nothing to fetch.
                 return Ok(Outcome::Cancelled);
             }
-            let look_at = self.pace.next();
+            let look_at = self.schedule.next();
             let looks =
-                self.look.is_none() && !(self.task.status.is_terminal() && self.fetch.is_some());
+                self.poll.is_none() && !(self.task.status.is_terminal() && self.fetch.is_some());
             let warn_at = self.warn_at();
             let ended = tokio::select! {
                 biased;
@@ -148,47 +155,47 @@ impl Observed {
                     }
                     None
                 }
-                looked = running(&mut self.look) => {
-                    self.look = None;
-                    driver.show_outage(looked.as_ref().err()).await;
-                    self.looked(looked)
+                polled = running(&mut self.poll) => {
+                    self.poll = None;
+                    driver.show_outage(polled.as_ref().err()).await;
+                    self.polled(polled)
                 }
-                command = driver.owner.command() => match command {
-                    Command::Cancel(tell) => {
-                        self.cancels.push(tell);
+                command = driver.controller.command() => match command {
+                    Command::Cancel(sender) => {
+                        self.cancels.push(sender);
                         self.begin_cancel();
-                        driver.view.cancelling = true;
+                        driver.status.cancelling = true;
                         driver.show().await;
                         None
                     }
-                    Command::Leave => Some(Err(Unsettled::Left)),
-                    Command::Show => {
+                    Command::Detach => Some(Err(OutcomeError::Detached)),
+                    Command::ReportStatus => {
                         driver.show().await;
                         None
                     }
                 },
-                Some(told) = driver.told.recv() => {
-                    match told {
+                Some(event) = driver.events.recv() => {
+                    match event {
                         // A task that has ended waits for no answer.
-                        Told::Undelivered(_) if self.task.status.is_terminal() => None,
-                        Told::Undelivered(why) => Some(Err(Unsettled::Undelivered {
+                        CallEvent::InputResponseRefused(_) if self.task.status.is_terminal() => None,
+                        CallEvent::InputResponseRefused(why) => Some(Err(OutcomeError::InputResponseRefused {
                             task: self.task.id.clone(),
                             why: *why,
                         })),
-                        Told::Status(mut sight) => {
-                            self.pace.heard(Instant::now(), sight.task.poll_interval_ms);
+                        CallEvent::Status(mut report) => {
+                            self.schedule.notified(Instant::now(), report.task.poll_interval_ms);
                             // Some servers notify of another TTL than they grant. The answers to our requests count.
-                            sight.task.ttl_ms = self.task.ttl_ms;
-                            self.learn(*sight)
+                            report.task.ttl_ms = self.task.ttl_ms;
+                            self.learn(*report)
                         }
                         progress => {
-                            driver.hear_progress(progress).await;
+                            driver.show_progress(progress).await;
                             None
                         }
                     }
                 }
                 () = tokio::time::sleep_until(look_at), if looks => {
-                    self.look = Some(self.looking());
+                    self.poll = Some(self.start_poll());
                     None
                 }
                 () = sleep_until(self.refetch_at) => {
@@ -198,7 +205,7 @@ impl Observed {
                 }
                 () = sleep_until(warn_at) => {
                     self.warned = true;
-                    driver.view.expiring = true;
+                    driver.status.expiring = true;
                     driver.show().await;
                     None
                 }
@@ -211,44 +218,48 @@ impl Observed {
     }
 
     /// Takes what a server says of the task. What has ended stays so (V1-NOTIF-7, V2-LIFE-6).
-    fn learn(&mut self, sight: Sight) -> Option<Ended> {
+    fn learn(&mut self, report: TaskReport) -> Option<PollEnd> {
         let was_terminal = self.task.status.is_terminal();
-        if sight.task.id != self.task.id || was_terminal && !sight.task.status.is_terminal() {
+        if report.task.id != self.task.id || was_terminal && !report.task.status.is_terminal() {
             return None;
         }
         if !was_terminal {
-            let before = std::mem::replace(&mut self.task, sight.task);
+            let before = std::mem::replace(&mut self.task, report.task);
             self.keep_newer_message(before);
         }
-        match (sight.brings, self.task.status) {
-            (Brings::Elsewhere, _) => {
+        match (report.payload, self.task.status) {
+            (ReportPayload::FetchSeparately, _) => {
                 self.react();
                 None
             }
-            (Brings::Result(result), Status::Completed) => {
+            (ReportPayload::Result(result), Status::Completed) => {
                 Some(match modern::check_complete(&result) {
-                    Ok(()) => Ok(of_result(result)),
+                    Ok(()) => Ok(outcome_of_result(result)),
                     // A2-26.
-                    Err(fault) => Err(self.lost(fault)),
+                    Err(error) => Err(self.lost(error)),
                 })
             }
-            (Brings::Error(error), Status::Failed) => Some(match PeerError::read(error.borrow()) {
-                Some(error) => Ok(of_error(error)),
-                None => Err(self.lost(Fault::Malformed("its error is none".into()))),
-            }),
-            (Brings::Asks(asks), Status::InputRequired) => match self.inputs.outstanding(asks) {
-                Ok(()) => {
-                    self.begin_update();
-                    None
+            (ReportPayload::Error(error), Status::Failed) => {
+                Some(match PeerError::read(error.borrow()) {
+                    Some(error) => Ok(outcome_of_error(error)),
+                    None => Err(self.lost(Error::Malformed("its error is none".into()))),
+                })
+            }
+            (ReportPayload::InputRequests(asks), Status::InputRequired) => {
+                match self.inputs.outstanding(asks) {
+                    Ok(()) => {
+                        self.begin_update();
+                        None
+                    }
+                    Err(why) => Some(Err(self.lost(Error::Malformed(why.to_string())))),
                 }
-                Err(why) => Some(Err(self.lost(Fault::Malformed(why.to_string())))),
-            },
+            }
             (_, Status::Working) => {
                 // Nothing is outstanding, so nothing is wrong with it.
                 let _ = self.inputs.outstanding(Vec::new());
                 None
             }
-            // Told in brief: a look shows the rest.
+            // CallEvent in brief: a look shows the rest.
             _ => None,
         }
     }
@@ -272,124 +283,127 @@ impl Observed {
         );
         if self.fetch.is_some() {
             if self.early && self.task.status.is_terminal() && self.refetch_at.is_none() {
-                self.refetch_at = Some(Instant::now() + EARLY_RESULT);
+                self.refetch_at = Some(Instant::now() + EARLY_RESULT_TIMEOUT);
             }
         } else if wanted {
-            let patience = if self.task.status.is_terminal() {
-                self.core.options.request
+            let timeout = if self.task.status.is_terminal() {
+                self.core.options.request_timeout
             } else {
-                self.core.options.result
+                self.core.options.result_timeout
             };
             self.early = !self.task.status.is_terminal();
             self.refetch_at = None;
             let (core, id) = (self.core.clone(), self.task.id.clone());
             self.fetch = Some(Box::pin(async move {
-                let up = core.up().await?;
-                legacy::fetch(&up, &id, patience).await
+                let conversation = core.conversation().await?;
+                legacy::fetch(&conversation, &id, timeout).await
             }));
         }
     }
 
-    fn looking(&self) -> Work<Sight> {
+    fn start_poll(&self) -> Work<TaskReport> {
         let (core, id) = (self.core.clone(), self.task.id.clone());
         Box::pin(async move {
-            let up = core.up().await?;
-            up.look(&id, core.options.request).await
+            let conversation = core.conversation().await?;
+            conversation.poll(&id, core.options.request_timeout).await
         })
     }
 
-    fn looked(&mut self, looked: Result<Sight, Fault>) -> Option<Ended> {
-        let fault = match looked {
-            Ok(sight) => {
-                let told = sight.task.poll_interval_ms;
-                self.pace.looked(habit(&sight), Instant::now(), told);
+    fn polled(&mut self, polled: Result<TaskReport, Error>) -> Option<PollEnd> {
+        let error = match polled {
+            Ok(report) => {
+                let result = report.task.poll_interval_ms;
+                self.schedule
+                    .polled(poll_defaults(&report), Instant::now(), result);
                 let incomplete = matches!(
-                    (&sight.brings, sight.task.status),
-                    (Brings::Nothing, Status::Completed | Status::Failed)
+                    (&report.payload, report.task.status),
+                    (ReportPayload::None, Status::Completed | Status::Failed)
                 );
-                let ended = self.learn(sight);
+                let ended = self.learn(report);
                 if !incomplete || ended.is_some() {
                     return ended;
                 }
-                self.unfetched += 1;
-                let why = Fault::Malformed("its task ended without its outcome".into());
-                return (self.unfetched > REFUSALS).then(|| Err(self.lost(why)));
+                self.fetch_failures += 1;
+                let why = Error::Malformed("its task ended without its outcome".into());
+                return (self.fetch_failures > MAX_REFUSALS).then(|| Err(self.lost(why)));
             }
-            Err(fault) => fault,
+            Err(error) => error,
         };
-        self.back_off(&fault);
-        self.given_up(fault, self.pace.failures())
+        self.back_off(&error);
+        self.end_after_failure(error, self.schedule.failures())
     }
 
     /// Plans the next look after a failure.
-    fn back_off(&mut self, fault: &Fault) {
+    fn back_off(&mut self, error: &Error) {
         let now = Instant::now();
-        match fault.retry_after() {
-            Some(pause) => self.pace.sent_away(now, pause),
-            None => self.pace.failed(now),
+        match error.retry_after() {
+            Some(pause) => self.schedule.retry_after(now, pause),
+            None => self.schedule.failed(now),
         }
     }
 
-    /// How the observation ends after so many failures in a row, the last of them with `fault`; `None` if it goes on. What
+    /// TargetKind the observation ends after so many failures in a row, the last of them with `fault`; `None` if it goes on. What
     /// may pass ends it only when the server may have forgotten the task, or when there is no way back to the server.
-    fn given_up(&self, fault: Fault, failures: u32) -> Option<Ended> {
+    fn end_after_failure(&self, error: Error, failures: u32) -> Option<PollEnd> {
         let expired = self.is_expired(Instant::now());
-        if expired && fault.code() == Some(codes::INVALID_PARAMS) {
-            return Some(Err(Unsettled::Expired(self.task.id.clone())));
+        if expired && error.code() == Some(codes::INVALID_PARAMS) {
+            return Some(Err(OutcomeError::Expired(self.task.id.clone())));
         }
-        let is_over = if fault.is_passing() {
-            expired || matches!(fault, Fault::Link(_)) && self.core.is_over()
-        } else if matches!(fault, Fault::Link(_)) {
+        let is_closed = if error.is_passing() {
+            expired || matches!(error, Error::Transport(_)) && self.core.is_closed()
+        } else if matches!(error, Error::Transport(_)) {
             // It would be as large the next time.
             true
         } else {
             // A1-15.
-            failures > REFUSALS
+            failures > MAX_REFUSALS
         };
-        is_over.then(|| Err(self.lost(fault)))
+        is_closed.then(|| Err(self.lost(error)))
     }
 
-    fn fetched(&mut self, fetched: Result<Raw, Fault>) -> Option<Ended> {
-        let fault = match fetched {
+    fn fetched(&mut self, fetched: Result<Raw, Error>) -> Option<PollEnd> {
+        let error = match fetched {
             // Says nothing: what it means is seen at the next look (A1-1).
-            Ok(result) if is_hollow(&result) && !self.task.status.is_terminal() => return None,
+            Ok(result) if is_empty_result(&result) && !self.task.status.is_terminal() => {
+                return None;
+            }
             // The failure is all there is.
-            Ok(result) if is_hollow(&result) && self.task.status == Status::Failed => {
+            Ok(result) if is_empty_result(&result) && self.task.status == Status::Failed => {
                 return Some(Ok(self.failed()));
             }
-            Ok(result) => return Some(Ok(of_result(result))),
-            Err(fault) => fault,
+            Ok(result) => return Some(Ok(outcome_of_result(result))),
+            Err(error) => error,
         };
         if !self.task.status.is_terminal() {
             // A1-3: some servers refuse instead of waiting; or the task has failed with this very error. The next
             // look tells.
-            let over = matches!(fault, Fault::Link(_)) && self.core.is_over();
-            return over.then(|| Err(self.lost(fault)));
+            let over = matches!(error, Error::Transport(_)) && self.core.is_closed();
+            return over.then(|| Err(self.lost(error)));
         }
         if self.early {
             // A1-3: it ended while the refusal was on its way.
             self.react();
             return None;
         }
-        if let Fault::Error(error) = &fault
+        if let Error::Peer(error) = &error
             && error.refused.is_none()
         {
             let expired = error.code == codes::INVALID_PARAMS && self.is_expired(Instant::now());
             let is_failed = self.task.status == Status::Failed;
             return Some(if expired {
-                Err(Unsettled::Expired(self.task.id.clone()))
+                Err(OutcomeError::Expired(self.task.id.clone()))
             } else if is_failed && has_no_result(error, &self.task) {
                 // The error is about the fetch: the task has failed, and its server stored no result.
                 Ok(self.failed())
             } else {
                 // V1-RES-4: that is the outcome.
-                Ok(of_error(error.clone()))
+                Ok(outcome_of_error(error.clone()))
             });
         }
         // The next look is followed by another attempt.
-        self.unfetched += 1;
-        self.back_off(&fault);
-        self.given_up(fault, self.unfetched)
+        self.fetch_failures += 1;
+        self.back_off(&error);
+        self.end_after_failure(error, self.fetch_failures)
     }
 
     /// The outcome of a failed task of which only the status message is known.
@@ -405,8 +419,8 @@ impl Observed {
         }
         let (core, id) = (self.core.clone(), self.task.id.clone());
         self.cancel = Some(Box::pin(async move {
-            let up = core.up().await?;
-            up.cancel(&id, core.options.request).await
+            let conversation = core.conversation().await?;
+            conversation.cancel(&id, core.options.request_timeout).await
         }));
     }
 
@@ -418,34 +432,36 @@ impl Observed {
         }
         let (core, id) = (self.core.clone(), self.task.id.clone());
         self.update = Some(Box::pin(async move {
-            let up = core.up().await?;
-            up.update(&id, &answers, core.options.request).await?;
+            let conversation = core.conversation().await?;
+            conversation
+                .update(&id, &answers, core.options.request_timeout)
+                .await?;
             Ok(answers)
         }));
     }
 
-    fn updated(&mut self, updated: Result<Vec<Answer>, Fault>) -> Option<Ended> {
+    fn updated(&mut self, updated: Result<Vec<Answer>, Error>) -> Option<PollEnd> {
         match updated {
             Ok(answers) => {
-                self.unheard = 0;
+                self.update_failures = 0;
                 self.inputs.delivered(&answers);
                 self.begin_update();
                 None
             }
             // A2-4: it may be over. The next look shows it, or asks again, and then the answers are sent again.
-            Err(fault) => {
-                self.unheard += 1;
-                if fault.retry_after().is_some() {
-                    self.back_off(&fault);
+            Err(error) => {
+                self.update_failures += 1;
+                if error.retry_after().is_some() {
+                    self.back_off(&error);
                 }
-                self.given_up(fault, self.unheard)
+                self.end_after_failure(error, self.update_failures)
             }
         }
     }
 
     /// A question was refused, and there is no way to say so: the task is cancelled (A2-19).
-    fn refuse(&mut self, refused: Refused) {
-        let (Refused::Unfit(why) | Refused::Denied(why)) = &refused;
+    fn refuse(&mut self, refused: InputRefusal) {
+        let (InputRefusal::Invalid(why) | InputRefusal::Denied(why)) = &refused;
         tracing::info!(
             code = why.code,
             task = self.task.id,
@@ -455,49 +471,47 @@ impl Observed {
         self.begin_cancel();
     }
 
-    fn cancelled(&mut self, cancelled: Result<Option<PeerTask>, Fault>) -> Option<Ended> {
+    fn cancelled(&mut self, cancelled: Result<Option<PeerTask>, Error>) -> Option<PollEnd> {
         let refusal = self.refused.as_ref().map(|refused| match refused {
             // The caller hears why: it has cancelled nothing.
-            Refused::Unfit(why) => of_error(why.clone()),
-            Refused::Denied(_) => Outcome::Cancelled,
+            InputRefusal::Invalid(why) => outcome_of_error(why.clone()),
+            InputRefusal::Denied(_) => Outcome::Cancelled,
         });
         let ended = refusal.map(|refusal| match &cancelled {
             // V2-CANCEL-6: nobody wants to know what became of it.
             Ok(_) => Ok(refusal),
             // It was over already, or is not there any more.
-            Err(fault) if fault.code() == Some(codes::INVALID_PARAMS) => Ok(refusal),
-            Err(fault) => Err(self.lost(fault.clone())),
+            Err(error) if error.code() == Some(codes::INVALID_PARAMS) => Ok(refusal),
+            Err(error) => Err(self.lost(error.clone())),
         });
-        let told = match cancelled {
+        let result = match cancelled {
             Ok(None) => Ok(()),
             Ok(Some(task)) => {
-                let told = match task.status {
+                let result = match task.status {
                     // Some servers answer so for a task that was over (A1-14).
-                    Status::Completed | Status::Failed => Err(NotCancelled::Finished),
+                    Status::Completed | Status::Failed => Err(CancelError::Finished),
                     _ => Ok(()),
                 };
-                self.learn(Sight::plain(task));
-                told
+                self.learn(TaskReport::plain(task));
+                result
             }
-            Err(Fault::Unsupported(_)) => Err(NotCancelled::Unsupported),
-            Err(fault) if fault.code() == Some(codes::INVALID_PARAMS) => {
-                Err(NotCancelled::Finished)
-            }
-            Err(fault) => Err(NotCancelled::Fault(fault)),
+            Err(Error::Unsupported(_)) => Err(CancelError::Unsupported),
+            Err(error) if error.code() == Some(codes::INVALID_PARAMS) => Err(CancelError::Finished),
+            Err(error) => Err(CancelError::Request(error)),
         };
-        self.tell_cancels(&told);
+        self.notify_cancel_waiters(&result);
         ended
     }
 
     /// Tells those who wait for the cancellation what became of it.
-    fn tell_cancels(&mut self, told: &Result<(), NotCancelled>) {
-        for tell in self.cancels.drain(..) {
-            let _ = tell.send(told.clone());
+    fn notify_cancel_waiters(&mut self, result: &Result<(), CancelError>) {
+        for sender in self.cancels.drain(..) {
+            let _ = sender.send(result.clone());
         }
     }
 
-    fn lost(&self, why: Fault) -> Unsettled {
-        Unsettled::Lost {
+    fn lost(&self, why: Error) -> OutcomeError {
+        OutcomeError::Lost {
             task: self.task.id.clone(),
             why,
         }
@@ -515,33 +529,33 @@ impl Observed {
 
     fn warn_at(&self) -> Option<Instant> {
         let ttl = Duration::from_millis(self.task.ttl_ms?);
-        let before = (ttl / 5).min(WARNING);
+        let before = (ttl / 5).min(MAX_EXPIRY_WARNING);
         let warn = self.expires()?.checked_sub(before)?;
         (!self.warned && !self.task.status.is_terminal()).then_some(warn)
     }
 }
 
 /// What is usual where a task is shown like this.
-fn habit(sight: &Sight) -> Habit {
-    match sight.brings {
-        Brings::Elsewhere => Habit::V1,
-        _ => Habit::V2,
+fn poll_defaults(report: &TaskReport) -> PollDefaults {
+    match report.payload {
+        ReportPayload::FetchSeparately => PollDefaults::V1,
+        _ => PollDefaults::V2,
     }
 }
 
 /// The answer to what is under way; never, if nothing is.
-async fn running<T>(work: &mut Option<Work<T>>) -> Result<T, Fault> {
+async fn running<T>(work: &mut Option<Work<T>>) -> Result<T, Error> {
     match work {
         Some(work) => work.await,
         None => std::future::pending().await,
     }
 }
 
-/// How many looks in a row may be refused before the task counts as lost.
-const REFUSALS: u32 = 3;
+/// TargetKind many looks in a row may be refused before the task counts as lost.
+const MAX_REFUSALS: u32 = 3;
 
-/// How long a `tasks/result` from before the end of its task may take after the end.
-const EARLY_RESULT: Duration = Duration::from_secs(2);
+/// TargetKind long a `tasks/result` from before the end of its task may take after the end.
+const EARLY_RESULT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long before the end of its time a task counts as expiring, at most; a fifth of its time if that is less.
-const WARNING: Duration = Duration::from_secs(60);
+/// TargetKind long before the end of its time a task counts as expiring, at most; a fifth of its time if that is less.
+const MAX_EXPIRY_WARNING: Duration = Duration::from_secs(60);

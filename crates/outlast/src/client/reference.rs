@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 
 use super::call::CallSpec;
 use super::client::Core;
-use super::execution::Unsettled;
+use super::execution::OutcomeError;
 use super::server_description::Generation;
 
 /// A task at a server, and the call that made it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reference {
+pub struct TaskReference {
     /// Where the server is: a URL, or a command.
     pub endpoint: String,
-    /// How the server does tasks: `v1` or `v2`; empty where only the id is known.
+    /// TargetKind the server does tasks: `v1` or `v2`; empty where only the id is known.
     pub generation: String,
     /// The task.
     pub task: String,
@@ -31,22 +31,22 @@ pub struct Reference {
     pub arguments: Option<Raw>,
     /// When, in milliseconds since 1970, by our own clock.
     pub created_ms: u64,
-    /// How long the server keeps the task, in milliseconds.
+    /// TargetKind long the server keeps the task, in milliseconds.
     pub ttl_ms: Option<u64>,
     progress_token: Option<Id>,
 }
 
 /// An input request that the server sent to a previous connection in the same session, and that it still waits for.
-pub(crate) struct OpenRequest {
+pub(crate) struct OpenInputRequest {
     /// The id of the server's request.
     pub(crate) id: Id,
     /// The answer; `None` if the request is answered elsewhere or not any more.
     pub(crate) answer: Pin<Box<dyn Future<Output = Option<Answer>> + Send>>,
 }
 
-/// References in a store. Cheap to clone; one process has each reference at most once in use.
+/// ReferenceStore in a store. Cheap to clone; one process has each reference at most once in use.
 #[derive(Clone)]
-pub struct References {
+pub struct ReferenceStore {
     store: Arc<dyn Store>,
     in_use: Arc<Mutex<BTreeSet<RecordKey>>>,
 }
@@ -54,14 +54,14 @@ pub struct References {
 /// The reference is in use: its task is observed already.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("task {0} is observed already in this program")]
-pub struct InUse(pub String);
+pub struct ReferenceInUse(pub String);
 
 /// A reference in use, until it is done with.
-pub(crate) struct Kept {
-    place: Option<(References, RecordKey)>,
+pub(crate) struct ReferenceGuard {
+    place: Option<(ReferenceStore, RecordKey)>,
 }
 
-impl Reference {
+impl TaskReference {
     /// A task of which only the id is known, such as one that another program began.
     pub fn known_by_id(endpoint: impl Into<String>, task: impl Into<String>) -> Self {
         Self {
@@ -134,8 +134,8 @@ impl Reference {
     }
 }
 
-impl References {
-    /// References in `store`, which must outlive this program to be of use.
+impl ReferenceStore {
+    /// ReferenceStore in `store`, which must outlive this program to be of use.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -144,25 +144,25 @@ impl References {
     }
 
     /// Those of tasks at one server, or all; those in use as well.
-    pub async fn all(&self, endpoint: Option<&str>) -> Result<Vec<Reference>, StoreError> {
+    pub async fn all(&self, endpoint: Option<&str>) -> Result<Vec<TaskReference>, StoreError> {
         let records = self.store.records(KIND, None, SystemClock.now()).await?;
-        let read = |record: Record| serde_json::from_slice::<Reference>(&record.bytes).ok();
+        let read = |record: Record| serde_json::from_slice::<TaskReference>(&record.bytes).ok();
         let found = records.into_iter().filter_map(read);
-        let here = |found: &Reference| endpoint.is_none_or(|here| found.endpoint == here);
+        let here = |found: &TaskReference| endpoint.is_none_or(|here| found.endpoint == here);
         Ok(found.filter(here).collect())
     }
 
     /// Whether somebody in this program observes the task.
-    pub(crate) fn is_in_use(&self, reference: &Reference) -> bool {
+    pub(crate) fn is_in_use(&self, reference: &TaskReference) -> bool {
         let in_use = self.in_use.lock();
         in_use.contains(&reference.key())
     }
 
     /// Stores a reference and takes it into use. A store that fails costs the reference, not the call.
-    pub(crate) async fn keep(&self, reference: &Reference) -> Kept {
+    pub(crate) async fn keep(&self, reference: &TaskReference) -> ReferenceGuard {
         let key = reference.key();
         self.in_use.lock().insert(key.clone());
-        let kept = Kept {
+        let kept = ReferenceGuard {
             place: Some((self.clone(), key)),
         };
         let write = RecordWrite::Put(reference.record());
@@ -173,15 +173,15 @@ impl References {
     }
 }
 
-impl Kept {
+impl ReferenceGuard {
     /// A reference that is kept nowhere.
     pub(crate) fn nowhere() -> Self {
         Self { place: None }
     }
 
     /// The execution is over. The reference goes unless there may be something to come back for.
-    pub(crate) async fn done(self, ended: &Result<Outcome, Unsettled>) {
-        let over = matches!(ended, Ok(_) | Err(Unsettled::Expired(_)));
+    pub(crate) async fn done(self, ended: &Result<Outcome, OutcomeError>) {
+        let over = matches!(ended, Ok(_) | Err(OutcomeError::Expired(_)));
         if let Some((references, key)) = self.place.as_ref().filter(|_| over) {
             let write = RecordWrite::Delete(key.clone());
             if let Err(error) = references.store.write_records(vec![write]).await {
@@ -191,7 +191,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for ReferenceGuard {
     fn drop(&mut self) {
         if let Some((references, key)) = &self.place {
             let mut in_use = references.in_use.lock();
@@ -203,5 +203,5 @@ impl Drop for Kept {
 /// The kind of these records.
 const KIND: &str = "client-task";
 
-/// How long a reference outlives its task, so that its owner can be told that the task has expired.
+/// TargetKind long a reference outlives its task, so that its owner can be told that the task has expired.
 const MARGIN: u64 = 24 * 3_600_000;

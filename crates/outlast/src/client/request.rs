@@ -10,13 +10,13 @@ use outlast_wire::{Raw, RawRef, meta, tool};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::call::Without;
+use super::call::OmittedParams;
 use super::client::Core;
-use super::conversation::{Answered, Draft};
-use super::error::Fault;
-use super::modern::{self, Asker, Rounds};
-use super::routes::{LAG, Told};
-use super::rpc::Ticket;
+use super::conversation::{PlainResponse, RequestDraft};
+use super::error::Error;
+use super::modern::{self, InputDispatcher, InputRounds};
+use super::routes::{CallEvent, EVENT_CAPACITY};
+use super::rpc::PendingResponse;
 
 /// A request to be made: set it up, then `.await` it for its result. Dropping the future cancels it.
 #[must_use = "a request is made when it is awaited"]
@@ -25,8 +25,8 @@ pub struct Request {
     method: String,
     params: Option<Raw>,
     name: Option<Arc<str>>,
-    progress: Option<Hear>,
-    patience: Patience,
+    progress: Option<OnProgress>,
+    timeout: RequestTimeout,
     changes: ParamChanges,
     keeps_type: bool,
 }
@@ -35,16 +35,16 @@ pub struct Request {
 #[derive(Default)]
 pub(crate) struct ParamChanges {
     /// What is not sent.
-    pub(crate) without: Without,
+    pub(crate) omit: OmittedParams,
     /// Members that are set.
     pub(crate) set: Vec<(&'static str, Raw)>,
     /// Keys of `_meta` that are set.
     pub(crate) set_meta: Vec<(&'static str, Raw)>,
 }
 
-/// How long it may take.
+/// TargetKind long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
+enum RequestTimeout {
     /// As long as a call.
     Call,
     /// As long as a request that is answered at once.
@@ -52,7 +52,7 @@ enum Patience {
 }
 
 /// Hears how far a request has come.
-type Hear = Box<dyn Fn(Progress) + Send + Sync>;
+type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
 
 impl Request {
     pub(crate) fn new(core: Arc<Core>, method: &str, params: Option<Raw>) -> Self {
@@ -62,15 +62,15 @@ impl Request {
             params,
             name: None,
             progress: None,
-            patience: Patience::Call,
+            timeout: RequestTimeout::Call,
             changes: ParamChanges::default(),
             keeps_type: false,
         }
     }
 
     /// The same for one that is answered at once.
-    pub(crate) fn at_once(mut self) -> Self {
-        self.patience = Patience::Request;
+    pub(crate) fn with_short_timeout(mut self) -> Self {
+        self.timeout = RequestTimeout::Request;
         self
     }
 
@@ -93,61 +93,63 @@ impl Request {
     }
 
     /// Lets `hear` hear how far it has come.
-    pub fn progress(mut self, hear: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.progress = Some(Box::new(hear));
+    pub fn progress(mut self, on_progress: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.progress = Some(Box::new(on_progress));
         self
     }
 
-    async fn answer(self) -> Result<Raw, Fault> {
+    async fn answer(self) -> Result<Raw, Error> {
         let core = &self.core;
-        let (ear, mut told) = mpsc::channel(LAG);
+        let (event_sender, mut events) = mpsc::channel(EVENT_CAPACITY);
         let token = core.fresh_token();
         let written = token.to_raw();
         let token_sent = self.progress.is_some().then_some(written.borrow());
         let first = self.changes.rewrite(self.params.is_some(), token_sent);
-        let routes = &core.ears.routes;
-        let _progress = routes.hear_progress(token, ear);
+        let routes = &core.inbound.routes;
+        let _progress = routes.route_progress(token, event_sender);
         let empty = Raw::empty_object();
         let base = self.params.as_ref().unwrap_or(&empty);
         // The params of a repetition with input responses.
-        let mut answering: Option<Raw> = None;
-        let asker = Asker::new(&core.ears, self.name.clone());
-        let mut rounds = Rounds::default();
-        let mut repeats = 0;
+        let mut retry_params: Option<Raw> = None;
+        let dispatcher = InputDispatcher::new(&core.inbound, self.name.clone());
+        let mut rounds = InputRounds::default();
+        let mut retries = 0;
         loop {
-            let up = core.up().await?;
-            let params = answering.as_ref().or(self.params.as_ref());
-            let mut draft = Draft::new(&self.method, params.map(Raw::borrow));
-            if answering.is_none() {
+            let conversation = core.conversation().await?;
+            let params = retry_params.as_ref().or(self.params.as_ref());
+            let mut draft = RequestDraft::new(&self.method, params.map(Raw::borrow));
+            if retry_params.is_none() {
                 draft.rewrite = first.clone();
             }
             // V2-CAP-1: task methods are for those who declare it; no other answer shall be a task.
             draft.tasks = self.method.starts_with("tasks/");
             if self.method == tool::CALL {
                 let called = tool::called(base.borrow()).unwrap_or_default();
-                draft.headers = core.call_headers(&up, None, &called, base).await;
+                draft.headers = core.call_headers(&conversation, None, &called, base).await;
             }
-            let id = up.exchange.fresh_id();
+            let id = conversation.channel.fresh_id();
             let name = self.name.clone();
             let _named = name.map(|name| routes.name_request(id.clone(), name));
-            let answer = match up.send_as(id, &draft).await {
-                Ok(ticket) => self.wait(ticket, &mut told).await,
-                Err(fault) => Err(fault),
+            let answer = match conversation.send_with_id(id, &draft).await {
+                Ok(pending) => self.wait(pending, &mut events).await,
+                Err(error) => Err(error),
             };
-            if repeats < REPEATS && core.may_repeat(&up, &answer) {
-                repeats += 1;
+            if retries < MAX_RETRIES && core.may_retry(&conversation, &answer) {
+                retries += 1;
                 continue;
             }
-            match up.read_answer(&self.method, answer.map_err(modern::explained)?)? {
-                Answered::Result(result) if self.keeps_type => return Ok(result),
-                Answered::Result(result) => return Ok(modern::unlabelled(&result)),
-                Answered::Asks(asked) => {
-                    rounds.another(&asked)?;
+            match conversation
+                .read_answer(&self.method, answer.map_err(modern::explain_version_error)?)?
+            {
+                PlainResponse::Result(result) if self.keeps_type => return Ok(result),
+                PlainResponse::Result(result) => return Ok(modern::without_result_type(&result)),
+                PlainResponse::InputRequired(asked) => {
+                    rounds.record_round(&asked)?;
                     let plain = first.clone().unwrap_or_default().apply(base.borrow());
-                    let plain = plain.map_err(|_| modern::odd("params"))?;
-                    let retry = rounds.retry(&asker, plain.borrow(), asked).await;
-                    let retry = retry.map_err(|refused| Fault::Error(refused.into_error()))?;
-                    answering = Some(retry);
+                    let plain = plain.map_err(|_| modern::not_an_object("params"))?;
+                    let retry = rounds.retry(&dispatcher, plain.borrow(), asked).await;
+                    let retry = retry.map_err(|refused| Error::Peer(refused.into_error()))?;
+                    retry_params = Some(retry);
                 }
             }
         }
@@ -155,29 +157,29 @@ impl Request {
 
     async fn wait(
         &self,
-        mut ticket: Ticket,
-        told: &mut mpsc::Receiver<Told>,
-    ) -> Result<Raw, Fault> {
+        mut pending: PendingResponse,
+        events: &mut mpsc::Receiver<CallEvent>,
+    ) -> Result<Raw, Error> {
         let options = &self.core.options;
-        let (silence, longest) = match self.patience {
-            Patience::Call => (options.silence, options.longest_call),
-            Patience::Request => (options.request, options.request),
+        let (silence, longest) = match self.timeout {
+            RequestTimeout::Call => (options.idle_timeout, options.call_timeout),
+            RequestTimeout::Request => (options.request_timeout, options.request_timeout),
         };
         let limit = Instant::now() + longest;
-        let mut patient_until = Instant::now() + silence;
+        let mut idle_until = Instant::now() + silence;
         loop {
             tokio::select! {
                 biased;
-                answer = ticket.wait() => return answer,
-                Some(told) = told.recv() => {
+                answer = pending.wait() => return answer,
+                Some(events) = events.recv() => {
                     // V1-INIT-9: progress shows that it lives, up to a limit.
-                    patient_until = Instant::now() + silence;
-                    if let (Told::Progress(progress), Some(hear)) = (told, &self.progress) {
-                        hear(*progress);
+                    idle_until = Instant::now() + silence;
+                    if let (CallEvent::Progress(progress), Some(on_progress)) = (events, &self.progress) {
+                        on_progress(*progress);
                     }
                 }
-                () = tokio::time::sleep_until(patient_until.min(limit)) => {
-                    return Err(Fault::TimedOut(silence));
+                () = tokio::time::sleep_until(idle_until.min(limit)) => {
+                    return Err(Error::TimedOut(silence));
                 }
             }
         }
@@ -192,8 +194,8 @@ impl ParamChanges {
             all.map(|(name, value)| (*name, value.borrow())).collect()
         };
         let mut rewrite = Rewrite {
-            drop: self.without.members,
-            drop_meta: self.without.meta,
+            drop: self.omit.members,
+            drop_meta: self.omit.meta,
             set: borrowed(&self.set),
             set_meta: borrowed(&self.set_meta),
         };
@@ -206,7 +208,7 @@ impl ParamChanges {
 }
 
 impl IntoFuture for Request {
-    type Output = Result<Raw, Fault>;
+    type Output = Result<Raw, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -214,5 +216,5 @@ impl IntoFuture for Request {
     }
 }
 
-/// How often a request is sent again to a server that has not seen it.
-const REPEATS: u32 = 3;
+/// TargetKind often a request is sent again to a server that has not seen it.
+const MAX_RETRIES: u32 = 3;

@@ -1,4 +1,4 @@
-//! Ids of requests and progress tokens.
+//! RequestIds of requests and progress tokens.
 //!
 //! A session at a server can outlive this process, and two programs can use one session at the same time. Within a session no
 //! id may be used twice (V1-BASE-2), so each client draws a random prefix and counts behind it.
@@ -10,12 +10,12 @@ use outlast_wire::envelope::Id;
 
 /// Makes ids that no other client makes.
 #[derive(Debug)]
-pub(crate) struct Ids {
+pub(crate) struct RequestIds {
     prefix: String,
     count: AtomicU64,
 }
 
-impl Default for Ids {
+impl Default for RequestIds {
     fn default() -> Self {
         Self {
             prefix: random::token::<PREFIX_BYTES>(),
@@ -24,20 +24,20 @@ impl Default for Ids {
     }
 }
 
-impl Ids {
+impl RequestIds {
     /// An id that was not used before.
     pub(crate) fn fresh(&self) -> Id {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         Id::text(&format!("{}-{count}", self.prefix))
     }
 
-    /// How many ids were made.
+    /// TargetKind many ids were made.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 }
 
-/// How many random bytes tell the clients of one session apart.
+/// TargetKind many random bytes tell the clients of one session apart.
 const PREFIX_BYTES: usize = 9;
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn two_clients_never_make_the_same_id() {
         // V1-BASE-2, V1-PRG-1.
-        let (one, two) = (Ids::default(), Ids::default());
+        let (one, two) = (RequestIds::default(), RequestIds::default());
         let ids = [one.fresh(), one.fresh(), two.fresh(), two.fresh()];
         let distinct: std::collections::HashSet<_> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len());

@@ -15,44 +15,44 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::Instant;
 
-use super::error::Fault;
-use super::task_report::Sight;
+use super::error::Error;
+use super::task_report::TaskReport;
 
 /// Something an execution hears. Small, because the channel of every call has room for dozens from its beginning.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum CallEvent {
     Progress(Box<Progress>),
-    Status(Box<Sight>),
+    Status(Box<TaskReport>),
     /// The server has refused the answer to an input request of the task.
-    Undelivered(Box<Fault>),
+    InputResponseRefused(Box<Error>),
 }
 
-const _: () = assert!(size_of::<Told>() <= 16);
+const _: () = assert!(size_of::<CallEvent>() <= 16);
 
 /// An execution's ear.
-pub(crate) type Ear = mpsc::Sender<Told>;
+pub(crate) type CallEventSender = mpsc::Sender<CallEvent>;
 
 #[derive(Default)]
 pub(crate) struct Routes(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
-    tokens: HashMap<Id, Ear>,
+    tokens: HashMap<Id, CallEventSender>,
     /// The last progress that found its ear full.
     missed: HashMap<Id, Progress>,
-    tasks: HashMap<String, (Ear, Option<Arc<str>>)>,
+    tasks: HashMap<String, (CallEventSender, Option<Arc<str>>)>,
     /// What callers call the requests that are under way.
     requests: HashMap<Id, Arc<str>>,
-    early: VecDeque<(Instant, Sight)>,
+    early: VecDeque<(Instant, TaskReport)>,
 }
 
 /// That an execution hears of something, until this is dropped.
 pub(crate) struct Route {
     routes: Arc<Routes>,
-    of: Of,
+    of: RouteKey,
 }
 
-enum Of {
+enum RouteKey {
     Token(Id),
     Task(String),
     Request(Id),
@@ -60,11 +60,15 @@ enum Of {
 
 impl Routes {
     /// Lets `ear` hear the progress under a token (V1-PROG-3).
-    pub(crate) fn hear_progress(self: &Arc<Self>, token: Id, ear: Ear) -> Route {
-        self.table().tokens.insert(token.clone(), ear);
+    pub(crate) fn route_progress(
+        self: &Arc<Self>,
+        token: Id,
+        event_sender: CallEventSender,
+    ) -> Route {
+        self.table().tokens.insert(token.clone(), event_sender);
         Route {
             routes: self.clone(),
-            of: Of::Token(token),
+            of: RouteKey::Token(token),
         }
     }
 
@@ -73,13 +77,13 @@ impl Routes {
         self.table().requests.insert(request.clone(), call);
         Route {
             routes: self.clone(),
-            of: Of::Request(request),
+            of: RouteKey::Request(request),
         }
     }
 
     /// The name of the call that a question belongs to: that of the task it names, or of the request on whose stream it
     /// came.
-    pub(crate) fn call_of(&self, task: Option<&str>, request: Option<&Id>) -> Option<Arc<str>> {
+    pub(crate) fn call_name(&self, task: Option<&str>, request: Option<&Id>) -> Option<Arc<str>> {
         let table = self.table();
         let by_task = task.and_then(|task| table.tasks.get(task)?.1.clone());
         by_task.or_else(|| table.requests.get(request?).cloned())
@@ -87,10 +91,10 @@ impl Routes {
 
     /// Lets `ear` hear the status of a task, beginning with what came early; its questions belong to the call of that
     /// name. Fails if somebody hears of it already.
-    pub(crate) fn hear_task(
+    pub(crate) fn route_task(
         self: &Arc<Self>,
         task: &str,
-        ear: Ear,
+        event_sender: CallEventSender,
         call: Option<Arc<str>>,
     ) -> Option<Route> {
         let mut table = self.table();
@@ -99,26 +103,26 @@ impl Routes {
         }
         table.early.retain(|(_, early)| {
             if early.task.id == task {
-                let _ = ear.try_send(Told::Status(Box::new(early.clone())));
+                let _ = event_sender.try_send(CallEvent::Status(Box::new(early.clone())));
             }
             early.task.id != task
         });
-        table.tasks.insert(task.to_owned(), (ear, call));
+        table.tasks.insert(task.to_owned(), (event_sender, call));
         Some(Route {
             routes: self.clone(),
-            of: Of::Task(task.to_owned()),
+            of: RouteKey::Task(task.to_owned()),
         })
     }
 
     /// Passes on progress. Under a token that nobody uses, or uses any more, it is ignored (A1-21).
     pub(crate) fn progress(&self, progress: Progress) {
         let mut table = self.table();
-        let Some(ear) = table.tokens.get(&progress.token) else {
+        let Some(event_sender) = table.tokens.get(&progress.token) else {
             return;
         };
         let token = progress.token.clone();
-        match ear.try_send(Told::Progress(Box::new(progress))) {
-            Err(TrySendError::Full(Told::Progress(progress))) => {
+        match event_sender.try_send(CallEvent::Progress(Box::new(progress))) {
+            Err(TrySendError::Full(CallEvent::Progress(progress))) => {
                 table.missed.insert(token, *progress);
             }
             _ => drop(table.missed.remove(&token)),
@@ -131,29 +135,30 @@ impl Routes {
     }
 
     /// Passes on a status, or keeps it for a moment.
-    pub(crate) fn status(&self, sight: Sight) {
+    pub(crate) fn status(&self, report: TaskReport) {
         let mut table = self.table();
-        if let Some((ear, _)) = table.tasks.get(&sight.task.id) {
+        if let Some((event_sender, _)) = table.tasks.get(&report.task.id) {
             // An ear that is full belongs to one who polls anyway.
-            let _ = ear.try_send(Told::Status(Box::new(sight)));
+            let _ = event_sender.try_send(CallEvent::Status(Box::new(report)));
             return;
         }
         let now = Instant::now();
-        let oldest = |early: &VecDeque<(Instant, Sight)>| {
-            let stale = |(at, _): &(Instant, Sight)| now.duration_since(*at) > EARLY_TIME;
-            early.len() >= EARLY || early.front().is_some_and(stale)
+        let oldest = |early: &VecDeque<(Instant, TaskReport)>| {
+            let stale =
+                |(at, _): &(Instant, TaskReport)| now.duration_since(*at) > EARLY_REPORT_AGE;
+            early.len() >= MAX_EARLY_REPORTS || early.front().is_some_and(stale)
         };
         while oldest(&table.early) {
             table.early.pop_front();
         }
-        table.early.push_back((now, sight));
+        table.early.push_back((now, report));
     }
 
     /// Reports that the server has refused the answer to an input request of a task.
-    pub(crate) fn undelivered(&self, task: &str, why: Fault) {
-        if let Some((ear, _)) = self.table().tasks.get(task) {
+    pub(crate) fn input_response_refused(&self, task: &str, why: Error) {
+        if let Some((event_sender, _)) = self.table().tasks.get(task) {
             // A channel that is full belongs to a task that is polled anyway.
-            let _ = ear.try_send(Told::Undelivered(Box::new(why)));
+            let _ = event_sender.try_send(CallEvent::InputResponseRefused(Box::new(why)));
         }
     }
 
@@ -166,30 +171,30 @@ impl Drop for Route {
     fn drop(&mut self) {
         let mut table = self.routes.table();
         match &self.of {
-            Of::Token(token) => {
+            RouteKey::Token(token) => {
                 table.missed.remove(token);
                 table.tokens.remove(token);
             }
-            Of::Task(task) => drop(table.tasks.remove(task)),
-            Of::Request(request) => drop(table.requests.remove(request)),
+            RouteKey::Task(task) => drop(table.tasks.remove(task)),
+            RouteKey::Request(request) => drop(table.requests.remove(request)),
         }
     }
 }
 
-/// How much an execution may be behind.
-pub(crate) const LAG: usize = 64;
+/// TargetKind much an execution may be behind.
+pub(crate) const EVENT_CAPACITY: usize = 64;
 
-/// How many notifications of unknown tasks are kept, and how long.
-const EARLY: usize = 256;
-const EARLY_TIME: Duration = Duration::from_secs(60);
+/// TargetKind many notifications of unknown tasks are kept, and how long.
+const MAX_EARLY_REPORTS: usize = 256;
+const EARLY_REPORT_AGE: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use outlast_wire::{PeerTask, Status};
 
-    fn task(id: &str, status: Status) -> Sight {
-        Sight::plain(PeerTask {
+    fn task(id: &str, status: Status) -> TaskReport {
+        TaskReport::plain(PeerTask {
             id: id.into(),
             status,
             message: None,
@@ -205,23 +210,25 @@ mod tests {
         // A1-27.
         let routes = Arc::new(Routes::default());
         routes.status(task("late", Status::Working));
-        tokio::time::advance(EARLY_TIME + Duration::from_secs(1)).await;
+        tokio::time::advance(EARLY_REPORT_AGE + Duration::from_secs(1)).await;
         routes.status(task("a", Status::Completed));
         routes.status(task("b", Status::Working));
-        let (ear, mut heard) = mpsc::channel(LAG);
+        let (event_sender, mut events) = mpsc::channel(EVENT_CAPACITY);
         let route = routes
-            .hear_task("a", ear.clone(), Some("one".into()))
+            .route_task("a", event_sender.clone(), Some("one".into()))
             .unwrap();
-        assert_eq!(routes.call_of(Some("a"), None).as_deref(), Some("one"));
-        assert!(matches!(heard.try_recv(), Ok(Told::Status(sight)) if sight.task.id == "a"));
-        assert!(routes.hear_task("a", ear.clone(), None).is_none());
+        assert_eq!(routes.call_name(Some("a"), None).as_deref(), Some("one"));
+        assert!(
+            matches!(events.try_recv(), Ok(CallEvent::Status(report)) if report.task.id == "a")
+        );
+        assert!(routes.route_task("a", event_sender.clone(), None).is_none());
         drop(route);
-        let _again = routes.hear_task("a", ear.clone(), None).unwrap();
-        let _late = routes.hear_task("late", ear, None).unwrap();
-        assert!(heard.try_recv().is_err());
+        let _again = routes.route_task("a", event_sender.clone(), None).unwrap();
+        let _late = routes.route_task("late", event_sender, None).unwrap();
+        assert!(events.try_recv().is_err());
         for n in 0..1_000 {
             routes.status(task(&format!("x{n}"), Status::Working));
         }
-        assert!(routes.table().early.len() <= EARLY);
+        assert!(routes.table().early.len() <= MAX_EARLY_REPORTS);
     }
 }

@@ -1,6 +1,6 @@
 //! JSON-RPC on a [`Link`]: requests find their answers, the server's requests find ours. Payloads stay unopened.
 //!
-//! What a message means is the business of whoever listens ([`Inbound`]).
+//! What a message means is the business of whoever listens ([`RpcHandler`]).
 
 use outlast_engine::Answer;
 use outlast_wire::envelope::{self, ErrorObject, Id, Message, Sort, write};
@@ -15,38 +15,38 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::error::{Fault, PeerError};
+use super::error::{Error, PeerError};
 use super::incoming_requests::{Admission, IncomingRequests};
-use super::request_ids::Ids;
+use super::request_ids::RequestIds;
 use crate::transport::http_client::DirectRequests;
 use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, passed_on};
 
 /// Hears what a server says on its own.
-pub(crate) trait Inbound: Send + Sync + 'static {
+pub(crate) trait RpcHandler: Send + Sync + 'static {
     /// A notification.
     fn notified(&self, method: &str, params: Option<RawRef<'_>>);
 
     /// A request. The future is dropped if the server takes it back or the connection ends.
-    fn asked(self: Arc<Self>, exchange: &Arc<Exchange>, request: Asked) -> Answering;
+    fn asked(self: Arc<Self>, channel: &Arc<RpcChannel>, request: PeerRequest) -> ReplyFuture;
 
     /// The conversation is over.
-    fn closed(&self, exchange: &Arc<Exchange>);
+    fn closed(&self, channel: &Arc<RpcChannel>);
 }
 
 /// An answer in the making.
-pub(crate) type Answering = Pin<Box<dyn Future<Output = Replied> + Send>>;
+pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// An answer, and what is done when it is delivered or refused.
-pub(crate) struct Replied {
+pub(crate) struct Reply {
     /// None if the server waits for no answer any more.
     pub(crate) answer: Option<Answer>,
-    then: Option<Delivered>,
+    then: Option<OnDelivered>,
 }
 
 /// What is done when the server has taken an answer, or has refused it for good.
-type Delivered = Box<dyn FnOnce(Result<(), Fault>) + Send>;
+type OnDelivered = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
-impl Replied {
+impl Reply {
     pub(crate) fn new(answer: Answer) -> Self {
         Self {
             answer: Some(answer),
@@ -70,7 +70,7 @@ impl Replied {
         Self::new(Answer::Error(error.to_raw()))
     }
 
-    pub(crate) fn then(mut self, then: impl FnOnce(Result<(), Fault>) + Send + 'static) -> Self {
+    pub(crate) fn then(mut self, then: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {
         self.then = Some(Box::new(then));
         self
     }
@@ -78,7 +78,7 @@ impl Replied {
 
 /// A request of the server.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct PeerRequest {
     pub(crate) id: Id,
     pub(crate) method: String,
     pub(crate) params: Option<Raw>,
@@ -87,13 +87,13 @@ pub(crate) struct Asked {
 }
 
 /// One conversation on one link.
-pub(crate) struct Exchange {
+pub(crate) struct RpcChannel {
     outgoing: Mutex<Option<mpsc::Sender<Outgoing>>>,
     direct: Option<Arc<DirectRequests>>,
-    waiting: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Fault>>>>,
+    pending: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Error>>>>,
     /// `None` when the link is over.
     incoming: Mutex<Option<IncomingRequests>>,
-    ids: Arc<Ids>,
+    ids: Arc<RequestIds>,
     serial: u64,
     version: OnceLock<Arc<str>>,
     /// Whether a previous connection opened the session.
@@ -102,47 +102,48 @@ pub(crate) struct Exchange {
 }
 
 /// A request that is on its way. Dropping it gives it up.
-pub(crate) struct Ticket {
+pub(crate) struct PendingResponse {
     id: Id,
-    answer: oneshot::Receiver<Result<Raw, Fault>>,
+    answer: oneshot::Receiver<Result<Raw, Error>>,
     /// The request itself, if the task that waits for the answer polls it.
-    direct: Option<Direct>,
-    exchange: Arc<Exchange>,
-    on_drop: GiveUp,
+    direct: Option<DirectResponse>,
+    channel: Arc<RpcChannel>,
+    on_drop: OnDrop,
     open: bool,
 }
 
 /// A request that the task waiting for its answer polls. `None` if the answer comes on the link.
-type Direct = Pin<Box<dyn Future<Output = Result<Option<Result<Raw, Fault>>, LinkError>> + Send>>;
+type DirectResponse =
+    Pin<Box<dyn Future<Output = Result<Option<Result<Raw, Error>>, LinkError>> + Send>>;
 
 /// What is sent to the server when a request is dropped before its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GiveUp {
+pub(crate) enum OnDrop {
     /// That the request is cancelled.
     Cancel,
     /// The same as the modern era says it: by closing the request's stream, or by a message where it has none
     /// (V2-CANC-1).
     Withdraw,
     /// Nothing: the request makes a task (V1-CANC-2), opens the session (V1-INIT-8) or asks for the era.
-    Quietly,
+    Nothing,
 }
 
-/// How a request travels.
+/// TargetKind a request travels.
 #[derive(Clone, Debug)]
-pub(crate) struct Wrap {
-    pub(crate) on_drop: GiveUp,
+pub(crate) struct SendOptions {
+    pub(crate) on_drop: OnDrop,
     /// Whether it stands alone, as requests of the modern era do.
     pub(crate) stateless: bool,
     /// Headers where the transport has any.
     pub(crate) headers: Vec<(String, String)>,
-    /// Whether the holder of its [`Ticket`] polls it until the answer is there, so that no task is
+    /// Whether the holder of its [`PendingResponse`] polls it until the answer is there, so that no task is
     /// spawned for it.
     pub(crate) polled: bool,
 }
 
-impl Wrap {
+impl SendOptions {
     /// A request of the legacy era.
-    pub(crate) fn legacy(on_drop: GiveUp) -> Self {
+    pub(crate) fn legacy(on_drop: OnDrop) -> Self {
         Self {
             on_drop,
             stateless: false,
@@ -152,14 +153,18 @@ impl Wrap {
     }
 }
 
-impl Exchange {
+impl RpcChannel {
     /// Begins a conversation. Its requests take their ids from `ids`, which the links of a client share: a link that
     /// replaces another uses no id again (V1-BASE-2).
-    pub(crate) fn begin(link: Link, ids: Arc<Ids>, inbound: Arc<dyn Inbound>) -> Arc<Self> {
-        let exchange = Arc::new(Self {
+    pub(crate) fn begin(
+        link: Link,
+        ids: Arc<RequestIds>,
+        inbound: Arc<dyn RpcHandler>,
+    ) -> Arc<Self> {
+        let channel = Arc::new(Self {
             outgoing: Mutex::new(Some(link.outgoing)),
             direct: link.direct,
-            waiting: Mutex::default(),
+            pending: Mutex::default(),
             incoming: Mutex::new(Some(IncomingRequests::default())),
             // Every conversation begins with a request, so no two begin at the same number.
             serial: ids.count(),
@@ -168,8 +173,8 @@ impl Exchange {
             resumed: AtomicBool::new(false),
             over: watch::channel(None).0,
         });
-        tokio::spawn(exchange.clone().listen(link.incoming, inbound));
-        exchange
+        tokio::spawn(channel.clone().read_messages(link.incoming, inbound));
+        channel
     }
 
     /// Sends a request.
@@ -177,9 +182,10 @@ impl Exchange {
         self: &Arc<Self>,
         method: &str,
         params: Option<RawRef<'_>>,
-        wrap: Wrap,
-    ) -> Result<Ticket, Fault> {
-        self.send_as(self.fresh_id(), method, params, wrap).await
+        send_options: SendOptions,
+    ) -> Result<PendingResponse, Error> {
+        self.send_with_id(self.fresh_id(), method, params, send_options)
+            .await
     }
 
     /// An id for a request.
@@ -187,49 +193,49 @@ impl Exchange {
         self.ids.fresh()
     }
 
-    /// Sends a request under an id of [`Exchange::fresh_id`].
-    pub(crate) async fn send_as(
+    /// Sends a request under an id of [`RpcChannel::fresh_id`].
+    pub(crate) async fn send_with_id(
         self: &Arc<Self>,
         id: Id,
         method: &str,
         params: Option<RawRef<'_>>,
-        wrap: Wrap,
-    ) -> Result<Ticket, Fault> {
-        let kind = match (wrap.stateless, method == v1::method::INITIALIZE) {
+        send_options: SendOptions,
+    ) -> Result<PendingResponse, Error> {
+        let kind = match (send_options.stateless, method == v1::method::INITIALIZE) {
             (true, _) => Kind::Stateless(id.clone()),
             (false, true) => Kind::Opening(id.clone()),
             (false, false) => Kind::Request(id.clone()),
         };
-        let (tell, answer) = oneshot::channel();
-        self.waiting().insert(id.clone(), tell);
-        let mut ticket = Ticket {
+        let (sender, answer) = oneshot::channel();
+        self.pending().insert(id.clone(), sender);
+        let mut pending_response = PendingResponse {
             id: id.clone(),
             answer,
             direct: None,
-            exchange: self.clone(),
-            on_drop: wrap.on_drop,
+            channel: self.clone(),
+            on_drop: send_options.on_drop,
             open: true,
         };
         let line = write::request(&id, method, params);
         let parcel = Parcel {
             line,
             kind,
-            headers: wrap.headers,
+            headers: send_options.headers,
         };
-        let direct = self.direct.as_ref().filter(|_| wrap.polled);
+        let direct = self.direct.as_ref().filter(|_| send_options.polled);
         match direct.filter(|direct| direct.takes(&parcel.kind)) {
             Some(direct) => {
                 // The link may have ended before the ticket was there to be told.
                 self.sender()?;
                 let direct = direct.clone();
-                ticket.direct = Some(Box::pin(async move {
+                pending_response.direct = Some(Box::pin(async move {
                     let read = |line: &[u8]| read_answer(line, &id);
                     direct.request(&parcel, &id, read).await
                 }));
             }
-            None => self.put(Outgoing::Message(parcel)).await?,
+            None => self.enqueue(Outgoing::Message(parcel)).await?,
         }
-        Ok(ticket)
+        Ok(pending_response)
     }
 
     /// Sends a notification.
@@ -238,24 +244,24 @@ impl Exchange {
         method: &str,
         params: Option<RawRef<'_>>,
         headers: Vec<(String, String)>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Error> {
         let parcel = Parcel {
             line: write::notification(method, params),
             kind: Kind::OneWay,
             headers,
         };
-        self.put(Outgoing::Message(parcel)).await
+        self.enqueue(Outgoing::Message(parcel)).await
     }
 
     /// Tells the transport that the handshake is over.
-    pub(crate) async fn opened(&self, version: &str) -> Result<(), Fault> {
+    pub(crate) async fn opened(&self, version: &str) -> Result<(), Error> {
         let version: Arc<str> = version.into();
         let _ = self.version.set(version.clone());
-        self.put(Outgoing::Opened { version }).await
+        self.enqueue(Outgoing::Opened { version }).await
     }
 
     /// The conversation goes on in a session that a previous connection opened.
-    pub(crate) fn resumes(&self) {
+    pub(crate) fn mark_resumed(&self) {
         self.resumed.store(true, Ordering::Release);
     }
 
@@ -265,7 +271,7 @@ impl Exchange {
     }
 
     /// Goes on in the modern era: nothing is agreed, and the server has no requests for us (V2-BASE-3).
-    pub(crate) fn goes_modern(&self) {
+    pub(crate) fn set_modern(&self) {
         let _ = self.version.set(version::MODERN.into());
     }
 
@@ -294,49 +300,49 @@ impl Exchange {
     }
 
     /// Whether the link is over.
-    pub(crate) fn is_over(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.over.borrow().is_some()
     }
 
-    async fn put(&self, out: Outgoing) -> Result<(), Fault> {
-        match self.sender()?.send_timeout(out, UNREAD).await {
+    async fn enqueue(&self, out: Outgoing) -> Result<(), Error> {
+        match self.sender()?.send_timeout(out, SEND_TIMEOUT).await {
             Ok(()) => Ok(()),
             Err(SendTimeoutError::Closed(_)) => Err(self.closed()),
             Err(SendTimeoutError::Timeout(_)) => {
-                let why = format!("it has read nothing for {} s", UNREAD.as_secs());
-                Err(Fault::Link(LinkError::Unreachable(why)))
+                let why = format!("it has read nothing for {} s", SEND_TIMEOUT.as_secs());
+                Err(Error::Transport(LinkError::Unreachable(why)))
             }
         }
     }
 
     /// The way to the server, unless the link is over.
-    fn sender(&self) -> Result<mpsc::Sender<Outgoing>, Fault> {
+    fn sender(&self) -> Result<mpsc::Sender<Outgoing>, Error> {
         self.outgoing().clone().ok_or_else(|| self.closed())
     }
 
-    fn closed(&self) -> Fault {
-        Fault::Link(self.over.borrow().clone().unwrap_or(LinkError::Closed))
+    fn closed(&self) -> Error {
+        Error::Transport(self.over.borrow().clone().unwrap_or(LinkError::Closed))
     }
 
     /// Reads the link to its end.
-    async fn listen(
+    async fn read_messages(
         self: Arc<Self>,
         mut incoming: mpsc::Receiver<Incoming>,
-        inbound: Arc<dyn Inbound>,
+        inbound: Arc<dyn RpcHandler>,
     ) {
         let mut reason = LinkError::Closed;
         let mut refused = Vec::new();
         while let Some(item) = incoming.recv().await {
             match item {
                 Incoming::Message { line, via } => {
-                    self.hear(&line, via, &inbound).await;
+                    self.receive(&line, via, &inbound).await;
                 }
                 // The link is about to be over, and whoever was refused is told then: a repetition needs another.
                 Incoming::Failed {
                     id,
                     error: LinkError::SessionGone,
                 } => refused.push(id),
-                Incoming::Failed { id, error } => self.settle(&id, Err(error.into())),
+                Incoming::Failed { id, error } => self.complete(&id, Err(error.into())),
                 Incoming::Closed(error) => {
                     reason = error;
                     break;
@@ -349,8 +355,8 @@ impl Exchange {
         self.close();
         self.over.send_replace(Some(reason.clone()));
         inbound.closed(&self);
-        let waiting = std::mem::take(&mut *self.waiting());
-        for (id, tell) in waiting {
+        let pending = std::mem::take(&mut *self.pending());
+        for (id, sender) in pending {
             let error = match &reason {
                 // BR-GEN-7: that the session is gone says what became of a request only where it was the answer to it.
                 LinkError::SessionGone if !refused.contains(&id) => {
@@ -358,16 +364,21 @@ impl Exchange {
                 }
                 reason => reason.clone(),
             };
-            let _ = tell.send(Err(error.into()));
+            let _ = sender.send(Err(error.into()));
         }
     }
 
-    async fn hear(self: &Arc<Self>, line: &[u8], via: Option<Id>, inbound: &Arc<dyn Inbound>) {
+    async fn receive(
+        self: &Arc<Self>,
+        line: &[u8],
+        via: Option<Id>,
+        inbound: &Arc<dyn RpcHandler>,
+    ) {
         let message = match Message::parse(line, &passed_on()) {
             Ok(message) => message,
             Err(malformed) if malformed.sort == Sort::Answer => {
                 if let Some(id) = &malformed.id {
-                    self.settle(id, Err(Fault::Malformed(malformed.to_string())));
+                    self.complete(id, Err(Error::Malformed(malformed.to_string())));
                 }
                 return;
             }
@@ -375,7 +386,7 @@ impl Exchange {
                 tracing::warn!(error = %malformed, "the server sent something that is no message");
                 if let Some(id) = &malformed.id {
                     let error = malformed.to_error().to_raw();
-                    self.answer_at_once(id, &Answer::Error(error));
+                    self.try_reply(id, &Answer::Error(error));
                 }
                 return;
             }
@@ -383,18 +394,20 @@ impl Exchange {
         match message {
             Message::Response(response) => {
                 if let Some(id) = &response.id {
-                    self.settle(id, outcome(&response.outcome));
+                    self.complete(id, outcome(&response.outcome));
                 }
             }
-            Message::Notification(told) if told.method == notice::CANCELLED => {
-                match told.params.and_then(notice::cancelled_request) {
+            Message::Notification(notification) if notification.method == notice::CANCELLED => {
+                match notification.params.and_then(notice::cancelled_request) {
                     // V2-SUB-10: the end of something that we listen to.
-                    Some(id) if self.is_modern() => self.settle(&id, Err(withdrawn())),
-                    Some(id) => self.cancel_answer(&id),
+                    Some(id) if self.is_modern() => self.complete(&id, Err(withdrawn())),
+                    Some(id) => self.cancel_reply(&id),
                     None => {}
                 }
             }
-            Message::Notification(told) => inbound.notified(&told.method, told.params),
+            Message::Notification(notification) => {
+                inbound.notified(&notification.method, notification.params)
+            }
             // V2-BASE-3, V2-STDIO-3: there are none, and nothing could be answered.
             Message::Request(request) if self.is_modern() => {
                 tracing::warn!(method = %request.method, "a modern server sent a request, which is ignored");
@@ -403,41 +416,41 @@ impl Exchange {
                 let id = request.id;
                 match self.admit(&id) {
                     Admission::New => {}
-                    Admission::Known => {
+                    Admission::Duplicate => {
                         tracing::debug!(method = %request.method, "the server sent a request again, which is being answered");
                         return;
                     }
                     Admission::Full => {
                         let error = codes::internal("too many requests at once; try again later");
-                        self.answer_at_once(&id, &Answer::Error(error.to_raw()));
+                        self.try_reply(&id, &Answer::Error(error.to_raw()));
                         return;
                     }
                 }
-                let asked = Asked {
+                let asked = PeerRequest {
                     id: id.clone(),
                     method: request.method.into_owned(),
                     params: request.params.map(RawRef::to_raw),
                     via,
                 };
                 let work = inbound.clone().asked(self, asked);
-                self.begin_answer(id, work);
+                self.start_reply(id, work);
             }
         }
     }
 
     /// Answers the request `id` of the server with what `work` brings, unless that request is being answered already.
-    pub(crate) fn begin_answer(self: &Arc<Self>, id: Id, work: Answering) {
-        let (exchange, of) = (self.clone(), id.clone());
+    pub(crate) fn start_reply(self: &Arc<Self>, id: Id, work: ReplyFuture) {
+        let (channel, of) = (self.clone(), id.clone());
         let work = async move {
-            let Replied { answer, then } = work.await;
+            let Reply { answer, then } = work.await;
             let Some(answer) = answer else { return };
-            let delivered = exchange.deliver_answer(&of, &answer).await;
+            let delivered = channel.deliver_reply(&of, &answer).await;
             if let Some(then) = then {
                 then(delivered);
             }
         };
         if let Some(incoming) = self.incoming.lock().as_mut()
-            && incoming.admit(&id) != Admission::Known
+            && incoming.admit(&id) != Admission::Duplicate
         {
             incoming.begin(id, work);
         }
@@ -447,54 +460,55 @@ impl Exchange {
         let mut incoming = self.incoming.lock();
         incoming
             .as_mut()
-            .map_or(Admission::Known, |incoming| incoming.admit(id))
+            .map_or(Admission::Duplicate, |incoming| incoming.admit(id))
     }
 
-    fn cancel_answer(&self, id: &Id) {
+    fn cancel_reply(&self, id: &Id) {
         if let Some(incoming) = self.incoming.lock().as_mut() {
             incoming.cancel(id);
         }
     }
 
     /// Sends an answer and waits until the server has taken it, where the transport reports that.
-    async fn deliver_answer(&self, id: &Id, answer: &Answer) -> Result<(), Fault> {
+    async fn deliver_reply(&self, id: &Id, answer: &Answer) -> Result<(), Error> {
         match self.direct.as_ref().filter(|direct| direct.is_open()) {
-            Some(direct) => Ok(direct.deliver(&answer_to(id, answer)).await?),
-            None => self.queue_answer(id, answer).await,
+            Some(direct) => Ok(direct.deliver(&reply_message(id, answer)).await?),
+            None => self.queue_reply(id, answer).await,
         }
     }
 
     /// Sends an answer with the other messages of the link.
-    async fn queue_answer(&self, id: &Id, answer: &Answer) -> Result<(), Fault> {
-        self.put(Outgoing::Message(answer_to(id, answer))).await
+    async fn queue_reply(&self, id: &Id, answer: &Answer) -> Result<(), Error> {
+        self.enqueue(Outgoing::Message(reply_message(id, answer)))
+            .await
     }
 
     /// The same without waiting for room in the queue, from which the answer is left out then: a server that does not read
     /// would keep us from reading what it sends, its answers to our calls included.
-    fn answer_at_once(&self, id: &Id, answer: &Answer) {
+    fn try_reply(&self, id: &Id, answer: &Answer) {
         let Ok(sender) = self.sender() else { return };
-        let answer = Outgoing::Message(answer_to(id, answer));
+        let answer = Outgoing::Message(reply_message(id, answer));
         if sender.try_send(answer).is_err() {
             tracing::debug!("the server does not read its input; a request of it is not answered");
         }
     }
 
     /// Hands over an answer. One that nobody waits for is late or invented, and ignored (V1-CANC-5).
-    fn settle(&self, id: &Id, answer: Result<Raw, Fault>) {
-        let found = self.waiting().remove(id);
-        if let Some(tell) = found {
-            let _ = tell.send(answer);
+    fn complete(&self, id: &Id, answer: Result<Raw, Error>) {
+        let found = self.pending().remove(id);
+        if let Some(sender) = found {
+            let _ = sender.send(answer);
         }
     }
 
-    fn give_up(&self, id: &Id, how: GiveUp) {
-        if self.waiting().remove(id).is_none() {
+    fn drop_request(&self, id: &Id, how: OnDrop) {
+        if self.pending().remove(id).is_none() {
             return;
         }
-        self.say_given_up(id, how);
+        self.notify_dropped(id, how);
     }
 
-    fn say_given_up(&self, id: &Id, how: GiveUp) {
+    fn notify_dropped(&self, id: &Id, how: OnDrop) {
         let Some(sender) = self.outgoing().clone() else {
             return;
         };
@@ -503,15 +517,15 @@ impl Exchange {
             write::notification(notice::CANCELLED, Some(params.borrow()))
         };
         // A queue that is full is one whose other end has more to do than to hear of this.
-        if how == GiveUp::Cancel {
+        if how == OnDrop::Cancel {
             let _ = sender.try_send(Outgoing::Message(Parcel::new(cancelled(), Kind::OneWay)));
         }
         let _ = sender.try_send(match how {
-            GiveUp::Withdraw => Outgoing::Withdraw {
+            OnDrop::Withdraw => Outgoing::Withdraw {
                 id: id.clone(),
                 line: cancelled(),
             },
-            GiveUp::Cancel | GiveUp::Quietly => Outgoing::Abandon(id.clone()),
+            OnDrop::Cancel | OnDrop::Nothing => Outgoing::Abandon(id.clone()),
         });
     }
 
@@ -523,12 +537,12 @@ impl Exchange {
         self.outgoing.lock()
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Result<Raw, Fault>>>> {
-        self.waiting.lock()
+    fn pending(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Result<Raw, Error>>>> {
+        self.pending.lock()
     }
 }
 
-impl Ticket {
+impl PendingResponse {
     /// The request.
     pub(crate) fn id(&self) -> &Id {
         &self.id
@@ -541,27 +555,27 @@ impl Ticket {
 
     /// Gives the request up, and still hears an answer that is on its way.
     pub(crate) fn withdraw(&mut self) {
-        self.exchange.say_given_up(&self.id, self.on_drop);
-        self.on_drop = GiveUp::Quietly;
+        self.channel.notify_dropped(&self.id, self.on_drop);
+        self.on_drop = OnDrop::Nothing;
         // Closing its connection is all that such a server is told (V2-CANC-1).
         self.direct = None;
     }
 
-    /// Waits for the answer.
-    pub(crate) async fn answer(mut self) -> Result<Raw, Fault> {
+    /// PendingItem for the answer.
+    pub(crate) async fn answer(mut self) -> Result<Raw, Error> {
         self.wait().await
     }
 
-    /// Waits for the answer without giving the ticket away.
-    pub(crate) async fn wait(&mut self) -> Result<Raw, Fault> {
+    /// PendingItem for the answer without giving the ticket away.
+    pub(crate) async fn wait(&mut self) -> Result<Raw, Error> {
         let answer = self.next().await;
         self.open = false;
         answer
     }
 }
 
-impl Ticket {
-    async fn next(&mut self) -> Result<Raw, Fault> {
+impl PendingResponse {
+    async fn next(&mut self) -> Result<Raw, Error> {
         if let Some(direct) = &mut self.direct {
             let done = tokio::select! {
                 biased;
@@ -575,7 +589,7 @@ impl Ticket {
                 Err(error) => Some(Err(error.into())),
             };
             if let Some(answer) = answer {
-                self.exchange.waiting().remove(&self.id);
+                self.channel.pending().remove(&self.id);
                 return answer;
             }
         }
@@ -584,16 +598,16 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
         if self.open {
-            self.exchange.give_up(&self.id, self.on_drop);
+            self.channel.drop_request(&self.id, self.on_drop);
         }
     }
 }
 
 /// The message that answers the request `id` of the server.
-fn answer_to(id: &Id, answer: &Answer) -> Parcel {
+fn reply_message(id: &Id, answer: &Answer) -> Parcel {
     let line = match answer {
         Answer::Result(result) => write::result(id, result.borrow()),
         Answer::Error(error) => write::error(Some(id), error.borrow()),
@@ -602,7 +616,7 @@ fn answer_to(id: &Id, answer: &Answer) -> Parcel {
 }
 
 /// The answer to the request `id`, if a message is that.
-fn read_answer(line: &[u8], id: &Id) -> Option<Result<Raw, Fault>> {
+fn read_answer(line: &[u8], id: &Id) -> Option<Result<Raw, Error>> {
     match Message::parse(line, &passed_on()) {
         Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
             Some(outcome(&response.outcome))
@@ -611,16 +625,16 @@ fn read_answer(line: &[u8], id: &Id) -> Option<Result<Raw, Fault>> {
     }
 }
 
-fn outcome(outcome: &envelope::Outcome<'_>) -> Result<Raw, Fault> {
+fn outcome(outcome: &envelope::Outcome<'_>) -> Result<Raw, Error> {
     match outcome {
         envelope::Outcome::Result(result) => Ok(result.to_raw()),
         envelope::Outcome::Error(error) => Err(PeerError::of(error).into()),
     }
 }
 
-fn withdrawn() -> Fault {
+fn withdrawn() -> Error {
     LinkError::Broken("the server ended the stream".into()).into()
 }
 
-/// How long a message waits for room in the queue to a server that does not read.
-const UNREAD: Duration = Duration::from_secs(60);
+/// TargetKind long a message waits for room in the queue to a server that does not read.
+const SEND_TIMEOUT: Duration = Duration::from_secs(60);

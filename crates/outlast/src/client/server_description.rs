@@ -8,7 +8,7 @@ use outlast_wire::version::{self, Era};
 
 /// A server as it introduced itself.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ServerDescription {
     /// Its name.
     pub name: Arc<str>,
     /// The version of the protocol that was agreed.
@@ -19,11 +19,11 @@ pub struct Server {
     pub info: Option<Raw>,
     /// What it wants the model to know.
     pub instructions: Option<String>,
-    /// How it does tasks.
+    /// TargetKind it does tasks.
     pub generation: Generation,
 }
 
-/// How a server does tasks.
+/// TargetKind a server does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Generation {
@@ -35,7 +35,7 @@ pub enum Generation {
     V2,
 }
 
-impl Server {
+impl ServerDescription {
     /// The era in which it is spoken to.
     pub fn era(&self) -> Era {
         // Only versions that we speak are agreed upon.
@@ -50,7 +50,7 @@ impl Server {
 
 impl Generation {
     /// Whether a tool may be called as a task: in V1 where the tool allows it (V1-TOOL-1), in V2 as the server decides.
-    pub fn takes_tool_tasks(self) -> bool {
+    pub fn supports_tool_tasks(self) -> bool {
         match self {
             Self::None => false,
             Self::V1(tasks) => tasks.tools_call,

@@ -15,7 +15,7 @@ use crate::transport::register::Register;
 /// Where a server is. Clones share what is found out about it.
 #[derive(Clone)]
 pub struct Target {
-    how: How,
+    how: TargetKind,
     /// What is known of its eras (V2-ERA-7).
     eras: Arc<Mutex<KnownEras>>,
 }
@@ -30,7 +30,7 @@ struct KnownEras {
 }
 
 #[derive(Clone)]
-enum How {
+enum TargetKind {
     Child(ChildOptions),
     Http(HttpClientOptions),
     Front(Arc<Front>),
@@ -41,7 +41,7 @@ enum How {
 }
 
 impl Target {
-    fn new(how: How) -> Self {
+    fn new(how: TargetKind) -> Self {
         Self {
             how,
             eras: Arc::default(),
@@ -50,17 +50,17 @@ impl Target {
 
     /// A server that is started as a child process.
     pub fn child(options: ChildOptions) -> Self {
-        Self::new(How::Child(options))
+        Self::new(TargetKind::Child(options))
     }
 
     /// A server at a URL.
     pub fn http(options: HttpClientOptions) -> Self {
-        Self::new(How::Http(options))
+        Self::new(TargetKind::Http(options))
     }
 
     /// A server in this process.
-    pub fn front(front: Arc<Front>) -> Self {
-        Self::new(How::Front(front))
+    pub fn in_process(front: Arc<Front>) -> Self {
+        Self::new(TargetKind::Front(front))
     }
 
     /// Anything else that makes connections; `endpoint` names it in references.
@@ -68,49 +68,49 @@ impl Target {
         endpoint: impl Into<Arc<str>>,
         connect: impl Fn() -> Result<Link, LinkError> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(How::Other(endpoint.into(), Arc::new(connect)))
+        Self::new(TargetKind::Other(endpoint.into(), Arc::new(connect)))
     }
 
     /// The name of the place, the same in every life of this program: a URL, or a command with its arguments.
     pub fn endpoint(&self) -> String {
         match &self.how {
-            How::Child(options) => {
+            TargetKind::Child(options) => {
                 let parts = std::iter::once(&options.program).chain(&options.args);
                 let parts: Vec<_> = parts.map(|part| part.to_string_lossy()).collect();
                 parts.join(" ")
             }
-            How::Http(options) => options.url.clone(),
-            How::Front(_) => "in-process".into(),
-            How::Other(endpoint, _) => endpoint.to_string(),
+            TargetKind::Http(options) => options.url.clone(),
+            TargetKind::Front(_) => "in-process".into(),
+            TargetKind::Other(endpoint, _) => endpoint.to_string(),
         }
     }
 
     /// The same place in a session of its own, if connections have sessions.
     pub(crate) fn in_session(&self, session: Session) -> Option<Self> {
         match &self.how {
-            How::Http(options) => {
+            TargetKind::Http(options) => {
                 let mut options = options.clone();
                 options.session = Some(session);
                 Some(Self {
-                    how: How::Http(options),
+                    how: TargetKind::Http(options),
                     eras: self.eras.clone(),
                 })
             }
-            How::Child(_) | How::Front(_) | How::Other(..) => None,
+            TargetKind::Child(_) | TargetKind::Front(_) | TargetKind::Other(..) => None,
         }
     }
 
     /// The session that a connection goes on in or opens, where servers have some.
     pub(crate) fn session(&self) -> Option<&Session> {
         match &self.how {
-            How::Http(options) => options.session.as_ref(),
-            How::Child(_) | How::Front(_) | How::Other(..) => None,
+            TargetKind::Http(options) => options.session.as_ref(),
+            TargetKind::Child(_) | TargetKind::Front(_) | TargetKind::Other(..) => None,
         }
     }
 
     /// The same place, with child processes written down in `register`.
-    pub(crate) fn noting(mut self, register: &Register) -> Self {
-        if let How::Child(options) = &mut self.how {
+    pub(crate) fn with_child_register(mut self, register: &Register) -> Self {
+        if let TargetKind::Child(options) = &mut self.how {
             options.register = Some(register.clone());
         }
         self
@@ -119,16 +119,16 @@ impl Target {
     /// The same place, whose messages may carry a payload of so many bytes.
     pub(crate) fn with_payload(mut self, payload: usize) -> Self {
         match &mut self.how {
-            How::Child(options) => options.message_bytes = message_bytes(payload),
-            How::Http(options) => options.message_bytes = message_bytes(payload),
-            How::Front(_) | How::Other(..) => {}
+            TargetKind::Child(options) => options.message_bytes = message_bytes(payload),
+            TargetKind::Http(options) => options.message_bytes = message_bytes(payload),
+            TargetKind::Front(_) | TargetKind::Other(..) => {}
         }
         self
     }
 
     /// Whether requests have headers on their way there.
     pub(crate) fn has_headers(&self) -> bool {
-        matches!(self.how, How::Http(_))
+        matches!(self.how, TargetKind::Http(_))
     }
 
     /// The era of the server, if a connection has found out.
@@ -152,10 +152,10 @@ impl Target {
     /// A fresh connection.
     pub(crate) fn link(&self) -> Result<Link, LinkError> {
         match &self.how {
-            How::Child(options) => child::spawn(options),
-            How::Http(options) => http_client::connect(options),
-            How::Front(front) => Ok(duplex::to_front(front.clone())),
-            How::Other(_, connect) => connect(),
+            TargetKind::Child(options) => child::spawn(options),
+            TargetKind::Http(options) => http_client::connect(options),
+            TargetKind::Front(front) => Ok(duplex::to_front(front.clone())),
+            TargetKind::Other(_, connect) => connect(),
         }
     }
 }

@@ -1,33 +1,33 @@
-//! How a task stands, by whatever way that was learned.
+//! TargetKind a task stands, by whatever way that was learned.
 
 use outlast_wire::v2::{Ask, DetailedTask, Payload};
 use outlast_wire::{PeerTask, Raw};
 
 /// A task as a server showed it.
 #[derive(Clone, Debug)]
-pub(crate) struct Sight {
+pub(crate) struct TaskReport {
     pub(crate) task: PeerTask,
-    pub(crate) brings: Brings,
+    pub(crate) payload: ReportPayload,
 }
 
 /// What the server showed besides.
 #[derive(Clone, Debug)]
-pub(crate) enum Brings {
+pub(crate) enum ReportPayload {
     /// In this generation outcome and questions come by ways of their own: V1.
-    Elsewhere,
+    FetchSeparately,
     /// Nothing: the task works, was cancelled, or was shown in brief.
-    Nothing,
-    Asks(Vec<Ask>),
+    None,
+    InputRequests(Vec<Ask>),
     Result(Raw),
     Error(Raw),
 }
 
-impl Sight {
+impl TaskReport {
     /// A V1 task.
     pub(crate) fn plain(task: PeerTask) -> Self {
         Self {
             task,
-            brings: Brings::Elsewhere,
+            payload: ReportPayload::FetchSeparately,
         }
     }
 
@@ -35,20 +35,20 @@ impl Sight {
     pub(crate) fn brief(task: PeerTask) -> Self {
         Self {
             task,
-            brings: Brings::Nothing,
+            payload: ReportPayload::None,
         }
     }
 }
 
-impl From<DetailedTask> for Sight {
+impl From<DetailedTask> for TaskReport {
     fn from(detailed: DetailedTask) -> Self {
         Self {
             task: detailed.task,
-            brings: match detailed.payload {
-                Payload::Nothing => Brings::Nothing,
-                Payload::Asks(asks) => Brings::Asks(asks),
-                Payload::Result(result) => Brings::Result(result),
-                Payload::Error(error) => Brings::Error(error),
+            payload: match detailed.payload {
+                Payload::Nothing => ReportPayload::None,
+                Payload::Asks(asks) => ReportPayload::InputRequests(asks),
+                Payload::Result(result) => ReportPayload::Result(result),
+                Payload::Error(error) => ReportPayload::Error(error),
             },
         }
     }

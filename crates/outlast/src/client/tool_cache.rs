@@ -12,9 +12,9 @@ use outlast_wire::{Raw, RawRef, object, params, tool};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::conversation::{Draft, Up};
-use super::error::Fault;
-use super::inbound::Ears;
+use super::conversation::{Conversation, RequestDraft};
+use super::error::Error;
+use super::inbound::InboundHandler;
 use super::modern;
 use super::server_description::Generation;
 use crate::schema;
@@ -33,61 +33,63 @@ pub struct ToolInfo {
 
 /// What is remembered.
 #[derive(Default)]
-pub(crate) struct ToolShelf(Mutex<Option<Known>>);
+pub(crate) struct ToolCache(Mutex<Option<CachedTools>>);
 
-struct Known {
+struct CachedTools {
     tools: Arc<[ToolInfo]>,
     changes: u64,
-    up: Weak<Up>,
+    conversation: Weak<Conversation>,
     /// Until when they may be taken as unchanged, where the server says so (V2-CACHE-4).
     fresh_until: Option<Instant>,
 }
 
-/// How old what is remembered may be.
+/// TargetKind old what is remembered may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Age {
+pub(crate) enum Freshness {
     /// As the server allows.
-    Fresh,
+    AsServerAllows,
     /// Any: a server that has changed its mind says so.
     Any,
 }
 
-impl ToolShelf {
+impl ToolCache {
     /// The tools, from memory where they are still the same.
     pub(crate) async fn tools(
         &self,
-        up: &Arc<Up>,
-        ears: &Ears,
-        age: Age,
-        reading: Reading,
-    ) -> Result<Arc<[ToolInfo]>, Fault> {
-        let changes = ears.tools_changed();
-        let known = {
-            let known = self.0.lock();
-            let current = |known: &&Known| {
-                let fresh = known.fresh_until.is_none_or(|until| Instant::now() < until);
-                known.changes == changes
-                    && Weak::ptr_eq(&known.up, &Arc::downgrade(up))
-                    && (fresh || age == Age::Any)
+        conversation: &Arc<Conversation>,
+        inbound: &InboundHandler,
+        freshness: Freshness,
+        options: ListOptions,
+    ) -> Result<Arc<[ToolInfo]>, Error> {
+        let changes = inbound.tools_changed();
+        let cached = {
+            let cached = self.0.lock();
+            let current = |cached: &&CachedTools| {
+                let fresh = cached
+                    .fresh_until
+                    .is_none_or(|until| Instant::now() < until);
+                cached.changes == changes
+                    && Weak::ptr_eq(&cached.conversation, &Arc::downgrade(conversation))
+                    && (fresh || freshness == Freshness::Any)
             };
-            known
+            cached
                 .as_ref()
                 .filter(current)
-                .map(|known| known.tools.clone())
+                .map(|cached| cached.tools.clone())
         };
-        if let Some(tools) = known {
+        if let Some(tools) = cached {
             return Ok(tools);
         }
         // Rare, and large: whoever finds them in memory has no room for it.
-        let (tools, fresh_until) = Box::pin(list(up, reading)).await?;
+        let (tools, fresh_until) = Box::pin(list(conversation, options)).await?;
         let tools: Arc<[ToolInfo]> = tools.into();
-        let known = Known {
+        let cached = CachedTools {
             tools: tools.clone(),
             changes,
-            up: Arc::downgrade(up),
+            conversation: Arc::downgrade(conversation),
             fresh_until,
         };
-        *self.0.lock() = Some(known);
+        *self.0.lock() = Some(cached);
         Ok(tools)
     }
 
@@ -96,8 +98,8 @@ impl ToolShelf {
         let Outcome::Result(result) = outcome else {
             return None;
         };
-        let tools = self.0.lock().as_ref().map(|known| known.tools.clone())?;
-        let tool = tools.iter().find(|known| &*known.name == tool)?;
+        let tools = self.0.lock().as_ref().map(|cached| cached.tools.clone())?;
+        let tool = tools.iter().find(|cached| &*cached.name == tool)?;
         let schema = object::find(tool.raw.borrow(), &["outputSchema"])?;
         match object::find(result.borrow(), &["structuredContent"]) {
             Some(structured) => schema::misfit(schema, structured),
@@ -111,25 +113,28 @@ impl ToolShelf {
     }
 }
 
-/// How the list is read.
+/// TargetKind the list is read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading {
-    pub(crate) patience: Duration,
+pub(crate) struct ListOptions {
+    pub(crate) timeout: Duration,
     /// Whether parameters of tools travel as headers.
     pub(crate) headers: bool,
 }
 
 /// All pages of `tools/list`, and until when they may be remembered.
-async fn list(up: &Arc<Up>, reading: Reading) -> Result<(Vec<ToolInfo>, Option<Instant>), Fault> {
-    let modern = up.server.is_modern();
+async fn list(
+    conversation: &Arc<Conversation>,
+    options: ListOptions,
+) -> Result<(Vec<ToolInfo>, Option<Instant>), Error> {
+    let modern = conversation.server.is_modern();
     let mut tools = Vec::new();
-    let mut pages = Pages::default();
+    let mut pages = PageCursor::default();
     let mut fresh_until = None;
     loop {
         let params = params::continuing(pages.cursor());
         // A server may offer other tools to one who takes no tasks.
-        let draft = Draft::new(tool::LIST, Some(params.borrow())).with_tasks();
-        let page = up.request(&draft, reading.patience).await?;
+        let draft = RequestDraft::new(tool::LIST, Some(params.borrow())).with_tasks();
+        let page = conversation.request(&draft, options.timeout).await?;
         if modern {
             modern::complete(&page)?;
             let hint = Duration::from_millis(CacheHint::read(page.borrow()).ttl_ms);
@@ -137,11 +142,13 @@ async fn list(up: &Arc<Up>, reading: Reading) -> Result<(Vec<ToolInfo>, Option<I
             fresh_until = until.into_iter().chain(fresh_until).min();
         }
         let found = object::find(page.borrow(), &["tools"]).and_then(object::elements);
-        let found = found.ok_or_else(|| Fault::Malformed("`tools` is not an array".into()))?;
-        let found = found.into_iter().filter_map(|tool| read(up, tool));
-        tools.extend(found.filter(|tool| !(modern && reading.headers) || is_usable(tool)));
+        let found = found.ok_or_else(|| Error::Malformed("`tools` is not an array".into()))?;
+        let found = found
+            .into_iter()
+            .filter_map(|tool| read(conversation, tool));
+        tools.extend(found.filter(|tool| !(modern && options.headers) || is_usable(tool)));
         let next = object::find(page.borrow(), &["nextCursor"]).and_then(RawRef::text);
-        if !pages.turn(next.map(std::borrow::Cow::into_owned), tools.len())? {
+        if !pages.advance(next.map(std::borrow::Cow::into_owned), tools.len())? {
             return Ok((tools, fresh_until));
         }
     }
@@ -167,11 +174,11 @@ pub(crate) fn header_params(tool: &ToolInfo) -> Result<Vec<HeaderParam>, BadAnno
 }
 
 /// A tool without a name cannot be called and is left out.
-fn read(up: &Up, raw: RawRef<'_>) -> Option<ToolInfo> {
+fn read(conversation: &Conversation, raw: RawRef<'_>) -> Option<ToolInfo> {
     let name = object::find(raw, &["name"]).and_then(RawRef::text)?;
     Some(ToolInfo {
         name: name.into(),
-        task_support: match up.server.generation {
+        task_support: match conversation.server.generation {
             Generation::V2 => TaskSupport::Optional,
             Generation::V1(_) | Generation::None => task_support(raw),
         },
@@ -182,21 +189,21 @@ fn read(up: &Up, raw: RawRef<'_>) -> Option<ToolInfo> {
 /// The way through a list of pages. Cursors are opaque (V1-PAGE-1); a server that leads in circles or on for ever is
 /// not followed.
 #[derive(Default)]
-pub(crate) struct Pages {
+pub(crate) struct PageCursor {
     cursor: Option<String>,
     seen: BTreeSet<String>,
 }
 
-impl Pages {
+impl PageCursor {
     pub(crate) fn cursor(&self) -> Option<&str> {
         self.cursor.as_deref()
     }
 
     /// Goes on to the next page; says whether there is one. `found` is how much there was on the pages so far.
-    pub(crate) fn turn(&mut self, next: Option<String>, found: usize) -> Result<bool, Fault> {
+    pub(crate) fn advance(&mut self, next: Option<String>, found: usize) -> Result<bool, Error> {
         let Some(next) = next else { return Ok(false) };
-        if !self.seen.insert(next.clone()) || self.seen.len() > PAGES || found > ENTRIES {
-            return Err(Fault::Malformed("its list does not end".into()));
+        if !self.seen.insert(next.clone()) || self.seen.len() > MAX_PAGES || found > MAX_ENTRIES {
+            return Err(Error::Malformed("its list does not end".into()));
         }
         self.cursor = Some(next);
         Ok(true)
@@ -204,7 +211,7 @@ impl Pages {
 }
 
 /// The most pages of one list.
-const PAGES: usize = 10_000;
+const MAX_PAGES: usize = 10_000;
 
 /// The most entries of one list.
-const ENTRIES: usize = 1_000_000;
+const MAX_ENTRIES: usize = 1_000_000;

@@ -8,7 +8,7 @@ use outlast_wire::version::Era;
 use outlast_wire::{Raw, RawRef, codes, method, object};
 
 /// What sort of question a request is, or why it is not put to anybody.
-pub(crate) fn screen(
+pub(crate) fn validate_request(
     method: &str,
     params: Option<&Raw>,
     accepts: Accepts,
@@ -145,10 +145,10 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn screened(method: &str, params: Value, kinds: &[AskKind]) -> Result<AskKind, i64> {
+    fn validated(method: &str, params: Value, kinds: &[AskKind]) -> Result<AskKind, i64> {
         let params = Raw::encode(&params).unwrap();
         let accepts = kinds.iter().copied().collect();
-        screen(method, Some(&params), accepts, Era::Legacy).map_err(|error| error.code)
+        validate_request(method, Some(&params), accepts, Era::Legacy).map_err(|error| error.code)
     }
 
     #[test]
@@ -159,37 +159,37 @@ mod tests {
         let elicit = "elicitation/create";
         // V1-ELIC-3, V1-ELIC-4.
         assert_eq!(
-            screened(elicit, form.clone(), &[AskKind::ElicitForm]),
+            validated(elicit, form.clone(), &[AskKind::ElicitForm]),
             Ok(AskKind::ElicitForm)
         );
         assert_eq!(
-            screened(elicit, url.clone(), &[AskKind::ElicitForm]),
+            validated(elicit, url.clone(), &[AskKind::ElicitForm]),
             Err(-32602)
         );
         assert_eq!(
-            screened(elicit, url, &[AskKind::ElicitUrl]),
+            validated(elicit, url, &[AskKind::ElicitUrl]),
             Ok(AskKind::ElicitUrl)
         );
-        assert_eq!(screened(elicit, form, &[AskKind::Sample]), Err(-32601));
+        assert_eq!(validated(elicit, form, &[AskKind::Sample]), Err(-32601));
         // V1-ROOT-3.
-        assert_eq!(screened("roots/list", json!({}), &[]), Err(-32601));
+        assert_eq!(validated("roots/list", json!({}), &[]), Err(-32601));
         assert_eq!(
-            screened("roots/list", json!({}), &[AskKind::Roots]),
+            validated("roots/list", json!({}), &[AskKind::Roots]),
             Ok(AskKind::Roots)
         );
         assert_eq!(
-            screened("tools/call", json!({}), &AskKind::ALL),
+            validated("tools/call", json!({}), &AskKind::ALL),
             Err(-32601)
         );
         // V1-SAMP-2.
         let tools = json!({ "messages": [], "maxTokens": 1, "tools": [] });
         let sample = "sampling/createMessage";
         assert_eq!(
-            screened(sample, tools.clone(), &[AskKind::Sample]),
+            validated(sample, tools.clone(), &[AskKind::Sample]),
             Err(-32602)
         );
         assert_eq!(
-            screened(sample, tools, &[AskKind::SampleWithTools]),
+            validated(sample, tools, &[AskKind::SampleWithTools]),
             Ok(AskKind::SampleWithTools)
         );
     }
@@ -203,8 +203,8 @@ mod tests {
             json!({ "message": "?", "mode": "url", "url": "https://x" }),
             json!({ "message": 1, "requestedSchema": {} }),
         ] {
-            let screened = screened("elicitation/create", params.clone(), &AskKind::ALL);
-            assert_eq!(screened, Err(-32602), "{params}");
+            let validated = validated("elicitation/create", params.clone(), &AskKind::ALL);
+            assert_eq!(validated, Err(-32602), "{params}");
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let said = json!({ "role": "user", "content": { "type": "text", "text": "x" } });
         let check = |messages: Value| {
             let params = json!({ "messages": messages, "maxTokens": 1, "tools": [] });
-            screened("sampling/createMessage", params, &AskKind::ALL)
+            validated("sampling/createMessage", params, &AskKind::ALL)
         };
         assert!(check(json!([said, used, given, said])).is_ok());
         assert_eq!(check(json!([used, mixed])), Err(-32602));

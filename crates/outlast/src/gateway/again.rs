@@ -25,7 +25,9 @@ use super::pool::RESTARTS;
 use super::prepared::Prepared;
 use super::runner::refused;
 use super::{Upstream, result};
-use crate::client::{Call, Era, Fault, OpenRequest, Reference, RoundKeeper, Unsettled};
+use crate::client::{
+    self, Call, Era, OpenInputRequest, OutcomeError, RoundRecorder, TaskReference,
+};
 use crate::server::Client;
 use crate::transport::http_client::SavedSession;
 
@@ -33,7 +35,7 @@ use crate::transport::http_client::SavedSession;
 #[derive(Default, Serialize, Deserialize)]
 struct Place {
     /// The upstream's task.
-    reference: Option<Reference>,
+    reference: Option<TaskReference>,
     /// The session that the upstream's task belongs to, where it has sessions.
     session: Option<SavedSession>,
     /// What the upstream wants to know before it begins.
@@ -50,7 +52,7 @@ pub(super) struct CallPlace(tokio::sync::Mutex<Place>);
 
 impl CallPlace {
     /// The upstream has made a task.
-    async fn has_task(&self, connection: &Connection, reference: &Reference, cx: &CallContext) {
+    async fn has_task(&self, connection: &Connection, reference: &TaskReference, cx: &CallContext) {
         let mut place = self.0.lock().await;
         place.reference = Some(reference.clone());
         place.session = connection.keep_session();
@@ -100,8 +102,10 @@ impl Round<'_> {
     pub(super) fn told_of(self, call: Call) -> Call {
         match self {
             Self::None => call,
-            Self::First(cx) => call.keeping(Arc::new(Rounds(cx.clone()))),
-            Self::Left(cx, round) => call.keeping(Arc::new(Rounds(cx.clone()))).in_round(round),
+            Self::First(cx) => call.recording_rounds(Arc::new(Rounds(cx.clone()))),
+            Self::Left(cx, round) => call
+                .recording_rounds(Arc::new(Rounds(cx.clone())))
+                .resuming_round(round),
         }
     }
 }
@@ -116,7 +120,7 @@ impl Debug for Rounds {
 }
 
 #[async_trait]
-impl RoundKeeper for Rounds {
+impl RoundRecorder for Rounds {
     async fn asked(&self, round: &InputRequired) {
         let asks = round.asks.iter().cloned();
         let asks = asks.map(|ask| (ask.key, ask.method, ask.params));
@@ -132,10 +136,10 @@ impl RoundKeeper for Rounds {
         }
     }
 
-    async fn answered(&self) -> Result<(), Fault> {
+    async fn answered(&self) -> Result<(), client::Error> {
         // Whatever is stored must not be sent a second time.
         let stored = Place::default().store(&self.0).await;
-        stored.map_err(|error| Fault::Unrecorded(error.to_string()))
+        stored.map_err(|error| client::Error::NotStored(error.to_string()))
     }
 }
 
@@ -179,7 +183,7 @@ impl Place {
 }
 
 /// What it takes to find a task of the upstream again, if that is possible.
-pub(super) fn handle(connection: &Connection, reference: &Reference) -> Option<Handle> {
+pub(super) fn handle(connection: &Connection, reference: &TaskReference) -> Option<Handle> {
     let place = Place {
         reference: Some(reference.clone()),
         session: connection.keep_session(),
@@ -189,7 +193,7 @@ pub(super) fn handle(connection: &Connection, reference: &Reference) -> Option<H
 }
 
 /// Stores what it takes to find a task of the upstream again, if that is possible.
-pub(super) async fn attach(connection: &Connection, reference: &Reference, cx: &CallContext) {
+pub(super) async fn attach(connection: &Connection, reference: &TaskReference, cx: &CallContext) {
     if !connection.outlives_us() {
         return;
     }
@@ -198,7 +202,7 @@ pub(super) async fn attach(connection: &Connection, reference: &Reference, cx: &
 }
 
 /// The input requests that a previous run has put for a call, and the answers to those that the upstream sent in its session.
-fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenRequest>) {
+fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenInputRequest>) {
     let mut open = Vec::new();
     let left = cx.left_open().into_iter().map(|key| {
         let of_key = |(stored, _): &&(String, Id)| stored == key.as_str();
@@ -207,7 +211,7 @@ fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenReques
         let request = in_session.and_then(|_| place.requests.iter().find(of_key));
         let answer = request.map(|(_, id)| {
             let (tell, answer) = watch::channel(None);
-            open.push(OpenRequest {
+            open.push(OpenInputRequest {
                 id: id.clone(),
                 answer: Box::pin(answer_to(cx.clone(), key.clone(), tell)),
             });
@@ -282,7 +286,7 @@ impl Upstream {
                 Err(error) => return Some(refused(error)),
             },
             () = cx.cancelled() => return Some(if cx.is_left() {
-                result::unsettled(&self.name, Unsettled::Left)
+                result::unsettled(&self.name, OutcomeError::Detached)
             } else {
                 Outcome::Cancelled
             }),

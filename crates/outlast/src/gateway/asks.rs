@@ -13,19 +13,19 @@ use sha2::{Digest, Sha256};
 use super::connection::{Shared, Unclear};
 use super::pages;
 use crate::answers;
-use crate::client::{Host, HostRequest, dismiss};
+use crate::client::{ClientHandler, ServerInputRequest, dismiss};
 use crate::server::Arrival;
 
 /// Puts the questions of an upstream to the callers of its calls.
 pub(super) struct Asks(pub(super) Weak<Shared>, pub(super) Accepts);
 
 #[async_trait]
-impl Host for Asks {
+impl ClientHandler for Asks {
     fn accepts(&self) -> Accepts {
         self.1
     }
 
-    async fn ask(&self, request: HostRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> Answer {
         let kind = request.kind;
         let Some(shared) = self.0.upgrade() else {
             return dismiss(kind);
@@ -63,7 +63,7 @@ impl Host for Asks {
 
 /// Puts a question that belongs to no call to a client of the connection that has a session, one that listens if there is
 /// one: each message goes to one client only (BR-IN-12).
-async fn outside(shared: &Shared, request: HostRequest) -> Answer {
+async fn outside(shared: &Shared, request: ServerInputRequest) -> Answer {
     let mut clients = shared.clients();
     clients.retain(|client| client.has_session());
     let listens = clients.iter().rposition(|client| client.is_listening());
@@ -85,7 +85,7 @@ fn unrelated(params: Raw) -> Raw {
 async fn put(
     shared: &Shared,
     call: &CallContext,
-    request: &HostRequest,
+    request: &ServerInputRequest,
     sort: &str,
     question: Question,
 ) -> Result<Answer, AskError> {
@@ -136,7 +136,7 @@ async fn put(
 
 /// An answer for the upstream. That to a question of a V2 task is kept, because the upstream goes on to list the question
 /// until it has the answer, whatever happens to us meanwhile.
-fn passed_on(answered: Answered, request: &HostRequest) -> Answer {
+fn passed_on(answered: Answered, request: &ServerInputRequest) -> Answer {
     match (&request.key, &request.task) {
         (Some(_), Some(_)) => answered.answer,
         _ => answered.confirm_soon(),
@@ -145,7 +145,7 @@ fn passed_on(answered: Answered, request: &HostRequest) -> Answer {
 
 /// Under which name a question is put (BR-IN-1): that of the upstream only for a question of its V2 task, or while an
 /// exchange before the work passes through to a modern caller that has no task.
-fn sort(call: &CallContext, request: &HostRequest, question: &Question) -> String {
+fn sort(call: &CallContext, request: &ServerInputRequest, question: &Question) -> String {
     let is_passing = || {
         let arrival = call.parts::<Arrival>();
         let is_modern = |arrival: &Arrival| arrival.client.version() == version::MODERN;

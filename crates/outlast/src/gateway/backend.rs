@@ -16,7 +16,7 @@ use super::patience::{self, Manner};
 use super::prepared::{Prepared, Reserved};
 use super::runner::OTHER_HOP;
 use super::{Isolate, Upstream, result};
-use crate::client::{Fault, Generation, ParamChanges, Server};
+use crate::client::{self, Generation, ParamChanges, ServerDescription};
 use crate::server::{
     Backend, Client, Front, Holding, Introduction, Listening, Patience, PreparedCall, Prestarted,
     Reply, Reservation, SessionId,
@@ -207,7 +207,7 @@ impl Upstream {
     }
 
     /// Whether any tool of a server runs as a task.
-    fn runs_tasks(&self, server: &Server) -> bool {
+    fn runs_tasks(&self, server: &ServerDescription) -> bool {
         let has_tools = object::find(server.capabilities.borrow(), &["tools"]).is_some();
         has_tools && self.settings.any_task()
     }
@@ -216,7 +216,7 @@ impl Upstream {
         let connection = self.connection(client).await.map_err(Reply::from)?;
         let cursor = list::upstream_cursor(params).map_err(Reply::from)?;
         let changes = ParamChanges {
-            without: OTHER_HOP,
+            omit: OTHER_HOP,
             set: cursor
                 .map(|cursor| ("cursor", cursor))
                 .into_iter()
@@ -226,7 +226,7 @@ impl Upstream {
         let request = connection.back.short_request(tool::LIST, params.cloned());
         let page = request.changed(changes).keeping_type().await;
         let page = page.map_err(|fault| match fault {
-            Fault::Error(error) => Reply::Error(error.raw),
+            client::Error::Peer(error) => Reply::Error(error.raw),
             fault => Reply::from(codes::internal(format!("{}: {fault}", self.name))),
         })?;
         let odd = |_| Reply::from(codes::internal("the list of tools is not an object"));

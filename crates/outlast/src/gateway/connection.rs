@@ -17,7 +17,10 @@ use super::again::CallPlace;
 use super::asks::Asks;
 use super::catalogue::{Catalogue, Traits};
 use super::pool::Apart;
-use crate::client::{self, ClientOptions, Era, ReceiverOptions, Restart, Server, Target, Ups};
+use crate::client::{
+    self, ClientOptions, ConversationWatch, Era, ReceiverOptions, ReconnectPolicy,
+    ServerDescription, Target,
+};
 use crate::fronts::Fronts;
 use crate::server::{Client, SessionId};
 use crate::transport::http_client::{SavedSession, Session};
@@ -27,7 +30,7 @@ use crate::transport::link::LinkError;
 pub(super) struct Connection {
     pub(super) back: client::Client,
     /// The server as it introduced itself last.
-    server: Mutex<Arc<Server>>,
+    server: Mutex<Arc<ServerDescription>>,
     pub(super) catalogue: Catalogue,
     pub(super) shared: Arc<Shared>,
     /// The session at a URL.
@@ -162,18 +165,18 @@ impl Connection {
             None => (way.target.clone(), None),
         };
         let options = ClientOptions {
-            server: Some(way.name.clone()),
+            server_name: Some(way.name.clone()),
             // BR-NEG-2: the target remembers what was found out.
             era: way.era,
-            host: Arc::new(Asks(Arc::downgrade(&shared), shared.accepts)),
+            handler: Arc::new(Asks(Arc::downgrade(&shared), shared.accepts)),
             // BR-CH-1.
             receiver_tasks: (shared.accepts != Accepts::NONE).then(ReceiverOptions::default),
-            restart: Some(Restart::default()),
-            notices: Some(shared.clone().notices()),
-            handshake: way.handshake,
+            reconnect: Some(ReconnectPolicy::default()),
+            on_notification: Some(shared.clone().notices()),
+            handshake_timeout: way.handshake,
             ..ClientOptions::default()
         };
-        let unreachable = |fault: client::Fault| {
+        let unreachable = |fault: client::Error| {
             let (upstream, next) = (&*way.name, advice(&fault));
             tracing::warn!(upstream, fault = fault.brief(), "it cannot be reached");
             codes::internal(format!("{upstream} cannot be reached: {fault}{next}"))
@@ -184,7 +187,7 @@ impl Connection {
         let server = back.server().await.map_err(unreachable)?;
         let owner = &shared.owner;
         tracing::info!(upstream = &*way.name, owner = owner.to_string(), era = ?server.era(), "connected");
-        let ups = back.ups();
+        let ups = back.conversations();
         let connection = Arc::new(Self {
             back,
             server: Mutex::new(Arc::new(server)),
@@ -217,13 +220,13 @@ impl Connection {
     }
 
     /// The server as it introduced itself last.
-    pub(super) fn server(&self) -> Arc<Server> {
+    pub(super) fn server(&self) -> Arc<ServerDescription> {
         let server = self.server.lock();
         server.clone()
     }
 
     /// Takes note of a server that has begun anew: it may be another than before.
-    fn met_again(&self, server: Server) {
+    fn met_again(&self, server: ServerDescription) {
         let mut met = self.server.lock();
         *met = Arc::new(server);
     }
@@ -294,7 +297,7 @@ impl Connection {
 
     /// Whether the connection will not come back.
     pub(super) fn is_over(&self) -> bool {
-        self.back.is_over()
+        self.back.is_closed()
     }
 
     /// Whether something runs on it, or somebody listens.
@@ -334,7 +337,7 @@ impl Connection {
     }
 
     /// A session wants to hear of a resource; the upstream is told of the first.
-    pub(super) async fn listen(&self, session: &SessionId, uri: &str) -> Result<(), client::Fault> {
+    pub(super) async fn listen(&self, session: &SessionId, uri: &str) -> Result<(), client::Error> {
         let first = {
             let mut state = self.shared.state();
             let who = state.subscriptions.entry(uri.to_owned()).or_default();
@@ -356,7 +359,7 @@ impl Connection {
         &self,
         session: &SessionId,
         uri: &str,
-    ) -> Result<(), client::Fault> {
+    ) -> Result<(), client::Error> {
         if self.forget(session, uri) {
             self.back.unsubscribe(uri).await
         } else {
@@ -562,8 +565,10 @@ fn name_of(call: &CallContext) -> Arc<str> {
 }
 
 /// Reminds a server whenever it has begun anew, as long as the connection lives.
-async fn remind(connection: Weak<Connection>, ups: Ups) {
-    let Ok(first) = ups.up().await else { return };
+async fn remind(connection: Weak<Connection>, ups: ConversationWatch) {
+    let Ok(first) = ups.conversation().await else {
+        return;
+    };
     let mut last = Arc::downgrade(&first);
     drop(first);
     while let Ok(up) = ups.after(&last).await {
@@ -578,26 +583,26 @@ async fn remind(connection: Weak<Connection>, ups: Ups) {
 }
 
 /// What may help where a server does not let us in.
-fn advice(fault: &client::Fault) -> &'static str {
+fn advice(fault: &client::Error) -> &'static str {
     match fault {
-        client::Fault::Link(LinkError::Refused {
+        client::Error::Transport(LinkError::Refused {
             status: 401 | 403, ..
         }) => {
             "; give it its credentials in a header (`headers` of the server in the configuration file, or --header): \
              the gateway does not sign in by OAuth, and never passes on what its clients send"
         }
-        client::Fault::Link(LinkError::Refused {
+        client::Error::Transport(LinkError::Refused {
             status: 404 | 405, ..
         }) => {
             "; if it speaks the old HTTP+SSE transport, use its address for Streamable HTTP or its command instead"
         }
-        client::Fault::Link(LinkError::Unreachable(_)) => {
+        client::Error::Transport(LinkError::Unreachable(_)) => {
             "; check its URL, or that its command is installed and the path is right"
         }
-        client::Fault::Link(LinkError::Ended { .. }) => {
+        client::Error::Transport(LinkError::Ended { .. }) => {
             "; run its command by hand to see what it needs"
         }
-        client::Fault::TimedOut(_) => "; if it takes long to begin, raise the setting `startMs`",
+        client::Error::TimedOut(_) => "; if it takes long to begin, raise the setting `startMs`",
         _ => "",
     }
 }

@@ -11,7 +11,7 @@ use super::pool::RESTARTS;
 use super::prepared::{Prepared, PrestartedCall};
 use super::runner::{OTHER_HOP, refused};
 use super::{Upstream, result};
-use crate::client::{Call, CallRefused, Fault, Preference, Unsettled};
+use crate::client::{self, Call, CallError, OutcomeError, TaskPreference};
 use crate::server::Client;
 use crate::transport::link::LinkError;
 
@@ -71,7 +71,7 @@ impl Upstream {
                     tokio::select! {
                         biased;
                         () = cx.cancelled() => return if cx.is_left() {
-                            result::unsettled(&self.name, Unsettled::Left)
+                            result::unsettled(&self.name, OutcomeError::Detached)
                         } else {
                             Outcome::Cancelled
                         },
@@ -105,7 +105,7 @@ impl Upstream {
             made = round.told_of(made);
         }
         if let Some(params) = params {
-            made = made.params(params.clone()).without(OTHER_HOP);
+            made = made.params(params.clone()).omit(OTHER_HOP);
             if let Some(level) = connection.level(client) {
                 made = made.meta(meta::LOG_LEVEL, level);
             }
@@ -122,9 +122,9 @@ impl Upstream {
     }
 
     /// The outcome of a call that was not made.
-    pub(super) fn not_made(&self, refusal: CallRefused) -> Outcome {
+    pub(super) fn not_made(&self, refusal: CallError) -> Outcome {
         match refusal {
-            CallRefused::Fault(fault) => result::of_fault(&self.name, fault),
+            CallError::Request(fault) => result::of_fault(&self.name, fault),
             refusal => result::internal(format!("{}: {refusal}", self.name)),
         }
     }
@@ -132,7 +132,7 @@ impl Upstream {
 
 /// Whether the upstream shall make a task, where its tool may be called either way (BR-CREATE-2, BR-CREATE-4,
 /// BR-CREATE-5).
-fn preference(has_wish: bool, client: &Client) -> Preference {
+fn preference(has_wish: bool, client: &Client) -> TaskPreference {
     let extension = ["extensions", v2::EXTENSION];
     let takes_tasks = if client.version() == version::MODERN {
         object::find(client.capabilities(), &extension).is_some()
@@ -140,18 +140,20 @@ fn preference(has_wish: bool, client: &Client) -> Preference {
         has_wish
     };
     if takes_tasks {
-        Preference::Prefer
+        TaskPreference::Prefer
     } else {
-        Preference::Allow
+        TaskPreference::Allow
     }
 }
 
 /// Whether a call that was lost may be made again.
-fn may_repeat(lost: &Unsettled, call: &Origin, attempt: u32) -> bool {
+fn may_repeat(lost: &OutcomeError, call: &Origin, attempt: u32) -> bool {
     let passing = match lost {
-        Unsettled::Fault(Fault::Link(error)) => error.is_passing(),
+        OutcomeError::Request(client::Error::Transport(error)) => error.is_passing(),
         // What is too large would be so again.
-        Unsettled::Lost { why, .. } => !matches!(why, Fault::Link(LinkError::TooLarge { .. })),
+        OutcomeError::Lost { why, .. } => {
+            !matches!(why, client::Error::Transport(LinkError::TooLarge { .. }))
+        }
         _ => false,
     };
     debug_assert_eq!(&*call.method, tool::CALL);

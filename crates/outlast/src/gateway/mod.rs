@@ -125,7 +125,7 @@ impl Upstream {
     fn assembled(mut self, register: Option<&Register>, sizes: &Sizes) -> Self {
         self.target = self.target.with_payload(sizes.payload);
         if let Some(register) = register {
-            self.target = self.target.noting(register);
+            self.target = self.target.with_child_register(register);
         }
         self
     }

@@ -7,12 +7,12 @@ use outlast_wire::log::{self, Log};
 use outlast_wire::{RawRef, method, object};
 
 use super::connection::Shared;
-use crate::client::Notices;
+use crate::client::NotificationHandler;
 use crate::server::Change;
 
 impl Shared {
     /// Hears the upstream of a connection.
-    pub(super) fn notices(self: Arc<Self>) -> Notices {
+    pub(super) fn notices(self: Arc<Self>) -> NotificationHandler {
         let shared: Weak<Self> = Arc::downgrade(&self);
         Arc::new(move |method, params| {
             if let Some(shared) = shared.upgrade() {

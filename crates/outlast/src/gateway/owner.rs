@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, UnderWay};
 use super::{Upstream, again, errors, result};
-use crate::client::{CallOwner, Command, NotCancelled, Unsettled, View};
+use crate::client::{CallController, CancelError, Command, ExecutionStatus, OutcomeError};
 use crate::server::Client;
 use crate::sleep::sleep_until;
 
@@ -32,7 +32,7 @@ enum Whose {
     /// It has no task yet. What is known of the call at the upstream is sent meanwhile.
     Unknown(
         watch::Receiver<Option<CallContext>>,
-        watch::Sender<Option<View>>,
+        watch::Sender<Option<ExecutionStatus>>,
     ),
 }
 
@@ -40,9 +40,9 @@ enum Whose {
 enum Stop {
     No,
     /// Our caller wants that.
-    Cancelling(oneshot::Receiver<Result<(), NotCancelled>>),
+    Cancelling(oneshot::Receiver<Result<(), CancelError>>),
     /// It took longer than it may.
-    TimedOut(oneshot::Receiver<Result<(), NotCancelled>>),
+    TimedOut(oneshot::Receiver<Result<(), CancelError>>),
     /// It took longer than it may, and whether it was cancelled.
     GivenUp(bool),
     /// The upstream has answered the cancellation.
@@ -82,7 +82,7 @@ impl Upstream {
         under_way: &UnderWay,
         call: &Origin,
         client: &Client,
-    ) -> (UpstreamOwner, watch::Receiver<Option<View>>) {
+    ) -> (UpstreamOwner, watch::Receiver<Option<ExecutionStatus>>) {
         let (tell, known) = watch::channel(None);
         let whose = under_way.whose().unwrap_or_else(|| watch::channel(None).1);
         let owner = self.owner_of(connection, call, client, |_| Whose::Unknown(whose, tell));
@@ -116,7 +116,7 @@ impl Upstream {
     }
 }
 
-impl CallOwner for UpstreamOwner {
+impl CallController for UpstreamOwner {
     async fn command(&mut self) -> Command {
         match &mut self.stop {
             Stop::No => {}
@@ -127,12 +127,12 @@ impl CallOwner for UpstreamOwner {
                 }
                 self.stop = Stop::Cancelled;
                 if let Whose::Unknown(..) = self.whose {
-                    return Command::Leave;
+                    return Command::Detach;
                 }
             }
             Stop::TimedOut(answer) => {
                 self.stop = Stop::GivenUp(matches!(answer.await, Ok(Ok(()))));
-                return Command::Leave;
+                return Command::Detach;
             }
             Stop::GivenUp(_) | Stop::Cancelled => {}
         }
@@ -144,7 +144,7 @@ impl CallOwner for UpstreamOwner {
                 let known = whose.wait_for(Option::is_some).await.ok();
                 if let Some(cx) = known.and_then(|known| known.clone()) {
                     self.whose = Whose::Known(cx, after(self.timeout));
-                    return Command::Show;
+                    return Command::ReportStatus;
                 }
                 // No runner will take it.
                 (false, false)
@@ -157,7 +157,7 @@ impl CallOwner for UpstreamOwner {
         };
         if is_left {
             // The next start finds the task again.
-            return Command::Leave;
+            return Command::Detach;
         }
         let (tell, answer) = oneshot::channel();
         self.stop = if is_timeout {
@@ -168,7 +168,7 @@ impl CallOwner for UpstreamOwner {
         Command::Cancel(tell)
     }
 
-    async fn changed(&mut self, view: &View) {
+    async fn changed(&mut self, view: &ExecutionStatus) {
         self.shown.has_task |= view.task.is_some();
         self.shown.note_end(view);
         match &self.whose {
@@ -191,10 +191,10 @@ impl UpstreamOwner {
     /// How the call ended, as its caller understands it. Our task keeps the status message that the upstream's has.
     pub(super) fn ended(
         &mut self,
-        ended: Result<Outcome, Unsettled>,
+        ended: Result<Outcome, OutcomeError>,
         client: &Client,
         cx: &CallContext,
-    ) -> Result<Outcome, Unsettled> {
+    ) -> Result<Outcome, OutcomeError> {
         let cancelled = match &mut self.stop {
             Stop::TimedOut(answer) => matches!(answer.try_recv(), Ok(Ok(()))),
             Stop::GivenUp(cancelled) => *cancelled,
@@ -219,7 +219,7 @@ impl UpstreamOwner {
 
 impl Shown {
     /// Takes note of the last status message of the upstream's task: it describes the end, not the work.
-    fn note_end(&mut self, view: &View) {
+    fn note_end(&mut self, view: &ExecutionStatus) {
         let ended = view.task.as_ref().filter(|task| task.status.is_terminal());
         if let Some(message) = ended.and_then(|task| task.message.as_ref()) {
             self.end_message = Some(message.clone());
@@ -227,7 +227,7 @@ impl Shown {
     }
 
     /// Reports what is new.
-    async fn show(&mut self, connection: &Connection, view: &View, cx: &CallContext) {
+    async fn show(&mut self, connection: &Connection, view: &ExecutionStatus, cx: &CallContext) {
         if let Some(progress) = view
             .progress
             .as_ref()

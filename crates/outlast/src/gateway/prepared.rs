@@ -17,7 +17,7 @@ use super::again::Round;
 use super::connection::{Connection, UnderWay};
 use super::owner::UpstreamOwner;
 use super::{Turn, Upstream, again, pages};
-use crate::client::{Unsettled, View};
+use crate::client::{ExecutionStatus, OutcomeError};
 use crate::server::{Arrival, Client, Prestarted};
 
 /// A call that is ready to run.
@@ -46,7 +46,7 @@ pub(super) struct Started {
 }
 
 /// Drives the call to its end.
-type Running = Pin<Box<dyn Future<Output = (Result<Outcome, Unsettled>, UpstreamOwner)> + Send>>;
+type Running = Pin<Box<dyn Future<Output = (Result<Outcome, OutcomeError>, UpstreamOwner)> + Send>>;
 
 impl Prepared {
     /// A call that is prepared by its runner: no request of this run of the process is behind it.
@@ -168,7 +168,16 @@ impl Upstream {
         ttl: u64,
         client: &Arc<Client>,
         connection: Option<Arc<Connection>>,
-    ) -> Option<Result<(Started, watch::Receiver<Option<View>>, Arc<Connection>), Outcome>> {
+    ) -> Option<
+        Result<
+            (
+                Started,
+                watch::Receiver<Option<ExecutionStatus>>,
+                Arc<Connection>,
+            ),
+            Outcome,
+        >,
+    > {
         let turn = self.turn(call.tool.as_deref()).await;
         let connection = self.connection_of(connection, client).await.ok()?;
         let under_way = connection.reserve();

@@ -4,7 +4,7 @@ use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::object::{self, Rewrite};
 use outlast_wire::{Raw, codes, meta, version};
 
-use crate::client::{Fault, Unsettled};
+use crate::client::{self, OutcomeError};
 use crate::server::Client;
 use crate::transport::link::LinkError;
 
@@ -68,17 +68,17 @@ pub(super) fn outcome(outcome: Outcome, client: &Client) -> Outcome {
 }
 
 /// A fault of the connection as the outcome of a request.
-pub(super) fn of_fault(upstream: &str, fault: Fault) -> Outcome {
+pub(super) fn of_fault(upstream: &str, fault: client::Error) -> Outcome {
     match fault {
-        Fault::Error(error) => {
+        client::Error::Peer(error) => {
             Outcome::Error(error.raw, ErrorCode(error.code), Some(error.message.into()))
         }
         // S2-58: a store that is down.
-        Fault::Unrecorded(why) => internal(format!(
+        client::Error::NotStored(why) => internal(format!(
             "the answers were not sent to {upstream}, because the tasks' store did not take note of that first ({why}); \
              the call was not run: make it again when the store can be written, which needs room on its disk"
         )),
-        Fault::Link(error @ LinkError::TooLarge { .. }) => too_large(upstream, &error),
+        client::Error::Transport(error @ LinkError::TooLarge { .. }) => too_large(upstream, &error),
         fault if fault.nothing_happened() => {
             internal(format!("{upstream} cannot be reached: {fault}"))
         }
@@ -89,20 +89,20 @@ pub(super) fn of_fault(upstream: &str, fault: Fault) -> Outcome {
 }
 
 /// A call that came to no outcome.
-pub(super) fn unsettled(upstream: &str, why: Unsettled) -> Outcome {
+pub(super) fn unsettled(upstream: &str, why: OutcomeError) -> Outcome {
     match why {
-        Unsettled::Fault(fault) => of_fault(upstream, fault),
-        Unsettled::Lost {
-            why: Fault::Link(error @ LinkError::TooLarge { .. }),
+        OutcomeError::Request(fault) => of_fault(upstream, fault),
+        OutcomeError::Lost {
+            why: client::Error::Transport(error @ LinkError::TooLarge { .. }),
             ..
         } => too_large(upstream, &error),
         // BR-TTL-3.
-        why @ (Unsettled::Expired(_) | Unsettled::Lost { .. }) => Outcome::unknown(format!(
+        why @ (OutcomeError::Expired(_) | OutcomeError::Lost { .. }) => Outcome::unknown(format!(
             "task lost upstream ({upstream}): its outcome is unknown ({})",
             without_id(&why)
         )),
         // V1-INPUT-9: without the answer the upstream's task cannot go on.
-        Unsettled::Undelivered { why, .. } => internal(format!(
+        OutcomeError::InputResponseRefused { why, .. } => internal(format!(
             "{upstream} refused the input response ({why}), so its task cannot go on; call the tool again"
         )),
         why => Outcome::unknown(format!("{upstream}: {why}; the outcome is unknown")),
@@ -121,9 +121,9 @@ pub(super) fn internal(message: String) -> Outcome {
 }
 
 /// BR-ID-1: ids of the upstream are not ours to show.
-fn without_id(why: &Unsettled) -> String {
+fn without_id(why: &OutcomeError) -> String {
     match why {
-        Unsettled::Lost { why, .. } => why.to_string(),
+        OutcomeError::Lost { why, .. } => why.to_string(),
         _ => "it has expired there".into(),
     }
 }

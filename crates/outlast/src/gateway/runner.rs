@@ -13,7 +13,7 @@ use outlast_wire::{Raw, log, meta, method, object, tool};
 use super::connection::Connection;
 use super::prepared::{self, Prepared};
 use super::{Turn, Upstream, errors, list, result};
-use crate::client::{ParamChanges, Without};
+use crate::client::{OmittedParams, ParamChanges};
 use crate::server::{Arrival, Client};
 
 #[async_trait]
@@ -95,7 +95,7 @@ impl Upstream {
             Err(error) => return refused(error),
         };
         let mut changes = ParamChanges {
-            without: OTHER_HOP,
+            omit: OTHER_HOP,
             ..ParamChanges::default()
         };
         if list::is_list(&call.method) {
@@ -190,7 +190,7 @@ fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
 }
 
 /// What belongs to our own hop and is not sent to the upstream (BR-GEN-1, BR-CREATE-3).
-pub(super) const OTHER_HOP: Without = Without {
+pub(super) const OTHER_HOP: OmittedParams = OmittedParams {
     members: &["task", "inputResponses", "requestState"],
     meta: &[
         meta::PROGRESS_TOKEN,

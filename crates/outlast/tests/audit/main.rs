@@ -136,21 +136,21 @@ async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
         instructions: None,
     };
     let options = ClientOptions {
-        server: Some("there".into()),
+        server_name: Some("there".into()),
         era: Era::Legacy,
         ..ClientOptions::default()
     };
-    let target = Target::front(Front::new(engine, tools, about));
+    let target = Target::in_process(Front::new(engine, tools, about));
     let client = outlast::client::Client::connect(target, options)
         .await
         .unwrap();
     let done = client.call_tool("done", None).await.unwrap();
-    done.settle().await.unwrap();
+    done.outcome().await.unwrap();
     let done = done.task().await.unwrap();
     let stopped = client.call_tool("stopped", None).await.unwrap();
     let id = stopped.task().await.unwrap();
     stopped.cancel().await.unwrap();
-    stopped.settle().await.unwrap();
+    stopped.outcome().await.unwrap();
     for parts in [
         &[
             "followed",

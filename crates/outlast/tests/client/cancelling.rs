@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::NotCancelled;
+use outlast::client::CancelError;
 use outlast::engine::Outcome;
 use serde_json::json;
 
@@ -23,12 +23,12 @@ async fn a_task_is_cancelled_by_its_own_method() {
     };
     let cancel = server.asked("tasks/cancel").await;
     assert_eq!(cancel["params"], json!({ "taskId": "t1" }));
-    assert!(call.view().cancelling);
+    assert!(call.status().cancelling);
     server.reply(&cancel, task("cancelled", 100)).await;
     assert_eq!(cancelling.await.unwrap(), Ok(()));
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     assert!(!server.heard("notifications/cancelled"));
-    assert_eq!(call.cancel().await, Err(NotCancelled::Finished));
+    assert_eq!(call.cancel().await, Err(CancelError::Finished));
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,10 +57,10 @@ async fn a_cancellation_that_comes_too_late_says_so_and_the_result_counts() {
         } else {
             server.reply(&cancel, task("completed", 100)).await;
         }
-        assert_eq!(cancelling.await.unwrap(), Err(NotCancelled::Finished));
+        assert_eq!(cancelling.await.unwrap(), Err(CancelError::Finished));
         let fetch = server.asked("tasks/result").await;
         server.reply(&fetch, text("done")).await;
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
+        assert_eq!(said(&call.outcome().await.unwrap()), "done");
     }
 }
 
@@ -74,7 +74,7 @@ async fn a_server_that_cannot_cancel_is_not_asked_to() {
     server.make_task("working", 60_000).await;
     let call = call.await.unwrap();
     call.task().await;
-    assert_eq!(call.cancel().await, Err(NotCancelled::Unsupported));
+    assert_eq!(call.cancel().await, Err(CancelError::Unsupported));
     server.silence(MS(1_000)).await;
 }
 
@@ -96,7 +96,7 @@ async fn a_cancellation_before_the_id_is_known_is_kept() {
     let cancel = server.asked("tasks/cancel").await;
     server.reply(&cancel, task("cancelled", 100)).await;
     assert_eq!(cancelling.await.unwrap(), Ok(()));
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,7 +125,7 @@ async fn a_plain_call_is_cancelled_by_notification() {
     assert_eq!(call.cancel().await, Ok(()));
     let told = server.told("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], asked["id"]);
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     // V1-CANC-5: a late answer harms nobody.
     server.reply(&asked, text("late")).await;
     client.ping_answered_by(&mut server).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Fault, Restart, Target};
+use outlast::client::{self, Client, ClientOptions, ReconnectPolicy, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::link::LinkError;
 
@@ -50,7 +50,7 @@ async fn a_child_that_dies_says_how_and_what_it_said_last() {
         .await
         .unwrap();
     let died = client.request("die", None).await;
-    let Err(Fault::Link(LinkError::Ended { status, stderr })) = died else {
+    let Err(client::Error::Transport(LinkError::Ended { status, stderr })) = died else {
         panic!("{died:?}");
     };
     assert!(
@@ -69,18 +69,18 @@ async fn a_child_that_dies_says_how_and_what_it_said_last() {
     let failed = Client::connect(Target::child(nothing), crate::stage::options()).await;
     assert!(matches!(
         failed.err(),
-        Some(Fault::Link(LinkError::Unreachable(_)))
+        Some(client::Error::Transport(LinkError::Unreachable(_)))
     ));
 }
 
 #[tokio::test]
 async fn a_child_that_dies_is_started_again_if_that_is_wanted() {
-    let restart = Restart {
-        first: Duration::from_millis(1),
-        ..Restart::default()
+    let restart = ReconnectPolicy {
+        first_delay: Duration::from_millis(1),
+        ..ReconnectPolicy::default()
     };
     let options = ClientOptions {
-        restart: Some(restart),
+        reconnect: Some(restart),
         ..crate::stage::options()
     };
     let client = Client::connect(Target::child(shell(SERVER)), options)

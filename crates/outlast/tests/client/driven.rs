@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{CallRefused, Client, ClientOptions, Preference, References, Target};
+use outlast::client::{CallError, Client, ClientOptions, ReferenceStore, Target, TaskPreference};
 use outlast::engine::MemoryStore;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Status, Timestamp};
@@ -37,7 +37,10 @@ async fn a_task_is_read_by_its_id() {
 #[tokio::test(start_paused = true)]
 async fn a_tool_without_execution_takes_no_tasks() {
     // S4-46, S4-47.
-    for (preference, called) in [(Preference::Require, false), (Preference::Prefer, true)] {
+    for (preference, called) in [
+        (TaskPreference::Require, false),
+        (TaskPreference::Prefer, true),
+    ] {
         let (client, mut server) = connected().await;
         let call = client.call_tool("bare", None).task(preference);
         let call = tokio::spawn(async move { call.await });
@@ -48,11 +51,11 @@ async fn a_tool_without_execution_takes_no_tasks() {
             let asked = server.asked("tools/call").await;
             assert_eq!(asked["params"].get("task"), None);
             server.reply(&asked, text("done")).await;
-            let settled = call.await.unwrap().unwrap().settle().await;
+            let settled = call.await.unwrap().unwrap().outcome().await;
             assert_eq!(said(&settled.unwrap()), "done");
         } else {
             let refused = call.await.unwrap().unwrap_err();
-            assert!(matches!(&refused, CallRefused::ToolWithoutTasks(_)));
+            assert!(matches!(&refused, CallError::ToolWithoutTasks(_)));
             let words = "tool bare does not support task execution";
             assert_eq!(refused.to_string(), words);
         }
@@ -64,7 +67,7 @@ async fn a_server_without_tasks_is_named() {
     // S4-45.
     let options = crate::stage::options();
     let (client, _server) = connected_with(options, json!({ "tools": {} })).await;
-    let call = client.call_tool("slow", None).task(Preference::Require);
+    let call = client.call_tool("slow", None).task(TaskPreference::Require);
     let refused = call.await.unwrap_err();
     assert_eq!(
         refused.to_string(),
@@ -100,7 +103,7 @@ async fn a_notification_of_input_is_followed_by_tasks_result_at_once() {
     assert_eq!(fetch["params"], json!({ "taskId": "t1" }));
     assert_eq!(Instant::now() - made, Duration::ZERO);
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,10 +122,10 @@ async fn what_is_known_of_a_driven_task() {
     let mut updates = call.updates();
     let progress = json!({ "progressToken": token, "progress": 1, "total": 4 });
     server.notify("notifications/progress", progress).await;
-    while call.view().progress.is_none() {
+    while call.status().progress.is_none() {
         updates.next().await.unwrap();
     }
-    let view = call.view();
+    let view = call.status();
     assert_eq!((&*view.server, &*view.tool), ("test", "slow"));
     let known = view.task.unwrap();
     assert_eq!((known.id.as_str(), known.status), ("t1", Status::Working));
@@ -141,7 +144,7 @@ async fn what_is_known_of_a_driven_task() {
 #[tokio::test(start_paused = true)]
 async fn a_settled_task_leaves_memory_and_store() {
     // S4-28.
-    let references = References::new(Arc::new(MemoryStore::new()));
+    let references = ReferenceStore::new(Arc::new(MemoryStore::new()));
     let options = ClientOptions {
         references: Some(references.clone()),
         ..crate::stage::options()
@@ -159,7 +162,7 @@ async fn a_settled_task_leaves_memory_and_store() {
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
     assert!(references.all(None).await.unwrap().is_empty());
     assert!(client.resume(stored).is_ok(), "it is still followed");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Preference, Target};
+use outlast::client::{Client, ClientOptions, Target, TaskPreference};
 use outlast::engine::{Engine, MemoryStore, Outcome};
 use outlast::server::{About, Front, RUNNER};
 use outlast::wire::Status;
@@ -59,23 +59,23 @@ pub(crate) async fn every_outcome(target: Target) {
     let client = Client::connect(
         target,
         ClientOptions {
-            server: Some("ours".into()),
+            server_name: Some("ours".into()),
             ..options
         },
     )
     .await
     .unwrap();
-    for preference in [Preference::Require, Preference::Forbid] {
+    for preference in [TaskPreference::Require, TaskPreference::Forbid] {
         let call = client
             .call_tool("slow", None)
             .task(preference)
             .await
             .unwrap();
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
-        assert_eq!(call.view().progress.unwrap().total, Some(3.0));
+        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(call.status().progress.unwrap().total, Some(3.0));
         assert_eq!(
-            call.view().task.is_some(),
-            preference == Preference::Require
+            call.status().task.is_some(),
+            preference == TaskPreference::Require
         );
         let call = client
             .call_tool("fail", None)
@@ -83,7 +83,7 @@ pub(crate) async fn every_outcome(target: Target) {
             .await
             .unwrap();
         assert!(
-            matches!(call.settle().await, Ok(Outcome::ToolError(_, Some(why))) if why.contains("it broke"))
+            matches!(call.outcome().await, Ok(Outcome::ToolError(_, Some(why))) if why.contains("it broke"))
         );
         let call = client
             .call_tool("ask", None)
@@ -93,24 +93,24 @@ pub(crate) async fn every_outcome(target: Target) {
         let item = inbox.first().await;
         assert_eq!(
             item.request.task.is_some(),
-            preference == Preference::Require
+            preference == TaskPreference::Require
         );
         let name = json!({ "action": "accept", "content": { "name": "Ann" } });
         inbox.respond(item.id, raw(name)).unwrap();
-        assert_eq!(said(&call.settle().await.unwrap()), r#""accept" "Ann""#);
+        assert_eq!(said(&call.outcome().await.unwrap()), r#""accept" "Ann""#);
         let call = client
             .call_tool("endless", None)
             .task(preference)
             .await
             .unwrap();
-        if preference == Preference::Require {
+        if preference == TaskPreference::Require {
             call.task().await.unwrap();
         }
         assert_eq!(call.cancel().await, Ok(()));
-        assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+        assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     }
     let call = client.call_tool("nonsense", None).await.unwrap();
-    assert!(matches!(call.settle().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
+    assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
     let tasks = client.list_tasks().await.unwrap();
     let count = |status| tasks.iter().filter(|task| task.status == status).count();
     assert_eq!(
@@ -126,5 +126,5 @@ pub(crate) async fn every_outcome(target: Target) {
 
 #[tokio::test]
 async fn our_own_server_in_this_process() {
-    every_outcome(Target::front(front().await)).await;
+    every_outcome(Target::in_process(front().await)).await;
 }

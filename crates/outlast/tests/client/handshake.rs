@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Fault, Generation, Restart, Unsettled};
+use outlast::client::{self, Client, ClientOptions, Generation, OutcomeError, ReconnectPolicy};
 use outlast::engine::Outcome;
 use outlast::transport::link::LinkError;
 use serde_json::json;
@@ -28,7 +28,7 @@ async fn we_introduce_ourselves_with_what_the_host_accepts_and_nothing_else() {
     );
     let known = client.server().await.unwrap();
     assert_eq!(&*known.name, "scripted");
-    assert!(known.generation.takes_tool_tasks());
+    assert!(known.generation.supports_tool_tasks());
     let (target, mut servers) = crate::stage::target();
     let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let mut server = servers.next().await;
@@ -48,7 +48,7 @@ async fn a_version_that_we_do_not_speak_ends_it() {
     server.reply(&hello, result).await;
     let refused = connecting.await.unwrap().err().unwrap();
     assert!(
-        matches!(&refused, Fault::Unsupported(what) if what.contains("1999-01-01")),
+        matches!(&refused, client::Error::Unsupported(what) if what.contains("1999-01-01")),
         "{refused}"
     );
     assert!(!server.heard("notifications/initialized"));
@@ -72,31 +72,37 @@ async fn a_server_that_never_answers_hangs_nobody() {
     let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let mut server = servers.next().await;
     server.asked("initialize").await;
-    assert!(matches!(connecting.await.unwrap(), Err(Fault::TimedOut(_))));
+    assert!(matches!(
+        connecting.await.unwrap(),
+        Err(client::Error::TimedOut(_))
+    ));
     // Nothing else was said, and the handshake was not cancelled.
     assert_eq!(server.log().len(), 1);
     assert!(server.gone().await.is_empty());
 
     let (client, mut server) = connected().await;
-    assert!(matches!(client.ping().await, Err(Fault::TimedOut(_))));
+    assert!(matches!(
+        client.ping().await,
+        Err(client::Error::TimedOut(_))
+    ));
     let ping = server.asked("ping").await;
     let told = server.told("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], ping["id"]);
     let call = tokio::spawn({
         let call = client.call_tool("slow", None);
-        async move { call.await.unwrap().settle().await }
+        async move { call.await.unwrap().outcome().await }
     });
     server.list(&[("slow", "optional")]).await;
     server.asked("tools/call").await;
     assert!(matches!(
         call.await.unwrap(),
-        Err(Unsettled::Fault(Fault::TimedOut(_)))
+        Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
     let (client, mut server) = connected_with(crate::stage::options(), json!({})).await;
     let call = client.call_tool("slow", None).await.unwrap();
     assert!(matches!(
-        call.settle().await,
-        Err(Unsettled::Fault(Fault::TimedOut(_)))
+        call.outcome().await,
+        Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
     server.asked("tools/call").await;
     server.told("notifications/cancelled").await;
@@ -106,8 +112,8 @@ async fn a_server_that_never_answers_hangs_nobody() {
 async fn progress_keeps_a_plain_call_alive_up_to_a_limit() {
     // V1-INIT-9.
     let options = ClientOptions {
-        silence: Duration::from_secs(60),
-        longest_call: Duration::from_secs(600),
+        idle_timeout: Duration::from_secs(60),
+        call_timeout: Duration::from_secs(600),
         ..crate::stage::options()
     };
     let (client, mut server) = connected_with(options, json!({})).await;
@@ -116,7 +122,7 @@ async fn progress_keeps_a_plain_call_alive_up_to_a_limit() {
     let token = asked["params"]["_meta"]["progressToken"].clone();
     let began = tokio::time::Instant::now();
     let mut progress = 0;
-    while call.view().ended.is_none() {
+    while call.status().ended.is_none() {
         progress += 1;
         server
             .notify(
@@ -127,8 +133,8 @@ async fn progress_keeps_a_plain_call_alive_up_to_a_limit() {
         tokio::time::sleep(Duration::from_secs(50)).await;
     }
     assert!(matches!(
-        call.settle().await,
-        Err(Unsettled::Fault(Fault::TimedOut(_)))
+        call.outcome().await,
+        Err(OutcomeError::Request(client::Error::TimedOut(_)))
     ));
     assert!((began.elapsed().as_secs()) >= 600);
 }
@@ -143,19 +149,22 @@ async fn a_connection_that_is_lost_ends_what_is_under_way_and_says_why() {
     call.task().await;
     drop(server);
     assert!(matches!(
-        call.settle().await,
-        Err(Unsettled::Lost {
-            why: Fault::Link(LinkError::Broken(_)),
+        call.outcome().await,
+        Err(OutcomeError::Lost {
+            why: client::Error::Transport(LinkError::Broken(_)),
             ..
         })
     ));
-    assert!(matches!(client.ping().await, Err(Fault::Link(_))));
+    assert!(matches!(
+        client.ping().await,
+        Err(client::Error::Transport(_))
+    ));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_goes_on_over_a_connection_that_is_made_again() {
     let options = ClientOptions {
-        restart: Some(Restart::default()),
+        reconnect: Some(ReconnectPolicy::default()),
         ..crate::stage::options()
     };
     let (target, mut servers) = target();
@@ -185,7 +194,7 @@ async fn a_task_goes_on_over_a_connection_that_is_made_again() {
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
     // V1-BASE-2: ids are not used twice.
     assert!(!used.contains(&fetch["id"]), "{used:?}");
     // V1-CANC-1: a plain call that was in flight is not repeated, its outcome is unknown.
@@ -195,9 +204,9 @@ async fn a_task_goes_on_over_a_connection_that_is_made_again() {
     let call = call.await.unwrap();
     server.asked("tools/call").await;
     drop(server);
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     assert!(
-        matches!(&settled, Err(Unsettled::Fault(fault)) if !fault.nothing_happened()),
+        matches!(&settled, Err(OutcomeError::Request(fault)) if !fault.nothing_happened()),
         "{settled:?}"
     );
 }
@@ -226,7 +235,10 @@ async fn strange_bytes_from_the_server_harm_nobody() {
     let ping = server.asked("ping").await;
     let broken = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":7}}", ping["id"]);
     server.write_raw(broken.as_bytes()).await;
-    assert!(matches!(pinging.await.unwrap(), Err(Fault::Malformed(_))));
+    assert!(matches!(
+        pinging.await.unwrap(),
+        Err(client::Error::Malformed(_))
+    ));
     client.ping_answered_by(&mut server).await;
 }
 
@@ -236,6 +248,9 @@ async fn closing_ends_the_conversation_for_everybody() {
     let call = client.call_tool("slow", None).await.unwrap();
     client.close().await;
     server.gone().await;
-    assert!(matches!(client.ping().await, Err(Fault::Link(_))));
-    assert!(!matches!(call.settle().await, Ok(Outcome::Result(_))));
+    assert!(matches!(
+        client.ping().await,
+        Err(client::Error::Transport(_))
+    ));
+    assert!(!matches!(call.outcome().await, Ok(Outcome::Result(_))));
 }

@@ -1,6 +1,6 @@
 //! A server's questions, and who answers them.
 
-use outlast::client::{ClientOptions, Host, HostRequest, InboxEvent, accept};
+use outlast::client::{ClientHandler, ClientOptions, InboxEvent, ServerInputRequest, accept};
 use outlast::engine::{Accepts, Answer, AskKind};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ async fn a_question_of_a_task_shows_server_and_task_and_its_answer_is_marked() {
     // S1-9, V1-INPUT-9, V1-META-2, S4-25, V1-ELIC-9.
     let (inbox, options) = with_inbox();
     let options = ClientOptions {
-        server: Some("my server".into()),
+        server_name: Some("my server".into()),
         ..options
     };
     let (client, mut server) = connected_with(options, capabilities()).await;
@@ -48,7 +48,7 @@ async fn a_question_of_a_task_shows_server_and_task_and_its_answer_is_marked() {
         json!({ "action": "accept", "content": { "name": "x" }, "_meta": mark })
     );
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,16 +93,16 @@ async fn a_question_that_is_taken_back_or_cut_off_is_dismissed() {
     let (_client, mut server) = connected_with(options, json!({})).await;
     server.ask("1", "elicitation/create", form()).await;
     let item = inbox.first().await;
-    let mut news = inbox.news();
+    let mut news = inbox.events();
     server
         .notify("notifications/cancelled", json!({ "requestId": "1" }))
         .await;
-    assert_eq!(news.recv().await, Ok(InboxEvent::Gone(item.id)));
+    assert_eq!(news.recv().await, Ok(InboxEvent::Removed(item.id)));
     server.silence(Duration::from_secs(10)).await;
     server.ask("2", "elicitation/create", form()).await;
     let item = inbox.first().await;
     drop(server);
-    while news.recv().await != Ok(InboxEvent::Gone(item.id)) {}
+    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
     assert!(inbox.items().is_empty());
 }
 
@@ -111,7 +111,7 @@ async fn what_was_not_declared_is_refused_and_a_ping_is_answered() {
     // V1-ELIC-4, V1-ROOT-3, V1-PING-1, S1-26.
     let inbox = outlast::client::Inbox::new([AskKind::ElicitForm].into_iter().collect::<Accepts>());
     let options = ClientOptions {
-        host: Arc::new(inbox.clone()),
+        handler: Arc::new(inbox.clone()),
         ..crate::stage::options()
     };
     let (_client, mut server) = connected_with(options, json!({})).await;
@@ -187,12 +187,12 @@ async fn changed_roots_are_told() {
 struct Pages(tokio::sync::mpsc::UnboundedSender<String>);
 
 #[async_trait::async_trait]
-impl Host for Pages {
+impl ClientHandler for Pages {
     fn accepts(&self) -> Accepts {
         [AskKind::ElicitUrl].into_iter().collect()
     }
 
-    async fn ask(&self, _: HostRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> Answer {
         accept(None)
     }
 
@@ -206,8 +206,8 @@ async fn a_page_that_is_done_with_is_told_and_a_strange_one_harms_nobody() {
     // V1-ELIC-13, V1-ELIC-14, V1-ELIC-7: a url is accepted without content.
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let options = ClientOptions {
-        host: Arc::new(Pages(tell)),
-        server: Some("shop".into()),
+        handler: Arc::new(Pages(tell)),
+        server_name: Some("shop".into()),
         ..crate::stage::options()
     };
     let (client, mut server) = connected_with(options, json!({})).await;
@@ -270,5 +270,5 @@ async fn a_result_from_before_the_end_is_asked_for_again_after_it() {
     assert_eq!(cancelled["params"]["requestId"], lost["id"]);
     let again = server.asked("tasks/result").await;
     server.reply(&again, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }

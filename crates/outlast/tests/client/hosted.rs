@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast::client::{
-    Client, ClientOptions, Host, HostRequest, Inbox, InboxEvent, ReceiverOptions, ReceiverTtl,
+    Client, ClientHandler, ClientOptions, Inbox, InboxEvent, ReceiverOptions, ReceiverTtl,
+    ServerInputRequest,
 };
 use outlast::engine::{Accepts, Answer};
 use outlast::wire::envelope::ErrorObject;
@@ -32,12 +33,12 @@ async fn hosting(receiver: ReceiverOptions) -> (Client, Server, Inbox) {
 }
 
 async fn hosting_by(
-    host: Arc<dyn Host>,
+    host: Arc<dyn ClientHandler>,
     receiver: ReceiverOptions,
     options: ClientOptions,
 ) -> (Client, Server) {
     let options = ClientOptions {
-        host,
+        handler: host,
         receiver_tasks: Some(receiver),
         ..options
     };
@@ -114,20 +115,20 @@ async fn a_hosted_task_has_id_status_ttl_and_times() {
 async fn an_augmented_request_raises_the_event_of_every_request() {
     // S1-16.
     let (_client, mut server, inbox) = hosting(ReceiverOptions::default()).await;
-    let mut news = inbox.news();
+    let mut news = inbox.events();
     let plain = json!({ "message": "Who?", "requestedSchema": {} });
     server.ask("plain", ELICITATION, plain).await;
     let first = soon(inbox.first()).await;
     assert_eq!(soon(news.recv()).await, Ok(InboxEvent::Arrived(first.id)));
     inbox.decline(first.id).unwrap();
-    assert_eq!(soon(news.recv()).await, Ok(InboxEvent::Gone(first.id)));
+    assert_eq!(soon(news.recv()).await, Ok(InboxEvent::Removed(first.id)));
     for (method, params) in [(ELICITATION, form()), (SAMPLING, sample())] {
         made(&mut server, method, params).await;
         let item = soon(inbox.first()).await;
         assert_eq!(soon(news.recv()).await, Ok(InboxEvent::Arrived(item.id)));
         assert_eq!(inbox.items().len(), 1);
         inbox.decline(item.id).unwrap();
-        assert_eq!(soon(news.recv()).await, Ok(InboxEvent::Gone(item.id)));
+        assert_eq!(soon(news.recv()).await, Ok(InboxEvent::Removed(item.id)));
     }
 }
 
@@ -135,7 +136,7 @@ async fn an_augmented_request_raises_the_event_of_every_request() {
 async fn ids_of_hosted_tasks_are_random_in_every_character() {
     // S0-28, S0-40, S0-44, S1-29: a counter or a clock leaves characters that do not change.
     let options = ReceiverOptions {
-        open: 500,
+        max_open_tasks: 500,
         ..ReceiverOptions::default()
     };
     let (_client, mut server, _inbox) = hosting(options).await;
@@ -161,7 +162,7 @@ async fn ids_of_hosted_tasks_are_random_in_every_character() {
 async fn the_list_of_hosted_tasks_has_full_pages() {
     // S0-34, S0-58, S1-37, S1-53.
     let options = ReceiverOptions {
-        open: 250,
+        max_open_tasks: 250,
         ..ReceiverOptions::default()
     };
     let (_client, mut server, _inbox) = hosting(options).await;
@@ -251,12 +252,12 @@ async fn a_cancelled_hosted_task_expires_as_well() {
 struct Panics;
 
 #[async_trait]
-impl Host for Panics {
+impl ClientHandler for Panics {
     fn accepts(&self) -> Accepts {
         Accepts::all()
     }
 
-    async fn ask(&self, _: HostRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> Answer {
         panic!("the host broke")
     }
 }
@@ -280,16 +281,16 @@ async fn a_host_that_panics_fails_the_task() {
 struct NoContext;
 
 #[async_trait]
-impl Host for NoContext {
+impl ClientHandler for NoContext {
     fn accepts(&self) -> Accepts {
         Accepts::all()
     }
 
-    fn unavailable(&self, _: &HostRequest) -> Option<ErrorObject> {
+    fn unavailable(&self, _: &ServerInputRequest) -> Option<ErrorObject> {
         Some(ErrorObject::new(-32603, "No active provider"))
     }
 
-    async fn ask(&self, _: HostRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> Answer {
         panic!("it cannot be asked")
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Fault, ReceiverOptions, Target, Unsettled};
+use outlast::client::{self, Client, ClientOptions, OutcomeError, ReceiverOptions, Target};
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
@@ -44,7 +44,7 @@ async fn a_token_lets_us_in_and_another_does_not() {
         let connected = Client::connect(Target::http(target), crate::stage::options()).await;
         match (connected, right) {
             (Ok(client), true) => client.ping().await.unwrap(),
-            (Err(Fault::Link(LinkError::Refused { status: 401, .. })), false) => {}
+            (Err(client::Error::Transport(LinkError::Refused { status: 401, .. })), false) => {}
             (other, _) => panic!("{:?}", other.err()),
         }
     }
@@ -102,7 +102,7 @@ async fn a_session_that_is_gone_is_opened_anew_and_the_call_repeated() {
     let (client, _listening) = connected(&mut wire).await;
     let calling = tokio::spawn({
         let client = client.clone();
-        async move { client.call_tool("x", None).await.unwrap().settle().await }
+        async move { client.call_tool("x", None).await.unwrap().outcome().await }
     });
     let list = wire.next("POST", "tools/list").await;
     let answer = list.answer(json!({ "tools": [] }));
@@ -125,7 +125,7 @@ async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
     let (client, _listening) = connected(&mut wire).await;
     let call = |tool: &'static str| {
         let client = client.clone();
-        tokio::spawn(async move { client.call_tool(tool, None).await.unwrap().settle().await })
+        tokio::spawn(async move { client.call_tool(tool, None).await.unwrap().outcome().await })
     };
     let runs = call("runs");
     let list = wire.next("POST", "tools/list").await;
@@ -148,7 +148,9 @@ async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
     assert!(
         matches!(
             lost,
-            Err(Unsettled::Fault(Fault::Link(LinkError::Broken(_))))
+            Err(OutcomeError::Request(client::Error::Transport(
+                LinkError::Broken(_)
+            )))
         ),
         "{lost:?}"
     );
@@ -161,7 +163,7 @@ async fn what_a_server_says_to_coming_back_for_a_stream_does_not_run_a_call_agai
     let (client, _listening) = connected(&mut wire).await;
     let calling = tokio::spawn({
         let client = client.clone();
-        async move { client.call_tool("x", None).await.unwrap().settle().await }
+        async move { client.call_tool("x", None).await.unwrap().outcome().await }
     });
     let list = wire.next("POST", "tools/list").await;
     let answer = list.answer(json!({ "tools": [] }));
@@ -174,7 +176,9 @@ async fn what_a_server_says_to_coming_back_for_a_stream_does_not_run_a_call_agai
     assert!(
         matches!(
             lost,
-            Err(Unsettled::Fault(Fault::Link(LinkError::Broken(_))))
+            Err(OutcomeError::Request(client::Error::Transport(
+                LinkError::Broken(_)
+            )))
         ),
         "{lost:?}"
     );
@@ -219,7 +223,7 @@ async fn a_stream_that_ends_without_an_answer_fails_the_request() {
     drop(ping.stream().await);
     let failed = pinging.await.unwrap();
     assert!(
-        matches!(failed, Err(Fault::Link(LinkError::Broken(_)))),
+        matches!(failed, Err(client::Error::Transport(LinkError::Broken(_)))),
         "{failed:?}"
     );
 }
@@ -242,7 +246,7 @@ async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
     let failed = connecting.await.unwrap().err().unwrap();
     assert_eq!(
         failed,
-        Fault::Link(LinkError::Redirected("http://127.0.0.2:9/mcp".into()))
+        client::Error::Transport(LinkError::Redirected("http://127.0.0.2:9/mcp".into()))
     );
     // One that changes the method is not followed either.
     let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
@@ -252,7 +256,7 @@ async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
         .await;
     let failed = connecting.await.unwrap().err().unwrap();
     assert!(
-        matches!(failed, Fault::Link(LinkError::Redirected(_))),
+        matches!(failed, client::Error::Transport(LinkError::Redirected(_))),
         "{failed}"
     );
 }
@@ -275,7 +279,7 @@ async fn an_error_of_the_protocol_counts_whatever_the_status() {
     look.json(400, "", r#"{"error":"nonsense"}"#).await;
     let failed = looking.await.unwrap();
     assert!(
-        matches!(&failed, Err(Fault::Link(LinkError::Refused { status: 400, detail, .. })) if detail.contains("nonsense")),
+        matches!(&failed, Err(client::Error::Transport(LinkError::Refused { status: 400, detail, .. })) if detail.contains("nonsense")),
         "{failed:?}"
     );
 }
@@ -291,7 +295,14 @@ async fn a_server_without_a_stream_to_listen_to_is_polled() {
     let client = connecting.await.unwrap().unwrap();
     let calling = tokio::spawn({
         let client = client.clone();
-        async move { client.call_tool("slow", None).await.unwrap().settle().await }
+        async move {
+            client
+                .call_tool("slow", None)
+                .await
+                .unwrap()
+                .outcome()
+                .await
+        }
     });
     let list = wire.next("POST", "tools/list").await;
     let tool =
@@ -330,7 +341,7 @@ async fn what_cannot_be_reached_says_so() {
             .err()
             .unwrap();
         assert!(
-            matches!(&failed, Fault::Link(LinkError::Unreachable(_))),
+            matches!(&failed, client::Error::Transport(LinkError::Unreachable(_))),
             "{failed}"
         );
         assert!(failed.nothing_happened());
@@ -437,7 +448,7 @@ async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
     let fetch = wire.next("POST", "tasks/result").await;
     let body = fetch.answer(text("done"));
     fetch.json(200, "", &body).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test]
@@ -464,7 +475,7 @@ async fn an_event_that_does_not_end_fails_its_request() {
     assert!(
         matches!(
             &failed,
-            Err(Fault::Link(LinkError::TooLarge {
+            Err(client::Error::Transport(LinkError::TooLarge {
                 is_whole: false,
                 limit: 10_000,
                 ..

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use outlast::client::{
-    Client, ClientOptions, Execution, Inbox, ItemId, Preference, ReceiverOptions, ReceiverTtl,
-    Target,
+    Client, ClientOptions, Execution, Inbox, InboxItemId, ReceiverOptions, ReceiverTtl, Target,
+    TaskPreference,
 };
 use outlast::engine::{AskKind, Outcome};
 use outlast::transport::child::ChildOptions;
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 async fn probed(file: Option<&Path>) -> (Client, Inbox) {
     let (inbox, options) = with_inbox();
     let receiver = ReceiverOptions {
-        poll_interval: 50,
+        poll_interval_ms: 50,
         ttl: ReceiverTtl::Fixed(45_000),
         ..ReceiverOptions::default()
     };
@@ -46,7 +46,7 @@ async fn connect(options: ClientOptions, file: Option<&Path>) -> Client {
 
 async fn probe(client: &Client, arguments: Value) -> Execution {
     let call = client.call_tool("probe", Some(raw(arguments)));
-    call.task(Preference::Forbid).await.unwrap()
+    call.task(TaskPreference::Forbid).await.unwrap()
 }
 
 /// What the server recorded of one call.
@@ -54,7 +54,7 @@ struct Record(Vec<Value>);
 
 impl Record {
     async fn of(call: Execution) -> Self {
-        let settled = tokio::time::timeout(PATIENCE, call.settle()).await;
+        let settled = tokio::time::timeout(PATIENCE, call.outcome()).await;
         let Outcome::Result(result) = settled.unwrap().unwrap() else {
             panic!("the probe has no result");
         };
@@ -132,7 +132,7 @@ async fn until(file: &Path, wanted: impl Fn(&Value) -> bool) {
 }
 
 /// Waits until a question has left the inbox.
-async fn gone(inbox: &Inbox, id: ItemId) {
+async fn gone(inbox: &Inbox, id: InboxItemId) {
     let waits = async {
         while inbox.item(id).is_some() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -272,7 +272,7 @@ async fn a_server_that_dies_takes_its_questions_with_it() {
     let (client, inbox) = probed(None).await;
     let call = probe(&client, json!({ "request": SAMPLING, "then": "leave" })).await;
     let item = inbox.first().await;
-    assert!(call.settle().await.is_err());
+    assert!(call.outcome().await.is_err());
     gone(&inbox, item.id).await;
 }
 
@@ -286,7 +286,7 @@ async fn a_client_that_leaves_takes_the_question_from_its_person_and_ends_the_co
     let call = probe(&client, arguments).await;
     let item = inbox.first().await;
     client.close().await;
-    assert!(call.settle().await.is_err());
+    assert!(call.outcome().await.is_err());
     assert!(inbox.decline(item.id).is_err());
     until(&file, |entry| entry["ended"] == true).await;
 }
@@ -297,7 +297,7 @@ async fn a_server_finds_no_tasks_declared_by_a_client_that_hosts_none() {
     let (_, options) = with_inbox();
     let client = connect(options, None).await;
     let call = probe(&client, json!({ "request": SAMPLING })).await;
-    let Ok(Outcome::Result(result)) = call.settle().await else {
+    let Ok(Outcome::Result(result)) = call.outcome().await else {
         panic!("the probe has no result");
     };
     assert!(result.as_str().contains("the client takes no such tasks"));

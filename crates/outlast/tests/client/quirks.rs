@@ -1,6 +1,6 @@
 //! Servers as they are in the field (INTEROP, ambiguities A1).
 
-use outlast::client::{Preference, Unsettled};
+use outlast::client::{OutcomeError, TaskPreference};
 use outlast::engine::Outcome;
 use serde_json::json;
 
@@ -29,7 +29,7 @@ async fn a_result_that_is_refused_before_the_end_leads_back_to_polling() {
     }
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,7 +46,7 @@ async fn a_refusal_that_the_end_of_the_task_has_overtaken_is_not_its_outcome() {
         .await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +55,7 @@ async fn a_cancellation_that_a_notification_confirms_first_is_confirmed() {
     let (_client, mut server, call) = calling().await;
     server.make_task("working", 60_000).await;
     let call = call.await.unwrap();
-    let cancelling = tokio::spawn(async move { (call.cancel().await, call.settle().await) });
+    let cancelling = tokio::spawn(async move { (call.cancel().await, call.outcome().await) });
     server.asked("tasks/cancel").await;
     server
         .notify("notifications/tasks/status", task("cancelled", 60_000))
@@ -69,7 +69,7 @@ async fn a_creation_that_is_over_already_is_fetched_at_once() {
     server.make_task("completed", 60_000).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
     assert!(!server.heard("tasks/get"));
 }
 
@@ -77,7 +77,7 @@ async fn a_creation_that_is_over_already_is_fetched_at_once() {
 async fn a_tool_that_turns_out_to_want_a_task_gets_one() {
     // A1-5: the TypeScript SDK says so in a result.
     let (client, mut server) = connected().await;
-    let call = client.call_tool("slow", None).task(Preference::Allow);
+    let call = client.call_tool("slow", None).task(TaskPreference::Allow);
     let call = tokio::spawn(async move { call.await.unwrap() });
     server.list(&[("slow", "optional")]).await;
     let asked = server.asked("tools/call").await;
@@ -90,7 +90,7 @@ async fn a_tool_that_turns_out_to_want_a_task_gets_one() {
     let asked = server.asked("tools/call").await;
     assert_eq!(asked["params"]["task"], json!({}));
     server.reply(&asked, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn a_hollow_result_of_a_task_that_was_cancelled_elsewhere_is_seen_as_such(
     server.reply(&fetch, json!({ "_meta": {} })).await;
     let look = server.asked("tasks/get").await;
     server.reply(&look, task("cancelled", 100)).await;
-    assert_eq!(call.await.unwrap().settle().await, Ok(Outcome::Cancelled));
+    assert_eq!(call.await.unwrap().outcome().await, Ok(Outcome::Cancelled));
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +116,7 @@ async fn a_hollow_result_of_a_task_that_failed_is_an_error_with_its_message() {
     server.reply(&look, failed).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, json!({ "_meta": {} })).await;
-    let settled = call.await.unwrap().settle().await;
+    let settled = call.await.unwrap().outcome().await;
     let Ok(Outcome::Error(_, code, Some(why))) = settled else {
         panic!("{settled:?}");
     };
@@ -135,7 +135,7 @@ async fn a_wait_for_the_result_that_never_ends_is_given_up_and_polling_goes_on()
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,9 +144,9 @@ async fn a_server_that_stops_answering_loses_the_task_when_its_ttl_is_over() {
     let made = tokio::time::Instant::now();
     server.make_task("working", 100).await;
     let call = call.await.unwrap();
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     assert!(
-        matches!(settled, Err(Unsettled::Lost { .. })),
+        matches!(settled, Err(OutcomeError::Lost { .. })),
         "{settled:?}"
     );
     assert!(made.elapsed().as_secs() >= 60, "{:?}", made.elapsed());
@@ -167,7 +167,7 @@ async fn a_failure_that_may_pass_does_not_lose_the_task() {
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,8 +178,11 @@ async fn answers_that_make_no_sense_are_errors_and_no_panic() {
     server
         .reply(&asked, json!({ "task": { "status": "working" } }))
         .await;
-    let settled = call.await.unwrap().settle().await;
-    assert!(matches!(settled, Err(Unsettled::Fault(_))), "{settled:?}");
+    let settled = call.await.unwrap().outcome().await;
+    assert!(
+        matches!(settled, Err(OutcomeError::Request(_))),
+        "{settled:?}"
+    );
     let call = client.call_tool("slow", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     server
@@ -194,7 +197,10 @@ async fn answers_that_make_no_sense_are_errors_and_no_panic() {
         let look = server.asked("tasks/get").await;
         server.reply(&look, strange).await;
     }
-    assert!(matches!(call.settle().await, Err(Unsettled::Lost { .. })));
+    assert!(matches!(
+        call.outcome().await,
+        Err(OutcomeError::Lost { .. })
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,7 +214,7 @@ async fn a_server_that_floods_requests_and_reads_nothing_does_not_stall_its_call
         server.ask(&id, "roots/list", json!({})).await;
     }
     server.reply(&asked, text("done")).await;
-    let settled = async { call.await.unwrap().settle().await };
+    let settled = async { call.await.unwrap().outcome().await };
     let settled = tokio::time::timeout(std::time::Duration::from_secs(30), settled).await;
     assert_eq!(said(&settled.expect("it ends").unwrap()), "done");
 }
@@ -228,8 +234,8 @@ async fn a_structured_result_that_breaks_its_schema_is_kept_with_a_warning() {
         result["structuredContent"] = content;
         server.reply(&asked, result).await;
         let call = call.await.unwrap();
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
-        let why = call.view().output_mismatch;
+        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        let why = call.status().output_mismatch;
         assert_eq!(why.is_none(), fits, "{why:?}");
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{
-    Client, ClientOptions, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking,
+    Client, ClientOptions, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl,
+    WaitingStatus,
 };
 use outlast::engine::{Accepts, AskKind};
 use serde_json::{Value, json};
@@ -66,7 +67,7 @@ async fn what_is_hosted_is_declared_and_only_what_can_be_asked() {
         ),
     ] {
         let options = ClientOptions {
-            host: Arc::new(Inbox::new(kinds)),
+            handler: Arc::new(Inbox::new(kinds)),
             receiver_tasks: Some(ReceiverOptions::default()),
             ..crate::stage::options()
         };
@@ -182,7 +183,7 @@ async fn a_cancelled_task_dismisses_its_question_and_stays_cancelled() {
     let (_client, mut server, inbox) = hosting(ReceiverOptions::default()).await;
     let task = made(&mut server, "elicitation/create", form(json!({}))).await;
     let item = inbox.first().await;
-    let mut news = inbox.news();
+    let mut news = inbox.events();
     server.ask("wait", "tasks/result", named(&task)).await;
     let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
     assert_eq!(cancelled["result"]["status"], "cancelled");
@@ -191,7 +192,7 @@ async fn a_cancelled_task_dismisses_its_question_and_stays_cancelled() {
         "Task cancelled by server"
     );
     assert_eq!(server.answer("wait").await["error"]["code"], -32603);
-    while news.recv().await != Ok(InboxEvent::Gone(item.id)) {}
+    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
     // S1-49: a late answer changes nothing.
     assert!(inbox.decline(item.id).is_err());
     assert_eq!(
@@ -230,7 +231,7 @@ async fn what_is_not_there_is_not_found() {
 async fn tasks_are_listed_on_pages_and_ids_are_never_the_same() {
     // S0-28, S0-34, S0-86, S0-82, V1-LIST-2, V1-RM-1.
     let options = ReceiverOptions {
-        open: 1_000,
+        max_open_tasks: 1_000,
         ..ReceiverOptions::default()
     };
     let (_client, mut server, _inbox) = hosting(options).await;
@@ -276,10 +277,10 @@ async fn an_expired_task_is_gone_and_whoever_waited_is_told() {
     .await;
     assert_eq!(task["ttl"], 150);
     let item = inbox.first().await;
-    let mut news = inbox.news();
+    let mut news = inbox.events();
     server.ask("wait", "tasks/result", named(&task)).await;
     assert_eq!(server.answer("wait").await["error"]["code"], -32602);
-    while news.recv().await != Ok(InboxEvent::Gone(item.id)) {}
+    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
     assert_eq!(
         call(&mut server, "tasks/get", named(&task)).await["error"]["code"],
         -32602
@@ -322,16 +323,16 @@ async fn no_server_reaches_the_tasks_of_another_and_the_end_of_a_connection_ends
         call(&mut second, "tasks/list", json!({})).await["result"]["tasks"],
         json!([])
     );
-    let mut news = inbox.news();
+    let mut news = inbox.events();
     drop(first);
-    while news.recv().await != Ok(InboxEvent::Gone(item.id)) {}
+    while news.recv().await != Ok(InboxEvent::Removed(item.id)) {}
 }
 
 #[tokio::test]
 async fn a_task_can_stay_working_while_its_person_is_asked() {
     // S0-13, A1-13.
     let options = ReceiverOptions {
-        while_asking: WhileAsking::Working,
+        status_while_waiting: WaitingStatus::Working,
         ..ReceiverOptions::default()
     };
     let (_client, mut server, inbox) = hosting(options).await;

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use outlast::client::{Client, ClientOptions, InUse, Reference, References, Unsettled};
+use outlast::client::{
+    Client, ClientOptions, OutcomeError, ReferenceInUse, ReferenceStore, TaskReference,
+};
 use outlast::engine::{MemoryStore, Store};
 use serde_json::json;
 
 use crate::stage::{capabilities, raw, said, target, task, text};
 
-fn options(store: &Arc<dyn Store>) -> (References, ClientOptions) {
-    let references = References::new(store.clone());
+fn options(store: &Arc<dyn Store>) -> (ReferenceStore, ClientOptions) {
+    let references = ReferenceStore::new(store.clone());
     let options = ClientOptions {
         references: Some(references.clone()),
         ..crate::stage::options()
@@ -45,7 +47,7 @@ async fn a_task_that_was_left_by_a_crash_is_resumed_from_its_stored_reference() 
     // One owner at a time.
     assert_eq!(
         client.resume(stored[0].clone()).unwrap_err(),
-        InUse("t1".into())
+        ReferenceInUse("t1".into())
     );
     drop((call, client, server, references));
 
@@ -61,7 +63,7 @@ async fn a_task_that_was_left_by_a_crash_is_resumed_from_its_stored_reference() 
     server.reply(&look, task("completed", 100)).await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
     assert!(references.all(None).await.unwrap().is_empty());
 }
 
@@ -93,7 +95,10 @@ async fn a_reference_is_free_again_when_its_execution_was_left() {
         let look = server.asked("tasks/get").await;
         server.refuse(&look, -32602, "not found").await;
     }
-    assert!(matches!(call.settle().await, Err(Unsettled::Lost { .. })));
+    assert!(matches!(
+        call.outcome().await,
+        Err(OutcomeError::Lost { .. })
+    ));
     assert_eq!(references.all(None).await.unwrap().len(), 1);
 }
 
@@ -103,12 +108,12 @@ async fn an_id_is_its_servers_own() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (_, options) = options(&store);
     let (client, mut server) = crate::stage::connected_with(options, capabilities()).await;
-    let here = Reference::known_by_id("here", "t1");
+    let here = TaskReference::known_by_id("here", "t1");
     let _first = client.resume(here.clone()).unwrap();
     // It looks when its reference is kept.
     server.asked("tasks/get").await;
     assert!(client.resume(here).is_err());
-    let there = Reference::known_by_id("there", "t1");
+    let there = TaskReference::known_by_id("there", "t1");
     let _second = client.resume(there).unwrap();
     server.asked("tasks/get").await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{CallRefused, Preference, Unsettled};
+use outlast::client::{CallError, OutcomeError, TaskPreference};
 use outlast::engine::Outcome;
 use outlast::wire::Status;
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn a_task_is_polled_at_the_servers_pace_and_its_result_fetched() {
     let mut result = text("done");
     result["_meta"] = json!({ "io.modelcontextprotocol/related-task": { "taskId": "t1" } });
     server.reply(&fetch, result).await;
-    let outcome = call.settle().await.unwrap();
+    let outcome = call.outcome().await.unwrap();
     assert_eq!(outcome, Outcome::Result(raw(text("done"))));
     let looks = server.times("tasks/get");
     let gaps: Vec<_> = looks.iter().map(|at| (*at - made).as_millis()).collect();
@@ -96,8 +96,8 @@ async fn a_terminal_notification_is_followed_by_the_result_at_once() {
         .notify("notifications/tasks/status", task("working", 60_000))
         .await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
-    assert_eq!(call.view().task.unwrap().status, Status::Completed);
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    assert_eq!(call.status().task.unwrap().status, Status::Completed);
     assert!(!server.heard("tasks/get"));
 }
 
@@ -133,7 +133,7 @@ async fn a_notification_that_comes_before_the_creation_is_kept() {
         .await;
     let fetch = server.asked("tasks/result").await;
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -152,7 +152,7 @@ async fn the_payload_of_a_failed_task_is_fetched() {
         } else {
             server.refuse(&fetch, -32050, "it broke badly").await;
         }
-        match call.await.unwrap().settle().await.unwrap() {
+        match call.await.unwrap().outcome().await.unwrap() {
             Outcome::ToolError(_, message) => {
                 assert!(!is_error);
                 assert_eq!(message.as_deref(), Some("it broke"));
@@ -179,7 +179,7 @@ async fn the_result_is_fetched_when_input_is_required_and_looks_go_on() {
         server.reply(&look, task("working", 100)).await;
     }
     server.reply(&fetch, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
     // Never two at once.
     assert_eq!(server.times("tasks/result").len(), 1);
 }
@@ -221,7 +221,7 @@ async fn progress_is_heard_from_the_call_to_the_end_of_the_task() {
         .notify("notifications/progress", json!({ "progress": 9 }))
         .await;
     client.ping_answered_by(&mut server).await;
-    assert_eq!(call.view().progress.unwrap().progress, 2.0);
+    assert_eq!(call.status().progress.unwrap().progress, 2.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -240,7 +240,7 @@ async fn the_text_for_the_model_is_shown() {
     let call = call.await.unwrap();
     call.task().await;
     assert_eq!(
-        call.view().immediate_response.as_deref(),
+        call.status().immediate_response.as_deref(),
         Some("It has begun.")
     );
 }
@@ -253,7 +253,7 @@ async fn a_plain_result_to_an_augmented_call_is_the_result() {
     let asked = server.asked("tools/call").await;
     server.reply(&asked, text("at once")).await;
     let call = call.await.unwrap();
-    assert_eq!(said(&call.settle().await.unwrap()), "at once");
+    assert_eq!(said(&call.outcome().await.unwrap()), "at once");
     assert_eq!(call.task().await, None);
     // Not repeated after an error either.
     let call = client.call_tool("slow", None).await.unwrap();
@@ -261,7 +261,7 @@ async fn a_plain_result_to_an_augmented_call_is_the_result() {
     server
         .refuse(&asked, -32602, "Invalid task creation result")
         .await;
-    assert!(matches!(call.settle().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
+    assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
     assert_eq!(server.times("tools/call").len(), 2);
 }
 
@@ -284,39 +284,36 @@ async fn a_call_is_augmented_only_where_server_and_tool_allow_it() {
     let asked = server.asked("tools/call").await;
     assert!(asked["params"].get("task").is_none());
     server.reply(&asked, text("plain")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "plain");
+    assert_eq!(said(&call.outcome().await.unwrap()), "plain");
     let refused = client
         .call_tool("not", None)
-        .task(Preference::Require)
+        .task(TaskPreference::Require)
         .await;
     assert_eq!(
         refused.unwrap_err(),
-        CallRefused::ToolWithoutTasks("not".into())
+        CallError::ToolWithoutTasks("not".into())
     );
     let refused = client
         .call_tool("must", None)
-        .task(Preference::Forbid)
+        .task(TaskPreference::Forbid)
         .await;
-    assert_eq!(
-        refused.unwrap_err(),
-        CallRefused::TaskRequired("must".into())
-    );
+    assert_eq!(refused.unwrap_err(), CallError::TaskRequired("must".into()));
 
     let (client, mut server) =
         connected_with(crate::stage::options(), json!({ "tools": {} })).await;
     let refused = client
         .call_tool("slow", None)
-        .task(Preference::Require)
+        .task(TaskPreference::Require)
         .await;
     assert_eq!(
         refused.unwrap_err(),
-        CallRefused::ServerWithoutTasks("test".into())
+        CallError::ServerWithoutTasks("test".into())
     );
     let call = client.call_tool("slow", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     assert!(asked["params"].get("task").is_none());
     server.reply(&asked, text("plain")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "plain");
+    assert_eq!(said(&call.outcome().await.unwrap()), "plain");
 }
 
 #[tokio::test(start_paused = true)]
@@ -406,7 +403,10 @@ async fn the_owner_is_warned_before_a_task_expires_and_told_when_it_has() {
             break;
         }
     }
-    assert_eq!(call.settle().await, Err(Unsettled::Expired("t1".into())));
+    assert_eq!(
+        call.outcome().await,
+        Err(OutcomeError::Expired("t1".into()))
+    );
     assert_eq!((warned.await.unwrap() - made).as_secs(), 48);
 }
 
@@ -420,9 +420,9 @@ async fn a_task_that_is_not_found_before_its_time_is_lost_after_a_few_looks() {
         let look = server.asked("tasks/get").await;
         server.refuse(&look, -32602, "no such task").await;
     }
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     assert!(
-        matches!(settled, Err(Unsettled::Lost { task, why }) if task == "t1" && why.code() == Some(-32602))
+        matches!(settled, Err(OutcomeError::Lost { task, why }) if task == "t1" && why.code() == Some(-32602))
     );
     // One that comes back is not.
     let call = client.call_tool("slow", None).await.unwrap();
@@ -438,7 +438,7 @@ async fn a_task_that_is_not_found_before_its_time_is_lost_after_a_few_looks() {
         let look = server.asked("tasks/get").await;
         server.reply(&look, task("working", 100)).await;
     }
-    assert!(call.view().ended.is_none());
+    assert!(call.status().ended.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -495,9 +495,14 @@ async fn a_thousand_executions_on_one_connection_all_settle_and_keep_their_pace(
     let calls: Vec<_> = (0..1_000)
         .map(|_| {
             let client = client.clone();
-            tokio::spawn(
-                async move { client.call_tool("slow", None).await.unwrap().settle().await },
-            )
+            tokio::spawn(async move {
+                client
+                    .call_tool("slow", None)
+                    .await
+                    .unwrap()
+                    .outcome()
+                    .await
+            })
         })
         .collect();
     let mut looks = std::collections::HashMap::<String, (usize, Instant)>::new();

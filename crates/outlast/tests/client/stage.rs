@@ -164,7 +164,7 @@ pub(crate) fn raw(value: Value) -> Raw {
 pub(crate) fn with_inbox() -> (outlast::client::Inbox, ClientOptions) {
     let inbox = outlast::client::Inbox::new(Accepts::all());
     let options = ClientOptions {
-        host: Arc::new(inbox.clone()),
+        handler: Arc::new(inbox.clone()),
         ..options()
     };
     (inbox, options)

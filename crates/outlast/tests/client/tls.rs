@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use outlast::client::{Client, Fault, Target};
+use outlast::client::{self, Client, Target};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
 use rustls::pki_types::pem::PemObject;
@@ -76,7 +76,7 @@ fn answer(message: &Value) -> String {
     )
 }
 
-pub(crate) async fn connect(url: String, trust: &[u8]) -> Result<Client, Fault> {
+pub(crate) async fn connect(url: String, trust: &[u8]) -> Result<Client, client::Error> {
     let options = HttpClientOptions {
         trust: trust.to_vec(),
         ..HttpClientOptions::new(url)
@@ -101,14 +101,14 @@ async fn a_server_that_nobody_vouches_for_is_refused_and_the_error_says_why() {
     let url = format!("https://127.0.0.1:{}/mcp", listen("127.0.0.1"));
     let failed = connect(url, &[]).await.err().unwrap();
     assert!(
-        matches!(&failed, Fault::Link(LinkError::Unreachable(why)) if why.contains("certificate")),
+        matches!(&failed, client::Error::Transport(LinkError::Unreachable(why)) if why.contains("certificate")),
         "{failed}"
     );
     // Nor is one of another name.
     let url = format!("https://127.0.0.2:{}/mcp", listen("127.0.0.2"));
     let failed = connect(url, AUTHORITY).await.err().unwrap();
     assert!(
-        matches!(&failed, Fault::Link(LinkError::Unreachable(why)) if why.contains("not valid for name")),
+        matches!(&failed, client::Error::Transport(LinkError::Unreachable(why)) if why.contains("not valid for name")),
         "{failed}"
     );
 }

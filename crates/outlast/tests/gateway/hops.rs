@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Era, Execution, Preference, Target};
+use outlast::client::{Client, ClientOptions, Era, Execution, Target, TaskPreference};
 use outlast::gateway::Upstream;
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;
@@ -41,7 +41,7 @@ async fn over_http(server: Server) -> (Client, Stage, [HttpServer; 2]) {
     (client, stage, [before, behind])
 }
 
-async fn call(client: &Client, tool: &str, preference: Preference) -> Execution {
+async fn call(client: &Client, tool: &str, preference: TaskPreference) -> Execution {
     client.call_tool(tool, None).task(preference).await.unwrap()
 }
 
@@ -63,13 +63,13 @@ async fn a_modern_caller_that_closes_its_stream_stops_the_work_unless_it_is_a_ta
         (Server::V2, "keeps"),
     ] {
         let (client, stage, _listening) = over_http(server).await;
-        let plain = call(&client, tool, Preference::Forbid).await;
+        let plain = call(&client, tool, TaskPreference::Forbid).await;
         until_waiting(&stage, 1).await;
         // Long enough to be driven as a task.
         tokio::time::sleep(Duration::from_millis(300)).await;
         drop(plain);
         until_waiting(&stage, 0).await;
-        let task = call(&client, tool, Preference::Require).await;
+        let task = call(&client, tool, TaskPreference::Require).await;
         assert!(task.task().await.is_some());
         until_waiting(&stage, 1).await;
         drop((task, client));
@@ -84,13 +84,13 @@ async fn a_modern_caller_that_closes_its_stream_stops_the_work_unless_it_is_a_ta
 async fn the_name_of_a_task_in_a_header_is_that_of_its_hop() {
     // BR-ID-2, BR-ID-1: both hops refuse a name that is missing or not that of the body.
     let (client, stage, _listening) = over_http(Server::V2).await;
-    let task = call(&client, "gated", Preference::Require).await;
+    let task = call(&client, "gated", TaskPreference::Require).await;
     let id = task.task().await.unwrap();
     until_waiting(&stage, 1).await;
     // Long enough for a look or two on each hop.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     stage.gate.add_permits(1);
-    let settled = tokio::time::timeout(Duration::from_secs(60), task.settle()).await;
+    let settled = tokio::time::timeout(Duration::from_secs(60), task.outcome()).await;
     assert_eq!(said(&settled.unwrap().unwrap()), "through");
     let mut direct = Caller::connect(Kind::V2, &stage.direct).await;
     let unknown = direct.request("tasks/get", json!({ "taskId": id })).await;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast::client::{Client, ClientOptions, Era, Host, HostRequest, Target, accept};
+use outlast::client::{
+    Client, ClientHandler, ClientOptions, Era, ServerInputRequest, Target, accept,
+};
 use outlast::engine::{Accepts, Answer};
 use outlast::gateway::{Isolate, Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions, Token};
@@ -20,12 +22,12 @@ use crate::upstream::{Stage, gateway, quick};
 struct Named(&'static str);
 
 #[async_trait]
-impl Host for Named {
+impl ClientHandler for Named {
     fn accepts(&self) -> Accepts {
         Accepts::all()
     }
 
-    async fn ask(&self, _: HostRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> Answer {
         accept(Some(json!({ "name": self.0 })))
     }
 }
@@ -69,12 +71,12 @@ async fn two_owners_who_are_asked_at_once_have_a_connection_each() {
             let options = ClientOptions {
                 // Each has a session of its own.
                 era: Era::Legacy,
-                host: Arc::new(Named(name)),
+                handler: Arc::new(Named(name)),
                 ..ClientOptions::default()
             };
             let client = Client::connect(target, options).await.unwrap();
             let call = client.call_tool("who", None).await.unwrap();
-            let outcome = call.settle().await.unwrap();
+            let outcome = call.outcome().await.unwrap();
             assert_eq!(said(&outcome), name);
         })
     });
@@ -229,7 +231,7 @@ async fn credentials_of_a_client_end_at_the_gateway_and_those_of_the_gateway_beg
         match (connected, lets_in) {
             (Ok(client), true) => {
                 let call = client.call_tool("reads", None).await.unwrap();
-                assert_eq!(said(&call.settle().await.unwrap()), "read");
+                assert_eq!(said(&call.outcome().await.unwrap()), "read");
             }
             // The server wants credentials: what to do is told.
             (Err(fault), false) => {

@@ -211,7 +211,7 @@ async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
     let upstream = |name: &str, stage: &Stage| {
         Upstream::new(
             name,
-            outlast::client::Target::front(stage.direct.clone()),
+            outlast::client::Target::in_process(stage.direct.clone()),
             quick(),
         )
     };
@@ -238,7 +238,7 @@ async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
 #[tokio::test]
 async fn a_session_is_taken_only_at_the_endpoint_where_it_began() {
     let stage = Stage::new(cell::Server::V1).await;
-    let target = || outlast::client::Target::front(stage.direct.clone());
+    let target = || outlast::client::Target::in_process(stage.direct.clone());
     let upstreams = ["one", "other"].map(|name| Upstream::new(name, target(), quick()));
     let outlast = Outlast::builder().build();
     let gateway = outlast.gateway(upstreams.into());

@@ -56,7 +56,7 @@ async fn the_trace_of_a_call_reaches_servers_of_either_era_unchanged() {
     });
     for era in [Era::Legacy, Era::Modern] {
         let heard = LastMeta::default();
-        let target = Target::front(server(heard.clone()).await);
+        let target = Target::in_process(server(heard.clone()).await);
         let settings = Settings { era, ..quick() };
         let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
         for kind in KINDS {

@@ -48,7 +48,7 @@ impl Default for Plan {
             settings: quick(),
             behind: Policy::default(),
             policy: outlast::gateway::policy(),
-            way: Target::front,
+            way: Target::in_process,
         }
     }
 }

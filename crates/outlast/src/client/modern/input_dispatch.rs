@@ -11,54 +11,58 @@ use outlast_wire::{Raw, RawRef, codes};
 use crate::answers;
 
 use crate::client::error::PeerError;
-use crate::client::handler::{Host, HostRequest, dismiss};
-use crate::client::inbound::Ears;
-use crate::client::validate_request::screen;
+use crate::client::handler::{ClientHandler, ServerInputRequest, dismiss};
+use crate::client::inbound::InboundHandler;
+use crate::client::validate_request::validate_request;
 
 /// Puts questions to a host.
 #[derive(Clone)]
-pub(crate) struct Asker {
+pub(crate) struct InputDispatcher {
     server: Arc<str>,
-    host: Arc<dyn Host>,
+    handler: Arc<dyn ClientHandler>,
     accepts: Accepts,
     call: Option<Arc<str>>,
 }
 
 /// Why a question has no answer. There is no way to tell that to a server (V2-MRTR-11).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum InputRefusal {
     /// It was not put to anybody: it asks for what was not declared, or makes no sense.
-    Unfit(PeerError),
+    Invalid(PeerError),
     /// Whoever was asked refused.
     Denied(PeerError),
 }
 
-impl Asker {
+impl InputDispatcher {
     /// Asks the host of the client, for the call of that name.
-    pub(crate) fn new(ears: &Ears, call: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(inbound: &InboundHandler, call: Option<Arc<str>>) -> Self {
         Self {
-            server: ears.server.clone(),
-            host: ears.host.clone(),
-            accepts: ears.accepts,
+            server: inbound.server.clone(),
+            handler: inbound.handler.clone(),
+            accepts: inbound.accepts,
             call,
         }
     }
 
     /// What sort of question it is, or why it is not put to anybody.
-    pub(crate) fn judge(&self, ask: &Ask) -> Result<AskKind, Refused> {
-        let kind = screen(&ask.method, ask.params.as_ref(), self.accepts, Era::Modern);
+    pub(crate) fn validate(&self, ask: &Ask) -> Result<AskKind, InputRefusal> {
+        let kind = validate_request(&ask.method, ask.params.as_ref(), self.accepts, Era::Modern);
         kind.map_err(|error| {
             let key = &ask.key;
             let why = &error.message;
             let why = format!("the server's input request `{key}` cannot be answered: {why}");
-            Refused::Unfit(ErrorObject::new(error.code, why).into())
+            InputRefusal::Invalid(ErrorObject::new(error.code, why).into())
         })
     }
 
     /// The answer to a question: a bare result (V2-UPD-7).
-    pub(crate) async fn put(&self, ask: Ask, task: Option<String>) -> Result<Raw, Refused> {
-        let kind = self.judge(&ask)?;
-        let request = HostRequest {
+    pub(crate) async fn dispatch(
+        &self,
+        ask: Ask,
+        task: Option<String>,
+    ) -> Result<Raw, InputRefusal> {
+        let kind = self.validate(&ask)?;
+        let request = ServerInputRequest {
             request: None,
             kind,
             server: self.server.clone(),
@@ -68,7 +72,7 @@ impl Asker {
             params: ask.params,
         };
         let in_task = request.task.is_some();
-        let answer = match (self.host.ask(request).await, kind) {
+        let answer = match (self.handler.handle(request).await, kind) {
             // A2-19: a refusal of an elicitation can be said.
             (Answer::Error(_), AskKind::ElicitForm | AskKind::ElicitUrl) => dismiss(kind),
             // A person who declines to sample does not cancel the task.
@@ -82,10 +86,10 @@ impl Asker {
         let improper = || codes::internal("the host has no proper answer").into();
         match answer {
             Answer::Result(result) if result.borrow().is_object() => Ok(result),
-            Answer::Result(_) => Err(Refused::Denied(improper())),
+            Answer::Result(_) => Err(InputRefusal::Denied(improper())),
             Answer::Error(error) => {
                 let read = PeerError::read(error.borrow());
-                Err(Refused::Denied(read.unwrap_or_else(improper)))
+                Err(InputRefusal::Denied(read.unwrap_or_else(improper)))
             }
         }
     }
@@ -96,10 +100,10 @@ fn is_declined(error: RawRef<'_>) -> bool {
     PeerError::read(error).is_some_and(|error| error.code == answers::DECLINED)
 }
 
-impl Refused {
+impl InputRefusal {
     pub(crate) fn into_error(self) -> PeerError {
         match self {
-            Self::Unfit(error) | Self::Denied(error) => error,
+            Self::Invalid(error) | Self::Denied(error) => error,
         }
     }
 }

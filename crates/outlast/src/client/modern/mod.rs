@@ -20,23 +20,23 @@ use outlast_engine::{Accepts, AskKind};
 use outlast_wire::v2::{self, Discover, ResultType};
 use outlast_wire::{Raw, RawRef, codes, headers, object, params, version};
 
-use super::conversation::{Draft, Up};
-use super::era::Introduction;
-use super::error::Fault;
+use super::conversation::{Conversation, RequestDraft};
+use super::era::ClientDescription;
+use super::error::Error;
 use super::handler::capabilities;
-use super::rpc::{Exchange, GiveUp, Ticket, Wrap};
-use super::server_description::{Generation, Server};
-use super::task_report::Sight;
+use super::rpc::{OnDrop, PendingResponse, RpcChannel, SendOptions};
+use super::server_description::{Generation, ServerDescription};
+use super::task_report::TaskReport;
 use crate::transport::link::LinkError;
 
-pub(crate) use input_dispatch::{Asker, Refused};
-pub(crate) use input_rounds::Rounds;
-pub(crate) use subscriptions::Listener;
-pub(crate) use task_inputs::{Inputs, OnUnfit};
+pub(crate) use input_dispatch::{InputDispatcher, InputRefusal};
+pub(crate) use input_rounds::InputRounds;
+pub(crate) use subscriptions::Subscriptions;
+pub(crate) use task_inputs::{OnInvalid, TaskInputs};
 
 /// Who we are, as every request says it.
 #[derive(Clone, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct ModernFraming {
     info: Raw,
     version: Raw,
     capabilities: Raw,
@@ -45,24 +45,24 @@ pub(crate) struct Manner {
 }
 
 /// What the answer to `server/discover` says of a server.
-pub(crate) enum Found {
-    Modern(Server),
+pub(crate) enum ProbeResult {
+    Modern(ServerDescription),
     /// It is a legacy one, to be opened in this version.
     Legacy(&'static str),
     /// It refused the version that it speaks: it is to be asked once more.
-    Again,
+    Retry,
     /// It is gone.
-    Scared,
+    Closed,
     /// It could not be asked, or there is no version that both speak.
-    Neither(Fault),
+    Failed(Error),
 }
 
-impl Manner {
-    pub(crate) fn new(we: &Introduction) -> Self {
-        let capabilities = declared(we.accepts);
+impl ModernFraming {
+    pub(crate) fn new(description: &ClientDescription) -> Self {
+        let capabilities = declared(description.accepts);
         let with_tasks = v2::declare_tasks(capabilities.borrow());
         Self {
-            info: we.info.clone(),
+            info: description.info.clone(),
             version: Raw::encode(version::MODERN).expect("a string is JSON"),
             with_tasks: with_tasks.unwrap_or_else(|_| capabilities.clone()),
             capabilities,
@@ -71,7 +71,7 @@ impl Manner {
 
     /// A request with what every one of this era says (V2-META-1, V2-META-2, V2-CAP-1), and the headers that repeat it
     /// (V2-HH-1, V2-HH-3).
-    pub(crate) fn frame(&self, draft: &Draft<'_>) -> Result<(Raw, Wrap), Fault> {
+    pub(crate) fn frame(&self, draft: &RequestDraft<'_>) -> Result<(Raw, SendOptions), Error> {
         let capabilities = if draft.tasks {
             self.with_tasks.borrow()
         } else {
@@ -81,25 +81,25 @@ impl Manner {
         let info = Some(self.info.borrow());
         v2::frame(&mut rewrite, self.version.borrow(), capabilities, info);
         let params = rewrite.apply(draft.params.unwrap_or(RawRef::EMPTY_OBJECT));
-        let params = params.map_err(|_| odd("params"))?;
+        let params = params.map_err(|_| not_an_object("params"))?;
         let mut headers = general_headers(draft.method);
         if let Some(name) = headers::mirrored_name(draft.method, Some(params.borrow())) {
             headers.push((headers::NAME.into(), headers::encode(&name).into_owned()));
         }
         headers.extend(draft.headers.iter().cloned());
-        let wrap = Wrap {
-            on_drop: GiveUp::Withdraw,
+        let send_options = SendOptions {
+            on_drop: OnDrop::Withdraw,
             stateless: true,
             headers,
             polled: false,
         };
-        Ok((params, wrap))
+        Ok((params, send_options))
     }
 }
 
 /// What should be an object is none.
-pub(crate) fn odd(what: &str) -> Fault {
-    Fault::Malformed(format!("{what} must be an object"))
+pub(crate) fn not_an_object(what: &str) -> Error {
+    Error::Malformed(format!("{what} must be an object"))
 }
 
 /// The headers of any message.
@@ -121,55 +121,62 @@ fn declared(accepts: Accepts) -> Raw {
 }
 
 /// Asks what a server is (V2-ERA-1).
-pub(crate) async fn discover(exchange: &Arc<Exchange>, we: &Introduction) -> Result<Ticket, Fault> {
-    let draft = Draft::new(v2::method::DISCOVER, None);
-    let (params, mut wrap) = Manner::new(we).frame(&draft)?;
-    wrap.on_drop = GiveUp::Quietly;
-    exchange
-        .send(draft.method, Some(params.borrow()), wrap)
+pub(crate) async fn discover(
+    channel: &Arc<RpcChannel>,
+    description: &ClientDescription,
+) -> Result<PendingResponse, Error> {
+    let draft = RequestDraft::new(v2::method::DISCOVER, None);
+    let (params, mut send_options) = ModernFraming::new(description).frame(&draft)?;
+    send_options.on_drop = OnDrop::Nothing;
+    channel
+        .send(draft.method, Some(params.borrow()), send_options)
         .await
 }
 
 /// Reads the answer (V2-ERA-2 to V2-ERA-6).
-pub(crate) fn read_discovered(answer: &Result<Raw, Fault>) -> Found {
+pub(crate) fn read_discovered(answer: &Result<Raw, Error>) -> ProbeResult {
     match answer {
         Ok(result) => match Discover::read(result.borrow()) {
-            Some(said) if speaks_modern(&said.versions) => Found::Modern(read_server(&said)),
+            Some(said) if speaks_modern(&said.versions) => ProbeResult::Modern(read_server(&said)),
             Some(said) => match common_legacy(&said.versions) {
-                Some(version) => Found::Legacy(version),
-                None => Found::Neither(no_common_version(&said.versions)),
+                Some(version) => ProbeResult::Legacy(version),
+                None => ProbeResult::Failed(no_common_version(&said.versions)),
             },
             // An answer to something else.
-            None => Found::Legacy(version::LEGACY),
+            None => ProbeResult::Legacy(version::LEGACY),
         },
         // It is overloaded, which says nothing of its era.
-        Err(Fault::Error(error)) if error.refused.is_some() => {
-            Found::Neither(Fault::Error(error.clone()))
+        Err(Error::Peer(error)) if error.refused.is_some() => {
+            ProbeResult::Failed(Error::Peer(error.clone()))
         }
-        Err(Fault::Error(error)) => match error.code {
+        Err(Error::Peer(error)) => match error.code {
             codes::UNSUPPORTED_VERSION => {
                 // V2-ERA-2, V2-VER-2, A3-2.
                 let versions = supported(error.raw.borrow());
                 match common_legacy(&versions) {
-                    _ if speaks_modern(&versions) => Found::Again,
-                    Some(version) => Found::Legacy(version),
-                    None => Found::Neither(no_common_version(&versions)),
+                    _ if speaks_modern(&versions) => ProbeResult::Retry,
+                    Some(version) => ProbeResult::Legacy(version),
+                    None => ProbeResult::Failed(no_common_version(&versions)),
                 }
             }
             codes::HEADER_MISMATCH | codes::MISSING_CAPABILITY => {
-                Found::Neither(Fault::Error(error.clone()))
+                ProbeResult::Failed(Error::Peer(error.clone()))
             }
-            _ => Found::Legacy(version::LEGACY),
+            _ => ProbeResult::Legacy(version::LEGACY),
         },
-        Err(Fault::Link(LinkError::Refused { status, .. }))
+        Err(Error::Transport(LinkError::Refused { status, .. }))
             if !matches!(status, 401 | 403 | 407 | 429 | 503) =>
         {
-            Found::Legacy(version::LEGACY)
+            ProbeResult::Legacy(version::LEGACY)
         }
-        Err(Fault::Link(LinkError::Broken(_) | LinkError::Ended { .. })) => Found::Scared,
-        Err(fault @ (Fault::Link(_) | Fault::Unrecorded(_))) => Found::Neither(fault.clone()),
-        Err(Fault::Malformed(_) | Fault::TimedOut(_) | Fault::Unsupported(_)) => {
-            Found::Legacy(version::LEGACY)
+        Err(Error::Transport(LinkError::Broken(_) | LinkError::Ended { .. })) => {
+            ProbeResult::Closed
+        }
+        Err(error @ (Error::Transport(_) | Error::NotStored(_))) => {
+            ProbeResult::Failed(error.clone())
+        }
+        Err(Error::Malformed(_) | Error::TimedOut(_) | Error::Unsupported(_)) => {
+            ProbeResult::Legacy(version::LEGACY)
         }
     }
 }
@@ -179,8 +186,8 @@ fn speaks_modern(versions: &[String]) -> bool {
 }
 
 /// Whether a request was refused for its version although the server speaks it: then it may be repeated.
-pub(crate) fn is_confused(fault: &Fault) -> bool {
-    matches!(fault, Fault::Error(error) if error.code == codes::UNSUPPORTED_VERSION
+pub(crate) fn refused_own_version(error: &Error) -> bool {
+    matches!(error, Error::Peer(error) if error.code == codes::UNSUPPORTED_VERSION
         && speaks_modern(&supported(error.raw.borrow())))
 }
 
@@ -190,16 +197,16 @@ fn common_legacy(versions: &[String]) -> Option<&'static str> {
     version::LEGACY_VERSIONS.into_iter().find(speaks)
 }
 
-fn no_common_version(versions: &[String]) -> Fault {
+fn no_common_version(versions: &[String]) -> Error {
     let theirs = versions.join(", ");
-    Fault::Unsupported(format!(
+    Error::Unsupported(format!(
         "a protocol version that we speak: it speaks {theirs}"
     ))
 }
 
-fn read_server(said: &Discover<'_>) -> Server {
+fn read_server(said: &Discover<'_>) -> ServerDescription {
     let name = said.info.and_then(|info| object::find(info, &["name"]));
-    Server {
+    ServerDescription {
         name: name
             .and_then(RawRef::text)
             .map_or_else(|| "unnamed".into(), |name| name.into()),
@@ -226,9 +233,9 @@ fn supported(error: RawRef<'_>) -> Vec<String> {
 }
 
 /// A fault with what it means for us (V2-VER-2).
-pub(crate) fn explained(fault: Fault) -> Fault {
-    match fault {
-        Fault::Error(error) if error.code == codes::UNSUPPORTED_VERSION => {
+pub(crate) fn explain_version_error(error: Error) -> Error {
+    match error {
+        Error::Peer(error) if error.code == codes::UNSUPPORTED_VERSION => {
             no_common_version(&supported(error.raw.borrow()))
         }
         other => other,
@@ -236,12 +243,12 @@ pub(crate) fn explained(fault: Fault) -> Fault {
 }
 
 /// A result that is the answer itself, without the word that says so (BR-RES-2); anything else is invalid here.
-pub(crate) fn complete(result: &Raw) -> Result<Raw, Fault> {
-    check_complete(result).map(|()| unlabelled(result))
+pub(crate) fn complete(result: &Raw) -> Result<Raw, Error> {
+    check_complete(result).map(|()| without_result_type(result))
 }
 
 /// Whether a result is the answer itself; anything else is invalid here (V2-RT-5, V2-RT-6, V2-CAP-8).
-pub(crate) fn check_complete(result: &Raw) -> Result<(), Fault> {
+pub(crate) fn check_complete(result: &Raw) -> Result<(), Error> {
     match ResultType::of(result.borrow()) {
         ResultType::Complete => Ok(()),
         ResultType::Task => Err(invalid("task")),
@@ -251,36 +258,40 @@ pub(crate) fn check_complete(result: &Raw) -> Result<(), Fault> {
 }
 
 /// A result without the word that says what it is.
-pub(crate) fn unlabelled(result: &Raw) -> Raw {
+pub(crate) fn without_result_type(result: &Raw) -> Raw {
     let bare = object::remove(result.borrow(), &["resultType"]);
     bare.unwrap_or_else(|_| result.clone())
 }
 
-fn invalid(word: &str) -> Fault {
-    Fault::Malformed(format!("it answered with a result of the type `{word}`"))
+fn invalid(word: &str) -> Error {
+    Error::Malformed(format!("it answered with a result of the type `{word}`"))
 }
 
-impl Up {
+impl Conversation {
     /// `tasks/get` (V2-GET).
-    pub(super) async fn look_modern(&self, task: &str, patience: Duration) -> Result<Sight, Fault> {
+    pub(super) async fn poll_modern(
+        &self,
+        task: &str,
+        timeout: Duration,
+    ) -> Result<TaskReport, Error> {
         let params = params::naming(task);
-        let draft = Draft::new(v2::method::GET, Some(params.borrow())).with_tasks();
+        let draft = RequestDraft::new(v2::method::GET, Some(params.borrow())).with_tasks();
         // A2-2: whatever the status.
-        let answer = complete(&self.request(&draft, patience).await?)?;
+        let answer = complete(&self.request(&draft, timeout).await?)?;
         let read = v2::read_detailed(answer.borrow());
-        let read = read.map_err(|error| Fault::Malformed(error.to_string()))?;
+        let read = read.map_err(|error| Error::Malformed(error.to_string()))?;
         if read.task.id == task {
             Ok(read.into())
         } else {
-            Err(Fault::Malformed("it answered with another task".into()))
+            Err(Error::Malformed("it answered with another task".into()))
         }
     }
 
     /// `tasks/cancel`: only that it was heard is answered (V2-CANCEL-5).
-    pub(super) async fn cancel_modern(&self, task: &str, patience: Duration) -> Result<(), Fault> {
+    pub(super) async fn cancel_modern(&self, task: &str, timeout: Duration) -> Result<(), Error> {
         let params = params::naming(task);
-        let draft = Draft::new(v2::method::CANCEL, Some(params.borrow())).with_tasks();
-        self.request(&draft, patience).await.map(drop)
+        let draft = RequestDraft::new(v2::method::CANCEL, Some(params.borrow())).with_tasks();
+        self.request(&draft, timeout).await.map(drop)
     }
 
     /// `tasks/update`: answers to questions that are outstanding (V2-UPD-7, V2-UPD-8).
@@ -288,10 +299,10 @@ impl Up {
         &self,
         task: &str,
         answers: &[v2::Answer],
-        patience: Duration,
-    ) -> Result<(), Fault> {
+        timeout: Duration,
+    ) -> Result<(), Error> {
         let params = v2::update_params(task, answers);
-        let draft = Draft::new(v2::method::UPDATE, Some(params.borrow())).with_tasks();
-        self.request(&draft, patience).await.map(drop)
+        let draft = RequestDraft::new(v2::method::UPDATE, Some(params.borrow())).with_tasks();
+        self.request(&draft, timeout).await.map(drop)
     }
 }

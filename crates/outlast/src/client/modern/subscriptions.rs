@@ -12,48 +12,55 @@ use outlast_wire::{RawRef, codes, object};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::client::connection::Ups;
-use crate::client::conversation::{Draft, Up};
-use crate::client::error::Fault;
-use crate::client::inbound::Ears;
-use crate::client::rpc::Ticket;
+use crate::client::connection::ConversationWatch;
+use crate::client::conversation::{Conversation, RequestDraft};
+use crate::client::error::Error;
+use crate::client::inbound::InboundHandler;
+use crate::client::rpc::PendingResponse;
 
 /// What a client wants to hear of. Cheap to clone; the stream ends with the last clone.
 #[derive(Clone)]
-pub(crate) struct Listener(Arc<watch::Sender<Wanted>>);
+pub(crate) struct Subscriptions(Arc<watch::Sender<SubscriptionSet>>);
 
 /// That changes of a task are heard, until this is dropped.
-pub(crate) struct Heard {
-    listener: Listener,
+pub(crate) struct TaskSubscription {
+    listener: Subscriptions,
     task: String,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Wanted {
+struct SubscriptionSet {
     lists: bool,
     resources: BTreeSet<String>,
     /// By id, and by how many.
     tasks: BTreeMap<String, u32>,
 }
 
-impl Listener {
+impl Subscriptions {
     /// Listens on whatever conversation is open; to changed lists only if somebody hears of them.
-    pub(crate) fn new(ups: Ups, ears: Arc<Ears>) -> Self {
-        let wanted = Wanted {
-            lists: ears.notices.is_some(),
-            ..Wanted::default()
+    pub(crate) fn new(conversations: ConversationWatch, inbound: Arc<InboundHandler>) -> Self {
+        let wanted = SubscriptionSet {
+            lists: inbound.notices.is_some(),
+            ..SubscriptionSet::default()
         };
-        let (tell, told) = watch::channel(wanted);
-        tokio::spawn(Loop { ups, ears, told }.run());
-        Self(Arc::new(tell))
+        let (sender, wanted_changes) = watch::channel(wanted);
+        tokio::spawn(
+            ListenLoop {
+                conversations,
+                inbound,
+                wanted_changes,
+            }
+            .run(),
+        );
+        Self(Arc::new(sender))
     }
 
     /// Hears of a task.
-    pub(crate) fn task(&self, task: &str) -> Heard {
+    pub(crate) fn task(&self, task: &str) -> TaskSubscription {
         self.0.send_modify(|wanted| {
             *wanted.tasks.entry(task.to_owned()).or_default() += 1;
         });
-        Heard {
+        TaskSubscription {
             listener: self.clone(),
             task: task.to_owned(),
         }
@@ -71,7 +78,7 @@ impl Listener {
     }
 }
 
-impl Drop for Heard {
+impl Drop for TaskSubscription {
     fn drop(&mut self) {
         self.listener.0.send_modify(|wanted| {
             if let Some(by) = wanted.tasks.get_mut(&self.task) {
@@ -84,14 +91,14 @@ impl Drop for Heard {
     }
 }
 
-impl Wanted {
+impl SubscriptionSet {
     /// What is asked of a server that can do this.
-    fn filter(&self, up: &Up) -> Filter {
+    fn filter(&self, conversation: &Conversation) -> Filter {
         let can = |path: &[&str]| {
-            let declared = object::find(up.server.capabilities.borrow(), path);
+            let declared = object::find(conversation.server.capabilities.borrow(), path);
             declared.and_then(RawRef::truth) == Some(true)
         };
-        let tasks = up.server.generation.takes_tool_tasks() && !self.tasks.is_empty();
+        let tasks = conversation.server.generation.supports_tool_tasks() && !self.tasks.is_empty();
         Filter {
             tools_list_changed: self.lists && can(&["tools", "listChanged"]),
             prompts_list_changed: self.lists && can(&["prompts", "listChanged"]),
@@ -103,15 +110,15 @@ impl Wanted {
 }
 
 /// The one that listens.
-struct Loop {
-    ups: Ups,
-    ears: Arc<Ears>,
-    told: watch::Receiver<Wanted>,
+struct ListenLoop {
+    conversations: ConversationWatch,
+    inbound: Arc<InboundHandler>,
+    wanted_changes: watch::Receiver<SubscriptionSet>,
 }
 
 /// A stream that is open.
 struct Stream {
-    ticket: Ticket,
+    pending: PendingResponse,
     /// What was asked for.
     filter: Filter,
     /// What will be heard, once the server has said so.
@@ -134,20 +141,24 @@ impl Stream {
 }
 
 /// Nobody wants to hear anything any more.
-struct Over;
+struct Stopped;
 
-impl Loop {
+impl ListenLoop {
     async fn run(mut self) {
-        let _: Result<(), Over> = async {
+        let _: Result<(), Stopped> = async {
             loop {
-                let up = self.ups.up().await.map_err(|_| Over)?;
-                if up.server.is_modern() {
-                    self.listen_on(&up).await?;
+                let conversation = self
+                    .conversations
+                    .conversation()
+                    .await
+                    .map_err(|_| Stopped)?;
+                if conversation.server.is_modern() {
+                    self.listen(&conversation).await?;
                 }
-                // Refused or legacy: until there is another conversation.
+                // InputRefusal or legacy: until there is another conversation.
                 tokio::select! {
-                    _ = up.exchange.over() => {}
-                    over = self.gone() => return Err(over),
+                    _ = conversation.channel.over() => {}
+                    over = self.stopped() => return Err(over),
                 }
             }
         }
@@ -155,65 +166,65 @@ impl Loop {
     }
 
     /// Resolves when nobody wants to hear anything any more.
-    async fn gone(&mut self) -> Over {
-        while self.told.changed().await.is_ok() {}
-        Over
+    async fn stopped(&mut self) -> Stopped {
+        while self.wanted_changes.changed().await.is_ok() {}
+        Stopped
     }
 
     /// Listens until the conversation is over or the server says that it has no such stream.
-    async fn listen_on(&mut self, up: &Arc<Up>) -> Result<(), Over> {
+    async fn listen(&mut self, conversation: &Arc<Conversation>) -> Result<(), Stopped> {
         let mut failures = 0;
-        let mut fruitless = 0;
+        let mut empty_streams = 0;
         let mut stream: Option<Stream> = None;
-        while !up.exchange.is_over() {
-            let wanted = self.told.borrow_and_update().filter(up);
+        while !conversation.channel.is_closed() {
+            let wanted = self.wanted_changes.borrow_and_update().filter(conversation);
             if wanted == Filter::default() {
                 stream = None;
-                self.told.changed().await.map_err(|_| Over)?;
-                self.settle_down().await?;
+                self.wanted_changes.changed().await.map_err(|_| Stopped)?;
+                self.batch_changes().await?;
                 continue;
             }
             if !stream
                 .as_ref()
                 .is_some_and(|stream| covers(&stream.filter, &wanted))
             {
-                match self.open(up, wanted).await {
+                match self.open(conversation, wanted).await {
                     // The old one is closed when the new one stands.
                     Ok(new) => stream = Some(new),
-                    Err(fault) if is_final(&fault) => return Ok(()),
+                    Err(error) if is_final(&error) => return Ok(()),
                     Err(_) => failures += 1,
                 }
                 // V2-SUB-5: one on which nothing will be heard is not kept.
                 if stream.as_ref().is_some_and(Stream::is_empty) {
                     stream = None;
-                    fruitless += 1;
-                    if fruitless >= FRUITLESS {
+                    empty_streams += 1;
+                    if empty_streams >= MAX_EMPTY_STREAMS {
                         return Ok(());
                     }
-                    self.told.changed().await.map_err(|_| Over)?;
-                    self.settle_down().await?;
+                    self.wanted_changes.changed().await.map_err(|_| Stopped)?;
+                    self.batch_changes().await?;
                     continue;
                 }
             }
             let Some(open) = &mut stream else {
-                self.pause(failures).await?;
+                self.back_off(failures).await?;
                 continue;
             };
             if open.granted.is_some() {
-                (failures, fruitless) = (0, 0);
+                (failures, empty_streams) = (0, 0);
             }
             tokio::select! {
-                ended = open.ticket.wait() => {
+                ended = open.pending.wait() => {
                     stream = None;
-                    if ended.is_err_and(|fault| is_final(&fault)) {
+                    if ended.is_err_and(|error| is_final(&error)) {
                         return Ok(());
                     }
                     failures += 1;
-                    self.pause(failures).await?;
+                    self.back_off(failures).await?;
                 }
-                changed = self.told.changed() => {
-                    changed.map_err(|_| Over)?;
-                    self.settle_down().await?;
+                changed = self.wanted_changes.changed() => {
+                    changed.map_err(|_| Stopped)?;
+                    self.batch_changes().await?;
                 }
             }
         }
@@ -221,26 +232,30 @@ impl Loop {
     }
 
     /// Opens a stream and waits a moment for its acknowledgement (V2-SUB-2).
-    async fn open(&mut self, up: &Arc<Up>, filter: Filter) -> Result<Stream, Fault> {
-        let mut acknowledged = self.ears.acknowledged();
+    async fn open(
+        &mut self,
+        conversation: &Arc<Conversation>,
+        filter: Filter,
+    ) -> Result<Stream, Error> {
+        let mut acknowledged = self.inbound.acknowledged();
         let params = v2::listen_params(&filter);
-        let mut draft = Draft::new(v2::method::LISTEN, Some(params.borrow()));
+        let mut draft = RequestDraft::new(v2::method::LISTEN, Some(params.borrow()));
         draft.tasks = filter.task_ids.is_some();
-        let mut ticket = up.send(&draft).await?;
-        let id = ticket.id().clone();
+        let mut pending = conversation.send(&draft).await?;
+        let id = pending.id().clone();
         let granted = tokio::select! {
             granted = acknowledged.wait_for(|said| said.as_ref().is_some_and(|said| said.0 == id)) => {
                 granted.ok().and_then(|said| said.as_ref().map(|said| said.1.clone()))
             }
-            ended = ticket.wait() => return Err(ended.err().unwrap_or_else(ended_at_once)),
-            () = tokio::time::sleep(ACKNOWLEDGED) => None,
+            ended = pending.wait() => return Err(ended.err().unwrap_or_else(ended_unacknowledged)),
+            () = tokio::time::sleep(ACKNOWLEDGE_TIMEOUT) => None,
         };
         if let Some(granted) = granted.as_ref().filter(|granted| !covers(granted, &filter)) {
             // V2-SUB-5: what is not heard of is looked at, as ever.
             tracing::debug!(?granted, "the server tells less than was asked for");
         }
         Ok(Stream {
-            ticket,
+            pending,
             filter,
             granted,
         })
@@ -248,69 +263,71 @@ impl Loop {
 
     /// Changes come together: a task that has just begun may be over in a moment. The more there are to hear of, the
     /// less often a stream is worth another.
-    async fn settle_down(&mut self) -> Result<(), Over> {
-        let many = u32::try_from(self.told.borrow().tasks.len() / CROWD);
-        let crowd = many.unwrap_or(u32::MAX).saturating_add(1);
-        let until = Instant::now() + TOGETHER.saturating_mul(crowd).min(LONGEST);
+    async fn batch_changes(&mut self) -> Result<(), Stopped> {
+        let many = u32::try_from(self.wanted_changes.borrow().tasks.len() / TASKS_PER_BATCH_DELAY);
+        let factor = many.unwrap_or(u32::MAX).saturating_add(1);
+        let until = Instant::now() + BATCH_DELAY.saturating_mul(factor).min(MAX_RETRY_DELAY);
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return Ok(()),
-                changed = self.told.changed() => changed.map_err(|_| Over)?,
+                changed = self.wanted_changes.changed() => changed.map_err(|_| Stopped)?,
             }
         }
     }
 
-    async fn pause(&mut self, failures: u32) -> Result<(), Over> {
-        let until = Instant::now() + (PAUSE * (1 << failures.min(6))).min(LONGEST);
+    async fn back_off(&mut self, failures: u32) -> Result<(), Stopped> {
+        let until =
+            Instant::now() + (FIRST_RETRY_DELAY * (1 << failures.min(6))).min(MAX_RETRY_DELAY);
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return Ok(()),
-                changed = self.told.changed() => changed.map_err(|_| Over)?,
+                changed = self.wanted_changes.changed() => changed.map_err(|_| Stopped)?,
             }
         }
     }
 }
 
 /// Whether what is heard is all that is wanted.
-fn covers(heard: &Filter, wanted: &Filter) -> bool {
-    let all = |heard: &[String], wanted: &[String]| wanted.iter().all(|one| heard.contains(one));
+fn covers(covered: &Filter, wanted: &Filter) -> bool {
+    let all =
+        |covered: &[String], wanted: &[String]| wanted.iter().all(|one| covered.contains(one));
     let tasks = |filter: &Filter| filter.task_ids.clone().unwrap_or_default();
-    (heard.tools_list_changed || !wanted.tools_list_changed)
-        && (heard.prompts_list_changed || !wanted.prompts_list_changed)
-        && (heard.resources_list_changed || !wanted.resources_list_changed)
+    (covered.tools_list_changed || !wanted.tools_list_changed)
+        && (covered.prompts_list_changed || !wanted.prompts_list_changed)
+        && (covered.resources_list_changed || !wanted.resources_list_changed)
         && all(
-            &heard.resource_subscriptions,
+            &covered.resource_subscriptions,
             &wanted.resource_subscriptions,
         )
-        && all(&tasks(heard), &tasks(wanted))
+        && all(&tasks(covered), &tasks(wanted))
 }
 
 /// Whether the server has no such stream at all.
-fn is_final(fault: &Fault) -> bool {
+fn is_final(error: &Error) -> bool {
     matches!(
-        fault.code(),
+        error.code(),
         Some(codes::METHOD_NOT_FOUND | codes::INVALID_PARAMS | codes::MISSING_CAPABILITY)
     )
 }
 
-fn ended_at_once() -> Fault {
-    Fault::Malformed("it stopped telling before it began".into())
+fn ended_unacknowledged() -> Error {
+    Error::Malformed("it stopped telling before it began".into())
 }
 
-/// How long an acknowledgement is waited for.
-const ACKNOWLEDGED: Duration = Duration::from_secs(5);
+/// TargetKind long an acknowledgement is waited for.
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often in a row a server may say that nothing will be heard before it is not asked any more.
-const FRUITLESS: u32 = 3;
+/// TargetKind often in a row a server may say that nothing will be heard before it is not asked any more.
+const MAX_EMPTY_STREAMS: u32 = 3;
 
-/// How long further changes are waited for before a stream is opened.
-const TOGETHER: Duration = Duration::from_millis(100);
+/// TargetKind long further changes are waited for before a stream is opened.
+const BATCH_DELAY: Duration = Duration::from_millis(100);
 
 /// So many tasks make that wait twice as long, twice as many three times.
-const CROWD: usize = 100;
+const TASKS_PER_BATCH_DELAY: usize = 100;
 
-/// How long to wait before a stream that ended is opened again, longer after failures.
-const PAUSE: Duration = Duration::from_millis(500);
+/// TargetKind long to wait before a stream that ended is opened again, longer after failures.
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// The longest such wait.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);

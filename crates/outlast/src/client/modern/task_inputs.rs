@@ -8,77 +8,79 @@ use outlast_wire::{Raw, RawRef};
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::input_dispatch::{Asker, Refused};
+use super::input_dispatch::{InputDispatcher, InputRefusal};
 
 /// The questions of one task. Dropping this dismisses them.
-pub(crate) struct Inputs {
+pub(crate) struct TaskInputs {
     task: String,
-    asker: Asker,
-    on_unfit: OnUnfit,
-    known: BTreeMap<String, Input>,
-    asking: JoinSet<(String, Result<Raw, Refused>)>,
+    dispatcher: InputDispatcher,
+    on_unfit: OnInvalid,
+    inputs: BTreeMap<String, TrackedInput>,
+    asking: JoinSet<(String, Result<Raw, InputRefusal>)>,
 }
 
 /// What becomes of a question that our host does not take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnUnfit {
+pub(crate) enum OnInvalid {
     /// It is refused: we declared what we take when we made the task.
     Refuse,
     /// It is left to somebody else: others made the task (A2-22).
-    Leave,
+    Ignore,
 }
 
-struct Input {
+struct TrackedInput {
     ask: Ask,
-    state: State,
+    state: InputState,
 }
 
-enum State {
-    Asked(AbortHandle),
-    Answered(Raw),
+enum InputState {
+    Pending(AbortHandle),
+    Responded(Raw),
     Delivered,
     /// The server does not wait for it (A2-23).
-    Gone,
+    Withdrawn,
     /// Somebody else is to answer it.
-    Left,
+    Ignored,
 }
 
 /// What no server may ask.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unaskable {
+pub(crate) enum InputProtocolError {
     /// A key names two questions.
     #[error("it asks two things under the key `{0}`")]
-    Reused(String),
+    ReusedKey(String),
     /// There are more than anybody would answer (V1-ELIC-23).
     #[error("it asks {0} things at once")]
     TooMany(usize),
 }
 
-impl Inputs {
-    pub(crate) fn new(task: String, asker: Asker, on_unfit: OnUnfit) -> Self {
+impl TaskInputs {
+    pub(crate) fn new(task: String, dispatcher: InputDispatcher, on_unfit: OnInvalid) -> Self {
         Self {
             task,
-            asker,
+            dispatcher,
             on_unfit,
-            known: BTreeMap::new(),
+            inputs: BTreeMap::new(),
             asking: JoinSet::new(),
         }
     }
 
     /// The server waits for exactly these. New ones are put to the host, those that are gone are dismissed.
-    pub(crate) fn outstanding(&mut self, asks: Vec<Ask>) -> Result<(), Unaskable> {
-        if asks.len() > AT_ONCE {
-            return Err(Unaskable::TooMany(asks.len()));
+    pub(crate) fn outstanding(&mut self, asks: Vec<Ask>) -> Result<(), InputProtocolError> {
+        if asks.len() > MAX_OPEN_INPUTS {
+            return Err(InputProtocolError::TooMany(asks.len()));
         }
-        for (key, input) in &mut self.known {
+        for (key, input) in &mut self.inputs {
             if !asks.iter().any(|ask| ask.key == *key) {
                 input.close();
             }
         }
         for ask in asks {
-            match self.known.get(&ask.key) {
-                Some(input) if !same(&input.ask, &ask) => return Err(Unaskable::Reused(ask.key)),
-                Some(input) if !matches!(input.state, State::Gone) => {}
+            match self.inputs.get(&ask.key) {
+                Some(input) if !same(&input.ask, &ask) => {
+                    return Err(InputProtocolError::ReusedKey(ask.key));
+                }
+                Some(input) if !matches!(input.state, InputState::Withdrawn) => {}
                 // New, or waited for again after all.
                 _ => self.put(ask),
             }
@@ -88,22 +90,23 @@ impl Inputs {
 
     fn put(&mut self, ask: Ask) {
         let key = ask.key.clone();
-        let left = self.on_unfit == OnUnfit::Leave && self.asker.judge(&ask).is_err();
+        let left = self.on_unfit == OnInvalid::Ignore && self.dispatcher.validate(&ask).is_err();
         let state = if left {
-            State::Left
+            InputState::Ignored
         } else {
-            let (asker, task, asked) = (self.asker.clone(), self.task.clone(), ask.clone());
+            let (dispatcher, task, asked) =
+                (self.dispatcher.clone(), self.task.clone(), ask.clone());
             let key = key.clone();
-            State::Asked(
+            InputState::Pending(
                 self.asking
-                    .spawn(async move { (key, asker.put(asked, Some(task)).await) }),
+                    .spawn(async move { (key, dispatcher.dispatch(asked, Some(task)).await) }),
             )
         };
-        self.known.insert(key, Input { ask, state });
+        self.inputs.insert(key, TrackedInput { ask, state });
     }
 
     /// Takes note of the next answer of the host; never, if nothing is asked. Fails if it is refused.
-    pub(crate) async fn answered(&mut self) -> Result<(), Refused> {
+    pub(crate) async fn answered(&mut self) -> Result<(), InputRefusal> {
         loop {
             let (key, answer) = match self.asking.join_next().await {
                 Some(Ok(answered)) => answered,
@@ -111,11 +114,11 @@ impl Inputs {
                 Some(Err(_)) => continue,
                 None => std::future::pending().await,
             };
-            let Some(input) = self.known.get_mut(&key) else {
+            let Some(input) = self.inputs.get_mut(&key) else {
                 continue;
             };
-            if matches!(input.state, State::Asked(_)) {
-                input.state = State::Answered(answer?);
+            if matches!(input.state, InputState::Pending(_)) {
+                input.state = InputState::Responded(answer?);
                 return Ok(());
             }
         }
@@ -123,41 +126,41 @@ impl Inputs {
 
     /// Answers that the server has yet to get.
     pub(crate) fn ready(&self) -> Vec<Answer> {
-        let ready = |(key, input): (&String, &Input)| match &input.state {
-            State::Answered(result) => Some(Answer {
+        let ready = |(key, input): (&String, &TrackedInput)| match &input.state {
+            InputState::Responded(result) => Some(Answer {
                 key: key.clone(),
                 result: result.clone(),
             }),
             _ => None,
         };
-        self.known.iter().filter_map(ready).collect()
+        self.inputs.iter().filter_map(ready).collect()
     }
 
     /// The server has these.
     pub(crate) fn delivered(&mut self, answers: &[Answer]) {
         for answer in answers {
-            if let Some(input) = self.known.get_mut(&answer.key) {
-                input.state = State::Delivered;
+            if let Some(input) = self.inputs.get_mut(&answer.key) {
+                input.state = InputState::Delivered;
             }
         }
     }
 }
 
-impl Input {
+impl TrackedInput {
     fn close(&mut self) {
         match &self.state {
-            State::Asked(asking) => {
+            InputState::Pending(asking) => {
                 asking.abort();
-                self.state = State::Gone;
+                self.state = InputState::Withdrawn;
             }
-            State::Answered(_) | State::Left => self.state = State::Gone,
-            State::Delivered | State::Gone => {}
+            InputState::Responded(_) | InputState::Ignored => self.state = InputState::Withdrawn,
+            InputState::Delivered | InputState::Withdrawn => {}
         }
     }
 }
 
 /// The most questions of a server that wait at the same time.
-pub(super) const AT_ONCE: usize = 256;
+pub(super) const MAX_OPEN_INPUTS: usize = 256;
 
 /// Whether two questions are one, however they are written.
 fn same(one: &Ask, other: &Ask) -> bool {

@@ -20,11 +20,11 @@ use outlast_engine::{
 use outlast_wire::v1::{ClientTasks, TaskRequest};
 use outlast_wire::{Raw, object, v1};
 
-use super::handler::{Host, HostRequest};
-use super::rpc::{Exchange, Replied};
+use super::handler::{ClientHandler, ServerInputRequest};
+use super::rpc::{Reply, RpcChannel};
 use crate::server::to_wire;
 
-pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WhileAsking};
+pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
 
 /// The tasks that a client hosts.
 pub(crate) struct Receiver {
@@ -36,21 +36,21 @@ impl Receiver {
     /// A receiver whose questions go to `host`.
     pub(crate) async fn open(
         options: ReceiverOptions,
-        host: Arc<dyn Host>,
+        handler: Arc<dyn ClientHandler>,
     ) -> Result<Self, EngineError> {
         let policy = Policy {
-            ttl_cap: options.longest_ttl,
+            ttl_cap: options.max_ttl_ms,
             // Client-hosted tasks live for their TTL (S1-25).
             keep: Keep::Strict,
-            poll_interval: options.poll_interval,
+            poll_interval: options.poll_interval_ms,
             quota: Quota {
-                owner_open: options.open,
+                owner_open: options.max_open_tasks,
                 ..Policy::default().quota
             },
             ..Policy::default()
         };
-        let runner = Arc::new(runner::Asking {
-            host,
+        let runner = Arc::new(runner::HandlerRunner {
+            handler,
             options: options.clone(),
         });
         let (engine, _) = Engine::builder(Arc::new(MemoryStore::new()))
@@ -76,45 +76,49 @@ impl Receiver {
     }
 
     /// Makes a task of a question that asks for one; gives the question back if it does not (S0-21, S1-13).
-    pub(crate) async fn take(
+    pub(crate) async fn create_task(
         self: &Arc<Self>,
-        exchange: &Arc<Exchange>,
-        request: HostRequest,
-    ) -> Result<Replied, HostRequest> {
+        channel: &Arc<RpcChannel>,
+        request: ServerInputRequest,
+    ) -> Result<Reply, ServerInputRequest> {
         // V1-CREATE-9.
         if request.kind == AskKind::Roots {
             return Err(request);
         }
-        let wish = match TaskRequest::read(request.params.as_ref().map(Raw::borrow)) {
-            Ok(Some(wish)) => wish,
+        let task_request = match TaskRequest::read(request.params.as_ref().map(Raw::borrow)) {
+            Ok(Some(task_request)) => task_request,
             Ok(None) => return Err(request),
-            Err(error) => return Ok(Replied::error(&error)),
+            Err(error) => return Ok(Reply::error(&error)),
         };
         let params = request.params.as_ref();
         let params = params.and_then(|params| object::remove(params.borrow(), &["task"]).ok());
-        let request = HostRequest { params, ..request };
-        let owner = owner_of(exchange);
+        let request = ServerInputRequest { params, ..request };
+        let owner = owner_of(channel);
         let mut call = NewCall::new(owner.clone(), origin(&request));
         // S1-25: evaluated for each task.
-        call.ttl = Some(wish.ttl_ms.unwrap_or_else(|| self.options.ttl.millis()));
+        call.ttl = Some(
+            task_request
+                .ttl_ms
+                .unwrap_or_else(|| self.options.ttl.millis()),
+        );
         call.parts = Some(Arc::new(request));
         let created = match self.engine.create(call).await {
             Ok(created) => created,
-            Err(error) => return Ok(Replied::error(&to_wire(&error))),
+            Err(error) => return Ok(Reply::error(&to_wire(&error))),
         };
         let task = created.task();
         let text = task.id.text();
         let answer = v1::create_result(&task.view(&text, self.engine.now()), None);
-        let (receiver, exchange, id) = (self.clone(), exchange.clone(), task.id);
+        let (receiver, channel, id) = (self.clone(), channel.clone(), task.id);
         // The server knows the task before it hears of it (S1-33).
-        Ok(Replied::result(answer).then(move |_| {
-            tokio::spawn(receiver.tell_all(exchange, Scope::Of(owner), id));
+        Ok(Reply::result(answer).then(move |_| {
+            tokio::spawn(receiver.send_status_changes(channel, Scope::Of(owner), id));
         }))
     }
 
     /// Ends the tasks of a connection that has ended (S1-27, S1-58).
-    pub(crate) async fn forget(&self, exchange: &Exchange) {
-        let owner = owner_of(exchange);
+    pub(crate) async fn end_tasks(&self, channel: &RpcChannel) {
+        let owner = owner_of(channel);
         let scope = Scope::Of(owner.clone());
         let mut cursor = None;
         while let Ok(page) = self.engine.page(&owner, cursor.as_deref(), 100).await {
@@ -130,11 +134,11 @@ impl Receiver {
     }
 }
 
-fn owner_of(exchange: &Exchange) -> Owner {
-    Owner::session(format!("connection-{}", exchange.serial()))
+fn owner_of(channel: &RpcChannel) -> Owner {
+    Owner::session(format!("connection-{}", channel.serial()))
 }
 
-fn origin(request: &HostRequest) -> Origin {
+fn origin(request: &ServerInputRequest) -> Origin {
     Origin {
         method: request.kind.method().into(),
         tool: None,

@@ -1,20 +1,20 @@
-//! How tasks are hosted for a server.
+//! TargetKind tasks are hosted for a server.
 
 use std::sync::Arc;
 
-/// How tasks are hosted for a server.
+/// TargetKind tasks are hosted for a server.
 #[derive(Clone, Debug)]
 pub struct ReceiverOptions {
-    /// How long a task lives whose server wants nothing in particular.
+    /// TargetKind long a task lives whose server wants nothing in particular.
     pub ttl: ReceiverTtl,
     /// The longest life that is granted, in milliseconds.
-    pub longest_ttl: u64,
-    /// How often the server should look, in milliseconds.
-    pub poll_interval: u32,
-    /// How many tasks may wait at the same time.
-    pub open: u32,
-    /// How a task looks while its person is asked.
-    pub while_asking: WhileAsking,
+    pub max_ttl_ms: u64,
+    /// TargetKind often the server should look, in milliseconds.
+    pub poll_interval_ms: u32,
+    /// TargetKind many tasks may wait at the same time.
+    pub max_open_tasks: u32,
+    /// TargetKind a task looks while its person is asked.
+    pub status_while_waiting: WaitingStatus,
     /// What becomes of a task whose person declined an elicitation.
     pub on_decline: OnDecline,
 }
@@ -28,9 +28,9 @@ pub enum ReceiverTtl {
     Chosen(Arc<dyn Fn() -> u64 + Send + Sync>),
 }
 
-/// How a task looks while its person is asked (DESIGN §15, A1-13).
+/// TargetKind a task looks while its person is asked (DESIGN §15, A1-13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhileAsking {
+pub enum WaitingStatus {
     /// `input_required`, as both seeds want it.
     #[default]
     InputRequired,
@@ -53,10 +53,10 @@ impl Default for ReceiverOptions {
     fn default() -> Self {
         Self {
             ttl: ReceiverTtl::Fixed(60_000),
-            longest_ttl: 3_600_000,
-            poll_interval: 2_000,
-            open: 32,
-            while_asking: WhileAsking::default(),
+            max_ttl_ms: 3_600_000,
+            poll_interval_ms: 2_000,
+            max_open_tasks: 32,
+            status_while_waiting: WaitingStatus::default(),
             on_decline: OnDecline::default(),
         }
     }

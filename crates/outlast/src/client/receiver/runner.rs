@@ -8,34 +8,34 @@ use outlast_engine::{Answer, AskKind, ErrorCode, Origin, Outcome, Question};
 use outlast_wire::envelope::ErrorView;
 use outlast_wire::{RawRef, codes, object};
 
-use super::task_methods::AWAITING;
-use super::{OnDecline, ReceiverOptions, WhileAsking};
-use crate::client::handler::{Host, HostRequest};
+use super::task_methods::WAITING_MESSAGE;
+use super::{OnDecline, ReceiverOptions, WaitingStatus};
+use crate::client::handler::{ClientHandler, ServerInputRequest};
 
 /// Puts the questions of a server to a host.
-pub(super) struct Asking {
-    pub(super) host: Arc<dyn Host>,
+pub(super) struct HandlerRunner {
+    pub(super) handler: Arc<dyn ClientHandler>,
     pub(super) options: ReceiverOptions,
 }
 
 #[async_trait]
-impl Runner for Asking {
+impl Runner for HandlerRunner {
     async fn run(&self, _: Arc<Origin>, cx: CallContext) -> Outcome {
-        let Some(request) = cx.parts::<HostRequest>() else {
+        let Some(request) = cx.parts::<ServerInputRequest>() else {
             return Outcome::error(ErrorCode(codes::INTERNAL_ERROR), "the question is lost");
         };
-        let answer = self.host.ask((*request).clone());
-        let answer = match self.options.while_asking {
-            WhileAsking::Working => {
-                cx.status(AWAITING);
+        let answer = self.handler.handle((*request).clone());
+        let answer = match self.options.status_while_waiting {
+            WaitingStatus::Working => {
+                cx.status(WAITING_MESSAGE);
                 answer.await
             }
-            WhileAsking::InputRequired => {
-                let question = Question::new(request.kind, None);
+            WaitingStatus::InputRequired => {
+                let input_request = Question::new(request.kind, None);
                 tokio::select! {
                     answer = answer => answer,
                     // Nobody answers here: the question stands for the host's, and goes with it.
-                    Err(error) = cx.ask(question) => {
+                    Err(error) = cx.ask(input_request) => {
                         return Outcome::error(ErrorCode(codes::INTERNAL_ERROR), error.to_string());
                     }
                 }
@@ -45,7 +45,7 @@ impl Runner for Asking {
     }
 }
 
-impl Asking {
+impl HandlerRunner {
     fn outcome(&self, kind: AskKind, answer: Answer) -> Outcome {
         let elicits = matches!(kind, AskKind::ElicitForm | AskKind::ElicitUrl);
         match answer {

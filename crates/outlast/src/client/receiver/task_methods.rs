@@ -9,18 +9,18 @@ use outlast_wire::neutral::{Phase, TaskView};
 use outlast_wire::{Raw, RawRef, Status, codes, params, v1};
 
 use super::{Receiver, owner_of};
-use crate::client::rpc::Exchange;
+use crate::client::rpc::RpcChannel;
 use crate::server::{cancel_to_wire, to_wire};
 
 impl Receiver {
     /// Answers a request about tasks; `None` if it is none.
     pub(crate) async fn serve(
         &self,
-        exchange: &Exchange,
+        channel: &RpcChannel,
         method: &str,
         params: Option<RawRef<'_>>,
     ) -> Option<Answer> {
-        let owner = owner_of(exchange);
+        let owner = owner_of(channel);
         let scope = Scope::Of(owner.clone());
         let answered = match method {
             v1::method::GET => self.get(&scope, params).await,
@@ -31,12 +31,15 @@ impl Receiver {
                     Ok(cursor) => cursor,
                     Err(error) => return Some(Answer::Error(error.to_raw())),
                 };
-                let page = self.engine.page(&owner, cursor.as_deref(), PAGE).await;
+                let page = self
+                    .engine
+                    .page(&owner, cursor.as_deref(), PAGE_TASKS)
+                    .await;
                 page.map(|page| {
                     let texts: Vec<_> = page.tasks.iter().map(|task| task.id().text()).collect();
                     let views = page.tasks.iter().zip(&texts);
                     let now = self.engine.now();
-                    let views = views.map(|(task, text)| shown(task.view(text, now)));
+                    let views = views.map(|(task, text)| with_seed_messages(task.view(text, now)));
                     v1::list_result(views, page.next.as_deref())
                 })
             }
@@ -49,21 +52,25 @@ impl Receiver {
     }
 
     async fn get(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Result<Raw, EngineError> {
-        let task = self.engine.get(scope, named(params)?).await?;
+        let task = self.engine.get(scope, task_id(params)?).await?;
         let text = task.id().text();
-        Ok(v1::task(&shown(task.view(&text, self.engine.now()))))
+        Ok(v1::task(&with_seed_messages(
+            task.view(&text, self.engine.now()),
+        )))
     }
 
     /// S0-59 to S0-64: unknown and ended tasks are refused by the engine.
     async fn cancel(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
-        let id = match named(params) {
+        let id = match task_id(params) {
             Ok(id) => id,
             Err(error) => return refused(&error),
         };
         match self.engine.cancel_now(scope, id).await {
             Ok(task) => {
                 let text = id.text();
-                Answer::Result(v1::task(&shown(task.view(&text, self.engine.now()))))
+                Answer::Result(v1::task(&with_seed_messages(
+                    task.view(&text, self.engine.now()),
+                )))
             }
             Err(error) => {
                 let error = cancel_to_wire(&self.engine, scope, id, &error).await;
@@ -72,9 +79,9 @@ impl Receiver {
         }
     }
 
-    /// Waits for the outcome (S0-33, V1-RES-2), and marks it with its task (S0-37, S0-81).
+    /// PendingItem for the outcome (S0-33, V1-RES-2), and marks it with its task (S0-37, S0-81).
     async fn result(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
-        let id = match named(params) {
+        let id = match task_id(params) {
             Ok(id) => id,
             Err(error) => return refused(&error),
         };
@@ -102,9 +109,9 @@ impl Receiver {
     }
 
     /// Tells the server of every change of a task (S0-36, S1-18). What cannot be told harms nobody (S0-69).
-    pub(super) async fn tell_all(
+    pub(super) async fn send_status_changes(
         self: Arc<Self>,
-        exchange: Arc<Exchange>,
+        channel: Arc<RpcChannel>,
         scope: Scope,
         id: TaskId,
     ) {
@@ -117,15 +124,15 @@ impl Receiver {
         loop {
             if let Some(task) = next.take() {
                 let text = task.id().text();
-                let view = shown(task.view(&text, self.engine.now()));
+                let view = with_seed_messages(task.view(&text, self.engine.now()));
                 let now = (v1::status(view.phase), view.message.map(str::to_owned));
                 if now != told {
                     let params = v1::task(&view);
-                    if let Err(fault) = exchange
+                    if let Err(error) = channel
                         .notify(v1::method::STATUS, Some(params.borrow()), Vec::new())
                         .await
                     {
-                        tracing::debug!(%fault, "the status of a task was not told");
+                        tracing::debug!(%error, "the status of a task was not told");
                         return;
                     }
                     told = now;
@@ -141,7 +148,7 @@ impl Receiver {
 }
 
 /// A task that nobody has is not found, whatever its id looks like.
-fn named(params: Option<RawRef<'_>>) -> Result<TaskId, EngineError> {
+fn task_id(params: Option<RawRef<'_>>) -> Result<TaskId, EngineError> {
     let id = params::task_id(params).map_err(|_| EngineError::NotFound)?;
     id.parse().map_err(|_| EngineError::NotFound)
 }
@@ -151,20 +158,22 @@ fn refused(error: &EngineError) -> Answer {
 }
 
 /// What the seeds want to read where the engine has no words of its own (S0-61, S0-72).
-fn shown(mut view: TaskView<'_>) -> TaskView<'_> {
+fn with_seed_messages(mut view: TaskView<'_>) -> TaskView<'_> {
     match view.phase {
-        Phase::AwaitingInput => view.message = Some(AWAITING),
-        Phase::Ended(outlast_wire::neutral::Ending::Cancelled) => view.message = Some(CANCELLED),
+        Phase::AwaitingInput => view.message = Some(WAITING_MESSAGE),
+        Phase::Ended(outlast_wire::neutral::Ending::Cancelled) => {
+            view.message = Some(CANCELLED_MESSAGE)
+        }
         _ => {}
     }
     view
 }
 
 /// What a task says while its person is asked.
-pub(super) const AWAITING: &str = "Awaiting user approval";
+pub(super) const WAITING_MESSAGE: &str = "Awaiting user approval";
 
 /// What a task says that was cancelled.
-const CANCELLED: &str = "Task cancelled by server";
+const CANCELLED_MESSAGE: &str = "Task cancelled by server";
 
-/// How many tasks are on a page.
-const PAGE: usize = 100;
+/// TargetKind many tasks are on a page.
+const PAGE_TASKS: usize = 100;

@@ -8,48 +8,48 @@ use outlast_wire::{Raw, RawRef, codes};
 use serde_json::{Value, json};
 
 use super::{Receiver, ReceiverOptions, owner_of};
-use crate::client::handler::HostRequest;
+use crate::client::handler::ServerInputRequest;
 use crate::client::inbox::Inbox;
-use crate::client::request_ids::Ids;
-use crate::client::rpc::{Answering, Asked, Exchange, Inbound, Replied};
+use crate::client::request_ids::RequestIds;
+use crate::client::rpc::{PeerRequest, Reply, ReplyFuture, RpcChannel, RpcHandler};
 use crate::transport::duplex;
 
 /// The server's side says nothing.
 struct Silent;
 
-impl Inbound for Silent {
+impl RpcHandler for Silent {
     fn notified(&self, _: &str, _: Option<RawRef<'_>>) {}
 
-    fn asked(self: Arc<Self>, _: &Arc<Exchange>, _: Asked) -> Answering {
-        Box::pin(async { Replied::error(&codes::internal("not used")) })
+    fn asked(self: Arc<Self>, _: &Arc<RpcChannel>, _: PeerRequest) -> ReplyFuture {
+        Box::pin(async { Reply::error(&codes::internal("not used")) })
     }
 
-    fn closed(&self, _: &Arc<Exchange>) {}
+    fn closed(&self, _: &Arc<RpcChannel>) {}
 }
 
 /// The connection of a client that has sent so many requests before.
-fn connection(sent: usize) -> Arc<Exchange> {
+fn connection(sent: usize) -> Arc<RpcChannel> {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     // The server's end stays open.
     std::mem::forget(theirs);
     let (read, write) = tokio::io::split(ours);
     let link = duplex::over(read, write);
-    let ids = Arc::new(Ids::default());
+    let ids = Arc::new(RequestIds::default());
     for _ in 0..sent {
         ids.fresh();
     }
-    Exchange::begin(link, ids, Arc::new(Silent))
+    RpcChannel::begin(link, ids, Arc::new(Silent))
 }
 
 async fn receiver() -> Arc<Receiver> {
-    let host = Arc::new(Inbox::new(Accepts::all()));
-    let opened = Receiver::open(ReceiverOptions::default(), host).await;
+    let handler = Arc::new(Inbox::new(Accepts::all()));
+    let opened = Receiver::open(ReceiverOptions::default(), handler).await;
     Arc::new(opened.expect("a receiver in memory opens"))
 }
 
-fn sampling() -> HostRequest {
+fn sampling() -> ServerInputRequest {
     let params = json!({ "messages": [], "maxTokens": 9, "task": { "ttl": 5_000 } });
-    HostRequest {
+    ServerInputRequest {
         kind: AskKind::Sample,
         server: "s".into(),
         request: None,
@@ -67,8 +67,8 @@ fn opened(answer: &Answer) -> Value {
 }
 
 /// Makes a task for `connection` and returns its id.
-async fn made(receiver: &Arc<Receiver>, connection: &Arc<Exchange>) -> String {
-    let taken = receiver.take(connection, sampling()).await;
+async fn made(receiver: &Arc<Receiver>, connection: &Arc<RpcChannel>) -> String {
+    let taken = receiver.create_task(connection, sampling()).await;
     let Ok(replied) = taken else {
         panic!("the request asks for a task");
     };
@@ -76,7 +76,12 @@ async fn made(receiver: &Arc<Receiver>, connection: &Arc<Exchange>) -> String {
     id.as_str().expect("a task has an id").to_owned()
 }
 
-async fn served(receiver: &Receiver, connection: &Exchange, method: &str, params: Value) -> Value {
+async fn served(
+    receiver: &Receiver,
+    connection: &RpcChannel,
+    method: &str,
+    params: Value,
+) -> Value {
     let params = Raw::from(&params);
     let answer = receiver.serve(connection, method, Some(params.borrow()));
     opened(&answer.await.expect("it is a method of tasks"))
@@ -92,14 +97,14 @@ async fn no_connection_reaches_the_tasks_of_another() {
         let refused = served(&receiver, &two, method, task.clone()).await;
         assert_eq!(refused["message"], "Task not found", "{method}");
     }
-    let listed = |connection: Arc<Exchange>| {
+    let listed = |connection: Arc<RpcChannel>| {
         let receiver = receiver.clone();
         async move { served(&receiver, &connection, "tasks/list", json!({})).await["tasks"].clone() }
     };
     assert_eq!(listed(two.clone()).await, json!([]));
     assert_eq!(listed(one.clone()).await[0]["taskId"], task["taskId"]);
     // A connection that ends takes nothing from another.
-    receiver.forget(&two).await;
+    receiver.end_tasks(&two).await;
     let kept = served(&receiver, &one, "tasks/get", task).await;
     assert_ne!(kept["status"], "cancelled");
 }

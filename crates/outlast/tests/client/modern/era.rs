@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Era, Fault, Generation, Target};
+use outlast::client::{self, Client, ClientOptions, Era, Generation, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
@@ -99,7 +99,10 @@ async fn a_server_that_never_answers_is_given_up_in_the_end() {
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let _server = servers.next().await;
     let failed = connecting.await.unwrap().err();
-    assert!(matches!(failed, Some(Fault::TimedOut(_))), "{failed:?}");
+    assert!(
+        matches!(failed, Some(client::Error::TimedOut(_))),
+        "{failed:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -133,7 +136,10 @@ async fn another_version_is_agreed_upon_or_it_is_told_clearly() {
                 }
                 None => {
                     let failed = connecting.await.unwrap().err().unwrap();
-                    assert!(matches!(failed, Fault::Unsupported(_)), "{failed:?}");
+                    assert!(
+                        matches!(failed, client::Error::Unsupported(_)),
+                        "{failed:?}"
+                    );
                     assert!(failed.to_string().contains("2099-01-01"), "{failed}");
                 }
             }
@@ -246,7 +252,10 @@ async fn a_client_of_one_era_speaks_no_other() {
             server.refuse(&asked, -32601, "what?").await;
         }
         let failed = connecting.await.unwrap().err().unwrap();
-        assert!(matches!(failed, Fault::Unsupported(_)), "{failed:?}");
+        assert!(
+            matches!(failed, client::Error::Unsupported(_)),
+            "{failed:?}"
+        );
         assert!(failed.to_string().contains("2026-07-28"), "{failed}");
         server.gone().await;
         assert_eq!(server.log().len(), 1);
@@ -311,7 +320,7 @@ async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
         asked.raw(&plain(status)).await;
         let failed = connecting.await.unwrap().err().unwrap();
         assert!(
-            matches!(&failed, Fault::Link(LinkError::Refused { status: said, .. }) if *said == status),
+            matches!(&failed, client::Error::Transport(LinkError::Refused { status: said, .. }) if *said == status),
             "{failed:?}"
         );
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Execution, Fault, InboxEvent, Reference, Unsettled};
+use outlast::client::{
+    self, Client, ClientOptions, Execution, InboxEvent, OutcomeError, TaskReference,
+};
 use outlast::engine::{AskKind, Outcome};
 use outlast::wire::codes;
 use serde_json::{Value, json};
@@ -41,7 +43,7 @@ async fn ends(server: &mut Server, call: &Execution) {
     let look = server.asked("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,7 +52,7 @@ async fn a_question_is_put_once_and_its_answer_sent_once() {
     let (inbox, options) = with_inbox();
     let (client, mut server) = connected(options).await;
     let call = begun(&client, &mut server).await;
-    let mut news = inbox.news();
+    let mut news = inbox.events();
     for _ in 0..3 {
         asks(&mut server, json!({ "k": form("Who?") })).await;
     }
@@ -67,7 +69,7 @@ async fn a_question_is_put_once_and_its_answer_sent_once() {
     ends(&mut server, &call).await;
     assert_eq!(server.times("tasks/update").len(), 1);
     assert_eq!(news.try_recv(), Ok(InboxEvent::Arrived(item.id)));
-    assert_eq!(news.try_recv(), Ok(InboxEvent::Gone(item.id)));
+    assert_eq!(news.try_recv(), Ok(InboxEvent::Removed(item.id)));
     assert!(news.try_recv().is_err(), "it was asked once");
 }
 
@@ -125,9 +127,9 @@ async fn a_key_that_names_two_questions_is_a_loud_failure() {
     let answer = answer.replace("\"HERE\"", &turned);
     server.write_raw(answer.as_bytes()).await;
     asks(&mut server, json!({ "k": form("Why?") })).await;
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     assert!(
-        matches!(&settled, Err(Unsettled::Lost { why: Fault::Malformed(why), .. }) if why.contains("`k`")),
+        matches!(&settled, Err(OutcomeError::Lost { why: client::Error::Malformed(why), .. }) if why.contains("`k`")),
         "{settled:?}"
     );
 }
@@ -140,12 +142,12 @@ async fn more_questions_than_anybody_answers_are_not_asked() {
     let call = begun(&client, &mut server).await;
     let many = (0..1_000).map(|n| (format!("k{n}"), form("Who?")));
     asks(&mut server, Value::Object(many.collect())).await;
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     assert!(
         matches!(
             &settled,
-            Err(Unsettled::Lost {
-                why: Fault::Malformed(_),
+            Err(OutcomeError::Lost {
+                why: client::Error::Malformed(_),
                 ..
             })
         ),
@@ -217,9 +219,9 @@ async fn answers_that_did_not_arrive_are_sent_again() {
     inbox
         .respond(inbox.first().await.id, raw(filled_in("Ann")))
         .unwrap();
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     assert!(
-        matches!(&settled, Err(Unsettled::Lost { why, .. }) if why.code() == Some(-32602)),
+        matches!(&settled, Err(OutcomeError::Lost { why, .. }) if why.code() == Some(-32602)),
         "{settled:?}"
     );
     playing.abort();
@@ -268,7 +270,7 @@ async fn a_refusal_that_cannot_be_said_cancels_the_task() {
     server
         .reply(&cancel, json!({ "resultType": "complete" }))
         .await;
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     assert!(!server.heard("tasks/update"));
     server.silence(Duration::from_secs(60)).await;
 }
@@ -283,12 +285,12 @@ async fn what_was_not_declared_is_not_asked() {
     server
         .reply(&cancel, json!({ "resultType": "complete" }))
         .await;
-    let Ok(Outcome::Error(_, _, Some(why))) = call.settle().await else {
+    let Ok(Outcome::Error(_, _, Some(why))) = call.outcome().await else {
         panic!("the call ends with the reason");
     };
     assert!(why.contains("did not declare `elicitation`"), "{why}");
     // Somebody else's task is only watched: whoever made it may answer.
-    let reference = Reference::known_by_id("test", "t1");
+    let reference = TaskReference::known_by_id("test", "t1");
     let call = client.resume(reference).unwrap();
     for _ in 0..3 {
         asks(&mut server, json!({ "k": form("Who?") })).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Restart};
+use outlast::client::{Client, ClientOptions, ReconnectPolicy};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -60,13 +60,13 @@ async fn what_a_server_tells_is_heard_at_once() {
     let mut working = task("working", 60_000);
     working["statusMessage"] = json!("half way");
     tells(&mut server, &listen, working).await;
-    while call.view().task.unwrap().message.as_deref() != Some("half way") {
+    while call.status().task.unwrap().message.as_deref() != Some("half way") {
         updates.next().await.unwrap();
     }
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
     tells(&mut server, &listen, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
     assert!(began.elapsed() < Duration::from_secs(1));
     assert!(!server.heard("tasks/get"));
     // V2-CANC-1: nobody listens any more.
@@ -87,7 +87,7 @@ async fn looks_go_on_beside_and_find_what_was_not_told() {
         let look = server.asked("tasks/get").await;
         let ended = shown("completed", 100, json!({ "result": text("done") }));
         server.reply(&look, ended).await;
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
+        assert_eq!(said(&call.outcome().await.unwrap()), "done");
     }
 }
 
@@ -127,7 +127,7 @@ async fn a_server_without_such_a_stream_is_asked_once() {
         let mut ended = shown("completed", 100, json!({ "result": text("done") }));
         ended["taskId"] = json!(id);
         server.reply(&look, ended).await;
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
+        assert_eq!(said(&call.outcome().await.unwrap()), "done");
     }
     assert_eq!(server.times("subscriptions/listen").len(), 1);
 }
@@ -158,7 +158,7 @@ async fn a_stream_that_ends_is_opened_again() {
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
     tells(&mut server, &listen, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,7 +166,7 @@ async fn a_new_connection_is_listened_to_again() {
     // V2-SUB-8, V2-STDIO-5.
     let (target, mut servers) = target();
     let options = ClientOptions {
-        restart: Some(Restart::default()),
+        reconnect: Some(ReconnectPolicy::default()),
         ..ClientOptions::default()
     };
     let connecting = tokio::spawn(Client::connect(target, options));
@@ -184,7 +184,7 @@ async fn a_new_connection_is_listened_to_again() {
     let mut ended = task("completed", 60_000);
     ended["result"] = text("done");
     tells(&mut server, &listen, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,15 +208,15 @@ async fn tasks_share_a_stream_and_each_hears_its_own() {
     ended["result"] = text("second");
     ended["taskId"] = json!("t2");
     tells(&mut server, &both, ended.clone()).await;
-    assert_eq!(said(&second.settle().await.unwrap()), "second");
-    assert!(first.view().ended.is_none());
+    assert_eq!(said(&second.outcome().await.unwrap()), "second");
+    assert!(first.status().ended.is_none());
     // What is not ours is passed over.
     ended["taskId"] = json!("t9");
     tells(&mut server, &both, ended.clone()).await;
     ended["taskId"] = json!("t1");
     ended["result"] = text("first");
     tells(&mut server, &both, ended).await;
-    assert_eq!(said(&first.settle().await.unwrap()), "first");
+    assert_eq!(said(&first.outcome().await.unwrap()), "first");
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,7 +224,7 @@ async fn changes_of_lists_and_resources_are_heard_by_whoever_wants_to() {
     // V2-SUB-1, V2-CACHE-4.
     let (heard, hear) = collector();
     let options = ClientOptions {
-        notices: Some(Arc::new(move |method, _| hear(method))),
+        on_notification: Some(Arc::new(move |method, _| hear(method))),
         ..ClientOptions::default()
     };
     let declared = json!({ "tools": { "listChanged": true }, "prompts": {}, "resources": { "listChanged": true, "subscribe": true } });

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Era, Preference, Target};
+use outlast::client::{Client, ClientOptions, Era, Target, TaskPreference};
 use outlast::engine::{Engine, Outcome};
 use outlast::server::{About, Delivery, Front, RUNNER};
 use outlast::store::open_store;
@@ -30,34 +30,34 @@ async fn every_outcome(target: Target) {
     let client = Client::connect(target, options).await.unwrap();
     // BD-21: it is a dual one.
     assert!(client.server().await.unwrap().is_modern());
-    for preference in [Preference::Require, Preference::Forbid] {
+    for preference in [TaskPreference::Require, TaskPreference::Forbid] {
         let made = |tool: &str| client.call_tool(tool, None).task(preference);
         let call = made("slow").await.unwrap();
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
-        assert_eq!(call.view().progress.unwrap().total, Some(3.0));
+        assert_eq!(said(&call.outcome().await.unwrap()), "done");
+        assert_eq!(call.status().progress.unwrap().total, Some(3.0));
         let call = made("fail").await.unwrap();
         assert!(
-            matches!(call.settle().await, Ok(Outcome::ToolError(_, Some(why))) if why.contains("it broke"))
+            matches!(call.outcome().await, Ok(Outcome::ToolError(_, Some(why))) if why.contains("it broke"))
         );
         // As a task or by a retry, the question is the same.
         let call = made("ask").await.unwrap();
         let item = inbox.first().await;
         assert_eq!(
             item.request.task.is_some(),
-            preference == Preference::Require
+            preference == TaskPreference::Require
         );
         let name = json!({ "action": "accept", "content": { "name": "Ann" } });
         inbox.respond(item.id, raw(name)).unwrap();
-        assert_eq!(said(&call.settle().await.unwrap()), r#""accept" "Ann""#);
+        assert_eq!(said(&call.outcome().await.unwrap()), r#""accept" "Ann""#);
         let call = made("endless").await.unwrap();
-        if preference == Preference::Require {
+        if preference == TaskPreference::Require {
             call.task().await.unwrap();
         }
         assert_eq!(call.cancel().await, Ok(()));
-        assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+        assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     }
     let call = client.call_tool("nonsense", None).await.unwrap();
-    assert!(matches!(call.settle().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
+    assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32602));
     client.close().await;
 }
 
@@ -69,7 +69,7 @@ async fn in_time(work: impl Future<Output = ()>) {
 #[tokio::test]
 async fn our_own_server_in_this_process() {
     in_time(Box::pin(async {
-        every_outcome(Target::front(front().await)).await;
+        every_outcome(Target::in_process(front().await)).await;
     }))
     .await;
 }
@@ -95,13 +95,13 @@ async fn our_own_server_as_a_process() {
         let call = client.call_tool("long_running_task", arguments).await;
         let call = call.unwrap();
         assert!(call.task().await.is_some());
-        let outcome = call.settle().await.unwrap();
+        let outcome = call.outcome().await.unwrap();
         assert_eq!(said(&outcome), "Completed after 0.2s");
         // V2-CAP-9: it runs only as a task.
         let arguments = Some(raw(json!({ "duration": 0.2 })));
         let call = client.call_tool("long_running_task", arguments);
-        let call = call.task(Preference::Forbid).await.unwrap();
-        assert!(matches!(call.settle().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32021));
+        let call = call.task(TaskPreference::Forbid).await.unwrap();
+        assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32021));
         client.close().await;
     }))
     .await;
@@ -121,7 +121,7 @@ async fn a_task_is_found_again_by_another_client() {
         let one = Client::connect(target(), options.clone()).await.unwrap();
         let call = one.call_tool("ask", None).await.unwrap();
         call.task().await.unwrap();
-        let reference = call.view().reference.unwrap();
+        let reference = call.status().reference.unwrap();
         call.detach().await;
         one.close().await;
         let kept = serde_json::to_string(&*reference).unwrap();
@@ -129,7 +129,7 @@ async fn a_task_is_found_again_by_another_client() {
         let call = other.resume(serde_json::from_str(&kept).unwrap()).unwrap();
         let item = inbox.first().await;
         inbox.decline(item.id).unwrap();
-        assert_eq!(said(&call.settle().await.unwrap()), r#""decline" null"#);
+        assert_eq!(said(&call.outcome().await.unwrap()), r#""decline" null"#);
     }))
     .await;
 }
@@ -186,7 +186,7 @@ async fn a_task_is_followed_over_a_fall_of_its_server() {
         store.close().await.unwrap();
         let (_server, _engine) = gated(&file, address, &gate).await;
         gate.add_permits(1);
-        assert_eq!(said(&call.settle().await.unwrap()), "through");
+        assert_eq!(said(&call.outcome().await.unwrap()), "through");
         assert_eq!(call.task().await, Some(task));
     }))
     .await;

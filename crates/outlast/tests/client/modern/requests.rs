@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{ClientOptions, Fault, Preference, Unsettled};
+use outlast::client::{self, ClientOptions, OutcomeError, TaskPreference};
 use outlast::engine::Outcome;
 use serde_json::{Value, json};
 
@@ -20,10 +20,10 @@ async fn every_request_says_who_asks_and_what_may_be_asked_back() {
     let mut with_tasks = can.clone();
     with_tasks["extensions"] = json!({ EXTENSION: {} });
     for (preference, declared) in [
-        (Preference::Prefer, &with_tasks),
-        (Preference::Allow, &with_tasks),
-        (Preference::Require, &with_tasks),
-        (Preference::Forbid, &can),
+        (TaskPreference::Prefer, &with_tasks),
+        (TaskPreference::Allow, &with_tasks),
+        (TaskPreference::Require, &with_tasks),
+        (TaskPreference::Forbid, &can),
     ] {
         let call = client.call_tool("x", None).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
@@ -36,7 +36,7 @@ async fn every_request_says_who_asks_and_what_may_be_asked_back() {
         assert_eq!(meta[INFO]["name"], "outlast");
         assert_eq!(meta[CAPABILITIES], *declared, "{preference:?}");
         server.reply(&asked, text("done")).await;
-        assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+        assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
     }
     let listing = tokio::spawn({
         let client = client.clone();
@@ -83,7 +83,7 @@ async fn what_the_caller_puts_into_a_request_stays_there() {
     }
     assert_eq!(asked["params"]["_meta"][VERSION], "2026-07-28");
     server.reply(&asked, text("done")).await;
-    call.settle().await.unwrap();
+    call.outcome().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +96,7 @@ async fn an_error_is_the_outcome_whatever_its_code() {
         let call = client.call_tool("x", None).await.unwrap();
         let asked = server.asked("tools/call").await;
         server.refuse(&asked, code, "no").await;
-        let settled = call.settle().await;
+        let settled = call.outcome().await;
         assert!(
             matches!(&settled, Ok(Outcome::Error(_, said, _)) if said.0 == code),
             "{settled:?}"
@@ -120,7 +120,7 @@ async fn what_does_not_exist_any_more_is_not_sent() {
     pinging.await.unwrap().unwrap();
     assert_eq!(
         client.list_tasks().await.err(),
-        Some(Fault::Unsupported("listing tasks".into()))
+        Some(client::Error::Unsupported("listing tasks".into()))
     );
     server.silence(Duration::from_secs(60)).await;
 }
@@ -130,25 +130,25 @@ async fn an_answer_of_an_unknown_type_is_none() {
     // V2-RT-5, V2-RT-6, V2-CAP-8, A3-6.
     let (client, mut server) = connected(ClientOptions::default()).await;
     for (preference, answer, valid) in [
-        (Preference::Prefer, json!({ "content": [] }), true),
+        (TaskPreference::Prefer, json!({ "content": [] }), true),
         (
-            Preference::Prefer,
+            TaskPreference::Prefer,
             json!({ "content": [], "resultType": "complete" }),
             true,
         ),
         (
-            Preference::Prefer,
+            TaskPreference::Prefer,
             json!({ "content": [], "resultType": "later" }),
             false,
         ),
-        (Preference::Forbid, created("working", 100), false),
+        (TaskPreference::Forbid, created("working", 100), false),
         (
-            Preference::Prefer,
+            TaskPreference::Prefer,
             json!({ "resultType": "task", "taskId": 7 }),
             false,
         ),
         (
-            Preference::Prefer,
+            TaskPreference::Prefer,
             json!({ "resultType": "input_required" }),
             false,
         ),
@@ -157,7 +157,7 @@ async fn an_answer_of_an_unknown_type_is_none() {
         let call = tokio::spawn(async move { call.await.unwrap() });
         let asked = server.asked("tools/call").await;
         server.reply(&asked, answer.clone()).await;
-        let settled = call.await.unwrap().settle().await;
+        let settled = call.await.unwrap().outcome().await;
         if valid {
             assert_eq!(
                 settled,
@@ -165,7 +165,10 @@ async fn an_answer_of_an_unknown_type_is_none() {
             );
         } else {
             assert!(
-                matches!(settled, Err(Unsettled::Fault(Fault::Malformed(_)))),
+                matches!(
+                    settled,
+                    Err(OutcomeError::Request(client::Error::Malformed(_)))
+                ),
                 "{answer}: {settled:?}"
             );
         }
@@ -178,7 +181,10 @@ async fn an_answer_of_an_unknown_type_is_none() {
         let asked = server.asked("prompts/get").await;
         server.reply(&asked, answer).await;
         let failed = asking.await.unwrap();
-        assert!(matches!(failed, Err(Fault::Malformed(_))), "{failed:?}");
+        assert!(
+            matches!(failed, Err(client::Error::Malformed(_))),
+            "{failed:?}"
+        );
     }
 }
 
@@ -193,9 +199,9 @@ async fn a_version_that_is_not_served_any_more_is_told_clearly() {
     let error = json!({ "code": -32022, "message": "no", "data": data });
     let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error });
     server.write(answer).await;
-    let settled = call.await.unwrap().settle().await;
+    let settled = call.await.unwrap().outcome().await;
     assert!(
-        matches!(&settled, Err(Unsettled::Fault(Fault::Unsupported(why))) if why.contains("2099-01-01")),
+        matches!(&settled, Err(OutcomeError::Request(client::Error::Unsupported(why))) if why.contains("2099-01-01")),
         "{settled:?}"
     );
 }
@@ -214,11 +220,11 @@ async fn a_request_of_the_server_is_not_answered() {
 async fn a_call_that_is_given_up_is_cancelled_on_a_pipe() {
     // V2-CANC-1, V2-CANC-4.
     let (client, mut server) = connected(ClientOptions::default()).await;
-    for preference in [Preference::Forbid, Preference::Prefer] {
+    for preference in [TaskPreference::Forbid, TaskPreference::Prefer] {
         let call = client.call_tool("x", None).task(preference).await.unwrap();
         let asked = server.asked("tools/call").await;
         assert_eq!(call.cancel().await, Ok(()));
-        assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+        assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
         let told = server.told("notifications/cancelled").await;
         assert_eq!(told["params"]["requestId"], asked["id"]);
         let call = client.call_tool("x", None).task(preference).await.unwrap();
@@ -229,14 +235,17 @@ async fn a_call_that_is_given_up_is_cancelled_on_a_pipe() {
     }
     // No answer in time: the same.
     let options = ClientOptions {
-        silence: Duration::from_secs(3),
+        idle_timeout: Duration::from_secs(3),
         ..ClientOptions::default()
     };
     let (client, mut server) = connected(options).await;
     let call = client.call_tool("x", None).await.unwrap();
     let asked = server.asked("tools/call").await;
-    let settled = call.settle().await;
-    assert!(matches!(settled, Err(Unsettled::Fault(Fault::TimedOut(_)))));
+    let settled = call.outcome().await;
+    assert!(matches!(
+        settled,
+        Err(OutcomeError::Request(client::Error::TimedOut(_)))
+    ));
     let told = server.told("notifications/cancelled").await;
     assert_eq!(told["params"]["requestId"], asked["id"]);
 }
@@ -263,7 +272,7 @@ async fn progress_and_logs_of_a_call_are_heard() {
     // V2-PRG-1, A2-31.
     let (heard, hear) = collector();
     let options = ClientOptions {
-        notices: Some(std::sync::Arc::new(move |method, _| hear(method))),
+        on_notification: Some(std::sync::Arc::new(move |method, _| hear(method))),
         ..ClientOptions::default()
     };
     let (client, mut server) = connected(options).await;
@@ -278,7 +287,7 @@ async fn progress_and_logs_of_a_call_are_heard() {
     let view = updates.next().await.unwrap();
     assert_eq!(view.progress.unwrap().total, Some(2.0));
     server.reply(&asked, text("done")).await;
-    call.settle().await.unwrap();
+    call.outcome().await.unwrap();
     assert_eq!(*heard.lock().unwrap(), ["notifications/message"]);
 }
 
@@ -289,7 +298,7 @@ async fn a_list_of_tools_is_remembered_as_long_as_the_server_allows() {
     declared["tools"] = json!({ "listChanged": true });
     let (_heard, hear) = collector();
     let options = ClientOptions {
-        notices: Some(std::sync::Arc::new(move |method, _| hear(method))),
+        on_notification: Some(std::sync::Arc::new(move |method, _| hear(method))),
         ..ClientOptions::default()
     };
     let (client, mut server) = connected_with(options, declared).await;

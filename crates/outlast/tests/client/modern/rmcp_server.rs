@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{Client, ClientOptions, Era, Preference, Target};
+use outlast::client::{Client, ClientOptions, Era, Target, TaskPreference};
 use outlast::engine::Outcome;
 use outlast::transport::duplex;
 use rmcp::model::{
@@ -114,27 +114,27 @@ async fn the_tasks_of_an_rmcp_server_are_driven() {
         };
         let client = Client::connect(target(), options).await.unwrap();
         let server = client.server().await.unwrap();
-        assert!(server.is_modern() && server.generation.takes_tool_tasks());
+        assert!(server.is_modern() && server.generation.supports_tool_tasks());
         let call = client.call_tool("plain", None).await.unwrap();
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
+        assert_eq!(said(&call.outcome().await.unwrap()), "done");
         let call = client
             .call_tool("slow", None)
-            .task(Preference::Require)
+            .task(TaskPreference::Require)
             .await
             .unwrap();
         assert!(call.task().await.is_some());
-        assert_eq!(said(&call.settle().await.unwrap()), "done");
+        assert_eq!(said(&call.outcome().await.unwrap()), "done");
         let call = client.call_tool("broken", None).await.unwrap();
-        assert!(matches!(call.settle().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32603));
+        assert!(matches!(call.outcome().await, Ok(Outcome::Error(_, code, _)) if code.0 == -32603));
         let call = client.call_tool("ask", None).await.unwrap();
         let item = inbox.first().await;
         assert_eq!(item.request.task, call.task().await);
         inbox.respond(item.id, raw(filled_in("Ann"))).unwrap();
-        assert_eq!(said(&call.settle().await.unwrap()), r#""Ann""#);
+        assert_eq!(said(&call.outcome().await.unwrap()), r#""Ann""#);
         let call = client.call_tool("endless", None).await.unwrap();
         let task = call.task().await.unwrap();
         assert_eq!(call.cancel().await, Ok(()));
-        assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+        assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
         let status = client.get_task(&task).await.unwrap().status;
         assert_eq!(status.to_string(), "cancelled");
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::client::{ClientOptions, Fault, Preference, Unsettled};
+use outlast::client::{self, ClientOptions, OutcomeError, TaskPreference};
 use outlast::engine::Outcome;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn a_call_is_repeated_with_the_answers_and_the_state_as_it_came() {
     let (client, mut server) = connected(options).await;
     let arguments = json!({ "n": 1 });
     let call = client.call_tool("ask", Some(raw(arguments.clone())));
-    let call = call.task(Preference::Forbid).await.unwrap();
+    let call = call.task(TaskPreference::Forbid).await.unwrap();
     let first = server.asked("tools/call").await;
     let state = "sealed \u{1}\"ü ==";
     let questions = json!({ "a": form("A?"), "b": form("B?") });
@@ -69,7 +69,7 @@ async fn a_call_is_repeated_with_the_answers_and_the_state_as_it_came() {
         json!({ "c": filled_in("y") })
     );
     server.reply(&third, text("done")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +103,7 @@ async fn a_call_that_asks_first_may_become_a_task_after() {
     let look = server.asked("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,9 +127,12 @@ async fn a_server_that_never_comes_to_an_end_is_given_up() {
                 inbox.respond(item.id, raw(filled_in("x"))).unwrap();
             }
         });
-        let settled = call.settle().await;
+        let settled = call.outcome().await;
         assert!(
-            matches!(settled, Err(Unsettled::Fault(Fault::Malformed(_)))),
+            matches!(
+                settled,
+                Err(OutcomeError::Request(client::Error::Malformed(_)))
+            ),
             "{settled:?}"
         );
         playing.abort();
@@ -153,11 +156,11 @@ async fn a_refusal_that_cannot_be_said_fails_the_call() {
     }
     let items = inbox.items();
     let sampling =
-        |item: &&outlast::client::Item| item.request.kind == outlast::engine::AskKind::Sample;
+        |item: &&client::InboxItem| item.request.kind == outlast::engine::AskKind::Sample;
     inbox
         .decline(items.iter().find(sampling).unwrap().id)
         .unwrap();
-    let settled = call.settle().await;
+    let settled = call.outcome().await;
     assert!(
         matches!(&settled, Ok(Outcome::Error(_, code, _)) if code.0 == -1),
         "{settled:?}"
@@ -193,7 +196,7 @@ async fn what_was_not_declared_is_not_asked() {
         let first = server.asked("tools/call").await;
         let questions = json!({ "k": question, "fine": form("B?") });
         server.reply(&first, asks(questions, None)).await;
-        let settled = call.settle().await;
+        let settled = call.outcome().await;
         assert!(
             matches!(&settled, Ok(Outcome::Error(_, said, _)) if said.0 == code),
             "{settled:?}"
@@ -214,7 +217,7 @@ async fn a_call_can_be_given_up_while_its_person_is_asked() {
         .await;
     inbox.first().await;
     assert_eq!(call.cancel().await, Ok(()));
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
     while !inbox.items().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -254,5 +257,8 @@ async fn other_requests_that_ask_first_are_repeated_too() {
     let first = server.asked("tools/list").await;
     server.reply(&first, asks(json!(null), Some("s"))).await;
     let failed = asking.await.unwrap();
-    assert!(matches!(failed, Err(Fault::Malformed(_))), "{failed:?}");
+    assert!(
+        matches!(failed, Err(client::Error::Malformed(_))),
+        "{failed:?}"
+    );
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{
-    CallRefused, Client, ClientOptions, Execution, Fault, NotCancelled, Preference, Reference,
-    References, Unsettled,
+    self, CallError, CancelError, Client, ClientOptions, Execution, OutcomeError, ReferenceStore,
+    TaskPreference, TaskReference,
 };
 use outlast::engine::{ErrorCode, MemoryStore, Outcome, Store};
 use outlast::wire::Status;
@@ -29,13 +29,13 @@ async fn a_call_may_become_a_task_or_not() {
     let (client, mut server) = connected(ClientOptions::default()).await;
     let call = client
         .call_tool("slow", None)
-        .task(Preference::Require)
+        .task(TaskPreference::Require)
         .await
         .unwrap();
     let asked = server.asked("tools/call").await;
     server.reply(&asked, text("at once")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "at once");
-    assert!(call.view().task.is_none());
+    assert_eq!(said(&call.outcome().await.unwrap()), "at once");
+    assert!(call.status().task.is_none());
     let call = begun(&client, &mut server, created("working", 100)).await;
     hears_nothing(&mut server).await;
     let look = server.asked("tasks/get").await;
@@ -47,16 +47,16 @@ async fn a_call_may_become_a_task_or_not() {
     server.reply(&look, ended).await;
     // BR-RES-2: the same as without a task.
     let expected = raw(json!({ "content": [] }));
-    assert_eq!(call.settle().await, Ok(Outcome::Result(expected)));
-    assert_eq!(call.view().task.unwrap().status, Status::Completed);
+    assert_eq!(call.outcome().await, Ok(Outcome::Result(expected)));
+    assert_eq!(call.status().task.unwrap().status, Status::Completed);
     assert!(!server.heard("tasks/result"));
     // V2-EXT-2: a server that makes none is not asked for one.
     let (client, _server) = connected_with(ClientOptions::default(), json!({ "tools": {} })).await;
     let refused = client
         .call_tool("slow", None)
-        .task(Preference::Require)
+        .task(TaskPreference::Require)
         .await;
-    assert!(matches!(refused, Err(CallRefused::ServerWithoutTasks(_))));
+    assert!(matches!(refused, Err(CallError::ServerWithoutTasks(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +90,7 @@ async fn every_end_is_an_outcome() {
         let call = begun(&client, &mut server, created("working", 100)).await;
         let look = server.asked("tasks/get").await;
         server.reply(&look, shown(status, 100, brings)).await;
-        assert_eq!(call.settle().await, Ok(expected), "{status}");
+        assert_eq!(call.outcome().await, Ok(expected), "{status}");
     }
 }
 
@@ -117,7 +117,7 @@ async fn looks_keep_the_pace_of_the_server() {
     let look = server.asked("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
-    call.settle().await.unwrap();
+    call.outcome().await.unwrap();
     let times = server.times("tasks/get");
     let apart: Vec<_> = times
         .windows(2)
@@ -149,7 +149,7 @@ async fn a_server_on_a_pipe_says_how_long_it_wants_to_be_left_alone() {
     let look = server.asked("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
     let times = server.times("tasks/get");
     let mut apart = times.windows(2).map(|two| two[1] - two[0]);
     assert!(apart.all(|apart| apart == Duration::from_secs(3)));
@@ -169,7 +169,7 @@ async fn a_task_that_is_over_when_it_is_made_is_looked_at_for_its_outcome() {
         assert!(began.elapsed() < Duration::from_secs(1));
         let brings = json!({ "result": text("done"), "error": { "code": 1, "message": "no" } });
         server.reply(&look, shown(status, 100, brings)).await;
-        let settled = call.settle().await.unwrap();
+        let settled = call.outcome().await.unwrap();
         match status {
             "completed" => assert_eq!(said(&settled), "done"),
             _ => assert!(matches!(settled, Outcome::Error(_, ErrorCode(1), _))),
@@ -178,7 +178,7 @@ async fn a_task_that_is_over_when_it_is_made_is_looked_at_for_its_outcome() {
     let call = client.call_tool("slow", None).await.unwrap();
     let asked = server.asked("tools/call").await;
     server.reply(&asked, created("cancelled", 100)).await;
-    assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+    assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,12 +205,12 @@ async fn what_makes_no_sense_loses_the_task_in_the_end() {
                 server.reply(&look, answer.clone()).await;
             }
         });
-        let settled = call.settle().await;
+        let settled = call.outcome().await;
         assert!(
             matches!(
                 &settled,
-                Err(Unsettled::Lost {
-                    why: Fault::Malformed(_),
+                Err(OutcomeError::Lost {
+                    why: client::Error::Malformed(_),
                     ..
                 })
             ),
@@ -235,9 +235,9 @@ async fn a_task_that_is_gone_is_expired_or_lost() {
                 server.refuse(&look, -32602, "task not found").await;
             }
         });
-        match call.settle().await {
-            Err(Unsettled::Expired(task)) if expired => assert_eq!(task, "t1"),
-            Err(Unsettled::Lost { task, why }) if !expired => {
+        match call.outcome().await {
+            Err(OutcomeError::Expired(task)) if expired => assert_eq!(task, "t1"),
+            Err(OutcomeError::Lost { task, why }) if !expired => {
                 assert_eq!((&*task, why.code()), ("t1", Some(-32602)));
             }
             other => panic!("{other:?}"),
@@ -263,14 +263,14 @@ async fn cancelling_is_a_wish_and_the_task_is_seen_through() {
             .await;
         let (cancelled, call) = cancelling.await.unwrap();
         assert_eq!(cancelled, Ok(()));
-        assert!(call.view().cancelling);
+        assert!(call.status().cancelling);
         let look = server.asked("tasks/get").await;
         server.reply(&look, shown("working", 100, json!({}))).await;
         let look = server.asked("tasks/get").await;
         server.reply(&look, shown(status, 100, brings)).await;
         match status {
-            "cancelled" => assert_eq!(call.settle().await, Ok(Outcome::Cancelled)),
-            _ => assert_eq!(said(&call.settle().await.unwrap()), "done"),
+            "cancelled" => assert_eq!(call.outcome().await, Ok(Outcome::Cancelled)),
+            _ => assert_eq!(said(&call.outcome().await.unwrap()), "done"),
         }
     }
     assert!(!server.heard("notifications/cancelled"));
@@ -278,7 +278,7 @@ async fn cancelling_is_a_wish_and_the_task_is_seen_through() {
     let cancelling = tokio::spawn(async move { call.cancel().await });
     let cancel = server.asked("tasks/cancel").await;
     server.refuse(&cancel, -32602, "task not found").await;
-    assert_eq!(cancelling.await.unwrap(), Err(NotCancelled::Finished));
+    assert_eq!(cancelling.await.unwrap(), Err(CancelError::Finished));
 }
 
 #[tokio::test(start_paused = true)]
@@ -286,15 +286,15 @@ async fn a_task_is_found_again_by_another_life_of_the_program() {
     // V2-GET-11, V2-STATE-2.
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let options = || ClientOptions {
-        references: Some(References::new(store.clone())),
+        references: Some(ReferenceStore::new(store.clone())),
         ..ClientOptions::default()
     };
     let (client, mut server) = connected(options()).await;
     let call = begun(&client, &mut server, created("working", 100)).await;
     call.detach().await;
     client.close().await;
-    let again = References::new(store.clone());
-    let kept: Vec<Reference> = again.all(Some("test")).await.unwrap();
+    let again = ReferenceStore::new(store.clone());
+    let kept: Vec<TaskReference> = again.all(Some("test")).await.unwrap();
     assert_eq!(
         (kept[0].task.as_str(), kept[0].generation.as_str()),
         ("t1", "v2")
@@ -304,7 +304,7 @@ async fn a_task_is_found_again_by_another_life_of_the_program() {
     let look = server.asked("tasks/get").await;
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     server.reply(&look, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
     while !again.all(None).await.unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -360,7 +360,7 @@ async fn a_thousand_tasks_on_one_connection_all_settle_and_keep_their_pace() {
             calls.push(client.call_tool("slow", Some(arguments)).await.unwrap());
         }
         for (n, call) in calls.iter().enumerate() {
-            assert_eq!(said(&call.settle().await.unwrap()), format!("done {n}"));
+            assert_eq!(said(&call.outcome().await.unwrap()), format!("done {n}"));
         }
     });
     let playing = tokio::spawn(async move {

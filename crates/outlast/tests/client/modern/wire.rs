@@ -1,6 +1,8 @@
 //! Modern requests over HTTP, byte by byte (V2-HH, V2-PARAM, V2-HTTP).
 
-use outlast::client::{Client, ClientOptions, Execution, Fault, Preference, Target, Unsettled};
+use outlast::client::{
+    self, Client, ClientOptions, Execution, OutcomeError, Target, TaskPreference,
+};
 use outlast::engine::Outcome;
 use outlast::transport::http_client::HttpClientOptions;
 use serde_json::{Value, json};
@@ -65,7 +67,7 @@ async fn headers_repeat_the_body() {
     let mut ended = shown("completed", 100, json!({ "result": text("done") }));
     ended["taskId"] = json!(" odd");
     complete(look, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
     for (method, params, name) in [
         ("prompts/get", json!({ "name": "p" }), "p"),
         ("resources/read", json!({ "uri": "file:///a" }), "file:///a"),
@@ -107,7 +109,7 @@ async fn marked_parameters_travel_as_headers() {
     assert!(!asked.headers.contains_key("mcp-param-none"));
     assert!(!asked.headers.contains_key("mcp-param-rest"));
     complete(asked, text("done")).await;
-    call.await.unwrap().settle().await.unwrap();
+    call.await.unwrap().outcome().await.unwrap();
     // A tool that cannot be called so is not there; the others are.
     let tools = client.tools().await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| &*tool.name).collect();
@@ -134,7 +136,7 @@ async fn headers_of_an_older_list_are_made_anew() {
     let asked = wire.next("POST", "tools/call").await;
     assert_eq!(asked.header("mcp-param-region"), "west");
     complete(asked, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
 #[tokio::test]
@@ -151,7 +153,7 @@ async fn a_schema_that_points_elsewhere_is_not_followed() {
     let asked = wire.any().await;
     assert_eq!(asked.body["method"], "tools/call");
     complete(asked, text("done")).await;
-    assert_eq!(said(&call.await.unwrap().settle().await.unwrap()), "done");
+    assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
 #[tokio::test]
@@ -174,15 +176,15 @@ async fn a_stream_brings_news_and_the_answer_and_closing_it_cancels() {
         .await;
     assert!(updates.next().await.unwrap().progress.is_some());
     stream.send(&format!("data: {answer}\n\n")).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
-    for preference in [Preference::Forbid, Preference::Prefer] {
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
+    for preference in [TaskPreference::Forbid, TaskPreference::Prefer] {
         let call = client.call_tool("x", None).task(preference);
         let call = tokio::spawn(async move { call.await.unwrap() });
         let asked = wire.next("POST", "tools/call").await;
         let mut stream = asked.stream().await;
         let call = call.await.unwrap();
         assert_eq!(call.cancel().await, Ok(()));
-        assert_eq!(call.settle().await, Ok(Outcome::Cancelled));
+        assert_eq!(call.outcome().await, Ok(Outcome::Cancelled));
         // The other end is closed: sooner or later that is seen when something is written.
         let closed = async { while stream.try_send(": alive\n\n").await {} };
         tokio::time::timeout(std::time::Duration::from_secs(10), closed)
@@ -210,9 +212,12 @@ async fn a_stream_that_breaks_loses_a_call_and_no_look() {
     let mut stream = asked.stream().await;
     stream.send("id: 7\ndata:\n\n").await;
     drop(stream);
-    let settled = call.await.unwrap().settle().await;
+    let settled = call.await.unwrap().outcome().await;
     assert!(
-        matches!(settled, Err(Unsettled::Fault(Fault::Link(_)))),
+        matches!(
+            settled,
+            Err(OutcomeError::Request(client::Error::Transport(_)))
+        ),
         "{settled:?}"
     );
     let call = calling(&client, "x", json!({}));
@@ -229,7 +234,7 @@ async fn a_stream_that_breaks_loses_a_call_and_no_look() {
     assert!(!look.headers.contains_key("last-event-id"));
     let ended = shown("completed", 100, json!({ "result": text("done") }));
     complete(look, ended).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test]
@@ -252,5 +257,5 @@ async fn a_server_that_is_asked_too_often_is_left_alone_for_a_while() {
     let body = look.answer(ended);
     // Whatever the status, the body counts.
     look.json(400, "", &body).await;
-    assert_eq!(said(&call.settle().await.unwrap()), "done");
+    assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
