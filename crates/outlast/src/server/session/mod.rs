@@ -10,9 +10,11 @@ mod made_tasks;
 mod preferences;
 mod record;
 mod registry;
+mod slots;
 mod streams;
 mod table;
 mod task_events;
+mod usage;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -37,10 +39,12 @@ use task_events::ShownTasks;
 pub(super) use call_answers::Answers;
 pub(super) use client_requests::Put;
 pub(super) use preferences::PreferenceChange;
-pub(crate) use registry::{Permit, Sessions};
+pub(crate) use registry::Sessions;
+pub(crate) use slots::{Entry, NoRoom};
 pub(crate) use streams::{Attached, Board, Kind, Out, StreamId};
-pub(crate) use table::{Bounds, Entry, NoRoom, SessionTable};
+pub(crate) use table::{Bounds, SessionTable};
 pub(super) use task_events::{answered, progress_params, question_id};
+pub(crate) use usage::Permit;
 
 /// The name of a session: visible ASCII that cannot be guessed (V1-SESS-1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,12 +4,13 @@
 //! request names it. How many there may be and which are forgotten is decided by the [`SessionTable`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use outlast_engine::Owner;
 use outlast_engine::store::StoreError;
 
-use super::table::{Entry, Reservation, SessionTable, now};
+use super::slots::Entry;
+use super::table::{Reservation, SessionTable};
+use super::usage::{Permit, now};
 use super::{Session, SessionId, record};
 use crate::server::Front;
 
@@ -18,9 +19,6 @@ pub(crate) struct Sessions {
     front: Arc<Front>,
     table: Arc<SessionTable>,
 }
-
-/// Leave to have one more request or stream open, until it is dropped.
-pub(crate) struct Permit(Arc<AtomicUsize>);
 
 impl Sessions {
     pub(crate) fn new(front: Arc<Front>, table: Arc<SessionTable>) -> Self {
@@ -51,8 +49,9 @@ impl Sessions {
     ) -> Result<(), StoreError> {
         let owner = room.counts_for();
         self.table.write(&session, now(), owner).await?;
-        let entry = self.table.add(session, room);
-        self.record_changes(&entry);
+        if let Some(entry) = self.table.add(session, room) {
+            self.record_changes(&entry);
+        }
         Ok(())
     }
 
@@ -141,12 +140,9 @@ impl Sessions {
         }));
     }
 
-    /// Leave for one more open request or stream of a session.
+    /// Permission for one more open request or stream of a session.
     pub(crate) fn permit(&self, entry: &Entry) -> Option<Permit> {
-        let permit = Permit(entry.usage.open.clone());
-        let before = permit.0.fetch_add(1, Ordering::Relaxed);
-        // Dropping the permit takes the count back.
-        (before < self.table.bounds.streams).then_some(permit)
+        self.table.permit(entry)
     }
 }
 
@@ -158,11 +154,5 @@ impl Entry {
             Some(principal) => owner == principal,
             None => matches!(owner, Owner::Session(_)),
         }
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,221 @@
+//! Which sessions are known, whom they count for, and which are live. The [`SessionTable`](super::SessionTable) holds
+//! the slots under its lock.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use outlast_engine::store::Record;
+use outlast_engine::{Owner, TaskId};
+use outlast_wire::Timestamp;
+
+use super::usage::{SessionUse, now};
+use super::{Session, record};
+
+/// A session that is in memory.
+pub(crate) struct Entry {
+    pub(crate) session: Arc<Session>,
+    pub(super) usage: Arc<SessionUse>,
+}
+
+/// The known sessions, and room that is reserved for others.
+#[derive(Default)]
+pub(super) struct Slots {
+    by_name: HashMap<Arc<str>, Slot>,
+    by_owner: HashMap<Owner, Account>,
+    reserved: usize,
+}
+
+/// The sessions that count for one owner.
+#[derive(Default)]
+struct Account {
+    names: HashSet<Arc<str>>,
+    reserved: usize,
+}
+
+struct Slot {
+    usage: Arc<SessionUse>,
+    /// Absent if no request has named the session since the process started.
+    live: Option<Arc<Entry>>,
+}
+
+/// A session without open requests and streams, as it was when it was read.
+pub(super) struct IdleSession {
+    pub(super) name: Arc<str>,
+    pub(super) usage: Arc<SessionUse>,
+    pub(super) made_tasks: Vec<TaskId>,
+    pub(super) last_used: Timestamp,
+}
+
+/// The session is not live; the store may have it.
+pub(super) struct NotLive;
+
+/// Why no session can be opened: as many as there may be are in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoRoom {
+    /// The owner has so many sessions.
+    Owner(usize),
+    /// All owners together have so many.
+    All(usize),
+}
+
+impl Slots {
+    /// Reserves room for a session that counts for `owner`, where all together may have `most` and one `most_per_owner`.
+    pub(super) fn reserve(
+        &mut self,
+        owner: &Owner,
+        most: usize,
+        most_per_owner: usize,
+    ) -> Result<(), NoRoom> {
+        if self.by_owner.get(owner).map_or(0, Account::size) >= most_per_owner {
+            return Err(NoRoom::Owner(most_per_owner));
+        }
+        if self.by_name.len() + self.reserved >= most {
+            return Err(NoRoom::All(most));
+        }
+        self.reserved += 1;
+        self.by_owner.entry(owner.clone()).or_default().reserved += 1;
+        Ok(())
+    }
+
+    /// Gives reserved room back.
+    pub(super) fn release(&mut self, owner: &Owner) {
+        self.reserved -= 1;
+        self.change(owner, |account| account.reserved -= 1);
+    }
+
+    /// The owners of sessions, the one with most first.
+    pub(super) fn owners_by_size(&self) -> Vec<Owner> {
+        let mut owners: Vec<_> = self.by_owner.iter().collect();
+        owners.sort_by_key(|(_, account)| std::cmp::Reverse(account.size()));
+        owners.into_iter().map(|(owner, _)| owner.clone()).collect()
+    }
+
+    /// The live session of that name, which is used now; `None` if it has ended.
+    pub(super) fn find(&self, name: &str, now: Timestamp) -> Result<Option<Arc<Entry>>, NotLive> {
+        let slot = self.by_name.get(name).ok_or(NotLive)?;
+        if slot.usage.has_ended() {
+            return Ok(None);
+        }
+        let entry = slot.live.clone().ok_or(NotLive)?;
+        entry.usage.mark_used(now);
+        Ok(Some(entry))
+    }
+
+    /// Makes a session live, unless it is, and marks it as used. `None` if it has ended.
+    pub(super) fn enter(&mut self, session: Arc<Session>, usage: SessionUse) -> Option<Arc<Entry>> {
+        let slot = self.slot(session.id.as_str().into(), usage);
+        if slot.usage.has_ended() {
+            return None;
+        }
+        slot.usage.mark_used(now());
+        Some(slot.enter(session))
+    }
+
+    /// Forgets a session.
+    pub(super) fn remove(&mut self, name: &str) {
+        if let Some(slot) = self.by_name.remove(name) {
+            self.change(slot.usage.counts_for(), |account| {
+                account.names.remove(name);
+            });
+        }
+    }
+
+    /// Takes over which sessions are stored: other processes on the same store add and remove some.
+    pub(super) fn take_over(&mut self, records: &[Record]) {
+        let stored: HashSet<&str> = records.iter().map(|record| &*record.key.key).collect();
+        let gone = |(name, slot): (&Arc<str>, &Slot)| {
+            let is_gone = slot.live.is_none() && !stored.contains(&**name);
+            is_gone.then(|| name.clone())
+        };
+        let gone: Vec<_> = self.by_name.iter().filter_map(gone).collect();
+        for name in gone {
+            self.remove(&name);
+        }
+        for record in records {
+            let (Some(stored), Some(owner)) = (record::read(record), record.owner.clone()) else {
+                continue;
+            };
+            let used = stored.used.unwrap_or_default();
+            let slot = self.slot((*record.key.key).into(), SessionUse::stored(owner, stored));
+            // Another process may have served the session.
+            slot.usage.mark_used(used);
+        }
+    }
+
+    /// The live sessions.
+    pub(super) fn live(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.by_name.values().filter_map(|slot| slot.live.as_ref())
+    }
+
+    /// Sessions without open requests and streams that were used at `since` or before.
+    pub(super) fn idle_since(&self, since: Timestamp) -> Vec<IdleSession> {
+        let idle = self.by_name.iter();
+        idle.filter_map(|(name, slot)| slot.idle(name))
+            .filter(|idle| idle.last_used <= since)
+            .collect()
+    }
+
+    /// Sessions of `owner` without open requests and streams.
+    pub(super) fn idle_of(&self, owner: &Owner) -> Vec<IdleSession> {
+        let Some(account) = self.by_owner.get(owner) else {
+            return Vec::new();
+        };
+        let names = account.names.iter();
+        names
+            .filter_map(|name| self.by_name.get(name)?.idle(name))
+            .collect()
+    }
+
+    /// The slot of that name; a new one counts for the owner that `usage` names.
+    fn slot(&mut self, name: Arc<str>, usage: SessionUse) -> &mut Slot {
+        let Self {
+            by_name, by_owner, ..
+        } = self;
+        by_name.entry(name).or_insert_with_key(|name| {
+            let account = by_owner.entry(usage.counts_for().clone()).or_default();
+            account.names.insert(name.clone());
+            Slot {
+                usage: Arc::new(usage),
+                live: None,
+            }
+        })
+    }
+
+    /// Changes the account of `owner`; an empty one is dropped.
+    fn change(&mut self, owner: &Owner, change: impl FnOnce(&mut Account)) {
+        if let Some(account) = self.by_owner.get_mut(owner) {
+            change(account);
+            if account.size() == 0 {
+                self.by_owner.remove(owner);
+            }
+        }
+    }
+}
+
+impl Account {
+    fn size(&self) -> usize {
+        self.names.len() + self.reserved
+    }
+}
+
+impl Slot {
+    /// The live session of this slot, which is `session` if there is none yet.
+    fn enter(&mut self, session: Arc<Session>) -> Arc<Entry> {
+        let usage = self.usage.clone();
+        let entry = || Arc::new(Entry { session, usage });
+        self.live.get_or_insert_with(entry).clone()
+    }
+
+    fn idle(&self, name: &Arc<str>) -> Option<IdleSession> {
+        let usage = &self.usage;
+        (!usage.is_open() && !usage.has_ended()).then(|| IdleSession {
+            name: name.clone(),
+            usage: usage.clone(),
+            made_tasks: match &self.live {
+                Some(entry) => entry.session.made_tasks.all(),
+                None => usage.stored_tasks().to_vec(),
+            },
+            last_used: usage.last_used(),
+        })
+    }
+}

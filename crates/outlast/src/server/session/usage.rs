@@ -1,0 +1,149 @@
+//! When a session was used last and whether it is in use: what decides how long it is kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use outlast_engine::{Clock, Owner, SystemClock, TaskId};
+use outlast_wire::Timestamp;
+
+use super::record::StoredSession;
+
+/// The use of one session, shared by all that serve it.
+pub(super) struct SessionUse {
+    /// Whose tasks the session reaches.
+    owner: Owner,
+    /// Whose number of sessions it adds to: a principal or an address.
+    counts_for: Owner,
+    last_used_ms: AtomicU64,
+    /// The last use that is stored.
+    stored_use_ms: AtomicU64,
+    /// Open requests and streams.
+    open: Arc<AtomicUsize>,
+    /// Whether it was ended or forgotten.
+    ended: AtomicBool,
+    /// The tasks that were made in it when it was stored last. A live session knows better.
+    made_tasks: Vec<TaskId>,
+}
+
+/// Permission for one open request or stream of a session, until it is dropped.
+pub(crate) struct Permit(Arc<AtomicUsize>);
+
+impl SessionUse {
+    /// The use of a session of `owner` that is opened now.
+    pub(super) fn new(owner: Owner, counts_for: Owner) -> Self {
+        Self::at(owner, counts_for, now(), Vec::new())
+    }
+
+    /// The use of a session of `owner` that was read from the store. Without a stored use it counts from now.
+    pub(super) fn stored(owner: Owner, stored: StoredSession) -> Self {
+        let counts_for = stored.counts_for.unwrap_or_else(|| owner.clone());
+        let used = stored.used.unwrap_or_else(now);
+        Self::at(owner, counts_for, used, stored.made_tasks)
+    }
+
+    fn at(owner: Owner, counts_for: Owner, used: Timestamp, made_tasks: Vec<TaskId>) -> Self {
+        Self {
+            owner,
+            counts_for,
+            last_used_ms: AtomicU64::new(used.0),
+            stored_use_ms: AtomicU64::new(used.0),
+            open: Arc::default(),
+            ended: AtomicBool::new(false),
+            made_tasks,
+        }
+    }
+
+    /// Whose tasks the session reaches.
+    pub(super) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Whose number of sessions it adds to.
+    pub(super) fn counts_for(&self) -> &Owner {
+        &self.counts_for
+    }
+
+    /// The tasks that were made in it when it was stored last.
+    pub(super) fn stored_tasks(&self) -> &[TaskId] {
+        &self.made_tasks
+    }
+
+    pub(super) fn last_used(&self) -> Timestamp {
+        Timestamp(self.last_used_ms.load(Ordering::Relaxed))
+    }
+
+    /// It is or was used at `moment`.
+    pub(super) fn mark_used(&self, moment: Timestamp) {
+        self.last_used_ms.fetch_max(moment.0, Ordering::Relaxed);
+    }
+
+    /// Permission for one more open request or stream, if there are fewer than `limit`.
+    pub(super) fn permit(&self, limit: usize) -> Option<Permit> {
+        let permit = Permit(self.open.clone());
+        let before = permit.0.fetch_add(1, Ordering::Relaxed);
+        // Dropping the permit takes the count back.
+        (before < limit).then_some(permit)
+    }
+
+    /// Whether it has an open request or stream.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether it was ended or forgotten.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends it, unless it is in use, was used after `last_used` or has ended.
+    pub(super) fn end_if_unused_since(&self, last_used: Timestamp) -> bool {
+        let is_unused = !self.is_open() && self.last_used() == last_used;
+        is_unused && !self.ended.swap(true, Ordering::SeqCst)
+    }
+
+    /// Takes its end back, which could not be stored.
+    pub(super) fn undo_end(&self) {
+        self.ended.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the stored use is more than `lag_ms` older than the last.
+    pub(super) fn is_stored_use_stale(&self, lag_ms: u64) -> bool {
+        let stored = self.stored_use_ms.load(Ordering::Relaxed);
+        self.last_used().0 > stored.saturating_add(lag_ms)
+    }
+
+    /// Marks the last use as stored and returns the stored use before, which [`SessionUse::undo_store`] takes. `None` if
+    /// another stores it.
+    pub(super) fn begin_store(&self) -> Option<Timestamp> {
+        let relaxed = Ordering::Relaxed;
+        let before = self.stored_use_ms.load(relaxed);
+        self.stored_use_ms
+            .compare_exchange(before, self.last_used().0, relaxed, relaxed)
+            .ok()
+            .map(Timestamp)
+    }
+
+    /// The use was not stored.
+    pub(super) fn undo_store(&self, before: Timestamp) {
+        self.stored_use_ms.store(before.0, Ordering::Relaxed);
+    }
+
+    /// A use at `moment` is stored.
+    pub(super) fn mark_stored(&self, moment: Timestamp) {
+        self.stored_use_ms.fetch_max(moment.0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn now() -> Timestamp {
+    SystemClock.now()
+}
