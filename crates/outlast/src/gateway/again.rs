@@ -18,8 +18,9 @@ use outlast_wire::{PeerTask, Raw, Status, Timestamp, codes};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use super::active_calls::{LeftRequest, ResumedCall};
 use super::asks::without_mark;
-use super::connection::{Connection, LeftRequest, ResumedCall};
+use super::connection::Connection;
 use super::follow::ATTEMPTS;
 use super::pool::RESTARTS;
 use super::prepared::Prepared;
@@ -197,7 +198,7 @@ pub(super) async fn attach(connection: &Connection, reference: &TaskReference, c
     if !connection.outlives_us() {
         return;
     }
-    let place = connection.shared.place(cx);
+    let place = connection.shared.calls.place(cx);
     place.has_task(connection, reference, cx).await;
 }
 
@@ -241,7 +242,7 @@ pub(super) async fn take_back_left(connection: &Connection, task: &PeerTask, cx:
     if !is_seen || task.status == Status::InputRequired {
         return;
     }
-    for key in connection.shared.take_unclaimed(cx.id()) {
+    for key in connection.shared.calls.take_unclaimed(cx.id()) {
         if let Err(error) = cx.withdraw(key).await {
             // It was answered, and the answer is on its way.
             tracing::debug!(call = %cx.id(), %error, "a question was not taken back");

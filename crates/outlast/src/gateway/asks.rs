@@ -10,7 +10,8 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, codes, meta, object, version};
 use sha2::{Digest, Sha256};
 
-use super::connection::{Shared, Unclear};
+use super::active_calls::Unclear;
+use super::connection::Shared;
 use super::pages;
 use crate::answers;
 use crate::client::{ClientHandler, ServerInputRequest, dismiss};
@@ -30,7 +31,10 @@ impl ClientHandler for Asks {
         let Some(shared) = self.0.upgrade() else {
             return dismiss(kind);
         };
-        let call = match shared.call(request.call.as_deref(), request.task.as_deref()) {
+        let call = match shared
+            .calls
+            .find(request.call.as_deref(), request.task.as_deref())
+        {
             Ok(seat) => match seat.whose().await {
                 Some(call) => call,
                 None => return dismiss(kind),
@@ -64,7 +68,7 @@ impl ClientHandler for Asks {
 /// Puts a question that belongs to no call to a client of the connection that has a session, one that listens if there is
 /// one: each message goes to one client only (BR-IN-12).
 async fn outside(shared: &Shared, request: ServerInputRequest) -> Answer {
-    let mut clients = shared.clients();
+    let mut clients = shared.listeners.clients();
     clients.retain(|client| client.has_session());
     let listens = clients.iter().rposition(|client| client.is_listening());
     let params = request.params.map(unrelated);
@@ -93,7 +97,7 @@ async fn put(
         let rest = key.as_str().strip_prefix(sort);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(AGAIN))
     };
-    if let Some(left) = shared.take_left(call.id(), is_of_sort) {
+    if let Some(left) = shared.calls.take_left(call.id(), is_of_sort) {
         match left.answer {
             // The answer goes to the request that the upstream sent before the restart, and to this one.
             Some(mut answer) => {
@@ -110,7 +114,7 @@ async fn put(
             },
         }
     }
-    let place = shared.place(call);
+    let place = shared.calls.place(call);
     let mut key = AskKey::new(sort);
     for again in 2_u32.. {
         if let Some(id) = &request.request {

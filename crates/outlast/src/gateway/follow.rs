@@ -4,8 +4,9 @@ use outlast_engine::engine::CallContext;
 use outlast_engine::{Origin, Outcome, Retry};
 use outlast_wire::{meta, object, tool, v1, v2, version};
 
+use super::active_calls::UnderWay;
 use super::again::Round;
-use super::connection::{Connection, UnderWay};
+use super::connection::Connection;
 use super::pages::{self, Demand};
 use super::pool::RESTARTS;
 use super::prepared::{Prepared, PrestartedCall};

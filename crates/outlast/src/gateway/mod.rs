@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `settings` | what can be said of an upstream and of its tools |
 //! | `pool`, `connection` | one connection for each owner and what its clients can be asked, kept while it is needed |
+//! | `active_calls`, `listeners` | the calls under way on a connection, and the clients that use it |
 //! | `admission` | how many calls may be open, in total and for each owner |
 //! | `probe` | whether it can be reached, before anybody wants something of it |
 //! | `asks`, `pages`, `notices` | what the upstream asks and tells on its own, and whose business it is |
@@ -33,6 +34,7 @@
 //! # Ok(()) }
 //! ```
 
+mod active_calls;
 mod admission;
 mod again;
 mod asks;
@@ -44,6 +46,7 @@ mod errors;
 mod follow;
 mod late;
 mod list;
+mod listeners;
 mod notices;
 mod owner;
 mod pages;

@@ -35,7 +35,11 @@ impl Shared {
             }
             log::MESSAGE => {
                 // The upstream does not say whose message it is.
-                let call = self.call(None, None).ok().and_then(|seat| seat.taken());
+                let call = self
+                    .calls
+                    .find(None, None)
+                    .ok()
+                    .and_then(|seat| seat.taken());
                 match (params.and_then(Log::read), call) {
                     (Some(log), Some(call)) => call.log(log),
                     _ => self.pass_on(method, params),
@@ -50,7 +54,7 @@ impl Shared {
 
     fn pass_on(&self, method: &str, params: Option<RawRef<'_>>) {
         let params = params.map(RawRef::to_raw);
-        for client in self.clients() {
+        for client in self.listeners.clients() {
             client.notify(method, params.as_ref());
         }
     }

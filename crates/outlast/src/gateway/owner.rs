@@ -9,7 +9,8 @@ use outlast_engine::{Origin, Outcome};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use super::connection::{Connection, UnderWay};
+use super::active_calls::UnderWay;
+use super::connection::Connection;
 use super::{Upstream, again, errors, result};
 use crate::client::{CallController, CancelError, Command, ExecutionStatus, OutcomeError};
 use crate::server::Client;

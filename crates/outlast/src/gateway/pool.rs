@@ -14,7 +14,8 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
-use super::connection::{Connection, ResumedCall, Resumption, Way};
+use super::active_calls::ResumedCall;
+use super::connection::{Connection, Resumption, Way};
 use super::{Isolate, Settings, Upstream};
 use crate::client::Era;
 use crate::server::Client;
@@ -229,7 +230,7 @@ impl Upstream {
         let opened = self.open(key, slot.clone(), session.cloned(), client).await;
         slot.resuming.lock().retain(|other| !other.is(call));
         let connection = opened?;
-        connection.shared.resume(call);
+        connection.shared.calls.resume(call);
         Ok(connection)
     }
 

@@ -12,9 +12,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+use super::active_calls::UnderWay;
 use super::admission::CallPermit;
 use super::again::Round;
-use super::connection::{Connection, UnderWay};
+use super::connection::Connection;
 use super::owner::UpstreamOwner;
 use super::{Turn, Upstream, again, pages};
 use crate::client::{ExecutionStatus, OutcomeError};
