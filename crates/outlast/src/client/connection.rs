@@ -14,7 +14,8 @@ use super::conversation::Conversation;
 use super::era::{ClientDescription, Era, OpenFailure, OpenTimeouts, open_conversation};
 use super::error::Error;
 use super::request_ids::RequestIds;
-use super::rpc::{RpcChannel, RpcHandler};
+use super::rpc::RpcChannel;
+use super::rpc_handler::RpcHandler;
 use super::target::Target;
 use crate::transport::link::LinkError;
 

@@ -20,10 +20,11 @@ use super::execution::{
 };
 use super::modern::{InputDispatcher, InputRounds, OnInvalid, TaskInputs};
 use super::outcome::{outcome_of_error, outcome_of_result, requires_task};
+use super::pending_response::{OnDrop, PendingResponse};
 use super::poller::TaskPoller;
 use super::reference::{OpenInputRequest, TaskReference};
 use super::routes::{CallEvent, CallEventSender, EVENT_CAPACITY};
-use super::rpc::{OnDrop, PendingResponse, Reply};
+use super::rpc_handler::Reply;
 use super::server_description::Generation;
 use super::task_report::TaskReport;
 use super::{audit, modern};

@@ -14,7 +14,8 @@ use tokio::sync::watch;
 use super::handler::{ClientHandler, ServerInputRequest};
 use super::receiver::Receiver;
 use super::routes::Routes;
-use super::rpc::{PeerRequest, Reply, ReplyFuture, RpcChannel, RpcHandler};
+use super::rpc::RpcChannel;
+use super::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
 use super::task_report::TaskReport;
 use super::validate_request::validate_request;
 

@@ -5,17 +5,17 @@
 //!
 //! | where | what |
 //! |---|---|
-//! | `exchange` | JSON-RPC on a link: requests and their answers, the server's requests and ours |
+//! | `rpc`, `pending_response`, `rpc_handler` | JSON-RPC on a link; our requests until they are answered; what the server sends on its own |
 //! | `connection`, `era` | opens the conversation, and again after it was lost; finds out the server's era |
-//! | `legacy`, `modern` | how the two eras open a conversation and say the task methods |
-//! | `up` | a conversation that is open: the only place where the eras are told apart |
+//! | `legacy`, `modern` | how the two eras open a conversation and write the task methods |
+//! | `conversation` | a conversation that is open: the only place where the eras are told apart |
 //! | `client`, `call`, `execution`, `request` | what users hold |
-//! | `drive`, `observe`, `sight`, `pace` | one call from request to outcome; one task under observation; what a look brings, and when to look next |
-//! | `routes`, `ears` | who hears what a server says on its own |
-//! | `host`, `inbox`, `screen` | who answers a server's questions, and which get that far |
+//! | `driver`, `poller`, `task_report`, `poll_schedule` | one call from request to outcome; one task under observation; what a poll returns, and when to poll next |
+//! | `routes`, `inbound`, `incoming_requests` | what receives the messages that a server sends on its own |
+//! | `handler`, `inbox`, `validate_request` | what answers a server's input requests, and which are refused before |
 //! | `receiver` | tasks that we host for a server: its sampling and elicitation |
 //! | `audit` | what is logged of tasks at servers |
-//! | `reference` | finding a task again in another life of the program |
+//! | `reference` | finding a task again after a restart of the program |
 //!
 //! ```no_run
 //! use outlast::client::{Client, ClientOptions, Target};
@@ -46,6 +46,7 @@ mod incoming_requests;
 mod legacy;
 mod modern;
 mod outcome;
+mod pending_response;
 mod poll_schedule;
 mod poller;
 mod receiver;
@@ -54,6 +55,7 @@ mod request;
 mod request_ids;
 mod routes;
 mod rpc;
+mod rpc_handler;
 mod server_description;
 mod target;
 mod task_report;

@@ -15,8 +15,8 @@ use super::client::Core;
 use super::conversation::{PlainResponse, RequestDraft};
 use super::error::Error;
 use super::modern::{self, InputDispatcher, InputRounds};
+use super::pending_response::PendingResponse;
 use super::routes::{CallEvent, EVENT_CAPACITY};
-use super::rpc::PendingResponse;
 
 /// A request to be made: set it up, then `.await` it for its result. Dropping the future cancels it.
 #[must_use = "a request is made when it is awaited"]

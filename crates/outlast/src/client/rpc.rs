@@ -1,96 +1,31 @@
 //! JSON-RPC on a [`Link`]: requests find their answers, the server's requests find ours. Payloads stay unopened.
 //!
-//! What a message means is the business of whoever listens ([`RpcHandler`]).
+//! What a message means is decided by the [`RpcHandler`]. A request of ours has a [`PendingResponse`] until it is answered.
 
 use outlast_engine::Answer;
-use outlast_wire::envelope::{self, ErrorObject, Id, Message, Sort, write};
+use outlast_wire::envelope::{self, Id, Message, Sort, write};
 use outlast_wire::{Raw, RawRef, codes, notice, v1, version};
-use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc::error::SendTimeoutError;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use super::error::{Error, PeerError};
 use super::incoming_requests::{Admission, IncomingRequests};
+use super::pending_response::{OnDrop, PendingRequests, PendingResponse, SendOptions};
 use super::request_ids::RequestIds;
+use super::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
 use crate::transport::http_client::DirectRequests;
 use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, passed_on};
-
-/// Hears what a server says on its own.
-pub(crate) trait RpcHandler: Send + Sync + 'static {
-    /// A notification.
-    fn notified(&self, method: &str, params: Option<RawRef<'_>>);
-
-    /// A request. The future is dropped if the server takes it back or the connection ends.
-    fn asked(self: Arc<Self>, channel: &Arc<RpcChannel>, request: PeerRequest) -> ReplyFuture;
-
-    /// The conversation is over.
-    fn closed(&self, channel: &Arc<RpcChannel>);
-}
-
-/// An answer in the making.
-pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
-
-/// An answer, and what is done when it is delivered or refused.
-pub(crate) struct Reply {
-    /// None if the server waits for no answer any more.
-    pub(crate) answer: Option<Answer>,
-    then: Option<OnDelivered>,
-}
-
-/// What is done when the server has taken an answer, or has refused it for good.
-type OnDelivered = Box<dyn FnOnce(Result<(), Error>) + Send>;
-
-impl Reply {
-    pub(crate) fn new(answer: Answer) -> Self {
-        Self {
-            answer: Some(answer),
-            then: None,
-        }
-    }
-
-    /// No answer.
-    pub(crate) fn none() -> Self {
-        Self {
-            answer: None,
-            then: None,
-        }
-    }
-
-    pub(crate) fn result(result: Raw) -> Self {
-        Self::new(Answer::Result(result))
-    }
-
-    pub(crate) fn error(error: &ErrorObject) -> Self {
-        Self::new(Answer::Error(error.to_raw()))
-    }
-
-    pub(crate) fn then(mut self, then: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {
-        self.then = Some(Box::new(then));
-        self
-    }
-}
-
-/// A request of the server.
-#[derive(Clone, Debug)]
-pub(crate) struct PeerRequest {
-    pub(crate) id: Id,
-    pub(crate) method: String,
-    pub(crate) params: Option<Raw>,
-    /// The request of ours on whose own stream it came, where the transport has such streams.
-    pub(crate) via: Option<Id>,
-}
 
 /// One conversation on one link.
 pub(crate) struct RpcChannel {
     outgoing: Mutex<Option<mpsc::Sender<Outgoing>>>,
     direct: Option<Arc<DirectRequests>>,
-    pending: Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Error>>>>,
+    pub(super) pending: PendingRequests,
     /// `None` when the link is over.
     incoming: Mutex<Option<IncomingRequests>>,
     ids: Arc<RequestIds>,
@@ -99,58 +34,6 @@ pub(crate) struct RpcChannel {
     /// Whether a previous connection opened the session.
     resumed: AtomicBool,
     over: watch::Sender<Option<LinkError>>,
-}
-
-/// A request that is on its way. Dropping it gives it up.
-pub(crate) struct PendingResponse {
-    id: Id,
-    answer: oneshot::Receiver<Result<Raw, Error>>,
-    /// The request itself, if the task that waits for the answer polls it.
-    direct: Option<DirectResponse>,
-    channel: Arc<RpcChannel>,
-    on_drop: OnDrop,
-    open: bool,
-}
-
-/// A request that the task waiting for its answer polls. `None` if the answer comes on the link.
-type DirectResponse =
-    Pin<Box<dyn Future<Output = Result<Option<Result<Raw, Error>>, LinkError>> + Send>>;
-
-/// What is sent to the server when a request is dropped before its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnDrop {
-    /// That the request is cancelled.
-    Cancel,
-    /// The same as the modern era says it: by closing the request's stream, or by a message where it has none
-    /// (V2-CANC-1).
-    Withdraw,
-    /// Nothing: the request makes a task (V1-CANC-2), opens the session (V1-INIT-8) or asks for the era.
-    Nothing,
-}
-
-/// TargetKind a request travels.
-#[derive(Clone, Debug)]
-pub(crate) struct SendOptions {
-    pub(crate) on_drop: OnDrop,
-    /// Whether it stands alone, as requests of the modern era do.
-    pub(crate) stateless: bool,
-    /// Headers where the transport has any.
-    pub(crate) headers: Vec<(String, String)>,
-    /// Whether the holder of its [`PendingResponse`] polls it until the answer is there, so that no task is
-    /// spawned for it.
-    pub(crate) polled: bool,
-}
-
-impl SendOptions {
-    /// A request of the legacy era.
-    pub(crate) fn legacy(on_drop: OnDrop) -> Self {
-        Self {
-            on_drop,
-            stateless: false,
-            headers: Vec::new(),
-            polled: false,
-        }
-    }
 }
 
 impl RpcChannel {
@@ -164,7 +47,7 @@ impl RpcChannel {
         let channel = Arc::new(Self {
             outgoing: Mutex::new(Some(link.outgoing)),
             direct: link.direct,
-            pending: Mutex::default(),
+            pending: PendingRequests::default(),
             incoming: Mutex::new(Some(IncomingRequests::default())),
             // Every conversation begins with a request, so no two begin at the same number.
             serial: ids.count(),
@@ -206,16 +89,8 @@ impl RpcChannel {
             (false, true) => Kind::Opening(id.clone()),
             (false, false) => Kind::Request(id.clone()),
         };
-        let (sender, answer) = oneshot::channel();
-        self.pending().insert(id.clone(), sender);
-        let mut pending_response = PendingResponse {
-            id: id.clone(),
-            answer,
-            direct: None,
-            channel: self.clone(),
-            on_drop: send_options.on_drop,
-            open: true,
-        };
+        let on_drop = send_options.on_drop;
+        let mut pending_response = PendingResponse::new(self.clone(), id.clone(), on_drop);
         let line = write::request(&id, method, params);
         let parcel = Parcel {
             line,
@@ -225,10 +100,10 @@ impl RpcChannel {
         let direct = self.direct.as_ref().filter(|_| send_options.polled);
         match direct.filter(|direct| direct.takes(&parcel.kind)) {
             Some(direct) => {
-                // The link may have ended before the ticket was there to be told.
+                // The link may have ended before the request was pending.
                 self.sender()?;
                 let direct = direct.clone();
-                pending_response.direct = Some(Box::pin(async move {
+                pending_response.poll_directly(Box::pin(async move {
                     let read = |line: &[u8]| read_answer(line, &id);
                     direct.request(&parcel, &id, read).await
                 }));
@@ -342,7 +217,7 @@ impl RpcChannel {
                     id,
                     error: LinkError::SessionGone,
                 } => refused.push(id),
-                Incoming::Failed { id, error } => self.complete(&id, Err(error.into())),
+                Incoming::Failed { id, error } => self.pending.complete(&id, Err(error.into())),
                 Incoming::Closed(error) => {
                     reason = error;
                     break;
@@ -355,17 +230,13 @@ impl RpcChannel {
         self.close();
         self.over.send_replace(Some(reason.clone()));
         inbound.closed(&self);
-        let pending = std::mem::take(&mut *self.pending());
-        for (id, sender) in pending {
-            let error = match &reason {
-                // BR-GEN-7: that the session is gone says what became of a request only where it was the answer to it.
-                LinkError::SessionGone if !refused.contains(&id) => {
-                    LinkError::Broken(reason.to_string())
-                }
-                reason => reason.clone(),
-            };
-            let _ = sender.send(Err(error.into()));
-        }
+        self.pending.fail_all(|id| match &reason {
+            // BR-GEN-7: that the session is gone says what became of a request only where it was the answer to it.
+            LinkError::SessionGone if !refused.contains(id) => {
+                LinkError::Broken(reason.to_string())
+            }
+            reason => reason.clone(),
+        });
     }
 
     async fn receive(
@@ -378,7 +249,8 @@ impl RpcChannel {
             Ok(message) => message,
             Err(malformed) if malformed.sort == Sort::Answer => {
                 if let Some(id) = &malformed.id {
-                    self.complete(id, Err(Error::Malformed(malformed.to_string())));
+                    self.pending
+                        .complete(id, Err(Error::Malformed(malformed.to_string())));
                 }
                 return;
             }
@@ -394,13 +266,13 @@ impl RpcChannel {
         match message {
             Message::Response(response) => {
                 if let Some(id) = &response.id {
-                    self.complete(id, outcome(&response.outcome));
+                    self.pending.complete(id, outcome(&response.outcome));
                 }
             }
             Message::Notification(notification) if notification.method == notice::CANCELLED => {
                 match notification.params.and_then(notice::cancelled_request) {
                     // V2-SUB-10: the end of something that we listen to.
-                    Some(id) if self.is_modern() => self.complete(&id, Err(withdrawn())),
+                    Some(id) if self.is_modern() => self.pending.complete(&id, Err(withdrawn())),
                     Some(id) => self.cancel_reply(&id),
                     None => {}
                 }
@@ -493,22 +365,8 @@ impl RpcChannel {
         }
     }
 
-    /// Hands over an answer. One that nobody waits for is late or invented, and ignored (V1-CANC-5).
-    fn complete(&self, id: &Id, answer: Result<Raw, Error>) {
-        let found = self.pending().remove(id);
-        if let Some(sender) = found {
-            let _ = sender.send(answer);
-        }
-    }
-
-    fn drop_request(&self, id: &Id, how: OnDrop) {
-        if self.pending().remove(id).is_none() {
-            return;
-        }
-        self.notify_dropped(id, how);
-    }
-
-    fn notify_dropped(&self, id: &Id, how: OnDrop) {
+    /// Tells the server that a request is given up.
+    pub(super) fn notify_dropped(&self, id: &Id, how: OnDrop) {
         let Some(sender) = self.outgoing().clone() else {
             return;
         };
@@ -535,74 +393,6 @@ impl RpcChannel {
 
     fn outgoing(&self) -> MutexGuard<'_, Option<mpsc::Sender<Outgoing>>> {
         self.outgoing.lock()
-    }
-
-    fn pending(&self) -> MutexGuard<'_, HashMap<Id, oneshot::Sender<Result<Raw, Error>>>> {
-        self.pending.lock()
-    }
-}
-
-impl PendingResponse {
-    /// The request.
-    pub(crate) fn id(&self) -> &Id {
-        &self.id
-    }
-
-    /// Whether its answer has not come.
-    pub(crate) fn is_open(&self) -> bool {
-        self.open
-    }
-
-    /// Gives the request up, and still hears an answer that is on its way.
-    pub(crate) fn withdraw(&mut self) {
-        self.channel.notify_dropped(&self.id, self.on_drop);
-        self.on_drop = OnDrop::Nothing;
-        // Closing its connection is all that such a server is told (V2-CANC-1).
-        self.direct = None;
-    }
-
-    /// PendingItem for the answer.
-    pub(crate) async fn answer(mut self) -> Result<Raw, Error> {
-        self.wait().await
-    }
-
-    /// PendingItem for the answer without giving the ticket away.
-    pub(crate) async fn wait(&mut self) -> Result<Raw, Error> {
-        let answer = self.next().await;
-        self.open = false;
-        answer
-    }
-}
-
-impl PendingResponse {
-    async fn next(&mut self) -> Result<Raw, Error> {
-        if let Some(direct) = &mut self.direct {
-            let done = tokio::select! {
-                biased;
-                done = direct => done,
-                answer = &mut self.answer => return answer.unwrap_or_else(|_| Err(LinkError::Closed.into())),
-            };
-            self.direct = None;
-            let answer = match done {
-                Ok(Some(answer)) => Some(answer),
-                Ok(None) => None,
-                Err(error) => Some(Err(error.into())),
-            };
-            if let Some(answer) = answer {
-                self.channel.pending().remove(&self.id);
-                return answer;
-            }
-        }
-        let answer = (&mut self.answer).await;
-        answer.unwrap_or_else(|_| Err(LinkError::Closed.into()))
-    }
-}
-
-impl Drop for PendingResponse {
-    fn drop(&mut self) {
-        if self.open {
-            self.channel.drop_request(&self.id, self.on_drop);
-        }
     }
 }
 
@@ -636,5 +426,5 @@ fn withdrawn() -> Error {
     LinkError::Broken("the server ended the stream".into()).into()
 }
 
-/// TargetKind long a message waits for room in the queue to a server that does not read.
+/// How long a message waits for room in the queue to a server that does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);

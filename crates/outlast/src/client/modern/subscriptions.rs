@@ -16,7 +16,7 @@ use crate::client::connection::ConversationWatch;
 use crate::client::conversation::{Conversation, RequestDraft};
 use crate::client::error::Error;
 use crate::client::inbound::InboundHandler;
-use crate::client::rpc::PendingResponse;
+use crate::client::pending_response::PendingResponse;
 
 /// What a client wants to hear of. Cheap to clone; the stream ends with the last clone.
 #[derive(Clone)]

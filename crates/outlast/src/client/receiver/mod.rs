@@ -21,7 +21,8 @@ use outlast_wire::v1::{ClientTasks, TaskRequest};
 use outlast_wire::{Raw, object, v1};
 
 use super::handler::{ClientHandler, ServerInputRequest};
-use super::rpc::{Reply, RpcChannel};
+use super::rpc::RpcChannel;
+use super::rpc_handler::Reply;
 use crate::server::to_wire;
 
 pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};

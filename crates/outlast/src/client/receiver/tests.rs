@@ -11,7 +11,8 @@ use super::{Receiver, ReceiverOptions, owner_of};
 use crate::client::handler::ServerInputRequest;
 use crate::client::inbox::Inbox;
 use crate::client::request_ids::RequestIds;
-use crate::client::rpc::{PeerRequest, Reply, ReplyFuture, RpcChannel, RpcHandler};
+use crate::client::rpc::RpcChannel;
+use crate::client::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
 use crate::transport::duplex;
 
 /// The server's side says nothing.
