@@ -112,7 +112,7 @@ pub enum CallError {
     Request(#[from] Error),
 }
 
-/// TargetKind a call is made.
+/// How a call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallForm {
     Plain,

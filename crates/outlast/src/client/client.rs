@@ -39,7 +39,7 @@ use crate::transport::link::LinkError;
 #[derive(Clone)]
 pub struct Client(Arc<Core>);
 
-/// TargetKind a client is set up.
+/// How a client is set up.
 #[derive(Clone)]
 pub struct ClientOptions {
     /// What we call the server. Its endpoint if nothing is said.
@@ -59,17 +59,17 @@ pub struct ClientOptions {
     pub references: Option<ReferenceStore>,
     /// Hears notifications that belong to no call: logs, and lists and resources that changed.
     pub on_notification: Option<NotificationHandler>,
-    /// TargetKind long the handshake may take.
+    /// How long the handshake may take.
     pub handshake_timeout: Duration,
-    /// TargetKind long a server may take to answer in the modern era before it is greeted in the legacy one (A3-1).
+    /// How long a server may take to answer in the modern era before it is greeted in the legacy one (A3-1).
     pub probe_timeout: Duration,
-    /// TargetKind long a request may take that is answered at once.
+    /// How long a request may take that is answered at once.
     pub request_timeout: Duration,
-    /// TargetKind long `tasks/result` may wait at a time; looks go on meanwhile and afterwards (V1-INIT-9, A1-26).
+    /// How long `tasks/result` may wait at a time; looks go on meanwhile and afterwards (V1-INIT-9, A1-26).
     pub result_timeout: Duration,
-    /// TargetKind long a plain call may go on without progress.
+    /// How long a plain call may go on without progress.
     pub idle_timeout: Duration,
-    /// TargetKind long a plain call may take in all.
+    /// How long a plain call may take in all.
     pub call_timeout: Duration,
 }
 
@@ -308,7 +308,7 @@ impl Client {
         }
     }
 
-    /// TargetKind a task stands.
+    /// How a task stands.
     pub async fn get_task(&self, task: &str) -> Result<PeerTask, Error> {
         let conversation = self.0.conversation().await?;
         let report = conversation

@@ -22,12 +22,12 @@ use crate::transport::link::LinkError;
 /// When a connection that was lost is made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReconnectPolicy {
-    /// TargetKind long to wait before the first attempt, at most; twice as long before each further one. Each wait is
+    /// How long to wait before the first attempt, at most; twice as long before each further one. Each wait is
     /// shortened at random by up to a half.
     pub first_delay: Duration,
     /// The longest wait.
     pub max_delay: Duration,
-    /// TargetKind many attempts in a row may fail.
+    /// How many attempts in a row may fail.
     pub max_attempts: u32,
 }
 
@@ -315,5 +315,5 @@ async fn closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
-/// TargetKind long a link that could not be opened may take to say why.
+/// How long a link that could not be opened may take to say why.
 const END_REASON_TIMEOUT: Duration = Duration::from_secs(1);

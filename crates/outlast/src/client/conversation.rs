@@ -22,7 +22,7 @@ use super::{legacy, modern};
 pub(crate) struct Conversation {
     pub(crate) channel: Arc<RpcChannel>,
     pub(crate) server: ServerDescription,
-    /// TargetKind every request is framed, in the modern era.
+    /// How every request is framed, in the modern era.
     framing: Option<modern::ModernFraming>,
 }
 
@@ -155,7 +155,7 @@ impl Conversation {
         self.channel.notify(method, params, headers).await
     }
 
-    /// TargetKind a task stands.
+    /// How a task stands.
     pub(crate) async fn poll(&self, task: &str, timeout: Duration) -> Result<TaskReport, Error> {
         match self.framing {
             Some(_) => self.poll_modern(task, timeout).await,

@@ -280,7 +280,7 @@ impl<'a, O: CallController> Driver<'a, O> {
         }
     }
 
-    /// PendingItem for work during which nothing is under way at the server. `Err` if the call was given up.
+    /// Waits for work during which nothing is under way at the server. `Err` if the call was given up.
     async fn unless_abandoned<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CallStart> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -300,7 +300,7 @@ impl<'a, O: CallController> Driver<'a, O> {
         }
     }
 
-    /// PendingItem for the answer to a call, hearing its owner and its progress meanwhile. `Err` if it was given up.
+    /// Waits for the answer to a call, hearing its owner and its progress meanwhile. `Err` if it was given up.
     async fn await_response(
         &mut self,
         core: &Arc<Core>,
@@ -479,7 +479,7 @@ async fn cancel_when_created(
     let _ = conversation.cancel(&report.task.id, timeout).await;
 }
 
-/// TargetKind long to wait before a call is sent again to a server that refused it without acting on it and named a time; `None`
+/// How long to wait before a call is sent again to a server that refused it without acting on it and named a time; `None`
 /// if it is not sent again.
 fn delay_before_retry(answer: &Result<Raw, Error>) -> Option<Duration> {
     let error = answer.as_ref().err()?;
@@ -517,11 +517,11 @@ impl CallSpec {
     }
 }
 
-/// TargetKind often a call is sent again to a server that has not seen it.
+/// How often a call is sent again to a server that has not seen it.
 const MAX_RETRIES: u32 = 3;
 
 /// A server that wants to be left alone for longer refuses the call.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// TargetKind long the answer to a call that nobody wants any more is waited for.
+/// How long the answer to a call that nobody wants any more is waited for.
 const LATE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);

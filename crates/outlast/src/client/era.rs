@@ -43,7 +43,7 @@ pub(crate) struct ClientDescription {
     pub(crate) accepts: Accepts,
 }
 
-/// TargetKind long finding out may take.
+/// How long finding out may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenTimeouts {
     /// Until the conversation is open.

@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// TargetKind long the server wants to be left alone, if it says so: by a header or in its error (A2-29).
+    /// How long the server wants to be left alone, if it says so: by a header or in its error (A2-29).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Transport(LinkError::Refused { retry_after, .. }) => *retry_after,

@@ -27,7 +27,7 @@ pub struct Execution {
     status: watch::Receiver<ExecutionStatus>,
 }
 
-/// TargetKind a call stands.
+/// How a call stands.
 #[derive(Clone, Debug)]
 pub struct ExecutionStatus {
     /// What we call the server.
@@ -38,7 +38,7 @@ pub struct ExecutionStatus {
     pub task: Option<PeerTask>,
     /// What it takes to find the task again.
     pub reference: Option<Arc<TaskReference>>,
-    /// TargetKind far the work has come, if it says so.
+    /// How far the work has come, if it says so.
     pub progress: Option<Progress>,
     /// What the server wants the model to hear while the task runs (V1-CREATE-11).
     pub immediate_response: Option<String>,
@@ -50,7 +50,7 @@ pub struct ExecutionStatus {
     pub outage: Option<Outage>,
     /// Why the structured result does not fit the `outputSchema` of the tool, where that is known (V1-TLS-6).
     pub output_mismatch: Option<String>,
-    /// TargetKind it ended, once it has.
+    /// How it ended, once it has.
     pub ended: Option<Result<Outcome, OutcomeError>>,
 }
 
@@ -110,7 +110,7 @@ pub enum OutcomeError {
 }
 
 impl OutcomeError {
-    /// TargetKind long the server wants to be left alone, if it says so.
+    /// How long the server wants to be left alone, if it says so.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Lost { why, .. } | Self::Request(why) => why.retry_after(),
@@ -166,7 +166,7 @@ pub(crate) enum Command {
 
 /// The owner of a call that is driven: it sees how the call stands, and decides what becomes of it.
 pub(crate) trait CallController: Send {
-    /// PendingItem for the next command. The future is dropped and made again whenever something else happens.
+    /// Waits for the next command. The future is dropped and made again whenever something else happens.
     fn command(&mut self) -> impl Future<Output = Command> + Send;
 
     /// The call has changed. It does not go on before this is done.
@@ -241,7 +241,7 @@ impl Execution {
         Self { commands, status }
     }
 
-    /// TargetKind it stands.
+    /// How it stands.
     pub fn status(&self) -> ExecutionStatus {
         self.status.borrow().clone()
     }
@@ -259,7 +259,7 @@ impl Execution {
         known.task.as_ref().map(|task| task.id.clone())
     }
 
-    /// PendingItem for the end.
+    /// Waits for the end.
     pub async fn outcome(&self) -> Result<Outcome, OutcomeError> {
         let mut status = self.status.clone();
         match status.wait_for(|status| status.ended.is_some()).await {
@@ -291,7 +291,7 @@ impl Execution {
 }
 
 impl StatusUpdates {
-    /// TargetKind the call stands after something has changed; `None` after the end. One who is slow sees the last of several
+    /// How the call stands after something has changed; `None` after the end. One who is slow sees the last of several
     /// changes.
     pub async fn next(&mut self) -> Option<ExecutionStatus> {
         self.0.changed().await.ok()?;

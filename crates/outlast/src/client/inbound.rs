@@ -57,7 +57,7 @@ impl InboundHandler {
         }
     }
 
-    /// TargetKind often the server said that its tools have changed (V1-TOOL-9).
+    /// How often the server said that its tools have changed (V1-TOOL-9).
     pub(crate) fn tools_changed(&self) -> u64 {
         self.tools_changed.load(Ordering::Acquire)
     }

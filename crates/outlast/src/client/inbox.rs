@@ -207,7 +207,7 @@ impl Drop for PendingItem<'_> {
     }
 }
 
-/// TargetKind much news a slow listener may be behind.
+/// How much news a slow listener may be behind.
 const EVENT_CAPACITY: usize = 256;
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ impl PollSchedule {
         self.next
     }
 
-    /// TargetKind many looks in a row failed.
+    /// How many looks in a row failed.
     pub(crate) fn failures(&self) -> u32 {
         self.failures
     }
@@ -89,7 +89,7 @@ impl PollSchedule {
 /// What is usual in a generation (BD-19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PollDefaults {
-    /// TargetKind far apart looks are where the server says nothing.
+    /// How far apart looks are where the server says nothing.
     default_interval: Duration,
     /// Never further apart, or a server that says nonsense would never be asked again.
     max_interval: Duration,
@@ -122,7 +122,7 @@ const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest pause after failures, if the server does not want a longer one.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// TargetKind many intervals notifications can postpone a look by.
+/// How many intervals notifications can postpone a look by.
 const MAX_POSTPONED_INTERVALS: u32 = 3;
 
 #[cfg(test)]

@@ -44,9 +44,9 @@ pub(super) struct TaskPoller {
     refetch_at: Option<Instant>,
     cancel: Option<Work<Option<PeerTask>>>,
     update: Option<Work<Vec<Answer>>>,
-    /// TargetKind often the result of a task that has ended could not be fetched.
+    /// How often the result of a task that has ended could not be fetched.
     fetch_failures: u32,
-    /// TargetKind often answers were refused in a row.
+    /// How often answers were refused in a row.
     update_failures: u32,
     /// Why a question was refused, which ends the task.
     refused: Option<InputRefusal>,
@@ -342,7 +342,7 @@ impl TaskPoller {
         }
     }
 
-    /// TargetKind the observation ends after so many failures in a row, the last of them with `fault`; `None` if it goes on. What
+    /// How the observation ends after so many failures in a row, the last of them with `fault`; `None` if it goes on. What
     /// may pass ends it only when the server may have forgotten the task, or when there is no way back to the server.
     fn end_after_failure(&self, error: Error, failures: u32) -> Option<PollEnd> {
         let expired = self.is_expired(Instant::now());
@@ -551,11 +551,11 @@ async fn running<T>(work: &mut Option<Work<T>>) -> Result<T, Error> {
     }
 }
 
-/// TargetKind many looks in a row may be refused before the task counts as lost.
+/// How many looks in a row may be refused before the task counts as lost.
 const MAX_REFUSALS: u32 = 3;
 
-/// TargetKind long a `tasks/result` from before the end of its task may take after the end.
+/// How long a `tasks/result` from before the end of its task may take after the end.
 const EARLY_RESULT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// TargetKind long before the end of its time a task counts as expiring, at most; a fifth of its time if that is less.
+/// How long before the end of its time a task counts as expiring, at most; a fifth of its time if that is less.
 const MAX_EXPIRY_WARNING: Duration = Duration::from_secs(60);

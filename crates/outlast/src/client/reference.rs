@@ -21,7 +21,7 @@ use super::server_description::Generation;
 pub struct TaskReference {
     /// Where the server is: a URL, or a command.
     pub endpoint: String,
-    /// TargetKind the server does tasks: `v1` or `v2`; empty where only the id is known.
+    /// How the server does tasks: `v1` or `v2`; empty where only the id is known.
     pub generation: String,
     /// The task.
     pub task: String,
@@ -31,7 +31,7 @@ pub struct TaskReference {
     pub arguments: Option<Raw>,
     /// When, in milliseconds since 1970, by our own clock.
     pub created_ms: u64,
-    /// TargetKind long the server keeps the task, in milliseconds.
+    /// How long the server keeps the task, in milliseconds.
     pub ttl_ms: Option<u64>,
     progress_token: Option<Id>,
 }
@@ -203,5 +203,5 @@ impl Drop for ReferenceGuard {
 /// The kind of these records.
 const KIND: &str = "client-task";
 
-/// TargetKind long a reference outlives its task, so that its owner can be told that the task has expired.
+/// How long a reference outlives its task, so that its owner can be told that the task has expired.
 const MARGIN: u64 = 24 * 3_600_000;

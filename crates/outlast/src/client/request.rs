@@ -42,7 +42,7 @@ pub(crate) struct ParamChanges {
     pub(crate) set_meta: Vec<(&'static str, Raw)>,
 }
 
-/// TargetKind long it may take.
+/// How long it may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestTimeout {
     /// As long as a call.
@@ -216,5 +216,5 @@ impl IntoFuture for Request {
     }
 }
 
-/// TargetKind often a request is sent again to a server that has not seen it.
+/// How often a request is sent again to a server that has not seen it.
 const MAX_RETRIES: u32 = 3;

@@ -31,13 +31,13 @@ impl RequestIds {
         Id::text(&format!("{}-{count}", self.prefix))
     }
 
-    /// TargetKind many ids were made.
+    /// How many ids were made.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 }
 
-/// TargetKind many random bytes tell the clients of one session apart.
+/// How many random bytes tell the clients of one session apart.
 const PREFIX_BYTES: usize = 9;
 
 #[cfg(test)]

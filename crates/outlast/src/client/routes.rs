@@ -181,10 +181,10 @@ impl Drop for Route {
     }
 }
 
-/// TargetKind much an execution may be behind.
+/// How much an execution may be behind.
 pub(crate) const EVENT_CAPACITY: usize = 64;
 
-/// TargetKind many notifications of unknown tasks are kept, and how long.
+/// How many notifications of unknown tasks are kept, and how long.
 const MAX_EARLY_REPORTS: usize = 256;
 const EARLY_REPORT_AGE: Duration = Duration::from_secs(60);
 

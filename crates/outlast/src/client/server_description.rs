@@ -19,11 +19,11 @@ pub struct ServerDescription {
     pub info: Option<Raw>,
     /// What it wants the model to know.
     pub instructions: Option<String>,
-    /// TargetKind it does tasks.
+    /// How it does tasks.
     pub generation: Generation,
 }
 
-/// TargetKind a server does tasks.
+/// How a server does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Generation {

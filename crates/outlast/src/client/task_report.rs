@@ -1,4 +1,4 @@
-//! TargetKind a task stands, by whatever way that was learned.
+//! How a task stands, by whatever way that was learned.
 
 use outlast_wire::v2::{Ask, DetailedTask, Payload};
 use outlast_wire::{PeerTask, Raw};

@@ -43,7 +43,7 @@ struct CachedTools {
     fresh_until: Option<Instant>,
 }
 
-/// TargetKind old what is remembered may be.
+/// How old what is remembered may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     /// As the server allows.
@@ -113,7 +113,7 @@ impl ToolCache {
     }
 }
 
-/// TargetKind the list is read.
+/// How the list is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListOptions {
     pub(crate) timeout: Duration,

@@ -99,10 +99,10 @@ async fn responses(
 /// The most rounds of one request.
 const MAX_ROUNDS: u32 = 64;
 
-/// TargetKind often a server may send us back with nothing new.
+/// How often a server may send us back with nothing new.
 const MAX_UNCHANGED: u32 = 3;
 
-/// TargetKind long we wait before we come back with nothing new, longer each time.
+/// How long we wait before we come back with nothing new, longer each time.
 const UNCHANGED_DELAY: Duration = Duration::from_millis(50);
 
 #[cfg(test)]

@@ -314,19 +314,19 @@ fn ended_unacknowledged() -> Error {
     Error::Malformed("it stopped telling before it began".into())
 }
 
-/// TargetKind long an acknowledgement is waited for.
+/// How long an acknowledgement is waited for.
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// TargetKind often in a row a server may say that nothing will be heard before it is not asked any more.
+/// How often in a row a server may say that nothing will be heard before it is not asked any more.
 const MAX_EMPTY_STREAMS: u32 = 3;
 
-/// TargetKind long further changes are waited for before a stream is opened.
+/// How long further changes are waited for before a stream is opened.
 const BATCH_DELAY: Duration = Duration::from_millis(100);
 
 /// So many tasks make that wait twice as long, twice as many three times.
 const TASKS_PER_BATCH_DELAY: usize = 100;
 
-/// TargetKind long to wait before a stream that ended is opened again, longer after failures.
+/// How long to wait before a stream that ended is opened again, longer after failures.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
 /// The longest such wait.

@@ -1,19 +1,19 @@
-//! TargetKind tasks are hosted for a server.
+//! How tasks are hosted for a server.
 
 use std::sync::Arc;
 
-/// TargetKind tasks are hosted for a server.
+/// How tasks are hosted for a server.
 #[derive(Clone, Debug)]
 pub struct ReceiverOptions {
-    /// TargetKind long a task lives whose server wants nothing in particular.
+    /// How long a task lives whose server wants nothing in particular.
     pub ttl: ReceiverTtl,
     /// The longest life that is granted, in milliseconds.
     pub max_ttl_ms: u64,
-    /// TargetKind often the server should look, in milliseconds.
+    /// How often the server should look, in milliseconds.
     pub poll_interval_ms: u32,
-    /// TargetKind many tasks may wait at the same time.
+    /// How many tasks may wait at the same time.
     pub max_open_tasks: u32,
-    /// TargetKind a task looks while its person is asked.
+    /// How a task looks while its person is asked.
     pub status_while_waiting: WaitingStatus,
     /// What becomes of a task whose person declined an elicitation.
     pub on_decline: OnDecline,
@@ -28,7 +28,7 @@ pub enum ReceiverTtl {
     Chosen(Arc<dyn Fn() -> u64 + Send + Sync>),
 }
 
-/// TargetKind a task looks while its person is asked (DESIGN §15, A1-13).
+/// How a task looks while its person is asked (DESIGN §15, A1-13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitingStatus {
     /// `input_required`, as both seeds want it.

@@ -79,7 +79,7 @@ impl Receiver {
         }
     }
 
-    /// PendingItem for the outcome (S0-33, V1-RES-2), and marks it with its task (S0-37, S0-81).
+    /// Waits for the outcome (S0-33, V1-RES-2), and marks it with its task (S0-37, S0-81).
     async fn result(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
         let id = match task_id(params) {
             Ok(id) => id,
@@ -175,5 +175,5 @@ pub(super) const WAITING_MESSAGE: &str = "Awaiting user approval";
 /// What a task says that was cancelled.
 const CANCELLED_MESSAGE: &str = "Task cancelled by server";
 
-/// TargetKind many tasks are on a page.
+/// How many tasks are on a page.
 const PAGE_TASKS: usize = 100;
