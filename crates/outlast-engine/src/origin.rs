@@ -38,6 +38,19 @@ pub enum Retry {
 }
 
 impl Origin {
+    /// A request of `method` without a tool, params and a progress token, which is never run again.
+    pub fn new(method: impl Into<Arc<str>>, runner: impl Into<Arc<str>>, accepts: Accepts) -> Self {
+        Self {
+            method: method.into(),
+            tool: None,
+            params: None,
+            runner: runner.into(),
+            progress_token: None,
+            retry: Retry::Never,
+            accepts,
+        }
+    }
+
     /// How many bytes of payload the origin carries.
     pub fn size(&self) -> usize {
         let raw = |raw: &Option<Raw>| raw.as_ref().map_or(0, Raw::size);

@@ -1,6 +1,7 @@
 //! How a call ends: the outcome with its unopened body, and the summary that a task keeps of it.
 
-use outlast_wire::Raw;
+use outlast_wire::envelope::ErrorObject;
+use outlast_wire::{Raw, tool};
 
 /// What the underlying request would have answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +43,24 @@ impl Ending {
     }
 }
 
+impl From<ErrorObject> for Outcome {
+    fn from(error: ErrorObject) -> Self {
+        let body = error.to_raw();
+        Self::Error(body, ErrorCode(error.code), Some(error.message.into()))
+    }
+}
+
 impl Outcome {
+    /// The outcome of a tool that returned `result`, by its flag `isError`.
+    pub fn of_tool(result: Raw) -> Self {
+        if tool::is_error(result.borrow()) {
+            let message = tool::first_text(result.borrow()).map(Into::into);
+            Self::ToolError(result, message)
+        } else {
+            Self::Result(result)
+        }
+    }
+
     /// The error that this library makes itself.
     pub fn error(code: ErrorCode, message: impl Into<std::sync::Arc<str>>) -> Self {
         let message = message.into();

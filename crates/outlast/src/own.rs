@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::{ErrorCode, Origin, Outcome};
+use outlast_engine::{Origin, Outcome};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes, method, params};
@@ -196,10 +196,7 @@ impl Runner for Own {
         };
         match got {
             Ok(result) => Outcome::Result(result),
-            Err(error) => {
-                let message = error.message.as_str().into();
-                Outcome::Error(error.to_raw(), ErrorCode(error.code), Some(message))
-            }
+            Err(error) => error.into(),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::execution::{
     CallController, CancelError, Command, ExecutionStatus, Outage, OutcomeError,
 };
 use super::modern::{InputDispatcher, InputRounds, OnInvalid, TaskInputs};
-use super::outcome::{outcome_of_error, outcome_of_result, requires_task};
+use super::outcome::requires_task;
 use super::pending_response::{OnDrop, PendingResponse};
 use super::poller::TaskPoller;
 use super::reference::{OpenInputRequest, TaskReference};
@@ -191,7 +191,7 @@ impl<'a, O: CallController> Driver<'a, O> {
                     Ok(Ok(params)) => Some(params),
                     // A2-19: the call fails with what the host said.
                     Ok(Err(refused)) => {
-                        return Ok(CallStart::Ended(outcome_of_error(refused.into_error())));
+                        return Ok(CallStart::Ended(refused.into_error().into()));
                     }
                     Err(began) => return Ok(began),
                 };
@@ -260,7 +260,7 @@ impl<'a, O: CallController> Driver<'a, O> {
             let answer = match answer {
                 Ok(answer) => answer,
                 Err(error) => match modern::explain_version_error(error) {
-                    Error::Peer(error) => return Ok(CallStart::Ended(outcome_of_error(error))),
+                    Error::Peer(error) => return Ok(CallStart::Ended(error.into())),
                     error => return Err(error.into()),
                 },
             };
@@ -273,7 +273,7 @@ impl<'a, O: CallController> Driver<'a, O> {
                     ));
                 }
                 CallResponse::Result(result) => {
-                    return Ok(CallStart::Ended(outcome_of_result(result)));
+                    return Ok(CallStart::Ended(Outcome::of_tool(result)));
                 }
                 CallResponse::InputRequired(asked) => pending = Some(asked),
             }

@@ -6,16 +6,6 @@ use outlast_wire::{PeerTask, Raw, codes, object, tool};
 use super::error::{Error, PeerError};
 use super::modern;
 
-/// A tool result as an outcome.
-pub(crate) fn outcome_of_result(result: Raw) -> Outcome {
-    if tool::is_error(result.borrow()) {
-        let message = tool::first_text(result.borrow()).map(Into::into);
-        Outcome::ToolError(result, message)
-    } else {
-        Outcome::Result(result)
-    }
-}
-
 /// An outcome without the word that says what its result is (BR-RES-2).
 pub(crate) fn without_result_type(outcome: Outcome) -> Outcome {
     match outcome {
@@ -27,12 +17,10 @@ pub(crate) fn without_result_type(outcome: Outcome) -> Outcome {
     }
 }
 
-/// A server's error as an outcome.
-pub(crate) fn outcome_of_error(error: PeerError) -> Outcome {
-    let PeerError {
-        code, message, raw, ..
-    } = error;
-    Outcome::Error(raw, ErrorCode(code), Some(message.into()))
+impl From<PeerError> for Outcome {
+    fn from(error: PeerError) -> Self {
+        Self::Error(error.raw, ErrorCode(error.code), Some(error.message.into()))
+    }
 }
 
 /// Whether a result says nothing: some servers answer so for tasks that were cancelled or failed (A1-1).

@@ -20,7 +20,7 @@ use super::driver::{CancelWaiters, Driver};
 use super::error::{Error, PeerError};
 use super::execution::{CallController, CancelError, Command, OutcomeError};
 use super::modern::{InputRefusal, TaskInputs};
-use super::outcome::{has_no_result, is_empty_result, outcome_of_error, outcome_of_result};
+use super::outcome::{has_no_result, is_empty_result};
 use super::poll_schedule::{PollDefaults, PollSchedule};
 use super::routes::CallEvent;
 use super::task_report::{ReportPayload, TaskReport};
@@ -234,14 +234,14 @@ impl TaskPoller {
             }
             (ReportPayload::Result(result), Status::Completed) => {
                 Some(match modern::check_complete(&result) {
-                    Ok(()) => Ok(outcome_of_result(result)),
+                    Ok(()) => Ok(Outcome::of_tool(result)),
                     // A2-26.
                     Err(error) => Err(self.lost(error)),
                 })
             }
             (ReportPayload::Error(error), Status::Failed) => {
                 Some(match PeerError::read(error.borrow()) {
-                    Some(error) => Ok(outcome_of_error(error)),
+                    Some(error) => Ok(error.into()),
                     None => Err(self.lost(Error::Malformed("its error is none".into()))),
                 })
             }
@@ -371,7 +371,7 @@ impl TaskPoller {
             Ok(result) if is_empty_result(&result) && self.task.status == Status::Failed => {
                 return Some(Ok(self.failed()));
             }
-            Ok(result) => return Some(Ok(outcome_of_result(result))),
+            Ok(result) => return Some(Ok(Outcome::of_tool(result))),
             Err(error) => error,
         };
         if !self.task.status.is_terminal() {
@@ -397,7 +397,7 @@ impl TaskPoller {
                 Ok(self.failed())
             } else {
                 // V1-RES-4: that is the outcome.
-                Ok(outcome_of_error(error.clone()))
+                Ok(error.clone().into())
             });
         }
         // The next look is followed by another attempt.
@@ -474,7 +474,7 @@ impl TaskPoller {
     fn cancelled(&mut self, cancelled: Result<Option<PeerTask>, Error>) -> Option<PollEnd> {
         let refusal = self.refused.as_ref().map(|refused| match refused {
             // The caller hears why: it has cancelled nothing.
-            InputRefusal::Invalid(why) => outcome_of_error(why.clone()),
+            InputRefusal::Invalid(why) => why.clone().into(),
             InputRefusal::Denied(_) => Outcome::Cancelled,
         });
         let ended = refusal.map(|refusal| match &cancelled {

@@ -24,7 +24,6 @@ use super::connection::Connection;
 use super::follow::ATTEMPTS;
 use super::pool::RESTARTS;
 use super::prepared::Prepared;
-use super::runner::refused;
 use super::{Upstream, result};
 use crate::client::{
     self, Call, Era, OpenInputRequest, OutcomeError, RoundRecorder, TaskReference,
@@ -284,7 +283,7 @@ impl Upstream {
             biased;
             connection = self.find_again(&resumed, kept_until, client) => match connection {
                 Ok(connection) => connection,
-                Err(error) => return Some(refused(error)),
+                Err(error) => return Some(error.into()),
             },
             () = cx.cancelled() => return Some(if cx.is_left() {
                 result::unsettled(&self.name, OutcomeError::Detached)

@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::pages::{self, Demand};
 use super::pool::RESTARTS;
 use super::prepared::{Prepared, PrestartedCall};
-use super::runner::{OTHER_HOP, refused};
+use super::runner::OTHER_HOP;
 use super::{Upstream, result};
 use crate::client::{self, Call, CallError, OutcomeError, TaskPreference};
 use crate::server::Client;
@@ -39,7 +39,7 @@ impl Upstream {
                     let connection = prepared.connection.take();
                     let connection = match self.connection_of(connection, client).await {
                         Ok(connection) => connection,
-                        Err(error) => return refused(error),
+                        Err(error) => return error.into(),
                     };
                     let under_way = connection.begin(cx);
                     let round = Round::First(cx);

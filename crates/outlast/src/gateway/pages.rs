@@ -6,7 +6,6 @@ use outlast_wire::{Raw, RawRef, codes, object, version};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::runner::refused;
 use crate::server::{Arrival, Client};
 
 /// The params of a url elicitation as the caller's era has them: only the older one names it, so that it can be told when the
@@ -44,7 +43,8 @@ pub(super) async fn demanded(outcome: Outcome, client: &Client, call: &CallConte
         let required = json!({ "elicitation": { "url": {} } });
         let required = Raw::encode(&required).expect("literal objects are JSON");
         let why = "the call needs a page to be opened first, and the request does not declare that it can be asked for that";
-        return Demand::Outcome(refused(codes::missing_capability(why, required.borrow())));
+        let error = codes::missing_capability(why, required.borrow());
+        return Demand::Outcome(error.into());
     }
     let mut asking = JoinSet::new();
     for page in pages {

@@ -70,9 +70,7 @@ pub(super) fn outcome(outcome: Outcome, client: &Client) -> Outcome {
 /// A fault of the connection as the outcome of a request.
 pub(super) fn of_fault(upstream: &str, fault: client::Error) -> Outcome {
     match fault {
-        client::Error::Peer(error) => {
-            Outcome::Error(error.raw, ErrorCode(error.code), Some(error.message.into()))
-        }
+        client::Error::Peer(error) => error.into(),
         // S2-58: a store that is down.
         client::Error::NotStored(why) => internal(format!(
             "the answers were not sent to {upstream}, because the tasks' store did not take note of that first ({why}); \

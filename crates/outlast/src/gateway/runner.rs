@@ -6,8 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Progress, Runner};
 use outlast_engine::task::Handle;
-use outlast_engine::{Attempt, ErrorCode, Origin, Outcome};
-use outlast_wire::envelope::ErrorObject;
+use outlast_engine::{Attempt, Origin, Outcome};
 use outlast_wire::{Raw, log, meta, method, object, tool};
 
 use super::connection::Connection;
@@ -38,7 +37,7 @@ impl Runner for Upstream {
                 };
                 match permit {
                     Ok(permit) => Prepared::again(client, permit),
-                    Err(error) => return refused(error),
+                    Err(error) => return error.into(),
                 }
             }
         };
@@ -92,7 +91,7 @@ impl Upstream {
     async fn request(&self, call: &Origin, cx: &CallContext, client: &Arc<Client>) -> Outcome {
         let connection = match self.connection(client).await {
             Ok(connection) => connection,
-            Err(error) => return refused(error),
+            Err(error) => return error.into(),
         };
         let mut changes = ParamChanges {
             omit: OTHER_HOP,
@@ -101,7 +100,7 @@ impl Upstream {
         if list::is_list(&call.method) {
             match list::upstream_cursor(call.params.as_ref()) {
                 Ok(cursor) => changes.set.extend(cursor.map(|cursor| ("cursor", cursor))),
-                Err(error) => return refused(error),
+                Err(error) => return error.into(),
             }
         }
         if let Some(answered) = self.of_session(&connection, client, call).await {
@@ -200,11 +199,6 @@ pub(super) const OTHER_HOP: OmittedParams = OmittedParams {
         meta::RELATED_TASK,
     ],
 };
-
-pub(super) fn refused(error: ErrorObject) -> Outcome {
-    let message = error.message.as_str().into();
-    Outcome::Error(error.to_raw(), ErrorCode(error.code), Some(message))
-}
 
 /// How long a call may go on after its task is over.
 pub(super) const TIDY_UP: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::{ErrorCode, Origin, Outcome};
+use outlast_engine::{Origin, Outcome};
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, meta, tool};
 
@@ -22,15 +22,9 @@ impl Runner for Rmcp {
             () = cx.cancelled() => return Outcome::Cancelled,
         };
         match answered {
-            Ok(result) if &*call.method == tool::CALL && tool::is_error(result.borrow()) => {
-                let message = tool::first_text(result.borrow());
-                Outcome::ToolError(result, message.map(Into::into))
-            }
+            Ok(result) if &*call.method == tool::CALL => Outcome::of_tool(result),
             Ok(result) => Outcome::Result(result),
-            Err(error) => {
-                let message = error.message.as_str().into();
-                Outcome::Error(error.to_raw(), ErrorCode(error.code), Some(message))
-            }
+            Err(error) => error.into(),
         }
     }
 }

@@ -100,18 +100,12 @@ impl Tools {
 
     /// The request that calls a tool of this set with these `params`, by the runner of that name.
     pub fn origin(&self, runner: &str, tool: &str, params: Raw, accepts: Accepts) -> Origin {
-        Origin {
-            method: outlast_wire::tool::CALL.into(),
-            tool: Some(tool.into()),
-            params: Some(params),
-            runner: runner.into(),
-            progress_token: None,
-            retry: self
-                .get(tool)
-                .map(|tool| tool.hints.retry())
-                .unwrap_or_default(),
-            accepts,
-        }
+        let known = self.get(tool);
+        let mut origin = Origin::new(outlast_wire::tool::CALL, runner, accepts);
+        origin.tool = Some(tool.into());
+        origin.params = Some(params);
+        origin.retry = known.map(|tool| tool.hints.retry()).unwrap_or_default();
+        origin
     }
 }
 

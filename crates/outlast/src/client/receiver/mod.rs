@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use outlast_engine::engine::{EngineError, NewCall};
 use outlast_engine::task::Keep;
-use outlast_engine::{
-    Accepts, AskKind, Engine, MemoryStore, Origin, Owner, Policy, Quota, Retry, Scope,
-};
+use outlast_engine::{Accepts, AskKind, Engine, MemoryStore, Origin, Owner, Policy, Quota, Scope};
 use outlast_wire::v1::{ClientTasks, TaskRequest};
 use outlast_wire::{Raw, object, v1};
 
@@ -140,15 +138,9 @@ fn owner_of(channel: &RpcChannel) -> Owner {
 }
 
 fn origin(request: &ServerInputRequest) -> Origin {
-    Origin {
-        method: request.kind.method().into(),
-        tool: None,
-        params: request.params.clone(),
-        runner: RUNNER.into(),
-        progress_token: None,
-        retry: Retry::Never,
-        accepts: Accepts::all(),
-    }
+    let mut origin = Origin::new(request.kind.method(), RUNNER, Accepts::all());
+    origin.params = request.params.clone();
+    origin
 }
 
 /// The name under which the engine knows the host.

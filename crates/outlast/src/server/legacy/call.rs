@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_engine::engine::NewCall;
-use outlast_engine::{Committed, Origin, Retry, Task};
+use outlast_engine::{Committed, Origin, Task};
 use outlast_wire::envelope::Id;
 use outlast_wire::v1::{TaskSupport, ToolCall};
 use outlast_wire::{Raw, codes, meta, v1};
@@ -135,15 +135,9 @@ impl Session {
         token: Option<&Id>,
     ) -> NewCall {
         let Incoming { method, params, .. } = request;
-        let origin = Origin {
-            method: method.into(),
-            tool: None,
-            params,
-            runner,
-            progress_token: token.map(Id::to_raw),
-            retry: Retry::Never,
-            accepts: arrival.client.accepts(),
-        };
+        let mut origin = Origin::new(method, runner, arrival.client.accepts());
+        origin.params = params;
+        origin.progress_token = token.map(Id::to_raw);
         let mut call = NewCall::new(self.owner.clone(), origin);
         call.parts = Some(Arc::new(arrival));
         call

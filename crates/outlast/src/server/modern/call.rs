@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use outlast_engine::engine::{NewCall, Progress, RunningCall};
 use outlast_engine::{
-    Accepts, Answer, AskKey, Committed, Origin, Outcome, Outstanding, Retry, Scope, Task, TaskId,
-    Timing,
+    Accepts, Answer, AskKey, Committed, Origin, Outcome, Outstanding, Scope, Task, TaskId, Timing,
 };
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::headers;
@@ -78,15 +77,10 @@ impl Request {
                 self.said.tasks.then_some(prepared.delivery)
             }
         };
-        let origin = Origin {
-            method: outlast_wire::tool::CALL.into(),
-            tool: Some((&*name).into()),
-            params: None,
-            runner: prepared.runner.clone(),
-            progress_token: None,
-            retry: prepared.retry,
-            accepts: client.accepts(),
-        };
+        let runner = prepared.runner.clone();
+        let mut origin = Origin::new(outlast_wire::tool::CALL, runner, client.accepts());
+        origin.tool = Some((&*name).into());
+        origin.retry = prepared.retry;
         let patience = patience.filter(|_| prepared.support != TaskSupport::Forbidden);
         let task = Tasking {
             when: task,
@@ -105,15 +99,7 @@ impl Request {
         runner: Arc<str>,
     ) -> Result<finish::Answer, ErrorObject> {
         let client = self.client();
-        let origin = Origin {
-            method: request.method.as_str().into(),
-            tool: None,
-            params: None,
-            runner,
-            progress_token: None,
-            retry: Retry::Never,
-            accepts: client.accepts(),
-        };
+        let origin = Origin::new(request.method.as_str(), runner, client.accepts());
         self.begin(request, client, origin, Tasking::default())
             .await
     }
