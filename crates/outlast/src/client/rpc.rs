@@ -278,7 +278,7 @@ impl RpcChannel {
                 }
             }
             Message::Notification(notification) => {
-                inbound.notified(&notification.method, notification.params)
+                inbound.notified(&notification.method, notification.params);
             }
             // V2-BASE-3, V2-STDIO-3: there are none, and nothing could be answered.
             Message::Request(request) if self.is_modern() => {

@@ -162,7 +162,7 @@ fn with_seed_messages(mut view: TaskView<'_>) -> TaskView<'_> {
     match view.phase {
         Phase::AwaitingInput => view.message = Some(WAITING_MESSAGE),
         Phase::Ended(outlast_wire::neutral::Ending::Cancelled) => {
-            view.message = Some(CANCELLED_MESSAGE)
+            view.message = Some(CANCELLED_MESSAGE);
         }
         _ => {}
     }
