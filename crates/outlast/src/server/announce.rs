@@ -6,7 +6,7 @@ use outlast_engine::Owner;
 use outlast_wire::{Raw, RawRef, object};
 use serde_json::json;
 
-use super::client::Outbox;
+use super::client_handle::Outbox;
 use super::{Change, Front, Session};
 
 impl Front {

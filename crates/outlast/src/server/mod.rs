@@ -6,15 +6,15 @@
 mod announce;
 mod audit;
 mod backend;
-mod changes;
-mod client;
+mod client_handle;
+mod client_info;
 mod delivery;
 mod errors;
-mod filter;
 mod legacy;
+mod list_change;
 mod message_stream;
+mod middleware;
 mod modern;
-mod peer;
 mod prestart;
 mod response;
 mod session;
@@ -31,17 +31,17 @@ use crate::tools::Tools;
 pub use backend::{
     Arrival, Backend, HttpParts, Introduction, Listening, PreparedCall, Prestarted, Reservation,
 };
-pub use changes::Change;
-pub use client::{Client, Keeper};
+pub use client_handle::{Client, Keeper};
+pub(crate) use client_info::Peer;
 use delivery::Held;
 pub use delivery::{Delivery, Holding, Patience};
 pub(crate) use errors::{cancel_to_wire, to_wire};
-pub use filter::{Filter, Incoming, Next, Reply};
+pub use list_change::Change;
 pub(crate) use message_stream::{MessageStream, StreamMessage};
+pub use middleware::{Filter, Incoming, Next, Reply};
 pub(crate) use modern::{
     Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
 };
-pub(crate) use peer::Peer;
 pub(crate) use response::{Handling, Response, line};
 use response::{ResponseStream, Work};
 pub(crate) use session::{

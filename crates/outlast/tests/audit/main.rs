@@ -10,7 +10,7 @@
     dead_code,
     reason = "the client of all tests on a pipe can do more than is needed here"
 )]
-#[path = "../stdio/client.rs"]
+#[path = "../stdio/harness.rs"]
 mod client;
 
 use std::fmt::Debug;

@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 /// The status and the body of a plain GET on a connection of its own.
 pub(crate) async fn get(client: &HttpClient, path: &str) -> (u16, String) {

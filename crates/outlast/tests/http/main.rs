@@ -5,22 +5,22 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
-mod answers;
-mod asks;
-mod broken;
-mod browsers;
-mod floods;
+mod cors;
+mod crash;
+mod harness;
 mod health;
-mod killed;
+mod input_requests;
+mod misbehaving_clients;
 mod principals;
-mod refusals;
+mod rate_limits;
+mod rejections;
+mod responses;
 mod restart;
 mod resume;
-mod samples;
 mod seeds;
 mod session_limits;
 mod sessions;
-mod slow;
-mod stage;
+mod slow_clients;
 mod starting;
 mod streams;
+mod tasks_server;

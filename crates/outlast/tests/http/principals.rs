@@ -4,7 +4,7 @@ use outlast::transport::http::{HttpOptions, Token};
 use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 async fn stage() -> Stage {
     Stage::with(HttpOptions {

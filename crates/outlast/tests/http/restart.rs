@@ -5,7 +5,7 @@ use outlast_testkit::eventually;
 use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 #[tokio::test]
 async fn a_client_goes_on_with_its_session_after_a_restart() {

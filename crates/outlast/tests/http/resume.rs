@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast::transport::http::HttpOptions;
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 #[tokio::test]
 async fn a_stream_goes_on_after_the_event_that_was_seen_last() {

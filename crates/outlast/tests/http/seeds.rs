@@ -11,7 +11,7 @@ use outlast_testkit::mcp::HttpClient;
 use outlast_testkit::{ServerProcess, example};
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 #[tokio::test]
 async fn a_question_prefers_the_stream_that_waits_and_news_the_general_one() {

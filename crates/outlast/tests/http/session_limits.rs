@@ -6,7 +6,7 @@ use outlast::engine::Policy;
 use outlast::transport::http::{HttpOptions, Token};
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 use outlast_testkit::eventually;
 use outlast_testkit::mcp::HttpClient as Client;
 use outlast_testkit::mcp::http::Answer;

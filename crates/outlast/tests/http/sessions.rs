@@ -7,7 +7,7 @@ use outlast::transport::http::HttpOptions;
 use outlast_testkit::eventually;
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 #[tokio::test]
 async fn a_session_begins_with_a_name_that_nobody_can_guess() {

@@ -10,8 +10,8 @@ use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use crate::harness::Stage;
 use crate::health::get;
-use crate::stage::Stage;
 
 #[tokio::test]
 async fn requests_before_the_store_is_open_are_refused_as_starting_and_never_as_not_found() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::transport::http::HttpOptions;
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 #[tokio::test]
 async fn the_general_stream_carries_news_and_never_an_answer() {

@@ -7,8 +7,8 @@ use outlast::engine::{MemoryStore, Policy, Quota};
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::json;
 
-use crate::pipe::{Pipe, no_tasks};
-use crate::stage::{Stage, named};
+use crate::harness::{Stage, named};
+use crate::stdio_client::{Pipe, no_tasks};
 
 #[tokio::test(start_paused = true)]
 async fn a_quick_call_is_answered_inline_and_leaves_no_trace() {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::pipe::{Pipe, everything, said};
-use crate::stage::Stage;
+use crate::harness::Stage;
+use crate::stdio_client::{Pipe, everything, said};
 
 #[tokio::test(start_paused = true)]
 async fn a_server_is_discovered_without_a_handshake() {

@@ -4,9 +4,9 @@ use outlast::transport::http::{HttpOptions, serve};
 use outlast::wire::headers::OnMissingName;
 use serde_json::json;
 
-use crate::http::{Http, served};
-use crate::pipe::said;
-use crate::stage::Stage;
+use crate::harness::Stage;
+use crate::http_client::{Http, served};
+use crate::stdio_client::said;
 
 #[tokio::test]
 async fn headers_must_say_what_the_body_says() {

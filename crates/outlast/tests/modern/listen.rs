@@ -4,9 +4,9 @@ use outlast::server::Change;
 use outlast_testkit::eventually;
 use serde_json::{Value, json};
 
-use crate::http::{Http, next, served};
-use crate::pipe::{Pipe, no_tasks};
-use crate::stage::{Stage, named};
+use crate::harness::{Stage, named};
+use crate::http_client::{Http, next, served};
+use crate::stdio_client::{Pipe, no_tasks};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 

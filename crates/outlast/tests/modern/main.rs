@@ -6,19 +6,19 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
+mod capabilities;
 mod delivery;
 mod eras;
+mod harness;
 mod headers;
-mod honesty;
-mod http;
+mod http_client;
 mod listen;
-mod mix;
+mod mixed_eras;
 mod mrtr;
 mod owners;
-mod pipe;
 mod restart;
 mod rmcp_client;
 mod schema;
-mod stage;
+mod stdio_client;
 mod streams;
 mod tasks;

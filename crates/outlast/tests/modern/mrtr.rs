@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::pipe::{Pipe, no_tasks};
-use crate::stage::{Stage, named};
+use crate::harness::{Stage, named};
+use crate::stdio_client::{Pipe, no_tasks};
 
 /// Calls a tool that asks, and returns its answer.
 async fn asked(pipe: &mut Pipe, tool: &str) -> Value {

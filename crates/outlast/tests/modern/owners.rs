@@ -5,8 +5,8 @@ use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast_testkit::mcp::http as bytes;
 use serde_json::{Value, json};
 
-use crate::http::{Http, served};
-use crate::stage::{Stage, named};
+use crate::harness::{Stage, named};
+use crate::http_client::{Http, served};
 
 #[tokio::test]
 async fn a_token_tells_owners_apart_and_joins_the_eras() {
@@ -31,7 +31,7 @@ async fn a_token_tells_owners_apart_and_joins_the_eras() {
     }
     let wish = json!({ "notifications": { "taskIds": [task] } });
     let mut heard = bob.ask("subscriptions/listen", wish).await;
-    let ack = crate::http::next(&mut heard, "subscriptions/listen").await;
+    let ack = crate::http_client::next(&mut heard, "subscriptions/listen").await;
     assert_eq!(ack["params"]["notifications"], json!({}));
     // The same principal in a legacy session.
     let params = json!({

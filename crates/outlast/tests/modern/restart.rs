@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::pipe::Pipe;
-use crate::stage::{Stage, named};
+use crate::harness::{Stage, named};
+use crate::stdio_client::Pipe;
 
 #[tokio::test]
 async fn every_state_of_a_task_survives_a_fall_or_ends_in_words() {

@@ -15,7 +15,7 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::json;
 use tokio::io::BufReader;
 
-use crate::stage::{Stage, named};
+use crate::harness::{Stage, named};
 
 /// A client whose person always gives the same name.
 struct Person;

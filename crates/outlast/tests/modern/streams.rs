@@ -3,9 +3,9 @@
 use outlast_testkit::eventually;
 use serde_json::json;
 
-use crate::http::{Http, next, served};
-use crate::pipe::no_tasks;
-use crate::stage::Stage;
+use crate::harness::Stage;
+use crate::http_client::{Http, next, served};
+use crate::stdio_client::no_tasks;
 
 #[tokio::test]
 async fn progress_travels_before_the_answer_and_on_its_stream() {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::Client;
+use crate::harness::Client;
 
 #[tokio::test(start_paused = true)]
 async fn broken_lines_are_answered_with_errors_and_cost_nothing_else() {

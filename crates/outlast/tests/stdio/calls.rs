@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::Client;
+use crate::harness::Client;
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_is_answered_with_its_result() {

@@ -6,7 +6,7 @@ use outlast::engine::MemoryStore;
 use outlast::{Tool, Tools, text};
 use serde_json::{Value, json};
 
-use crate::client::{Client, samples};
+use crate::harness::{Client, samples};
 
 #[tokio::test(start_paused = true)]
 async fn tasks_are_declared_when_some_tool_can_run_as_one() {

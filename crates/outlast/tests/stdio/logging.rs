@@ -6,7 +6,7 @@ use outlast::engine::MemoryStore;
 use outlast::{Level, TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::harness::Client;
 use crate::tasks::create;
 
 /// The next message: its level and what it says.

@@ -5,14 +5,14 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
-mod asks;
 mod bad_input;
 mod calls;
-mod client;
 mod examples;
-mod filters;
 mod handshake;
+mod harness;
+mod input_requests;
 mod logging;
+mod middleware;
 mod prompts;
 mod receiver;
 mod resources;

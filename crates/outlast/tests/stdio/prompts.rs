@@ -4,7 +4,7 @@ use outlast::content;
 use outlast::prompts::{Needed, Prompt, Prompts, assistant, user};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::harness::Client;
 
 fn prompts() -> Prompts {
     let greet = Prompt::new("greet", "greets", |args| async move {

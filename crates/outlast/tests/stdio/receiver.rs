@@ -9,7 +9,7 @@ use outlast::{TaskSupport, Tool, Tools, text};
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
 
-use crate::client::{Client, samples};
+use crate::harness::{Client, samples};
 use crate::tasks::create;
 
 /// A client of a server with this tool, which may run as a task, besides the samples.

@@ -3,7 +3,7 @@
 use outlast::resources::{Contents, Resource, Resources, Template};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::harness::Client;
 
 fn resources() -> Resources {
     let notes = Resource::new("notes:today", "Today", || async {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::engine::Policy;
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::harness::Client;
 use crate::tasks::create;
 
 /// Nothing more arrives, and nothing that arrived answers `id`.

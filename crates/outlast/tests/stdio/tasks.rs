@@ -6,7 +6,7 @@ use outlast::engine::Policy;
 use outlast::engine::task::Keep;
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::harness::Client;
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::heartbeat::Heartbeat;
 use super::policy::{InputDelivery, Terms};
-use super::wait::{Source, SourceEvent};
+use super::source::{Source, SourceEvent};
 use crate::log_limit::LogLimit;
 use crate::sleep::sleep_until;
 

@@ -3,10 +3,10 @@
 mod follow;
 mod heartbeat;
 mod policy;
+mod source;
 pub(super) mod tickets;
-mod wait;
 
 pub(super) use follow::{Caller, Delivered, follow};
 pub use policy::{Delivery, Holding, Patience};
 pub(super) use policy::{InputDelivery, Terms};
-pub(super) use wait::{Held, Key, Source};
+pub(super) use source::{Held, Key, Source};

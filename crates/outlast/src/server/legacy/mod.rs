@@ -16,7 +16,7 @@ use outlast_wire::log::{self, Level};
 use outlast_wire::v1::ServerTasks;
 use outlast_wire::{Raw, RawRef, codes, method, notice, tool, v1};
 
-use super::filter::End;
+use super::middleware::End;
 use super::session::{PreferenceChange, answered};
 use super::{
     Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, StreamId, Work,

@@ -15,8 +15,8 @@ use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, codes, meta, notice, object, v2};
 
 use super::finish;
-use super::{Request, answers};
-use crate::server::client::capabilities;
+use super::{Request, input_responses};
+use crate::server::client_handle::capabilities;
 use crate::server::delivery::tickets::{self, Helper};
 use crate::server::delivery::{self, Delivered, InputDelivery, Source, Terms};
 use crate::server::errors::to_wire;
@@ -320,7 +320,7 @@ impl RequestedCall {
             .into_iter()
             .partition(|answer| first.contains(answer.key.as_str()));
         self.given = later;
-        answers::fitting(Some(open), now)
+        input_responses::fitting(Some(open), now)
     }
 
     pub(super) fn take_given(&mut self) -> Vec<v2::Answer> {

@@ -7,7 +7,7 @@ use outlast_wire::{Raw, RawRef, codes};
 
 use super::Request;
 use super::finish::{Answer, CACHE};
-use super::said::VERSIONS;
+use super::request_meta::VERSIONS;
 use crate::server::Introduction;
 
 impl Request {

@@ -3,21 +3,21 @@
 //! One file for each method that has more than a line to it. How a request arrives and how its answer leaves is the
 //! transports' business; which era a request is of is told by [`Said::read`].
 
-mod answers;
 mod call;
+mod caller;
 mod discover;
 mod finish;
-mod help;
+mod input_responses;
 mod listen;
-mod lists;
 mod mrtr;
-mod outlet;
-mod park;
-mod pipe;
-mod said;
-mod seal;
+mod notification_sink;
+mod passthrough;
+mod request_meta;
+mod request_state;
+mod stdio;
+mod suspended;
 mod tasks;
-mod visitor;
+mod ticket_tools;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,17 +29,17 @@ use outlast_wire::v2::{self, method};
 use outlast_wire::{Raw, codes, log, tool, v1, version};
 use tokio::sync::{OnceCell, mpsc};
 
-use super::changes::Changes;
-use super::filter::End;
+use super::list_change::Changes;
+use super::middleware::End;
 use super::{Client, Front, Handling, Incoming, Introduction, Next, Peer, Reply};
 use finish::acknowledges;
-use park::Parking;
-use seal::Seal;
+use request_state::Seal;
+use suspended::Parking;
 
-pub(crate) use outlet::Outlet;
-pub(crate) use pipe::said_on_pipe;
-pub(crate) use said::{Said, is_modern_only, nothing_said};
-pub(crate) use visitor::Visitor;
+pub(crate) use caller::Visitor;
+pub(crate) use notification_sink::Outlet;
+pub(crate) use request_meta::{Said, is_modern_only, nothing_said};
+pub(crate) use stdio::said_on_pipe;
 
 /// What a front keeps for modern requests.
 pub(crate) struct Modern {
@@ -70,7 +70,7 @@ impl Default for Modern {
     fn default() -> Self {
         Self {
             changes: Changes::default(),
-            parking: Parking::new(park::PATIENCE),
+            parking: Parking::new(suspended::PATIENCE),
             seal: OnceCell::new(),
             info: OnceCell::new(),
             tasks: AtomicBool::new(false),

@@ -7,9 +7,9 @@ use outlast_wire::{Timestamp, codes, v2};
 
 use super::call::{RequestedCall, accepted, delivered};
 use super::finish::Answer;
-use super::park::{Full, Parked};
-use super::seal::{Fingerprint, Seal, State};
-use super::{Request, answers};
+use super::request_state::{Fingerprint, Seal, State};
+use super::suspended::{Full, Parked};
+use super::{Request, input_responses};
 use crate::log_limit::LogLimit;
 use crate::server::Delivery;
 use crate::server::errors::to_wire;
@@ -69,7 +69,7 @@ impl Request {
         })?;
         let open = parked.running.state();
         let open = open.as_ref().and_then(|state| state.outstanding());
-        let answers = match answers::fitting(open, wanted.take_given()) {
+        let answers = match input_responses::fitting(open, wanted.take_given()) {
             Ok(answers) => answers,
             Err(error) => {
                 // The state stays good for a better answer; there was room a moment ago.

@@ -8,7 +8,7 @@ use outlast_wire::neutral::AskView;
 use outlast_wire::{Raw, RawRef, codes, params, v2};
 
 use super::finish::Answer;
-use super::{Request, answers};
+use super::{Request, input_responses};
 use crate::server::Front;
 use crate::server::errors::to_wire;
 
@@ -43,7 +43,7 @@ impl Request {
             Snapshot::Open(task) => task.outstanding(),
             Snapshot::Ended(_) => None,
         };
-        let answers = answers::fitting(open, answers)?;
+        let answers = input_responses::fitting(open, answers)?;
         if !answers.is_empty() {
             let scope = Scope::Of(found.owner().clone());
             let answered = self.front.engine.answer(&scope, found.id(), answers).await;

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::streams::Board;
 use crate::server::Client;
-use crate::server::client::Outbox;
+use crate::server::client_handle::Outbox;
 
 /// The questions of one session that belong to no call.
 #[derive(Debug, Default)]

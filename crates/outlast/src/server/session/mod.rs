@@ -2,11 +2,11 @@
 //!
 //! Each part of its state is a type of its own file, with one lock for one small structure.
 
-mod call_answers;
+mod call_input_responses;
 mod client_requests;
+mod created_tasks;
 mod in_flight;
 mod input_requests;
-mod made_tasks;
 mod preferences;
 mod record;
 mod registry;
@@ -26,17 +26,17 @@ use outlast_wire::v1;
 use outlast_wire::{Raw, RawRef, codes, object};
 use tokio::sync::{OnceCell, watch};
 
-use super::client::Outbox;
+use super::client_handle::Outbox;
 use super::{Client, Front, Introduction, Peer};
-use call_answers::CallAnswers;
+use call_input_responses::CallAnswers;
 use client_requests::ClientRequests;
+use created_tasks::MadeTasks;
 use in_flight::InFlight;
 use input_requests::InputRequests;
-use made_tasks::MadeTasks;
 use preferences::SessionPreferences;
 use task_events::ShownTasks;
 
-pub(super) use call_answers::Answers;
+pub(super) use call_input_responses::Answers;
 pub(super) use client_requests::Put;
 pub(super) use preferences::PreferenceChange;
 pub(crate) use registry::Sessions;

@@ -6,7 +6,7 @@ use outlast::transport::http::HttpOptions;
 use outlast_testkit::eventually;
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 #[tokio::test]
 async fn what_can_be_said_at_once_is_json() {

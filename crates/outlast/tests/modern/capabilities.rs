@@ -9,8 +9,8 @@ use outlast_testkit::eventually;
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
 
-use crate::pipe::Pipe;
-use crate::stage::Stage;
+use crate::harness::Stage;
+use crate::stdio_client::Pipe;
 
 async fn serving(tools: Tools) -> Pipe {
     let tools = Arc::new(tools);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 #[tokio::test]
 async fn a_question_travels_on_the_stream_that_waits_for_the_task() {

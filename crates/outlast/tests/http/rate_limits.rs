@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 use outlast_testkit::mcp::HttpClient as Client;
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::engine::MemoryStore;
 use serde_json::json;
 
-use crate::client::{Client, samples};
+use crate::harness::{Client, samples};
 use crate::tasks::create;
 
 const RELATED: &str = "io.modelcontextprotocol/related-task";

@@ -9,7 +9,7 @@ use outlast::server::{Filter, Incoming, Next, Reply};
 use outlast::wire::{Raw, codes};
 use serde_json::{Value, json};
 
-use crate::client::{Client, samples};
+use crate::harness::{Client, samples};
 
 /// Answers a method of its own.
 struct Custom;

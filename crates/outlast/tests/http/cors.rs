@@ -3,7 +3,7 @@
 use outlast::transport::http::{HttpOptions, Token};
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::harness::Stage;
 
 async fn stage() -> Stage {
     Stage::with(HttpOptions {

@@ -10,8 +10,8 @@ use outlast_testkit::mcp::http::{self as bytes, Answer};
 use outlast_testkit::within;
 use serde_json::{Value, json};
 
-use crate::pipe::{everything, said};
 use crate::schema;
+use crate::stdio_client::{everything, said};
 
 pub(crate) async fn served(front: &Arc<Front>) -> HttpServer {
     serve(front.clone(), HttpOptions::default()).await.unwrap()

@@ -6,7 +6,7 @@ use outlast_wire::RawRef;
 use outlast_wire::envelope::{self, ErrorObject};
 use tokio_util::sync::CancellationToken;
 
-use super::said::{Said, is_modern_only, nothing_said};
+use super::request_meta::{Said, is_modern_only, nothing_said};
 use super::{Closing, Outlet, Request, Visitor};
 use crate::server::legacy::Known;
 use crate::server::{Incoming, Reply, ResponseStream, Session, StreamId};

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::http::{Http, next};
-use crate::pipe::everything;
+use crate::http_client::{Http, next};
+use crate::stdio_client::everything;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn everybody_gets_their_own_while_both_eras_are_busy_on_one_endpoint() {

@@ -2,7 +2,7 @@
 //!
 //! A client gets it back byte for byte and can read nothing in it. It names a parked call and a round of questions,
 //! and says until when, for whom and for which request it is good. Whether the call is still there is not its
-//! business: that is [`super::park`]'s.
+//! business: that is [`super::suspended`]'s.
 
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
