@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::server::About;
+use outlast::server::ServerInfo;
 use outlast::tools::Hints;
 use outlast::{Outlast, Tool, Tools, text};
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn main() -> std::io::Result<()> {
     });
     let tools = [echo, wait, read, ask, crash];
     let tools = tools.into_iter().fold(Tools::new(), Tools::with);
-    let about = About {
+    let about = ServerInfo {
         name: "behind".into(),
         version: "1".into(),
         instructions: None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::server::About;
+use outlast::server::ServerInfo;
 use outlast::tools::{Hints, ToolContext, ToolFailure};
 use outlast::{Outlast, TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn main() -> std::io::Result<()> {
     let tools = Tools::new()
         .with(tool("once", "Does something, and may have asked before."))
         .with(tool("reads", "Only reads, and may have asked before.").hints(Hints::READ_ONLY));
-    let about = About {
+    let about = ServerInfo {
         name: "every kind".into(),
         version: "1".into(),
         instructions: None,

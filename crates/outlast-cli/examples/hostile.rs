@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast::server::About;
+use outlast::server::ServerInfo;
 use outlast::tools::Hints;
 use outlast::{Outlast, TaskSupport, Tool, Tools, text};
 use serde_json::json;
@@ -63,7 +63,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tools = tools
         .into_iter()
         .map(|tool| tool.task(TaskSupport::Optional));
-    let about = About {
+    let about = ServerInfo {
         name: HOSTILE.into(),
         version: HOSTILE.into(),
         instructions: Some(HOSTILE.into()),

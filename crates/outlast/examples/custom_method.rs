@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use outlast::engine::{Engine, MemoryStore};
-use outlast::server::{About, Filter, Front, Incoming, Next, RUNNER, Reply};
+use outlast::server::{IncomingRequest, McpServer, Middleware, Next, RUNNER, Reply, ServerInfo};
 use outlast::transport::stdio;
 use outlast::wire::{Raw, codes, tool, v1};
 use outlast::{TaskSupport, Tool, Tools, text};
@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 struct Counting(Mutex<BTreeMap<String, u64>>);
 
 #[async_trait]
-impl Filter for Counting {
-    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
+impl Middleware for Counting {
+    async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         let method = request.method.clone();
         match method.as_str() {
             // Answered here; nothing behind this filter sees it.
@@ -75,12 +75,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tools = Arc::new(Tools::new().with(hello.task(TaskSupport::Optional)));
     let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await?;
-    let about = About {
+    let about = ServerInfo {
         name: "custom-method".into(),
         version: "1.0.0".into(),
         instructions: None,
     };
-    let filters: Vec<Arc<dyn Filter>> = vec![Arc::new(Counting::default())];
-    stdio::serve(Front::filtered(engine, tools, about, filters)).await?;
+    let filters: Vec<Arc<dyn Middleware>> = vec![Arc::new(Counting::default())];
+    stdio::serve(McpServer::with_middleware(engine, tools, about, filters)).await?;
     Ok(())
 }

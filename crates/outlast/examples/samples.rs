@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::Engine;
-use outlast::server::{About, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::transport::{self, http::HttpOptions};
 use outlast::{TaskSupport, Tool, Tools};
 
@@ -39,12 +39,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tools = Arc::new(tools);
     let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await?;
-    let about = About {
+    let about = ServerInfo {
         name: "samples".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: None,
     };
-    let front = Front::new(engine.clone(), tools, about);
+    let front = McpServer::new(engine.clone(), tools, about);
     match http {
         None => transport::stdio::serve(front).await?,
         Some(bind) => {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use outlast::Tools;
 use outlast::engine::Engine;
-use outlast::server::{About, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::transport::http::{HttpOptions, serve};
 
 #[tokio::main]
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tools = Arc::new(Tools::new().with(analysis::long_running_analysis()));
     let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await?;
-    let about = About {
+    let about = ServerInfo {
         name: "TasksServer".into(),
         version: "1.0.0".into(),
         instructions: None,
@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         bind: (Ipv4Addr::LOCALHOST, port).into(),
         ..HttpOptions::default()
     };
-    let server = serve(Front::new(engine.clone(), tools, about), options)
+    let server = serve(McpServer::new(engine.clone(), tools, about), options)
         .await
         .map_err(|error| format!("cannot listen on 127.0.0.1:{port}: {error}"))?;
     println!("{}", server.url());

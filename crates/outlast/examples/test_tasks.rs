@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use outlast::Tools;
 use outlast::engine::{Engine, MemoryStore};
-use outlast::server::{About, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::transport::stdio;
 
 #[tokio::main]
@@ -19,12 +19,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tools = Arc::new(Tools::new().with(long_running::long_running_task()));
     let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await?;
-    let about = About {
+    let about = ServerInfo {
         name: "test-tasks".into(),
         version: "1.0.0".into(),
         instructions: None,
     };
-    stdio::serve(Front::new(engine.clone(), tools, about)).await?;
+    stdio::serve(McpServer::new(engine.clone(), tools, about)).await?;
     engine.shutdown(Duration::ZERO).await?;
     Ok(())
 }

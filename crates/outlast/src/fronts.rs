@@ -5,36 +5,36 @@ use std::sync::{Arc, Weak};
 use outlast_engine::Owner;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::server::{Change, Front};
+use crate::server::{ListChange, McpServer};
 
 #[derive(Default)]
-pub(crate) struct Fronts(Mutex<Vec<Weak<Front>>>);
+pub(crate) struct Fronts(Mutex<Vec<Weak<McpServer>>>);
 
 impl Fronts {
-    pub(crate) fn add(&self, front: &Weak<Front>) {
+    pub(crate) fn add(&self, front: &Weak<McpServer>) {
         self.lock().push(front.clone());
     }
 
-    pub(crate) fn announce(&self, change: &Change) {
+    pub(crate) fn announce(&self, change: &ListChange) {
         for front in self.all() {
             front.announce(change.clone());
         }
     }
 
     /// Tells the clients of one owner.
-    pub(crate) fn announce_to(&self, owner: &Owner, change: &Change) {
+    pub(crate) fn announce_to(&self, owner: &Owner, change: &ListChange) {
         for front in self.all() {
             front.announce_to(owner, change.clone());
         }
     }
 
-    fn all(&self) -> Vec<Arc<Front>> {
+    fn all(&self) -> Vec<Arc<McpServer>> {
         let mut fronts = self.lock();
         fronts.retain(|front| front.strong_count() > 0);
         fronts.iter().filter_map(Weak::upgrade).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Front>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<McpServer>>> {
         self.0.lock()
     }
 }

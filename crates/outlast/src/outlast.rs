@@ -10,7 +10,7 @@ use outlast_engine::engine::Runner;
 use outlast_engine::{Engine, MemoryStore, Policy, Store};
 
 use crate::Own;
-use crate::server::{About, Backend, Filter, Front, RUNNER};
+use crate::server::{Backend, McpServer, Middleware, RUNNER, ServerInfo};
 use crate::tools::Tools;
 use crate::transport::http::{self, HttpOptions, HttpServer};
 use crate::transport::register::Register;
@@ -21,7 +21,7 @@ use crate::transport::stdio;
 pub struct Outlast {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) policy: Policy,
-    pub(crate) filters: Vec<Arc<dyn Filter>>,
+    pub(crate) filters: Vec<Arc<dyn Middleware>>,
     /// Where child processes are written down.
     pub(crate) children: Option<Register>,
     /// How long recovered tasks wait for an upstream that is added later.
@@ -33,7 +33,7 @@ pub struct Outlast {
 pub struct OutlastBuilder {
     store: Option<Arc<dyn Store>>,
     policy: Policy,
-    filters: Vec<Arc<dyn Filter>>,
+    filters: Vec<Arc<dyn Middleware>>,
     children: Option<Register>,
     late_upstreams: Option<Duration>,
 }
@@ -76,7 +76,7 @@ impl Outlast {
     }
 
     /// A server of these tools.
-    pub fn tools(&self, tools: Tools, about: About) -> Server {
+    pub fn tools(&self, tools: Tools, about: ServerInfo) -> Server {
         let tools = Arc::new(tools);
         self.serve(Arc::new(Own::new(tools.clone(), about)), tools)
     }
@@ -116,7 +116,7 @@ impl OutlastBuilder {
     }
 
     /// Puts `filter` around every request, inside those that were named before.
-    pub fn filter(mut self, filter: Arc<dyn Filter>) -> Self {
+    pub fn filter(mut self, filter: Arc<dyn Middleware>) -> Self {
         self.filters.push(filter);
         self
     }
@@ -190,7 +190,7 @@ impl Server {
     }
 
     /// Its engine, which has recovered tasks of a previous run, and its front.
-    pub async fn open(self) -> io::Result<(Engine, Arc<Front>)> {
+    pub async fn open(self) -> io::Result<(Engine, Arc<McpServer>)> {
         let (engine, front, start) = self.start();
         start.await?;
         Ok((engine, front))
@@ -201,12 +201,12 @@ impl Server {
         self,
     ) -> (
         Engine,
-        Arc<Front>,
+        Arc<McpServer>,
         impl Future<Output = io::Result<()>> + Send,
     ) {
         let builder = self.outlast.engine().runner(self.name, self.runner);
         let (engine, start) = builder.start();
-        let front = Front::serving(engine.clone(), self.service, self.outlast.filters);
+        let front = McpServer::with_backend(engine.clone(), self.service, self.outlast.filters);
         let start = async { start.await.map(drop).map_err(io::Error::other) };
         (engine, front, start)
     }

@@ -14,7 +14,8 @@ use crate::complete::{About as Whose, Wish};
 use crate::prompts::Prompts;
 use crate::resources::Resources;
 use crate::server::{
-    About, Backend, Client, Front, Incoming, Introduction, PreparedCall, RUNNER, Reply,
+    Backend, BackendDescription, ClientHandle, IncomingRequest, McpServer, PreparedCall, RUNNER,
+    Reply, ServerInfo,
 };
 use crate::tools::{ToolContext, Tools};
 
@@ -24,13 +25,13 @@ pub struct Own {
     tools: Arc<Tools>,
     prompts: Option<Prompts>,
     resources: Option<Resources>,
-    about: About,
+    about: ServerInfo,
     runner: Arc<str>,
 }
 
 impl Own {
     /// A server of `tools`. It is a service and, for the engine, the runner named [`RUNNER`].
-    pub fn new(tools: Arc<Tools>, about: About) -> Self {
+    pub fn new(tools: Arc<Tools>, about: ServerInfo) -> Self {
         Self {
             tools,
             prompts: None,
@@ -113,14 +114,14 @@ impl Own {
 
 #[async_trait]
 impl Backend for Own {
-    async fn introduce(&self, _: &Arc<Client>) -> Result<Introduction, ErrorObject> {
-        let About {
+    async fn describe(&self, _: &Arc<ClientHandle>) -> Result<BackendDescription, ErrorObject> {
+        let ServerInfo {
             name,
             version,
             instructions,
         } = &self.about;
         let encoded = |value| Raw::encode(&value).expect("objects of strings are JSON");
-        Ok(Introduction {
+        Ok(BackendDescription {
             capabilities: encoded(self.capabilities()),
             info: encoded(json!({ "name": name, "version": version })),
             instructions: instructions.clone(),
@@ -128,7 +129,7 @@ impl Backend for Own {
         })
     }
 
-    async fn list_tools(&self, _: &Arc<Client>, params: Option<&Raw>) -> Reply {
+    async fn list_tools(&self, _: &Arc<ClientHandle>, params: Option<&Raw>) -> Reply {
         if let Err(error) = one_page(params.map(Raw::borrow)) {
             return Reply::from(error);
         }
@@ -148,7 +149,7 @@ impl Backend for Own {
 
     async fn prepare(
         &self,
-        _: &Arc<Client>,
+        _: &Arc<ClientHandle>,
         tool: &str,
     ) -> Result<Option<PreparedCall>, ErrorObject> {
         let tool = self.tools.get(tool);
@@ -156,13 +157,13 @@ impl Backend for Own {
     }
 
     /// Prompts, if one of them asks.
-    fn runs(&self, method: &str) -> Option<Arc<str>> {
+    fn runner_for(&self, method: &str) -> Option<Arc<str>> {
         let asks =
             method == method::PROMPTS_GET && self.prompts.as_ref().is_some_and(Prompts::any_asks);
         asks.then(|| self.runner.clone())
     }
 
-    async fn request(&self, _: &Arc<Client>, request: Incoming) -> Reply {
+    async fn request(&self, _: &Arc<ClientHandle>, request: IncomingRequest) -> Reply {
         let params = request.params.as_ref().map(Raw::borrow);
         match self.answer(&request.method, params).await {
             Some(Ok(result)) => Reply::Result(result),
@@ -171,7 +172,7 @@ impl Backend for Own {
         }
     }
 
-    fn stands_behind(&self, front: &Weak<Front>) {
+    fn attach(&self, front: &Weak<McpServer>) {
         if let Some(prompts) = &self.prompts {
             prompts.fronts().add(front);
         }

@@ -9,7 +9,7 @@ use outlast::client::{
     Target, TaskPreference,
 };
 use outlast::engine::{Accepts, Answer, Store};
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -26,8 +26,11 @@ pub(super) struct DemoClient {
 }
 
 impl DemoClient {
-    /// Connects to `front`. ReferenceStore to tasks are kept in `store`.
-    pub(super) async fn connect(front: Arc<Front>, store: Arc<dyn Store>) -> Result<Self, Failure> {
+    /// Connects to `front`. References to tasks are kept in `store`.
+    pub(super) async fn connect(
+        front: Arc<McpServer>,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, Failure> {
         let board = Board::new();
         let references = ReferenceStore::new(store);
         let options = ClientOptions {

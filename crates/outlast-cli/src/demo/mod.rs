@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use outlast::Tools;
 use outlast::engine::Engine;
-use outlast::server::{About, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
@@ -93,13 +93,13 @@ fn welcome(url: &StoreUrl) {
 }
 
 /// The sample tools as a server.
-fn front(engine: &Engine, tools: Arc<Tools>) -> Arc<Front> {
-    let about = About {
+fn front(engine: &Engine, tools: Arc<Tools>) -> Arc<McpServer> {
+    let about = ServerInfo {
         name: "outlast-demo".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: None,
     };
-    Front::new(engine.clone(), tools, about)
+    McpServer::new(engine.clone(), tools, about)
 }
 
 /// How long running calls may go on when the demo stops.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::transport::http::{HttpOptions, HttpServer, raise_open_file_limit, serve};
 
 use crate::exit::Failure;
@@ -11,7 +11,7 @@ use crate::terminal::{say, show};
 
 /// Serves until the returned server is shut down.
 pub(super) async fn over_http(
-    front: Arc<Front>,
+    front: Arc<McpServer>,
     address: SocketAddr,
 ) -> Result<HttpServer, Failure> {
     raise_open_file_limit();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast::client::{Era, Target};
-use outlast::server::{self, Backend, Client, Introduction, PreparedCall};
+use outlast::server::{self, Backend, BackendDescription, ClientHandle, PreparedCall};
 use outlast::transport::duplex;
 use outlast::transport::link::{Link, LinkError};
 use outlast::wire::Raw;
@@ -21,9 +21,9 @@ pub(super) struct Desk;
 
 #[async_trait]
 impl Backend for Desk {
-    async fn introduce(&self, _: &Arc<Client>) -> Result<Introduction, ErrorObject> {
+    async fn describe(&self, _: &Arc<ClientHandle>) -> Result<BackendDescription, ErrorObject> {
         let raw = |value| Raw::encode(&value).expect("a literal is JSON");
-        Ok(Introduction {
+        Ok(BackendDescription {
             capabilities: raw(json!({})),
             info: raw(json!({ "name": "outlast", "version": env!("CARGO_PKG_VERSION") })),
             instructions: None,
@@ -31,11 +31,15 @@ impl Backend for Desk {
         })
     }
 
-    async fn list_tools(&self, _: &Arc<Client>, _: Option<&Raw>) -> server::Reply {
+    async fn list_tools(&self, _: &Arc<ClientHandle>, _: Option<&Raw>) -> server::Reply {
         server::Reply::Result(Raw::encode(&json!({ "tools": [] })).expect("a literal is JSON"))
     }
 
-    async fn prepare(&self, _: &Arc<Client>, _: &str) -> Result<Option<PreparedCall>, ErrorObject> {
+    async fn prepare(
+        &self,
+        _: &Arc<ClientHandle>,
+        _: &str,
+    ) -> Result<Option<PreparedCall>, ErrorObject> {
         Ok(None)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast::engine::Engine;
 use outlast::gateway::{Gateway, ServedUpstreams};
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::transport::stdio;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -34,7 +34,7 @@ pub(crate) struct LocalServer {
     upstreams: Arc<ServedUpstreams>,
     servers: Servers,
     /// For connections that only look at tasks.
-    desk: Arc<Front>,
+    desk: Arc<McpServer>,
     /// Connections that were accepted and are open.
     connections: watch::Sender<usize>,
     /// Those on which MCP is spoken.
@@ -50,7 +50,7 @@ impl LocalServer {
         let upstreams = gateway.upstreams().clone();
         Arc::new(Self {
             about,
-            desk: Front::for_operator(engine.clone(), Arc::new(Desk)),
+            desk: McpServer::for_operator(engine.clone(), Arc::new(Desk)),
             engine,
             servers: Servers::new(upstreams.clone()),
             upstreams,
@@ -150,7 +150,7 @@ impl LocalServer {
 
     async fn mcp(
         &self,
-        front: Arc<Front>,
+        front: Arc<McpServer>,
         read: BufReader<OwnedReadHalf>,
         mut write: OwnedWriteHalf,
     ) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use outlast::client::Target;
 use outlast::gateway::{ServedUpstreams, Settings, Upstream};
-use outlast::server::Front;
+use outlast::server::McpServer;
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 
@@ -18,7 +18,7 @@ use crate::target::child_of;
 /// The servers that relays have named.
 pub(super) struct Servers {
     upstreams: Arc<ServedUpstreams>,
-    known: Mutex<BTreeMap<Identity, Arc<Front>>>,
+    known: Mutex<BTreeMap<Identity, Arc<McpServer>>>,
 }
 
 /// What makes two requests name the same server.
@@ -37,7 +37,7 @@ impl Servers {
     }
 
     /// The front before the server that `request` names.
-    pub(super) async fn front(&self, request: ServerRequest) -> Result<Arc<Front>, Failure> {
+    pub(super) async fn front(&self, request: ServerRequest) -> Result<Arc<McpServer>, Failure> {
         let Some((program, rest)) = request.command.split_first() else {
             return Err(Failure::Usage("the relay names no command".into()));
         };

@@ -14,7 +14,7 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::server::About;
+use outlast::server::ServerInfo;
 use outlast::transport::http::{HttpOptions, serve};
 use outlast::{Outlast, Own, Tool, Tools};
 
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         modern::tools(&place),
     ];
     let tools = tools.into_iter().flatten().fold(Tools::new(), Tools::with);
-    let about = About {
+    let about = ServerInfo {
         name: "outlast-conformance".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         instructions: None,

@@ -3,22 +3,22 @@
 use std::sync::{Arc, OnceLock};
 
 use outlast::engine::AskKind;
-use outlast::server::{Change, Front};
+use outlast::server::{ListChange, McpServer};
 use outlast::{Level, Tool, text};
 use serde_json::json;
 
 use crate::questions::{form, sampling};
 
 /// The front whose lists some tools change, once it is there.
-pub(crate) type Place = Arc<OnceLock<Arc<Front>>>;
+pub(crate) type Place = Arc<OnceLock<Arc<McpServer>>>;
 
 pub(crate) fn tools(place: &Place) -> Vec<Tool> {
     vec![
         missing_capability(),
         streaming_elicitation(),
         logging_tool(),
-        changes("test_trigger_tool_change", Change::Tools, place),
-        changes("test_trigger_prompt_change", Change::Prompts, place),
+        changes("test_trigger_tool_change", ListChange::Tools, place),
+        changes("test_trigger_prompt_change", ListChange::Prompts, place),
         mirrored(),
     ]
 }
@@ -63,7 +63,7 @@ fn logging_tool() -> Tool {
 }
 
 /// A tool that tells of a change.
-fn changes(name: &str, change: Change, place: &Place) -> Tool {
+fn changes(name: &str, change: ListChange, place: &Place) -> Tool {
     let place = place.clone();
     Tool::new(name, "changes a list", move |_, _| {
         if let Some(front) = place.get() {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::engine::AskKind;
-use outlast::server::Delivery;
+use outlast::server::TaskPolicy;
 use outlast::tools::ToolFailure;
 use outlast::{TaskSupport, Tool, text};
 use serde_json::json;
@@ -63,7 +63,7 @@ fn protocol_error_job() -> Tool {
         },
     )
     .task(TaskSupport::Optional)
-    .deliver(Delivery::Always)
+    .deliver(TaskPolicy::Always)
 }
 
 fn confirm_delete() -> Tool {
@@ -112,5 +112,5 @@ fn test_tool_with_task() -> Tool {
         },
     )
     .task(TaskSupport::Required)
-    .deliver(Delivery::OnceAnswered)
+    .deliver(TaskPolicy::AfterInput)
 }

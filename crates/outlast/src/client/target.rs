@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_wire::version::Era;
 use parking_lot::Mutex;
 
-use crate::server::Front;
+use crate::server::McpServer;
 use crate::transport::child::{self, ChildOptions};
 use crate::transport::duplex;
 use crate::transport::http_client::{self, HttpClientOptions, Session};
@@ -33,7 +33,7 @@ struct KnownEras {
 enum TargetKind {
     Child(ChildOptions),
     Http(HttpClientOptions),
-    Front(Arc<Front>),
+    Front(Arc<McpServer>),
     Other(
         Arc<str>,
         Arc<dyn Fn() -> Result<Link, LinkError> + Send + Sync>,
@@ -59,7 +59,7 @@ impl Target {
     }
 
     /// A server in this process.
-    pub fn in_process(front: Arc<Front>) -> Self {
+    pub fn in_process(front: Arc<McpServer>) -> Self {
         Self::new(TargetKind::Front(front))
     }
 

@@ -28,7 +28,7 @@ use super::{Upstream, result};
 use crate::client::{
     self, Call, Era, OpenInputRequest, OutcomeError, RoundRecorder, TaskReference,
 };
-use crate::server::Client;
+use crate::server::ClientHandle;
 use crate::transport::http_client::SavedSession;
 
 /// What is stored with our task. With neither a reference nor a round, nobody knows how far the call came.
@@ -334,7 +334,7 @@ impl Upstream {
         &self,
         resumed: &ResumedCall,
         until: Timestamp,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
         let mut backoff = RESTARTS;
         loop {

@@ -15,7 +15,7 @@ use super::connection::Shared;
 use super::pages;
 use crate::answers;
 use crate::client::{ClientHandler, ServerInputRequest, dismiss};
-use crate::server::Arrival;
+use crate::server::RequestParts;
 
 /// Puts the questions of an upstream to the callers of its calls.
 pub(super) struct Asks(pub(super) Weak<Shared>, pub(super) Accepts);
@@ -73,7 +73,7 @@ async fn outside(shared: &Shared, request: ServerInputRequest) -> Answer {
     let listens = clients.iter().rposition(|client| client.is_listening());
     let params = request.params.map(unrelated);
     let asked = match listens.map_or(clients.last(), |at| clients.get(at)) {
-        Some(client) => client.ask(request.kind, params.as_ref()).await,
+        Some(client) => client.send_request(request.kind, params.as_ref()).await,
         None => None,
     };
     asked.map_or_else(|| refused(&unclear_whose(Unclear::None)), without_mark)
@@ -151,8 +151,8 @@ fn passed_on(answered: Answered, request: &ServerInputRequest) -> Answer {
 /// exchange before the work passes through to a modern caller that has no task.
 fn sort(call: &CallContext, request: &ServerInputRequest, question: &Question) -> String {
     let is_passing = || {
-        let arrival = call.parts::<Arrival>();
-        let is_modern = |arrival: &Arrival| arrival.client.version() == version::MODERN;
+        let arrival = call.parts::<RequestParts>();
+        let is_modern = |arrival: &RequestParts| arrival.client.version() == version::MODERN;
         !call.is_task() && arrival.is_some_and(|arrival| is_modern(&arrival))
     };
     match &request.key {

@@ -12,7 +12,7 @@ use super::Upstream;
 use super::late::LateUpstreams;
 use super::served::{PATH, Served, ServedUpstreams};
 use crate::outlast::{DRAIN, Outlast, Server};
-use crate::server::Front;
+use crate::server::McpServer;
 use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
 
 /// Upstreams before one engine.
@@ -62,7 +62,7 @@ impl Outlast {
         let start = tokio::spawn(start);
         let single = upstreams.len() == 1;
         let served = upstreams.into_iter().map(|upstream| Served {
-            front: Front::serving(engine.clone(), upstream.clone(), self.filters.clone()),
+            front: McpServer::with_backend(engine.clone(), upstream.clone(), self.filters.clone()),
             path: if single {
                 PATH.to_owned()
             } else {

@@ -18,20 +18,23 @@ use super::runner::OTHER_HOP;
 use super::{Isolate, Upstream, result};
 use crate::client::{self, Generation, ParamChanges, ServerDescription};
 use crate::server::{
-    Backend, Client, Front, Holding, Introduction, Listening, Patience, PreparedCall, Prestarted,
-    Reply, Reservation, SessionId,
+    Backend, BackendDescription, ClientHandle, ListenGuard, McpServer, PreparedCall, PrestartInfo,
+    Reply, Reservation, SessionId, WaitBudget, WaitPolicy,
 };
 
 #[async_trait]
 impl Backend for Upstream {
-    async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject> {
+    async fn describe(
+        &self,
+        client: &Arc<ClientHandle>,
+    ) -> Result<BackendDescription, ErrorObject> {
         let connection = self.connection(client).await?;
         self.about(&connection)
             .map_err(|_| codes::internal("the server's capabilities are not an object"))
     }
 
     /// What the server said when it was connected to last. Where it is not, only the settings can tell.
-    fn has_tasks(&self, client: &Client) -> Option<bool> {
+    fn has_tasks(&self, client: &ClientHandle) -> Option<bool> {
         match self.running(client) {
             Some(connection) => Some(self.runs_tasks(&connection.server())),
             None if self.settings.any_task() => None,
@@ -39,7 +42,7 @@ impl Backend for Upstream {
         }
     }
 
-    async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply {
+    async fn list_tools(&self, client: &Arc<ClientHandle>, params: Option<&Raw>) -> Reply {
         match self.page(client, params).await {
             Ok(page) => Reply::Result(page),
             Err(error) => error,
@@ -48,7 +51,7 @@ impl Backend for Upstream {
 
     async fn prepare(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         tool: &str,
     ) -> Result<Option<PreparedCall>, ErrorObject> {
         let permit = self.admit(client.owner())?;
@@ -63,7 +66,7 @@ impl Backend for Upstream {
             support: list::support(self.settings.task(tool)),
             retry: self.settings.retry_class(tool, known.retry),
             immediate: None,
-            delivery: self.settings.delivery(tool),
+            task_policy: self.settings.delivery(tool),
             ttl: self.settings.ttl(tool),
             needs: Accepts::NONE,
             // BR-LIST-7: those of a legacy server mean nothing.
@@ -87,35 +90,39 @@ impl Backend for Upstream {
         reservation: &Reservation,
         call: &Origin,
         ttl: u64,
-    ) -> Result<Prestarted, Outcome> {
+    ) -> Result<PrestartInfo, Outcome> {
         match reservation.downcast_ref::<Reserved>() {
             Some(reserved) => self.start_early(reserved, call, ttl).await,
-            None => Ok(Prestarted::default()),
+            None => Ok(PrestartInfo::default()),
         }
     }
 
-    fn holding(&self, client: &Client) -> Option<Holding> {
+    fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {
         if !self.settings.any_task() {
             return None;
         }
         Some(match patience::of(client, self.settings.budget) {
-            Manner::Tasks => Holding {
-                patience: Patience::Endless,
+            Manner::Tasks => WaitPolicy {
+                budget: WaitBudget::Unlimited,
                 tickets: false,
             },
-            Manner::Waits(patience) => Holding {
-                patience,
+            Manner::Waits(patience) => WaitPolicy {
+                budget: patience,
                 tickets: self.settings.tickets,
             },
         })
     }
 
     /// All of it: an upstream may ask its client whatever it answers.
-    fn runs(&self, _: &str) -> Option<Arc<str>> {
+    fn runner_for(&self, _: &str) -> Option<Arc<str>> {
         Some(self.runner.clone())
     }
 
-    async fn listens(&self, client: &Arc<Client>, resources: &[String]) -> Option<Listening> {
+    async fn listen(
+        &self,
+        client: &Arc<ClientHandle>,
+        resources: &[String],
+    ) -> Option<ListenGuard> {
         let connection = self.connection(client).await.ok()?;
         // Nobody else has this name.
         let name = SessionId::new(random::token::<16>());
@@ -136,7 +143,7 @@ impl Backend for Upstream {
         Some(Box::new(listens))
     }
 
-    fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
+    fn notification(&self, client: &Arc<ClientHandle>, method: &str, params: Option<RawRef<'_>>) {
         // An upstream that was not connected to has nothing to be told.
         let Some(connection) = self.running(client) else {
             return;
@@ -153,7 +160,7 @@ impl Backend for Upstream {
         });
     }
 
-    fn stands_behind(&self, front: &Weak<Front>) {
+    fn attach(&self, front: &Weak<McpServer>) {
         self.fronts.add(front);
     }
 
@@ -188,7 +195,7 @@ impl Drop for Listens {
 impl Upstream {
     /// The upstream as we introduce it: its own name, version, title, icons and instructions as they came (BR-NEG-10), so
     /// that a client sees the server that it would see without the gateway. Only what is said of tasks is ours.
-    fn about(&self, connection: &Connection) -> Result<Introduction, NotAnObject> {
+    fn about(&self, connection: &Connection) -> Result<BackendDescription, NotAnObject> {
         let server = connection.server();
         // BR-GEN-1: what is said of tasks is ours.
         let capabilities = object::remove(server.capabilities.borrow(), &["tasks"])?;
@@ -198,7 +205,7 @@ impl Upstream {
             let info = json!({ "name": &*self.name, "version": "unknown" });
             Raw::encode(&info).expect("an object of strings is JSON")
         });
-        Ok(Introduction {
+        Ok(BackendDescription {
             capabilities,
             info,
             instructions: server.instructions.clone(),
@@ -212,7 +219,7 @@ impl Upstream {
         has_tools && self.settings.any_task()
     }
 
-    async fn page(&self, client: &Arc<Client>, params: Option<&Raw>) -> Result<Raw, Reply> {
+    async fn page(&self, client: &Arc<ClientHandle>, params: Option<&Raw>) -> Result<Raw, Reply> {
         let connection = self.connection(client).await.map_err(Reply::from)?;
         let cursor = list::upstream_cursor(params).map_err(Reply::from)?;
         let changes = ParamChanges {

@@ -23,7 +23,7 @@ use crate::client::{
     ServerDescription, Target,
 };
 use crate::fronts::Fronts;
-use crate::server::{Client, SessionId};
+use crate::server::{ClientHandle, SessionId};
 use crate::transport::http_client::{SavedSession, Session};
 use crate::transport::link::LinkError;
 
@@ -71,7 +71,7 @@ impl Connection {
     /// Connects to an upstream for `client`, or goes on where a previous run of this process was.
     pub(super) async fn open(
         way: &Way,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         resumed: Resumption,
         apart: Option<Apart>,
     ) -> Result<Arc<Self>, ErrorObject> {
@@ -230,7 +230,7 @@ impl Connection {
     }
 
     /// `client` uses it, and hears what belongs to no call.
-    pub(super) fn used_by(&self, client: &Arc<Client>) {
+    pub(super) fn used_by(&self, client: &Arc<ClientHandle>) {
         self.shared.mark_used();
         self.shared.listeners.add(client);
     }
@@ -269,7 +269,7 @@ impl Connection {
     }
 
     /// From which level on log messages are wanted, where every request says so.
-    pub(super) fn level(&self, client: &Client) -> Option<Raw> {
+    pub(super) fn level(&self, client: &ClientHandle) -> Option<Raw> {
         if !client.has_session() || !self.server().is_modern() {
             return None;
         }

@@ -4,10 +4,10 @@ use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{Raw, codes, object, version};
 
 use super::connection::Connection;
-use crate::server::Client;
+use crate::server::ClientHandle;
 
 /// An outcome of the upstream with an error that its caller understands.
-pub(super) fn across(outcome: Outcome, connection: &Connection, client: &Client) -> Outcome {
+pub(super) fn across(outcome: Outcome, connection: &Connection, client: &ClientHandle) -> Outcome {
     let eras = (
         connection.server().is_modern(),
         client.version() == version::MODERN,

@@ -13,7 +13,7 @@ use super::prepared::{Prepared, PrestartedCall};
 use super::runner::OTHER_HOP;
 use super::{Upstream, result};
 use crate::client::{self, Call, CallError, OutcomeError, TaskPreference};
-use crate::server::Client;
+use crate::server::ClientHandle;
 use crate::transport::link::LinkError;
 
 impl Upstream {
@@ -91,7 +91,7 @@ impl Upstream {
         under_way: &UnderWay,
         call: &Origin,
         ttl: Option<u64>,
-        client: &Client,
+        client: &ClientHandle,
         round: Round<'_>,
     ) -> Call {
         let params = call.params.as_ref();
@@ -133,7 +133,7 @@ impl Upstream {
 
 /// Whether the upstream shall make a task, where its tool may be called either way (BR-CREATE-2, BR-CREATE-4,
 /// BR-CREATE-5).
-fn preference(has_wish: bool, client: &Client) -> TaskPreference {
+fn preference(has_wish: bool, client: &ClientHandle) -> TaskPreference {
     let extension = ["extensions", v2::EXTENSION];
     let takes_tasks = if client.version() == version::MODERN {
         object::find(client.capabilities(), &extension).is_some()

@@ -7,13 +7,13 @@ use std::sync::{Arc, Weak};
 use outlast_wire::Raw;
 use parking_lot::Mutex;
 
-use crate::server::{Client, SessionId};
+use crate::server::{ClientHandle, SessionId};
 
 /// The clients of one connection to an upstream.
 pub(super) struct Listeners(Mutex<State>);
 
 struct State {
-    clients: Vec<Weak<Client>>,
+    clients: Vec<Weak<ClientHandle>>,
     /// The sessions that are subscribed to each resource.
     subscriptions: HashMap<String, BTreeSet<String>>,
     /// From which level on log messages are wanted, as a JSON string.
@@ -21,7 +21,7 @@ struct State {
 }
 
 impl Listeners {
-    pub(super) fn new(first: &Arc<Client>) -> Self {
+    pub(super) fn new(first: &Arc<ClientHandle>) -> Self {
         Self(Mutex::new(State {
             clients: vec![Arc::downgrade(first)],
             subscriptions: HashMap::new(),
@@ -30,7 +30,7 @@ impl Listeners {
     }
 
     /// Adds a client, once. Clients without a session receive nothing without a call.
-    pub(super) fn add(&self, client: &Arc<Client>) {
+    pub(super) fn add(&self, client: &Arc<ClientHandle>) {
         if !client.has_session() {
             return;
         }
@@ -43,7 +43,7 @@ impl Listeners {
     }
 
     /// The clients that are left.
-    pub(super) fn clients(&self) -> Vec<Arc<Client>> {
+    pub(super) fn clients(&self) -> Vec<Arc<ClientHandle>> {
         let state = self.0.lock();
         state.clients.iter().filter_map(Weak::upgrade).collect()
     }

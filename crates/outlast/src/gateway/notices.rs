@@ -8,7 +8,7 @@ use outlast_wire::{RawRef, method, object};
 
 use super::connection::Shared;
 use crate::client::NotificationHandler;
-use crate::server::Change;
+use crate::server::ListChange;
 
 impl Shared {
     /// Hears the upstream of a connection.
@@ -23,13 +23,13 @@ impl Shared {
 
     fn hear(&self, method: &str, params: Option<RawRef<'_>>) {
         let change = match method {
-            method::TOOLS_CHANGED => Change::Tools,
-            method::PROMPTS_CHANGED => Change::Prompts,
-            method::RESOURCES_CHANGED => Change::Resources,
+            method::TOOLS_CHANGED => ListChange::Tools,
+            method::PROMPTS_CHANGED => ListChange::Prompts,
+            method::RESOURCES_CHANGED => ListChange::Resources,
             method::RESOURCE_UPDATED => {
                 let uri = params.and_then(|params| object::find(params, &["uri"]));
                 match uri.and_then(RawRef::text) {
-                    Some(uri) => Change::Resource(uri.into()),
+                    Some(uri) => ListChange::Resource(uri.into()),
                     None => return,
                 }
             }

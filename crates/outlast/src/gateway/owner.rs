@@ -13,7 +13,7 @@ use super::active_calls::UnderWay;
 use super::connection::Connection;
 use super::{Upstream, again, errors, result};
 use crate::client::{CallController, CancelError, Command, ExecutionStatus, OutcomeError};
-use crate::server::Client;
+use crate::server::ClientHandle;
 use crate::sleep::sleep_until;
 
 /// The owner of a call at the upstream.
@@ -70,7 +70,7 @@ impl Upstream {
         connection: &Arc<Connection>,
         call: &Origin,
         cx: &CallContext,
-        client: &Client,
+        client: &ClientHandle,
     ) -> UpstreamOwner {
         let whose = |timeout| Whose::Known(cx.clone(), after(timeout));
         self.owner_of(connection, call, client, whose)
@@ -82,7 +82,7 @@ impl Upstream {
         connection: &Arc<Connection>,
         under_way: &UnderWay,
         call: &Origin,
-        client: &Client,
+        client: &ClientHandle,
     ) -> (UpstreamOwner, watch::Receiver<Option<ExecutionStatus>>) {
         let (tell, known) = watch::channel(None);
         let whose = under_way.whose().unwrap_or_else(|| watch::channel(None).1);
@@ -94,7 +94,7 @@ impl Upstream {
         &self,
         connection: &Arc<Connection>,
         call: &Origin,
-        client: &Client,
+        client: &ClientHandle,
         whose: impl FnOnce(Option<Duration>) -> Whose,
     ) -> UpstreamOwner {
         let tool = call.tool.as_deref();
@@ -106,7 +106,7 @@ impl Upstream {
             timeout,
             stop: Stop::No,
             shown: Shown {
-                in_words: !client.hears_progress(call.progress_token.is_some()),
+                in_words: !client.receives_progress(call.progress_token.is_some()),
                 progress: None,
                 message: None,
                 attached: false,
@@ -193,7 +193,7 @@ impl UpstreamOwner {
     pub(super) fn ended(
         &mut self,
         ended: Result<Outcome, OutcomeError>,
-        client: &Client,
+        client: &ClientHandle,
         cx: &CallContext,
     ) -> Result<Outcome, OutcomeError> {
         let cancelled = match &mut self.stop {

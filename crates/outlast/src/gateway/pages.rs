@@ -6,12 +6,12 @@ use outlast_wire::{Raw, RawRef, codes, object, version};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::server::{Arrival, Client};
+use crate::server::{ClientHandle, RequestParts};
 
 /// The params of a url elicitation as the caller's era has them: only the older one names it, so that it can be told when the
 /// page is done with (BR-IN-10).
 pub(super) fn for_caller(params: Raw, call: &CallContext) -> Raw {
-    let arrival = call.parts::<Arrival>();
+    let arrival = call.parts::<RequestParts>();
     let is_modern = arrival.is_some_and(|arrival| arrival.client.version() == version::MODERN);
     let has_name = object::find(params.borrow(), &[NAME]).is_some();
     let other = match (is_modern, has_name) {
@@ -35,7 +35,11 @@ pub(super) enum Demand {
 }
 
 /// Puts the pages to the caller that the outcome of a call demands.
-pub(super) async fn demanded(outcome: Outcome, client: &Client, call: &CallContext) -> Demand {
+pub(super) async fn demanded(
+    outcome: Outcome,
+    client: &ClientHandle,
+    call: &CallContext,
+) -> Demand {
     let Some(pages) = listed(&outcome).filter(|_| client.version() == version::MODERN) else {
         return Demand::Outcome(outcome);
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast_wire::{RawRef, object};
 
-use crate::server::{Client, Patience};
+use crate::server::{ClientHandle, WaitBudget};
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +14,11 @@ pub(super) enum Manner {
     /// It uses tasks, and waits for calls that it did not want as one.
     Tasks,
     /// It waits so long.
-    Waits(Patience),
+    Waits(WaitBudget),
 }
 
 /// What is known of a client; `budget` is what is said of all whose patience is limited.
-pub(super) fn of(client: &Client, budget: Option<Duration>) -> Manner {
+pub(super) fn of(client: &ClientHandle, budget: Option<Duration>) -> Manner {
     let name = client.info().and_then(|info| object::find(info, &["name"]));
     let name = name.and_then(RawRef::text).unwrap_or_default();
     manner(&name.to_lowercase(), budget)
@@ -29,12 +29,12 @@ fn manner(name: &str, budget: Option<Duration>) -> Manner {
     let within = |seconds| budget.unwrap_or(Duration::from_secs(seconds));
     Manner::Waits(match known.map(|(_, how)| *how) {
         Some(How::Tasks) => return Manner::Tasks,
-        Some(How::Limit(seconds)) => Patience::Within(within(seconds)),
-        Some(How::Hears) => Patience::WhileItHears {
-            every: BEAT,
-            otherwise: within(DEFAULT),
+        Some(How::Limit(seconds)) => WaitBudget::AtMost(within(seconds)),
+        Some(How::Hears) => WaitBudget::WithProgress {
+            interval: BEAT,
+            without_token: within(DEFAULT),
         },
-        None => Patience::Within(within(DEFAULT)),
+        None => WaitBudget::AtMost(within(DEFAULT)),
     })
 }
 
@@ -74,14 +74,14 @@ mod tests {
 
     #[test]
     fn known_clients_wait_as_they_do_and_strangers_less_than_a_minute() {
-        let waits = |seconds| Manner::Waits(Patience::Within(Duration::from_secs(seconds)));
+        let waits = |seconds| Manner::Waits(WaitBudget::AtMost(Duration::from_secs(seconds)));
         assert_eq!(manner("claude-ai", None), waits(220));
         assert_eq!(manner("cursor-vscode", None), waits(45));
         assert_eq!(manner("", None), waits(45));
         assert_eq!(manner("visual studio code - insiders", None), Manner::Tasks);
         assert!(matches!(
             manner("opencode", None),
-            Manner::Waits(Patience::WhileItHears { .. })
+            Manner::Waits(WaitBudget::WithProgress { .. })
         ));
         assert_eq!(
             manner("codex-mcp-client", Some(Duration::from_secs(9))),

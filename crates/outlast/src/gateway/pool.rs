@@ -18,7 +18,7 @@ use super::active_calls::ResumedCall;
 use super::connection::{Connection, Resumption, Way};
 use super::{Isolate, Settings, Upstream};
 use crate::client::Era;
-use crate::server::Client;
+use crate::server::ClientHandle;
 use crate::transport::http_client::SavedSession;
 
 #[derive(Clone, Default)]
@@ -204,7 +204,7 @@ impl Upstream {
     /// The connection for `client`, made if need be.
     pub(super) async fn connection(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
         let key = self.key(client);
         let slot = self.pool.slot(&key, &self.settings);
@@ -216,7 +216,7 @@ impl Upstream {
     /// session share it: two clients in one session would take each other's messages.
     pub(super) async fn connection_again(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         call: &ResumedCall,
     ) -> Result<Arc<Connection>, ErrorObject> {
         let session = call.session.as_ref();
@@ -240,7 +240,7 @@ impl Upstream {
         key: Key,
         slot: Slot,
         session: Option<SavedSession>,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
         let mut state = slot.state.lock_owned().await;
         if let Some(found) = state.connection.as_ref().filter(|found| !found.is_over()) {
@@ -272,7 +272,7 @@ impl Upstream {
     pub(super) async fn connection_of(
         &self,
         prepared: Option<Arc<Connection>>,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
         match prepared.filter(|prepared| !prepared.is_over()) {
             Some(connection) => Ok(connection),
@@ -283,7 +283,7 @@ impl Upstream {
     /// The connection for one call of `client`.
     async fn connection_for_call(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
         if self.settings.isolate == Isolate::Owner {
             return self.connection(client).await;
@@ -302,13 +302,13 @@ impl Upstream {
     }
 
     /// The connection for `client`, if there is one.
-    pub(super) fn running(&self, client: &Client) -> Option<Arc<Connection>> {
+    pub(super) fn running(&self, client: &ClientHandle) -> Option<Arc<Connection>> {
         let key = self.key(client);
         let slot = self.pool.lock().shared.get(&key).cloned()?;
         slot.connection()
     }
 
-    fn key(&self, client: &Client) -> Key {
+    fn key(&self, client: &ClientHandle) -> Key {
         Key {
             owner: client.owner().clone(),
             accepts: client.accepts().bits(),
@@ -344,7 +344,7 @@ struct Making {
 }
 
 impl Making {
-    async fn connection(self, client: Arc<Client>) -> Result<Arc<Connection>, ErrorObject> {
+    async fn connection(self, client: Arc<ClientHandle>) -> Result<Arc<Connection>, ErrorObject> {
         let mut state = self.state;
         let resumed = Resumption {
             calls: self.resuming.lock().clone(),

@@ -19,11 +19,11 @@ use super::connection::Connection;
 use super::owner::UpstreamOwner;
 use super::{Turn, Upstream, again, pages};
 use crate::client::{ExecutionStatus, OutcomeError};
-use crate::server::{Arrival, Client, Prestarted};
+use crate::server::{ClientHandle, PrestartInfo, RequestParts};
 
 /// A call that is ready to run.
 pub(super) struct Prepared {
-    pub(super) client: Arc<Client>,
+    pub(super) client: Arc<ClientHandle>,
     /// The connection, unless the call opens its own.
     pub(super) connection: Option<Arc<Connection>>,
     /// Counts the call as open until this is dropped.
@@ -51,7 +51,7 @@ type Running = Pin<Box<dyn Future<Output = (Result<Outcome, OutcomeError>, Upstr
 
 impl Prepared {
     /// A call that is prepared by its runner: no request of this run of the process is behind it.
-    pub(super) fn again(client: Arc<Client>, permit: CallPermit) -> Self {
+    pub(super) fn again(client: Arc<ClientHandle>, permit: CallPermit) -> Self {
         Self {
             client,
             connection: None,
@@ -102,20 +102,20 @@ impl Upstream {
         reserved: &Reserved,
         call: &Origin,
         ttl: u64,
-    ) -> Result<Prestarted, Outcome> {
+    ) -> Result<PrestartInfo, Outcome> {
         let parties = reserved.with(|prepared| {
             let prepared = prepared.as_ref()?;
             Some((prepared.client.clone(), prepared.connection.clone()))
         });
         let Some((client, connection)) = parties else {
-            return Ok(Prestarted::default());
+            return Ok(PrestartInfo::default());
         };
         let until = Instant::now() + PATIENCE;
         let starting = self.start(call, ttl, &client, connection);
         let (mut started, mut known, connection) = match timeout_at(until, starting).await {
             Ok(Some(started)) => started?,
             // The runner meets the same obstacle, and reports it.
-            Ok(None) | Err(_) => return Ok(Prestarted::default()),
+            Ok(None) | Err(_) => return Ok(PrestartInfo::default()),
         };
         // BR-CREATE-2: a server that takes longer is not waited for.
         let first = timeout_at(until, async {
@@ -144,7 +144,7 @@ impl Upstream {
                 prepared.prestarted = Some(PrestartedCall(Some(started)));
             }
         });
-        Ok(Prestarted {
+        Ok(PrestartInfo {
             message: view
                 .as_ref()
                 .and_then(|view| view.task.as_ref())
@@ -167,7 +167,7 @@ impl Upstream {
         &self,
         call: &Origin,
         ttl: u64,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         connection: Option<Arc<Connection>>,
     ) -> Option<
         Result<
@@ -211,7 +211,7 @@ impl Upstream {
 
 /// What was prepared for this call, if no runner had it yet. A call of a previous run of the process has none.
 pub(super) fn take(cx: &CallContext) -> Option<Prepared> {
-    let arrival = cx.parts::<Arrival>()?;
+    let arrival = cx.parts::<RequestParts>()?;
     let reserved = arrival.reservation.as_ref()?.downcast_ref::<Reserved>()?;
     reserved.with(Option::take)
 }

@@ -7,12 +7,12 @@ use outlast_engine::{Accepts, Owner};
 
 use super::Upstream;
 use super::connection::{Connection, Resumption};
-use crate::server::Client;
+use crate::server::ClientHandle;
 
 impl Upstream {
     /// Connects once, for nobody, and leaves again. If that fails: why, and what may help.
     pub async fn probe(&self) -> Result<(), String> {
-        let nobody = Arc::new(Client::absent(Owner::Local, Accepts::NONE));
+        let nobody = Arc::new(ClientHandle::absent(Owner::Local, Accepts::NONE));
         match Connection::open(
             &self.way(self.settings.era),
             &nobody,

@@ -5,13 +5,13 @@ use outlast_wire::object::{self, Rewrite};
 use outlast_wire::{Raw, codes, meta, version};
 
 use crate::client::{self, OutcomeError};
-use crate::server::Client;
+use crate::server::ClientHandle;
 use crate::transport::link::LinkError;
 
 /// A result with the members in `set` and without what belongs to the other hop, in one copy: the front writes its type and
 /// the server that answers (BR-RES-2, BR-GEN-6), and an older client gets nothing that only newer ones know (BR-LIST-6,
 /// BR-LIST-8).
-pub(super) fn for_client(result: Raw, client: &Client, set: &[(&str, &Raw)]) -> Raw {
+pub(super) fn for_client(result: Raw, client: &ClientHandle, set: &[(&str, &Raw)]) -> Raw {
     let is_modern = client.version() == version::MODERN;
     let text = if is_modern {
         None
@@ -57,7 +57,7 @@ fn content_with_text(result: &Raw) -> Option<Raw> {
 }
 
 /// The same for the outcome of a call.
-pub(super) fn outcome(outcome: Outcome, client: &Client) -> Outcome {
+pub(super) fn outcome(outcome: Outcome, client: &ClientHandle) -> Outcome {
     match outcome {
         Outcome::Result(result) => Outcome::Result(for_client(result, client, &[])),
         Outcome::ToolError(result, message) => {
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn what_belongs_to_the_other_hop_goes_and_every_other_byte_stays() {
         // BR-RES-2, BR-GEN-6, BR-LIST-6.
-        let client = Client::absent(Owner::Local, Accepts::NONE);
+        let client = ClientHandle::absent(Owner::Local, Accepts::NONE);
         let plain = r#"{ "content":[ ], "x" : 1.50 }"#;
         assert_eq!(for_client(raw(plain), &client, &[]).as_str(), plain);
         let modern = r#"{"content":[],"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"},"io.modelcontextprotocol/related-task":{"taskId":"t"},"k":1}}"#;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn members_are_set_in_the_same_copy() {
         // BR-LIST-10.
-        let client = Client::absent(Owner::Local, Accepts::NONE);
+        let client = ClientHandle::absent(Owner::Local, Accepts::NONE);
         let page = raw(r#"{"resultType":"complete","prompts":[], "x" : 1.0,"nextCursor":""}"#);
         let cursor = raw(r#""o.""#);
         assert_eq!(
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn structured_content_that_is_no_object_becomes_a_text_for_older_clients() {
         // BR-LIST-8.
-        let client = Client::absent(Owner::Local, Accepts::NONE);
+        let client = ClientHandle::absent(Owner::Local, Accepts::NONE);
         let result = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":[1, 2]}"#;
         assert_eq!(
             for_client(raw(result), &client, &[]).as_str(),

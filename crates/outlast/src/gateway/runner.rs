@@ -13,7 +13,7 @@ use super::connection::Connection;
 use super::prepared::{self, Prepared};
 use super::{Turn, Upstream, errors, list, result};
 use crate::client::{OmittedParams, ParamChanges};
-use crate::server::{Arrival, Client};
+use crate::server::{ClientHandle, RequestParts};
 
 #[async_trait]
 impl Runner for Upstream {
@@ -88,7 +88,12 @@ impl Upstream {
     }
 
     /// Any request but a call of a tool.
-    async fn request(&self, call: &Origin, cx: &CallContext, client: &Arc<Client>) -> Outcome {
+    async fn request(
+        &self,
+        call: &Origin,
+        cx: &CallContext,
+        client: &Arc<ClientHandle>,
+    ) -> Outcome {
         let connection = match self.connection(client).await {
             Ok(connection) => connection,
             Err(error) => return error.into(),
@@ -156,7 +161,7 @@ impl Upstream {
     async fn of_session(
         &self,
         connection: &Connection,
-        client: &Client,
+        client: &ClientHandle,
         call: &Origin,
     ) -> Option<Outcome> {
         let member = |name| object::find(call.params.as_ref()?.borrow(), &[name])?.text();
@@ -181,10 +186,10 @@ impl Upstream {
 }
 
 /// The caller, or one like it if the process in which the call arrived is gone.
-fn caller(call: &Origin, cx: &CallContext) -> Arc<Client> {
-    match cx.parts::<Arrival>() {
+fn caller(call: &Origin, cx: &CallContext) -> Arc<ClientHandle> {
+    match cx.parts::<RequestParts>() {
         Some(arrival) => arrival.client.clone(),
-        None => Arc::new(Client::absent(cx.owner().clone(), call.accepts)),
+        None => Arc::new(ClientHandle::absent(cx.owner().clone(), call.accepts)),
     }
 }
 

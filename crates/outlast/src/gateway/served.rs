@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::Upstream;
 use super::late::LateUpstreams;
-use crate::server::Front;
+use crate::server::McpServer;
 use crate::transport::register::Register;
 
 /// An upstream and the front before it.
@@ -16,7 +16,7 @@ pub struct Served {
     /// The upstream.
     pub upstream: Arc<Upstream>,
     /// The front before it.
-    pub front: Arc<Front>,
+    pub front: Arc<McpServer>,
     /// The path of its endpoint.
     pub path: String,
 }
@@ -52,12 +52,12 @@ impl ServedUpstreams {
 
     /// Adds an upstream. The returned front serves it in another way than over HTTP. Recovered tasks that wait for an
     /// upstream of this name go on.
-    pub fn add(&self, upstream: Upstream) -> Arc<Front> {
+    pub fn add(&self, upstream: Upstream) -> Arc<McpServer> {
         let sizes = &self.engine.policy().sizes;
         let upstream = Arc::new(upstream.assembled(self.children.as_ref(), sizes));
         self.engine
             .add_runner(upstream.runner().clone(), upstream.clone());
-        let front = Front::serving(self.engine.clone(), upstream.clone(), Vec::new());
+        let front = McpServer::with_backend(self.engine.clone(), upstream.clone(), Vec::new());
         if let Some(late) = &self.late {
             late.add(&upstream);
         }

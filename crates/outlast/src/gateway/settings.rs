@@ -7,7 +7,7 @@ use outlast_engine::{Accepts, Retry};
 use outlast_wire::version;
 
 use crate::client::Era;
-use crate::server::{Client, Delivery};
+use crate::server::{ClientHandle, TaskPolicy};
 
 /// How an upstream is treated.
 #[derive(Clone, Debug)]
@@ -117,7 +117,7 @@ impl Settings {
 
     /// In which era the upstream is spoken to for `client`. A server of both eras puts its input requests to a legacy client
     /// in the legacy one: tools that send them directly have no other way.
-    pub(super) fn era_for(&self, client: &Client) -> Era {
+    pub(super) fn era_for(&self, client: &ClientHandle) -> Era {
         let is_legacy = client.version() != version::MODERN;
         match self.era {
             Era::Auto if is_legacy && client.accepts() != Accepts::NONE => Era::PreferLegacy,
@@ -130,12 +130,12 @@ impl Settings {
             .unwrap_or_default()
     }
 
-    pub(super) fn delivery(&self, tool: &str) -> Delivery {
+    pub(super) fn delivery(&self, tool: &str) -> TaskPolicy {
         let grace = || self.said(tool, |settings| settings.grace);
         match self.task(tool) {
-            TaskMode::Always => Delivery::Always,
+            TaskMode::Always => TaskPolicy::Always,
             TaskMode::Auto | TaskMode::Never => {
-                grace().map_or_else(Delivery::default, Delivery::Within)
+                grace().map_or_else(TaskPolicy::default, TaskPolicy::After)
             }
         }
     }
@@ -200,11 +200,11 @@ mod tests {
         settings.tools.insert("slow".into(), slow);
         assert!(settings.any_task());
         assert_eq!(settings.task("slow"), TaskMode::Always);
-        assert_eq!(settings.delivery("slow"), Delivery::Always);
+        assert_eq!(settings.delivery("slow"), TaskPolicy::Always);
         assert_eq!(settings.task("other"), TaskMode::Never);
         assert_eq!(
             settings.delivery("other"),
-            Delivery::Within(Duration::from_millis(5))
+            TaskPolicy::After(Duration::from_millis(5))
         );
     }
 }

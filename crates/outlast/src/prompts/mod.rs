@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::complete::Wish;
 use crate::fronts::Fronts;
-use crate::server::Change;
+use crate::server::ListChange;
 use crate::tools::{Arguments, ToolContext};
 use prompt::Write;
 
@@ -46,13 +46,13 @@ impl Prompts {
     pub fn add(&self, prompt: Prompt) {
         let name = prompt.name.clone();
         self.change(|prompts| prompts.insert(name, Arc::new(prompt)));
-        self.0.fronts.announce(&Change::Prompts);
+        self.0.fronts.announce(&ListChange::Prompts);
     }
 
     /// Takes a prompt away; clients are told, if it was there.
     pub fn remove(&self, name: &str) {
         if self.change(|prompts| prompts.remove(name)).is_some() {
-            self.0.fronts.announce(&Change::Prompts);
+            self.0.fronts.announce(&ListChange::Prompts);
         }
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::complete::Wish;
 use crate::fronts::Fronts;
-use crate::server::Change;
+use crate::server::ListChange;
 use resource::Reading;
 
 pub use contents::Contents;
@@ -63,19 +63,19 @@ impl Resources {
     pub fn add(&self, resource: Resource) {
         let uri = resource.uri.clone();
         self.change(|all| all.resources.insert(uri, resource));
-        self.0.fronts.announce(&Change::Resources);
+        self.0.fronts.announce(&ListChange::Resources);
     }
 
     /// Takes a resource away; clients are told, if it was there.
     pub fn remove(&self, uri: &str) {
         if self.change(|all| all.resources.remove(uri)).is_some() {
-            self.0.fronts.announce(&Change::Resources);
+            self.0.fronts.announce(&ListChange::Resources);
         }
     }
 
     /// Tells those who want to hear of it that the resource at `uri` is not what it was.
     pub fn updated(&self, uri: &str) {
-        self.0.fronts.announce(&Change::Resource(uri.into()));
+        self.0.fronts.announce(&ListChange::Resource(uri.into()));
     }
 
     pub(crate) fn fronts(&self) -> &Fronts {

@@ -19,21 +19,21 @@ use tokio::task::AbortHandle;
 
 use super::catalogue::Catalogue;
 use super::{Rmcp, messages};
-use crate::server::{Client, Introduction};
+use crate::server::{BackendDescription, ClientHandle};
 
 /// One handler that runs.
 pub(super) struct Connection {
     /// Dropping this ends the handler.
     to_handler: Sender<ClientJsonRpcMessage>,
     pub(super) shared: Arc<Shared>,
-    pub(super) about: Introduction,
+    pub(super) about: BackendDescription,
     _needed: watch::Sender<()>,
 }
 
 /// What a connection shares with whoever reads what the handler says.
 pub(super) struct Shared {
     /// The client keeps the connection, not the other way round.
-    pub(super) client: Weak<Client>,
+    pub(super) client: Weak<ClientHandle>,
     pub(super) catalogue: Catalogue,
     to_handler: WeakSender<ClientJsonRpcMessage>,
     state: Mutex<State>,
@@ -61,7 +61,7 @@ impl Connection {
     pub(super) fn new(
         to_handler: Sender<ClientJsonRpcMessage>,
         shared: Arc<Shared>,
-        about: Introduction,
+        about: BackendDescription,
         needed: watch::Sender<()>,
     ) -> Self {
         Self {
@@ -102,7 +102,7 @@ impl Connection {
 
 impl Shared {
     pub(super) fn new(
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         to_handler: &Sender<ClientJsonRpcMessage>,
     ) -> Arc<Self> {
         Arc::new(Self {

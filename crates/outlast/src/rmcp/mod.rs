@@ -1,7 +1,7 @@
 //! Any rmcp server, unchanged, with durable tasks.
 //!
 //! An rmcp [`ServerHandler`] defines tools, prompts and resources; this runs it in this process, one instance for each
-//! session, or for each request of a client of 2026-07-28, which has none, behind a [`Front`](crate::server::Front) that
+//! session, or for each request of a client of 2026-07-28, which has none, behind a [`McpServer`](crate::server::McpServer) that
 //! gives it tasks. The handler speaks to an ordinary MCP client of 2025-11-25 as far as it can tell: it elicits, samples, lists roots, reports progress and logs through its `peer`, and
 //! sees the client's own capabilities and the head of its HTTP request.
 //!
@@ -60,7 +60,7 @@ use ::rmcp::service::DynService;
 use ::rmcp::{RoleServer, ServerHandler};
 use outlast_wire::v1::TaskSupport;
 
-use crate::server::Keeper;
+use crate::server::ExtensionKey;
 
 pub use server::RmcpServer;
 
@@ -71,7 +71,7 @@ pub struct Rmcp {
     tasks: BTreeMap<String, TaskSupport>,
     patience: Duration,
     grace: Duration,
-    keeper: Keeper,
+    keeper: ExtensionKey,
     runner: Arc<str>,
 }
 
@@ -83,7 +83,7 @@ impl Rmcp {
             tasks: BTreeMap::new(),
             patience: Duration::from_secs(10),
             grace: Duration::from_secs(5),
-            keeper: Keeper::new(),
+            keeper: ExtensionKey::new(),
             runner: crate::server::RUNNER.into(),
         }
     }

@@ -8,7 +8,7 @@ use outlast_wire::log::Log;
 
 use super::connection::Shared;
 use super::messages;
-use crate::server::Arrival;
+use crate::server::RequestParts;
 
 impl Shared {
     pub(super) fn notified(&self, notification: ServerNotification) {
@@ -23,7 +23,7 @@ impl Shared {
                         total: progress.total,
                         message: progress.message.as_deref().map(Into::into),
                     };
-                    if Arrival::progress_is_status(&call, true) {
+                    if RequestParts::progress_is_status(&call, true) {
                         call.progress_as_status(&progress);
                     }
                     call.progress(progress);

@@ -9,7 +9,7 @@ use tokio::sync::OnceCell;
 
 use super::Rmcp;
 use super::connection::Connection;
-use crate::server::Client;
+use crate::server::ClientHandle;
 
 /// The place for a client's handler.
 #[derive(Default)]
@@ -32,14 +32,18 @@ impl Rmcp {
     /// The handler for `client`, started if need be.
     pub(super) async fn connection(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
     ) -> Result<Arc<Connection>, ErrorObject> {
-        let slot = client.kept::<Place>(&self.keeper).slot();
+        let slot = client.extension::<Place>(&self.keeper).slot();
         slot.get_or_try_init(|| self.start(client)).await.cloned()
     }
 
     /// The handler for `client`, if it runs.
-    pub(super) fn running(&self, client: &Client) -> Option<Arc<Connection>> {
-        client.kept::<Place>(&self.keeper).slot().get().cloned()
+    pub(super) fn running(&self, client: &ClientHandle) -> Option<Arc<Connection>> {
+        client
+            .extension::<Place>(&self.keeper)
+            .slot()
+            .get()
+            .cloned()
     }
 }

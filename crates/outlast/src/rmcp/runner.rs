@@ -9,7 +9,7 @@ use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, meta, tool};
 
 use super::{Rmcp, messages};
-use crate::server::{Arrival, Client};
+use crate::server::{ClientHandle, RequestParts};
 
 #[async_trait]
 impl Runner for Rmcp {
@@ -31,11 +31,11 @@ impl Runner for Rmcp {
 
 impl Rmcp {
     async fn answer(&self, call: &Origin, cx: CallContext) -> Result<Raw, ErrorObject> {
-        let arrival = cx.parts::<Arrival>();
+        let arrival = cx.parts::<RequestParts>();
         let client = match &arrival {
             Some(arrival) => arrival.client.clone(),
             // The process in which the call arrived is gone.
-            None => Arc::new(Client::absent(cx.owner().clone(), call.accepts)),
+            None => Arc::new(ClientHandle::absent(cx.owner().clone(), call.accepts)),
         };
         let connection = self.connection(&client).await?;
         let params = call.params.as_ref().map(for_handler);

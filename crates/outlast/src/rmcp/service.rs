@@ -10,15 +10,18 @@ use tokio::time::timeout;
 
 use super::runner::for_handler;
 use super::{Rmcp, messages};
-use crate::server::{Backend, Client, Delivery, Introduction, PreparedCall, Reply};
+use crate::server::{Backend, BackendDescription, ClientHandle, PreparedCall, Reply, TaskPolicy};
 
 #[async_trait]
 impl Backend for Rmcp {
-    async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject> {
+    async fn describe(
+        &self,
+        client: &Arc<ClientHandle>,
+    ) -> Result<BackendDescription, ErrorObject> {
         Ok(self.connection(client).await?.about.clone())
     }
 
-    async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply {
+    async fn list_tools(&self, client: &Arc<ClientHandle>, params: Option<&Raw>) -> Reply {
         match self.page(client, params).await {
             Ok(page) => Reply::Result(page),
             Err(error) => Reply::from(error),
@@ -27,7 +30,7 @@ impl Backend for Rmcp {
 
     async fn prepare(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         tool: &str,
     ) -> Result<Option<PreparedCall>, ErrorObject> {
         let connection = self.connection(client).await?;
@@ -51,7 +54,7 @@ impl Backend for Rmcp {
             support: told.unwrap_or(known.support),
             retry: known.retry,
             immediate: None,
-            delivery: Delivery::default(),
+            task_policy: TaskPolicy::default(),
             ttl: None,
             needs: Accepts::NONE,
             headers: Arc::default(),
@@ -61,11 +64,11 @@ impl Backend for Rmcp {
     }
 
     /// All of it: a handler may ask its client whatever it answers.
-    fn runs(&self, _: &str) -> Option<Arc<str>> {
+    fn runner_for(&self, _: &str) -> Option<Arc<str>> {
         Some(self.runner.clone())
     }
 
-    fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
+    fn notification(&self, client: &Arc<ClientHandle>, method: &str, params: Option<RawRef<'_>>) {
         // A handler that was not started has nothing to be told.
         let Some(connection) = self.running(client) else {
             return;
@@ -77,7 +80,11 @@ impl Backend for Rmcp {
 }
 
 impl Rmcp {
-    async fn page(&self, client: &Arc<Client>, params: Option<&Raw>) -> Result<Raw, ErrorObject> {
+    async fn page(
+        &self,
+        client: &Arc<ClientHandle>,
+        params: Option<&Raw>,
+    ) -> Result<Raw, ErrorObject> {
         let connection = self.connection(client).await?;
         let params = params.map(for_handler);
         let list = messages::request(outlast_wire::tool::LIST, params.as_ref())?;

@@ -16,11 +16,14 @@ use super::channel::channel;
 use super::connection::{Connection, Shared};
 use super::guard::Guarded;
 use super::{Rmcp, messages};
-use crate::server::{Client, Introduction};
+use crate::server::{BackendDescription, ClientHandle};
 
 impl Rmcp {
     /// Starts a handler for `client`.
-    pub(super) async fn start(&self, client: &Arc<Client>) -> Result<Arc<Connection>, ErrorObject> {
+    pub(super) async fn start(
+        &self,
+        client: &Arc<ClientHandle>,
+    ) -> Result<Arc<Connection>, ErrorObject> {
         let handler = catch_unwind(AssertUnwindSafe(|| (self.make)()))
             .map_err(|_| codes::internal("the server could not be made (panic)"))?;
         let (needs, needed) = watch::channel(());
@@ -47,10 +50,10 @@ impl Rmcp {
 
     async fn begin(
         &self,
-        client: &Client,
+        client: &ClientHandle,
         shared: &Shared,
         to_handler: &Sender<ClientJsonRpcMessage>,
-    ) -> Result<Introduction, ErrorObject> {
+    ) -> Result<BackendDescription, ErrorObject> {
         let params = introduction(client)?;
         let initialize = messages::request(v1::method::INITIALIZE, Some(&params))?;
         let result = shared.request(to_handler, initialize, None).await?;
@@ -67,7 +70,7 @@ impl Rmcp {
         let told = told
             .into_iter()
             .any(|support| *support != TaskSupport::Forbidden);
-        Ok(Introduction {
+        Ok(BackendDescription {
             capabilities,
             info: said
                 .info
@@ -103,7 +106,7 @@ impl Rmcp {
 }
 
 /// What the handler is told of the client: all but that it knows tasks, which are ours to give.
-fn introduction(client: &Client) -> Result<Raw, ErrorObject> {
+fn introduction(client: &ClientHandle) -> Result<Raw, ErrorObject> {
     let capabilities = without_tasks(client.capabilities())?;
     let unnamed = encoded(&json!({ "name": "client", "version": "unknown" }))?;
     let info = client.info().filter(|info| info.is_object());

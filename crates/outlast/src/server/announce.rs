@@ -6,50 +6,51 @@ use outlast_engine::Owner;
 use outlast_wire::{Raw, RawRef, object};
 use serde_json::json;
 
-use super::client_handle::Outbox;
-use super::{Change, Front, Session};
+use super::client_handle::ClientChannel;
+use super::{ListChange, McpServer, Session};
 
-impl Front {
+impl McpServer {
     /// Tells every client that can hear of it and was promised to that something changed which it may have
     /// remembered.
-    pub fn announce(&self, change: Change) {
+    pub fn announce(&self, change: ListChange) {
         for session in self.sessions() {
-            session.hear_change(&change);
+            session.send_change(&change);
         }
-        self.modern.changes.tell(None, change);
+        self.modern.changes.send(None, change);
     }
 
     /// The same, of something that concerns one owner only.
-    pub fn announce_to(&self, owner: &Owner, change: Change) {
-        let theirs = |session: &Arc<Session>| session.owner == *owner;
-        for session in self.sessions().into_iter().filter(theirs) {
-            session.hear_change(&change);
+    pub fn announce_to(&self, owner: &Owner, change: ListChange) {
+        let has_owner = |session: &Arc<Session>| session.owner == *owner;
+        for session in self.sessions().into_iter().filter(has_owner) {
+            session.send_change(&change);
         }
-        self.modern.changes.tell(Some(owner.clone()), change);
+        self.modern.changes.send(Some(owner.clone()), change);
     }
 }
 
 impl Session {
-    fn hear_change(&self, change: &Change) {
-        let (promise, params) = match change {
-            Change::Tools => (["tools", "listChanged"], None),
-            Change::Prompts => (["prompts", "listChanged"], None),
-            Change::Resources => (["resources", "listChanged"], None),
-            Change::Resource(uri) if self.preferences.has_subscribed(uri) => {
+    fn send_change(&self, change: &ListChange) {
+        let (capability, params) = match change {
+            ListChange::Tools => (["tools", "listChanged"], None),
+            ListChange::Prompts => (["prompts", "listChanged"], None),
+            ListChange::Resources => (["resources", "listChanged"], None),
+            ListChange::Resource(uri) if self.preferences.has_subscribed(uri) => {
                 let params = Raw::encode(&json!({ "uri": &**uri })).expect("a text is JSON");
                 (["resources", "subscribe"], Some(params))
             }
-            Change::Resource(_) => return,
+            ListChange::Resource(_) => return,
         };
-        if self.promised(&promise) {
+        if self.has_declared(&capability) {
             self.notify(change.method(), params.as_ref());
         }
     }
 
     /// Whether the server said of itself that it does this.
-    fn promised(&self, path: &[&str]) -> bool {
-        self.said().is_some_and(|about| {
-            object::find(about.capabilities.borrow(), path).and_then(RawRef::truth) == Some(true)
+    fn has_declared(&self, path: &[&str]) -> bool {
+        self.known_description().is_some_and(|description| {
+            object::find(description.capabilities.borrow(), path).and_then(RawRef::truth)
+                == Some(true)
         })
     }
 }

@@ -8,7 +8,7 @@ use outlast_engine::engine::{AUDIT, call_span};
 use outlast_engine::{Owner, TaskId};
 use outlast_wire::{Raw, RawRef, object};
 
-use super::{Incoming, Reply};
+use super::{IncomingRequest, Reply};
 
 pub(crate) fn retrieved(owner: &Owner, task: TaskId) {
     tracing::info!(target: AUDIT, %task, owner = owner.to_string(), "result retrieved");
@@ -26,15 +26,15 @@ pub(crate) fn not_found(owner: &Owner, method: &str) {
 /// V1-CANC-7.
 pub(crate) fn request_cancelled(owner: &Owner, params: RawRef<'_>) {
     let reason = object::find(params, &["reason"]).map_or("none", RawRef::as_str);
-    let reason: String = reason.chars().take(REASON).collect();
+    let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
     tracing::info!(target: AUDIT, owner = owner.to_string(), reason, "request cancelled");
 }
 
 /// What is remembered of a request for the case that it is refused; nothing if nobody would hear of it.
-pub(super) struct Noted(Option<(String, Owner, Option<Raw>)>);
+pub(super) struct AuditedRequest(Option<(String, Owner, Option<Raw>)>);
 
-impl Noted {
-    pub(super) fn of(request: &Incoming) -> Self {
+impl AuditedRequest {
+    pub(super) fn new(request: &IncomingRequest) -> Self {
         let wanted = tracing::enabled!(target: AUDIT, tracing::Level::INFO);
         Self(wanted.then(|| {
             let (method, owner) = (request.method.clone(), request.owner.clone());
@@ -43,7 +43,7 @@ impl Noted {
     }
 
     /// Tells of a request that is answered with an error, and at a lower level in which words: they may be a server's.
-    pub(super) fn answered(self, reply: &Reply) {
+    pub(super) fn record(self, reply: &Reply) {
         let (Some((method, owner, params)), Reply::Error(error)) = (self.0, reply) else {
             return;
         };
@@ -55,4 +55,4 @@ impl Noted {
 }
 
 /// How much of a stranger's reason is told.
-const REASON: usize = 200;
+const MAX_REASON_CHARS: usize = 200;

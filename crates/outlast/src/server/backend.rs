@@ -6,10 +6,10 @@
 //!
 //! | the client sends | the server side uses |
 //! |---|---|
-//! | `initialize` | [`Backend::introduce`] |
+//! | `initialize` | [`Backend::describe`] |
 //! | `tools/list` | [`Backend::list_tools`] |
 //! | `tools/call` | [`Backend::prepare`], then the engine, which runs it by [`PreparedCall::runner`] |
-//! | any other request that is not about tasks | the engine if [`Backend::runs`] names a runner, else [`Backend::request`] |
+//! | any other request that is not about tasks | the engine if [`Backend::runner_for`] names a runner, else [`Backend::request`] |
 //! | any other notification | [`Backend::notification`] |
 
 use std::any::Any;
@@ -24,29 +24,30 @@ use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, RawRef, codes};
 
-use super::{Client, Delivery, Front, Holding, Incoming, Reply};
+use super::{ClientHandle, IncomingRequest, McpServer, Reply, TaskPolicy, WaitPolicy};
 
 /// What the server side serves. No method depends on an era: the server side adds or removes what only one era has.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
     /// What the server says of itself to this client. Asked once for each session, and again when a session of an
     /// earlier life of the process is taken up.
-    async fn introduce(&self, client: &Arc<Client>) -> Result<Introduction, ErrorObject>;
+    async fn describe(&self, client: &Arc<ClientHandle>)
+    -> Result<BackendDescription, ErrorObject>;
 
     /// Whether any of its tools runs as a task, if that is known without asking anybody.
-    fn has_tasks(&self, client: &Client) -> Option<bool> {
+    fn has_tasks(&self, client: &ClientHandle) -> Option<bool> {
         let _ = client;
         None
     }
 
     /// A page of tools: the result of `tools/list`, each tool with `execution.taskSupport` unless it never runs as a
     /// task.
-    async fn list_tools(&self, client: &Arc<Client>, params: Option<&Raw>) -> Reply;
+    async fn list_tools(&self, client: &Arc<ClientHandle>, params: Option<&Raw>) -> Reply;
 
     /// Prepares one call of a tool: how it may be called, and what its runner needs. `None` if there is no such tool.
     async fn prepare(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         tool: &str,
     ) -> Result<Option<PreparedCall>, ErrorObject>;
 
@@ -58,14 +59,14 @@ pub trait Backend: Send + Sync + 'static {
         reservation: &Reservation,
         call: &Origin,
         ttl: u64,
-    ) -> Result<Prestarted, Outcome> {
+    ) -> Result<PrestartInfo, Outcome> {
         let _ = (reservation, call, ttl);
-        Ok(Prestarted::default())
+        Ok(PrestartInfo::default())
     }
 
     /// The runner by which the engine runs requests of this method like calls: they can ask their caller and say how
     /// far they are. Requests that need neither are answered by [`Backend::request`].
-    fn runs(&self, method: &str) -> Option<Arc<str>> {
+    fn runner_for(&self, method: &str) -> Option<Arc<str>> {
         let _ = method;
         None
     }
@@ -78,43 +79,47 @@ pub trait Backend: Send + Sync + 'static {
 
     /// How calls of a client that takes no tasks are held when they take long. Without a word they are not stored, and
     /// answered when they have ended.
-    fn holding(&self, client: &Client) -> Option<Holding> {
+    fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {
         let _ = client;
         None
     }
 
-    /// Answers a request that is neither about tools nor about tasks: prompts, resources, completion, a method of its
+    /// InputResponseReceiver a request that is neither about tools nor about tasks: prompts, resources, completion, a method of its
     /// own. Dropped when the client cancels the request.
-    async fn request(&self, client: &Arc<Client>, request: Incoming) -> Reply {
+    async fn request(&self, client: &Arc<ClientHandle>, request: IncomingRequest) -> Reply {
         let _ = client;
         Reply::from(codes::method_not_found(&request.method))
     }
 
     /// Somebody without a session listens for changes, of these resources among others, as long as what is returned
     /// lives. With a session it is `resources/subscribe` that says so.
-    async fn listens(&self, client: &Arc<Client>, resources: &[String]) -> Option<Listening> {
+    async fn listen(
+        &self,
+        client: &Arc<ClientHandle>,
+        resources: &[String],
+    ) -> Option<ListenGuard> {
         let _ = (client, resources);
         None
     }
 
     /// Takes note of a notification. `notifications/initialized` and `notifications/cancelled` are the front's.
-    fn notification(&self, client: &Arc<Client>, method: &str, params: Option<RawRef<'_>>) {
+    fn notification(&self, client: &Arc<ClientHandle>, method: &str, params: Option<RawRef<'_>>) {
         let _ = (client, method, params);
     }
 
-    /// Stands behind `front` from now on: [`Front::announce`] tells clients what changes. Called once for each front,
+    /// Stands behind `front` from now on: [`McpServer::announce`] tells clients what changes. Called once for each front,
     /// before it is there.
-    fn stands_behind(&self, front: &Weak<Front>) {
-        let _ = front;
+    fn attach(&self, server: &Weak<McpServer>) {
+        let _ = server;
     }
 }
 
 /// What a service keeps while somebody listens.
-pub type Listening = Box<dyn Any + Send + Sync>;
+pub type ListenGuard = Box<dyn Any + Send + Sync>;
 
 /// What a server says of itself.
 #[derive(Clone, Debug)]
-pub struct Introduction {
+pub struct BackendDescription {
     /// What it can do, without tasks: an object.
     pub capabilities: Raw,
     /// Its name and version: an object.
@@ -141,7 +146,7 @@ pub struct PreparedCall {
     /// The text for the model while its task runs (V1-CREATE-11).
     pub immediate: Option<Arc<str>>,
     /// When a call becomes a task whose caller leaves that to the server.
-    pub delivery: Delivery,
+    pub task_policy: TaskPolicy,
     /// How long its task lives, in milliseconds, if the caller wants nothing in particular; if nothing is said here
     /// either, as long as the engine grants.
     pub ttl: Option<u64>,
@@ -149,7 +154,7 @@ pub struct PreparedCall {
     pub needs: Accepts,
     /// Arguments that are repeated in headers.
     pub headers: Arc<[HeaderParam]>,
-    /// What its runner finds in [`Arrival::reservation`].
+    /// What its runner finds in [`RequestParts::reservation`].
     pub reservation: Option<Reservation>,
     /// Whether [`Backend::prestart`] comes before its task is stored.
     pub prestarts: bool,
@@ -157,7 +162,7 @@ pub struct PreparedCall {
 
 /// What is known of a call that was started before its task is stored.
 #[derive(Clone, Debug, Default)]
-pub struct Prestarted {
+pub struct PrestartInfo {
     /// The text for the model while the task runs (V1-CREATE-11).
     pub immediate: Option<Arc<str>>,
     /// The status message of the server's own task.
@@ -170,21 +175,21 @@ pub struct Prestarted {
 /// [`CallContext::parts`](outlast_engine::engine::CallContext::parts), unless an earlier life of the process began
 /// the call.
 #[derive(Clone)]
-pub struct Arrival {
+pub struct RequestParts {
     /// Who calls.
-    pub client: Arc<Client>,
+    pub client: Arc<ClientHandle>,
     /// The head of the HTTP request, if it was one.
     pub http: Option<Arc<HttpParts>>,
     /// What its backend holds for it.
     pub reservation: Option<Reservation>,
 }
 
-impl Arrival {
+impl RequestParts {
     /// Whether progress of a call is the status message of its task, too. That its caller is gone is no reason to
     /// keep it back.
     pub(crate) fn progress_is_status(cx: &CallContext, has_token: bool) -> bool {
-        let arrival = cx.parts::<Self>();
-        arrival.is_none_or(|arrival| !arrival.client.hears_progress(has_token))
+        let parts = cx.parts::<Self>();
+        parts.is_none_or(|parts| !parts.client.receives_progress(has_token))
     }
 }
 

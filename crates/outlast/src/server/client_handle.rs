@@ -13,54 +13,54 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
-use super::session::Put;
-use super::{Peer, SessionId};
+use super::session::PendingClientRequest;
+use super::{ClientInfo, SessionId};
 
 /// A client.
-pub struct Client {
+pub struct ClientHandle {
     session: SessionId,
     owner: Owner,
-    peer: Peer,
+    client_info: ClientInfo,
     accepts: Accepts,
-    outbox: Option<Weak<dyn Outbox>>,
-    kept: Mutex<HashMap<u64, Arc<dyn Any + Send + Sync>>>,
+    channel: Option<Weak<dyn ClientChannel>>,
+    extensions: Mutex<HashMap<u64, Arc<dyn Any + Send + Sync>>>,
 }
 
 /// The right to keep something with clients: what one keeper keeps, no other sees.
 #[derive(Debug)]
-pub struct Keeper(u64);
+pub struct ExtensionKey(u64);
 
 /// The way to a client for what answers no request.
-pub(super) trait Outbox: Send + Sync {
+pub(super) trait ClientChannel: Send + Sync {
     fn notify(&self, method: &str, params: Option<&Raw>);
 
     /// Whether somebody would hear it.
     fn is_open(&self) -> bool;
 
-    /// Changes whenever somebody begins to listen.
+    /// ChangeBroadcast whenever somebody begins to listen.
     fn listening(&self) -> watch::Receiver<bool>;
 
     /// Puts a question that belongs to no call; `None` if nobody listens.
-    fn ask(&self, kind: AskKind, params: Option<&Raw>) -> Option<Put>;
+    fn send_request(&self, kind: AskKind, params: Option<&Raw>) -> Option<PendingClientRequest>;
 
     /// Takes such a question back, unless it is answered.
-    fn take_back(&self, question: &Id);
+    fn cancel_request(&self, id: &Id);
 }
 
-impl Client {
+impl ClientHandle {
     pub(super) fn new(
         session: SessionId,
         owner: Owner,
-        peer: Peer,
-        outbox: Weak<dyn Outbox>,
+        client_info: ClientInfo,
+        channel: Weak<dyn ClientChannel>,
     ) -> Self {
         Self {
             session,
             owner,
-            accepts: peer.accepts(),
-            peer,
-            outbox: Some(outbox),
-            kept: Mutex::default(),
+            accepts: client_info.accepts(),
+            client_info,
+            channel: Some(channel),
+            extensions: Mutex::default(),
         }
     }
 
@@ -71,35 +71,35 @@ impl Client {
             session: SessionId::new(""),
             owner,
             accepts,
-            peer: Peer::of(version::LEGACY, capabilities),
-            outbox: None,
-            kept: Mutex::default(),
+            client_info: ClientInfo::new(version::LEGACY, capabilities),
+            channel: None,
+            extensions: Mutex::default(),
         }
     }
 
     /// Whether progress reaches it for the whole life of a task: under a token, and only in the legacy era. Any other gets
     /// it as the status message of the task (BR-PG-2).
-    pub(crate) fn hears_progress(&self, has_token: bool) -> bool {
+    pub(crate) fn receives_progress(&self, has_token: bool) -> bool {
         has_token && self.version() != version::MODERN
     }
 
     /// A client that says who it is with every request, and is not remembered.
-    pub(super) fn passing(owner: Owner, peer: Peer) -> Self {
+    pub(super) fn stateless(owner: Owner, client_info: ClientInfo) -> Self {
         // One name for all that can be served alike.
-        let accepts = peer.accepts();
+        let accepts = client_info.accepts();
         let name = format!("{owner} {}", accepts.bits());
         Self {
             session: SessionId::new(name),
             owner,
             accepts,
-            peer,
-            outbox: None,
-            kept: Mutex::default(),
+            client_info,
+            channel: None,
+            extensions: Mutex::default(),
         }
     }
 
-    pub(crate) fn peer(&self) -> &Peer {
-        &self.peer
+    pub(crate) fn client_info(&self) -> &ClientInfo {
+        &self.client_info
     }
 
     /// The name of its session: no other client has it.
@@ -114,33 +114,33 @@ impl Client {
 
     /// The version of the protocol that was agreed.
     pub fn version(&self) -> &str {
-        &self.peer.version
+        &self.client_info.version
     }
 
     /// What it can do: an object, as the client said it.
     pub fn capabilities(&self) -> RawRef<'_> {
-        self.peer.capabilities.borrow()
+        self.client_info.capabilities.borrow()
     }
 
     /// Its name and version, if it says so.
     pub fn info(&self) -> Option<RawRef<'_>> {
-        self.peer.info.as_ref().map(Raw::borrow)
+        self.client_info.info.as_ref().map(Raw::borrow)
     }
 
     /// Whether it has a session, in which it can be told things.
     pub fn has_session(&self) -> bool {
-        self.outbox.is_some()
+        self.channel.is_some()
     }
 
     /// Whether it would hear now what it is told.
     pub fn is_listening(&self) -> bool {
-        let outbox = self.outbox.as_ref().and_then(Weak::upgrade);
-        outbox.is_some_and(|outbox| outbox.is_open())
+        let channel = self.channel.as_ref().and_then(Weak::upgrade);
+        channel.is_some_and(|channel| channel.is_open())
     }
 
     /// The way to it for what answers no request, if there is one.
-    pub(super) fn outbox(&self) -> Option<&Weak<dyn Outbox>> {
-        self.outbox.as_ref()
+    pub(super) fn channel(&self) -> Option<&Weak<dyn ClientChannel>> {
+        self.channel.as_ref()
     }
 
     /// What it can be asked.
@@ -150,22 +150,24 @@ impl Client {
 
     /// What `keeper` keeps with this client, empty at first. It is gone when nobody holds the client any more: its
     /// session, the request it came with, or a call of it that runs.
-    pub fn kept<T: Default + Send + Sync + 'static>(&self, keeper: &Keeper) -> Arc<T> {
-        let mut kept = self.kept.lock();
-        let found = kept.entry(keeper.0).or_insert_with(|| Arc::<T>::default());
+    pub fn extension<T: Default + Send + Sync + 'static>(&self, key: &ExtensionKey) -> Arc<T> {
+        let mut extensions = self.extensions.lock();
+        let found = extensions
+            .entry(key.0)
+            .or_insert_with(|| Arc::<T>::default());
         // A keeper that keeps things of two kinds has a fresh one of the second each time.
         found.clone().downcast().unwrap_or_default()
     }
 
     /// Tells it something, if it can be reached. What belongs to a call goes by the call's context instead.
     pub fn notify(&self, method: &str, params: Option<&Raw>) {
-        if let Some(outbox) = self.outbox.as_ref().and_then(Weak::upgrade) {
-            outbox.notify(method, params);
+        if let Some(channel) = self.channel.as_ref().and_then(Weak::upgrade) {
+            channel.notify(method, params);
         }
     }
 }
 
-impl Keeper {
+impl ExtensionKey {
     /// A keeper unlike any other of this process.
     #[expect(
         clippy::new_without_default,
@@ -216,7 +218,7 @@ mod tests {
             some.into_iter().collect(),
             [AskKind::ElicitForm].into_iter().collect(),
         ] {
-            let client = Client::absent(Owner::Local, accepts);
+            let client = ClientHandle::absent(Owner::Local, accepts);
             assert_eq!(client.accepts(), accepts);
         }
     }

@@ -8,34 +8,34 @@ use serde::{Deserialize, Serialize};
 
 /// A client that has introduced itself. Kept with its session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Peer {
+pub(crate) struct ClientInfo {
     /// The version that was agreed.
     pub(crate) version: String,
     pub(super) capabilities: Raw,
     pub(super) info: Option<Raw>,
 }
 
-impl Peer {
+impl ClientInfo {
     /// Reads what a client says, and settles the version: its own if we speak that, else our latest
     /// (V1-INIT-3).
-    pub(crate) fn meet(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
+    pub(crate) fn negotiate(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
         let params =
             params.ok_or_else(|| outlast_wire::codes::invalid_params("params are missing"))?;
-        let said = Initialize::read(params)?;
-        let known = version::LEGACY_VERSIONS.contains(&said.version.as_str());
+        let initialize = Initialize::read(params)?;
+        let known = version::LEGACY_VERSIONS.contains(&initialize.version.as_str());
         Ok(Self {
             version: if known {
-                said.version
+                initialize.version
             } else {
                 version::LEGACY.to_owned()
             },
-            capabilities: said.capabilities.to_raw(),
-            info: said.info.map(RawRef::to_raw),
+            capabilities: initialize.capabilities.to_raw(),
+            info: initialize.info.map(RawRef::to_raw),
         })
     }
 
     /// A client of that version that can do this.
-    pub(super) fn of(version: &str, capabilities: Raw) -> Self {
+    pub(super) fn new(version: &str, capabilities: Raw) -> Self {
         Self {
             version: version.to_owned(),
             capabilities,
@@ -82,30 +82,30 @@ fn is_declared(value: RawRef<'_>) -> bool {
 mod tests {
     use super::*;
 
-    fn meet(version: &str, capabilities: &str) -> Peer {
+    fn client(version: &str, capabilities: &str) -> ClientInfo {
         let params = format!(
             r#"{{"protocolVersion":"{version}","capabilities":{capabilities},"clientInfo":{{"name":"t","version":"1"}}}}"#
         );
-        Peer::meet(Some(RawRef::parse(&params).unwrap())).unwrap()
+        ClientInfo::negotiate(Some(RawRef::parse(&params).unwrap())).unwrap()
     }
 
     #[test]
     fn a_version_we_speak_is_kept_and_any_other_answered_with_our_latest() {
         // V1-INIT-3.
-        assert_eq!(meet("2025-06-18", "{}").version, "2025-06-18");
-        assert_eq!(meet("2025-03-26", "{}").version, "2025-03-26");
-        assert_eq!(meet("1999-01-01", "{}").version, "2025-11-25");
-        assert!(!meet("2025-06-18", "{}").has_tasks());
+        assert_eq!(client("2025-06-18", "{}").version, "2025-06-18");
+        assert_eq!(client("2025-03-26", "{}").version, "2025-03-26");
+        assert_eq!(client("1999-01-01", "{}").version, "2025-11-25");
+        assert!(!client("2025-06-18", "{}").has_tasks());
     }
 
     #[test]
     fn an_empty_elicitation_means_forms_only() {
         // V1-ELIC-1.
-        let form = meet("2025-11-25", r#"{"elicitation":{}}"#).accepts();
+        let form = client("2025-11-25", r#"{"elicitation":{}}"#).accepts();
         assert!(form.contains(AskKind::ElicitForm) && !form.contains(AskKind::ElicitUrl));
-        let url = meet("2025-11-25", r#"{"elicitation":{"url":{}}}"#).accepts();
+        let url = client("2025-11-25", r#"{"elicitation":{"url":{}}}"#).accepts();
         assert!(!url.contains(AskKind::ElicitForm) && url.contains(AskKind::ElicitUrl));
-        let tools = meet("2025-11-25", r#"{"sampling":{"tools":{}},"roots":{}}"#).accepts();
+        let tools = client("2025-11-25", r#"{"sampling":{"tools":{}},"roots":{}}"#).accepts();
         assert!(tools.contains(AskKind::SampleWithTools) && tools.contains(AskKind::Roots));
         assert!(!tools.contains(AskKind::ElicitForm));
     }

@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 
 /// Something that a client may have remembered is not as it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ListChange {
     /// The list of tools.
     Tools,
     /// The list of prompts.
@@ -21,12 +21,12 @@ pub enum Change {
 
 /// Tells of changes.
 #[derive(Debug)]
-pub(crate) struct Changes(broadcast::Sender<Told>);
+pub(crate) struct ChangeBroadcast(broadcast::Sender<ChangeEvent>);
 
 /// What changed, and for whom: for everybody unless an owner is named.
-pub(crate) type Told = (Option<Owner>, Change);
+pub(crate) type ChangeEvent = (Option<Owner>, ListChange);
 
-impl Change {
+impl ListChange {
     /// The notification that tells of it.
     pub(crate) fn method(&self) -> &'static str {
         match self {
@@ -38,24 +38,24 @@ impl Change {
     }
 }
 
-impl Default for Changes {
+impl Default for ChangeBroadcast {
     fn default() -> Self {
-        Self(broadcast::Sender::new(UNHEARD))
+        Self(broadcast::Sender::new(MAX_LAG_CHANGES))
     }
 }
 
-impl Changes {
+impl ChangeBroadcast {
     /// Tells whoever listens.
-    pub(crate) fn tell(&self, owner: Option<Owner>, change: Change) {
+    pub(crate) fn send(&self, owner: Option<Owner>, change: ListChange) {
         // Nobody may listen.
         let _ = self.0.send((owner, change));
     }
 
     /// What changes from now on.
-    pub(crate) fn listen(&self) -> broadcast::Receiver<Told> {
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
         self.0.subscribe()
     }
 }
 
 /// How many changes a listener may be behind.
-const UNHEARD: usize = 256;
+const MAX_LAG_CHANGES: usize = 256;

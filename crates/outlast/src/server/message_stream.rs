@@ -10,13 +10,13 @@ use std::task::{Context, Poll};
 use outlast_wire::envelope::Id;
 use tokio::sync::mpsc;
 
-use super::response::{Work, line};
-use super::{Attached, Reply, Session, StreamId};
+use super::response::{HandlerFuture, line};
+use super::{Reply, Session, StreamId, StreamReader};
 
 /// A stream of messages.
 pub(crate) enum MessageStream {
     /// A stream of a session. Reading it keeps the session.
-    Session(Arc<Session>, Attached),
+    Session(Arc<Session>, StreamReader),
     /// The stream of one modern request.
     Request(Box<RequestStream>),
 }
@@ -35,7 +35,7 @@ pub(crate) struct StreamMessage {
 pub(crate) struct RequestStream {
     pub(super) id: Id,
     /// The handler, until it has returned.
-    pub(super) work: Option<Work>,
+    pub(super) work: Option<HandlerFuture>,
     /// The first message, if it was received before there was a stream.
     pub(super) first: Option<Arc<str>>,
     /// What the handler sends before its reply.
@@ -48,11 +48,11 @@ impl MessageStream {
     /// The next message; `None` at the end.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamMessage>> {
         match self {
-            Self::Session(_, attached) => attached.receiver.poll_recv(cx).map(|out| {
-                out.map(|out| StreamMessage {
-                    position: Some(out.event),
-                    line: out.line,
-                    last: out.last,
+            Self::Session(_, reader) => reader.receiver.poll_recv(cx).map(|event| {
+                event.map(|event| StreamMessage {
+                    position: Some(event.position),
+                    line: event.line,
+                    last: event.last,
                 })
             }),
             Self::Request(stream) => stream.poll_next(cx),
@@ -68,8 +68,8 @@ impl MessageStream {
                 None => break None,
             }
         };
-        if let Self::Session(session, attached) = &self {
-            session.board.end(attached.stream);
+        if let Self::Session(session, reader) = &self {
+            session.streams.end(reader.stream);
         }
         last
     }

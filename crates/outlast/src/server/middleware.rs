@@ -11,14 +11,14 @@ use outlast_engine::Owner;
 use outlast_wire::Raw;
 use outlast_wire::envelope::ErrorObject;
 
-use super::audit::Noted;
-use super::{HttpParts, Request, ResponseStream, Session};
+use super::audit::AuditedRequest;
+use super::{HttpParts, ModernRequest, ResponseStream, Session};
 
 /// Stands around every request.
 #[async_trait]
-pub trait Filter: Send + Sync + 'static {
+pub trait Middleware: Send + Sync + 'static {
     /// Handles a request, usually by passing it on.
-    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply;
+    async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply;
 
     /// Looks at a notification before it is handled.
     fn notification(&self, method: &str, params: Option<&str>) {
@@ -28,7 +28,7 @@ pub trait Filter: Send + Sync + 'static {
 
 /// A request on its way.
 #[derive(Clone, Debug)]
-pub struct Incoming {
+pub struct IncomingRequest {
     /// What is asked for.
     pub method: String,
     /// An object, unopened.
@@ -52,37 +52,39 @@ pub enum Reply {
 
 /// The way on from a filter: the filters behind it, then the server itself.
 pub struct Next<'a> {
-    pub(super) filters: &'a [Arc<dyn Filter>],
-    pub(super) end: End<'a>,
+    pub(super) middleware: &'a [Arc<dyn Middleware>],
+    pub(super) handler: RequestHandler<'a>,
 }
 
 /// The server itself.
 #[derive(Clone, Copy)]
-pub(super) enum End<'a> {
+pub(super) enum RequestHandler<'a> {
     /// A session, and the stream of the response.
     Legacy(&'a Arc<Session>, &'a ResponseStream),
     /// A request that belongs to no session.
-    Modern(&'a Request),
+    Modern(&'a ModernRequest),
 }
 
 impl Next<'_> {
     /// Passes the request on.
-    pub async fn run(self, request: Incoming) -> Reply {
-        match self.filters.split_first() {
-            Some((filter, behind)) => {
+    pub async fn run(self, request: IncomingRequest) -> Reply {
+        match self.middleware.split_first() {
+            Some((middleware, rest)) => {
                 let next = Next {
-                    filters: behind,
+                    middleware: rest,
                     ..self
                 };
-                filter.request(request, next).await
+                middleware.request(request, next).await
             }
             None => {
-                let noted = Noted::of(&request);
-                let reply = match self.end {
-                    End::Legacy(session, stream) => session.dispatch(request, stream).await,
-                    End::Modern(modern) => modern.handle(request).await,
+                let audited = AuditedRequest::new(&request);
+                let reply = match self.handler {
+                    RequestHandler::Legacy(session, stream) => {
+                        session.dispatch(request, stream).await
+                    }
+                    RequestHandler::Modern(modern) => modern.handle(request).await,
                 };
-                noted.answered(&reply);
+                audited.record(&reply);
                 reply
             }
         }

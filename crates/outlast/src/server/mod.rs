@@ -29,36 +29,39 @@ use crate::Own;
 use crate::tools::Tools;
 
 pub use backend::{
-    Arrival, Backend, HttpParts, Introduction, Listening, PreparedCall, Prestarted, Reservation,
+    Backend, BackendDescription, HttpParts, ListenGuard, PreparedCall, PrestartInfo, RequestParts,
+    Reservation,
 };
-pub use client_handle::{Client, Keeper};
-pub(crate) use client_info::Peer;
-use delivery::Held;
-pub use delivery::{Delivery, Holding, Patience};
+pub use client_handle::{ClientHandle, ExtensionKey};
+pub(crate) use client_info::ClientInfo;
+use delivery::PendingCalls;
+pub use delivery::{TaskPolicy, WaitBudget, WaitPolicy};
 pub(crate) use errors::{cancel_to_wire, to_wire};
-pub use list_change::Change;
+pub use list_change::ListChange;
 pub(crate) use message_stream::{MessageStream, StreamMessage};
-pub use middleware::{Filter, Incoming, Next, Reply};
+pub use middleware::{IncomingRequest, Middleware, Next, Reply};
 pub(crate) use modern::{
-    Outlet, Request, Said, Visitor, is_modern_only, nothing_said, said_on_pipe,
+    Caller, ModernRequest, NotificationSink, RequestMeta, is_modern_only, missing_meta,
+    stdio_request_meta,
 };
-pub(crate) use response::{Handling, Response, line};
-use response::{ResponseStream, Work};
+pub(crate) use response::{ActiveRequest, Response, line};
+use response::{HandlerFuture, ResponseStream};
 pub(crate) use session::{
-    Attached, Bounds, Entry, Kind, NoRoom, Out, Permit, SessionTable, Sessions, StreamId,
+    LiveSession, SessionLimitReached, SessionLimits, SessionTable, Sessions, StreamEvent, StreamId,
+    StreamKind, StreamPermit, StreamReader,
 };
 pub use session::{Session, SessionId};
 
 /// What a server offers, and to whom.
-pub struct Front {
+pub struct McpServer {
     pub(crate) engine: Engine,
-    pub(crate) service: Arc<dyn Backend>,
-    pub(crate) filters: Vec<Arc<dyn Filter>>,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     /// Whether its sessions reach the tasks of every owner.
     for_operator: bool,
-    modern: modern::Modern,
+    modern: modern::ModernState,
     /// Calls that take long and whose callers take no tasks.
-    held: Held,
+    pending_calls: PendingCalls,
     /// Which session hears of a task that runs or waits: the one that made it.
     followers: Mutex<HashMap<TaskId, Weak<Session>>>,
     /// Those whose clients are told what changes.
@@ -67,7 +70,7 @@ pub struct Front {
 
 /// Who a server is.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct ServerInfo {
     /// Its name.
     pub name: String,
     /// Its version.
@@ -76,51 +79,51 @@ pub struct About {
     pub instructions: Option<String>,
 }
 
-impl Front {
+impl McpServer {
     /// A front for `tools`, which the engine runs under [`RUNNER`].
-    pub fn new(engine: Engine, tools: Arc<Tools>, about: About) -> Arc<Self> {
-        Self::filtered(engine, tools, about, Vec::new())
+    pub fn new(engine: Engine, tools: Arc<Tools>, info: ServerInfo) -> Arc<Self> {
+        Self::with_middleware(engine, tools, info, Vec::new())
     }
 
     /// The same with filters around every request, the outermost first.
-    pub fn filtered(
+    pub fn with_middleware(
         engine: Engine,
         tools: Arc<Tools>,
-        about: About,
-        filters: Vec<Arc<dyn Filter>>,
+        info: ServerInfo,
+        middleware: Vec<Arc<dyn Middleware>>,
     ) -> Arc<Self> {
-        Self::serving(engine, Arc::new(Own::new(tools, about)), filters)
+        Self::with_backend(engine, Arc::new(Own::new(tools, info)), middleware)
     }
 
     /// A front for any backend, whose runners the engine has, with filters around every request.
-    pub fn serving(
+    pub fn with_backend(
         engine: Engine,
-        service: Arc<dyn Backend>,
-        filters: Vec<Arc<dyn Filter>>,
+        backend: Arc<dyn Backend>,
+        middleware: Vec<Arc<dyn Middleware>>,
     ) -> Arc<Self> {
-        Self::reaching(engine, service, filters, false)
+        Self::build(engine, backend, middleware, false)
     }
 
     /// A front for the person who runs the server: its legacy sessions reach the tasks of every owner by their ids.
-    pub fn for_operator(engine: Engine, service: Arc<dyn Backend>) -> Arc<Self> {
-        Self::reaching(engine, service, Vec::new(), true)
+    pub fn for_operator(engine: Engine, backend: Arc<dyn Backend>) -> Arc<Self> {
+        Self::build(engine, backend, Vec::new(), true)
     }
 
-    fn reaching(
+    fn build(
         engine: Engine,
-        service: Arc<dyn Backend>,
-        filters: Vec<Arc<dyn Filter>>,
+        backend: Arc<dyn Backend>,
+        middleware: Vec<Arc<dyn Middleware>>,
         for_operator: bool,
     ) -> Arc<Self> {
-        Arc::new_cyclic(|front| {
-            service.stands_behind(front);
+        Arc::new_cyclic(|server| {
+            backend.attach(server);
             Self {
                 engine,
-                service,
-                filters,
+                backend,
+                middleware,
                 for_operator,
-                modern: modern::Modern::default(),
-                held: Held::default(),
+                modern: modern::ModernState::default(),
+                pending_calls: PendingCalls::default(),
                 followers: Mutex::default(),
                 sessions: Mutex::default(),
             }
@@ -128,12 +131,12 @@ impl Front {
     }
 
     /// A session whose client has introduced itself.
-    pub(crate) fn meet(&self, id: &SessionId, session: &Weak<Session>) {
+    pub(crate) fn add_session(&self, id: &SessionId, session: &Weak<Session>) {
         self.lock_sessions().insert(id.clone(), session.clone());
     }
 
     /// A session is over. One that was taken up again under its name stays.
-    pub(crate) fn leave(&self, id: &SessionId, session: &Weak<Session>) {
+    pub(crate) fn remove_session(&self, id: &SessionId, session: &Weak<Session>) {
         let mut sessions = self.lock_sessions();
         if sessions.get(id).is_some_and(|known| known.ptr_eq(session)) {
             sessions.remove(id);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use outlast_engine::Outcome;
 use outlast_engine::engine::NewCall;
 
-use super::{Front, Reservation};
+use super::{McpServer, Reservation};
 
-impl Front {
+impl McpServer {
     /// Starts a prepared call; returns the text for the model if the server has one. How long the server keeps its own task
     /// does not matter: the outcome is stored here, and kept for as long as our task is (BR-TTL-3).
     pub(super) async fn prestart(
@@ -18,7 +18,7 @@ impl Front {
         let policy = self.engine.policy();
         let ttl = call.ttl.unwrap_or(policy.ttl_default).min(policy.ttl_cap);
         let started = self
-            .service
+            .backend
             .prestart(reservation, &call.origin, ttl)
             .await?;
         call.message = started.message;

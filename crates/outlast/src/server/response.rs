@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::message_stream::{MessageStream, RequestStream};
-use super::{Attached, Kind, Reply, Session, StreamId};
+use super::{Reply, Session, StreamId, StreamKind, StreamReader};
 
 /// The response to one request.
 pub(crate) enum Response {
@@ -30,14 +30,14 @@ pub(crate) enum Response {
 ///
 /// Dropping it detaches a session's handler from its caller: the runtime runs it to its end (V1-SSE-6). The handler of a
 /// modern request is stopped (V2-HTTP-6).
-pub(crate) struct Handling {
+pub(crate) struct ActiveRequest {
     id: Id,
-    work: Option<Work>,
+    work: Option<HandlerFuture>,
     messages: Messages,
 }
 
 /// Runs a handler to its reply. Boxed because it is large and moved several times.
-pub(crate) type Work = Pin<Box<dyn Future<Output = Reply> + Send>>;
+pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// Where the messages go that precede the reply.
 enum Messages {
@@ -58,14 +58,14 @@ pub(crate) struct ResponseStream {
 enum State {
     Unopened,
     /// The reader of the stream is here until the response takes it.
-    Open(StreamId, Option<Attached>),
+    Open(StreamId, Option<StreamReader>),
     /// The caller has gone away before there was a stream: what is sent is lost.
     Abandoned,
 }
 
-impl Handling {
+impl ActiveRequest {
     /// The handling of a session's request.
-    pub(super) fn of_session(id: Id, work: Work, stream: Arc<ResponseStream>) -> Self {
+    pub(super) fn of_session(id: Id, work: HandlerFuture, stream: Arc<ResponseStream>) -> Self {
         Self {
             id,
             work: Some(work),
@@ -76,7 +76,7 @@ impl Handling {
     /// The handling of a modern request.
     pub(super) fn of_request(
         id: Id,
-        work: Work,
+        work: HandlerFuture,
         messages: Option<mpsc::Receiver<Arc<str>>>,
     ) -> Self {
         Self {
@@ -105,7 +105,7 @@ impl Handling {
                 (Poll::Pending, Poll::Ready(stream)) => Poll::Ready(Response::Stream(stream)),
                 (Poll::Ready(reply), Poll::Pending) => Poll::Ready(Response::Immediate(reply)),
                 (Poll::Ready(reply), Poll::Ready(stream)) => {
-                    Poll::Ready(Response::Stream(self.finished(stream, reply)))
+                    Poll::Ready(Response::Stream(self.with_reply(stream, reply)))
                 }
             }
         })
@@ -134,7 +134,7 @@ impl Handling {
     /// A stream that carries only the reply.
     pub(crate) fn stream_of(&mut self, reply: Reply) -> MessageStream {
         let stream = self.open();
-        self.finished(stream, reply)
+        self.with_reply(stream, reply)
     }
 
     /// The stream of the response, once there is a message for it.
@@ -159,9 +159,9 @@ impl Handling {
     }
 
     /// `stream` with the reply at its end.
-    fn finished(&self, mut stream: MessageStream, reply: Reply) -> MessageStream {
-        if let Messages::Session(of) = &self.messages {
-            of.finish(&self.id, &reply);
+    fn with_reply(&self, mut stream: MessageStream, reply: Reply) -> MessageStream {
+        if let Messages::Session(response_stream) = &self.messages {
+            response_stream.finish(&self.id, &reply);
         } else if let MessageStream::Request(stream) = &mut stream {
             stream.reply = Some(reply);
         }
@@ -169,7 +169,7 @@ impl Handling {
     }
 }
 
-impl Drop for Handling {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let Messages::Session(stream) = &self.messages else {
             return;
@@ -190,8 +190,8 @@ impl ResponseStream {
     }
 
     /// The stream of a response that travels among others on `pipe`.
-    pub(super) fn on_pipe(session: Arc<Session>, pipe: StreamId) -> Arc<Self> {
-        Arc::new(Self::new(session, State::Open(pipe, None)))
+    pub(super) fn on_stdio(session: Arc<Session>, stdio: StreamId) -> Arc<Self> {
+        Arc::new(Self::new(session, State::Open(stdio, None)))
     }
 
     /// The stream of a response that no caller waits for.
@@ -219,7 +219,7 @@ impl ResponseStream {
             State::Open(stream, _) => Some(*stream),
             State::Abandoned => None,
             State::Unopened => {
-                let reader = self.session.board.open(Kind::Answer);
+                let reader = self.session.streams.open(StreamKind::Response);
                 let stream = reader.stream;
                 *state = State::Open(stream, Some(reader));
                 Some(stream)
@@ -230,14 +230,14 @@ impl ResponseStream {
     /// Sends a message that precedes the reply.
     pub(super) fn send(&self, line: String) {
         if let Some(stream) = self.open() {
-            self.session.board.send(stream, line);
+            self.session.streams.send(stream, line);
         }
     }
 
     /// Opens the stream for a caller that may have to wait long for the first message.
     pub(super) fn prime(&self) -> Option<StreamId> {
         let stream = self.open()?;
-        self.session.board.prime(stream);
+        self.session.streams.prime(stream);
         Some(stream)
     }
 
@@ -245,7 +245,7 @@ impl ResponseStream {
     pub(super) fn is_live(&self) -> bool {
         match &*self.state() {
             State::Unopened => true,
-            State::Open(stream, _) => self.session.board.is_live(*stream),
+            State::Open(stream, _) => self.session.streams.is_live(*stream),
             State::Abandoned => false,
         }
     }
@@ -256,12 +256,12 @@ impl ResponseStream {
             return;
         };
         match line(id, reply) {
-            Some(line) => self.session.board.finish(stream, line),
-            None => self.session.board.end(stream),
+            Some(line) => self.session.streams.finish(stream, line),
+            None => self.session.streams.end(stream),
         }
     }
 
-    fn take_reader(&self) -> Option<Attached> {
+    fn take_reader(&self) -> Option<StreamReader> {
         match &mut *self.state() {
             State::Open(_, reader) => reader.take(),
             State::Unopened | State::Abandoned => None,
@@ -275,7 +275,7 @@ impl ResponseStream {
             State::Unopened => *state = State::Abandoned,
             State::Open(stream, Some(_)) => {
                 // No client knows the stream, so no client can resume it.
-                self.session.board.end(*stream);
+                self.session.streams.end(*stream);
                 *state = State::Abandoned;
             }
             State::Open(..) | State::Abandoned => {}
@@ -303,19 +303,19 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::server::{About, Front, SessionId, local_owner};
+    use crate::server::{McpServer, ServerInfo, SessionId, local_owner};
     use crate::tools::Tools;
 
     async fn session() -> Arc<Session> {
         let engine = Engine::builder(Arc::new(MemoryStore::new()));
         let (engine, _) = engine.open().await.unwrap();
-        let about = About {
+        let info = ServerInfo {
             name: "t".into(),
             version: "1".into(),
             instructions: None,
         };
-        let front = Front::new(engine, Arc::new(Tools::default()), about);
-        Session::new(front, SessionId::drawn(), local_owner())
+        let server = McpServer::new(engine, Arc::new(Tools::default()), info);
+        Session::new(server, SessionId::random(), local_owner())
     }
 
     fn reply() -> Reply {
@@ -326,9 +326,9 @@ mod tests {
     async fn a_handler_that_sends_nothing_opens_no_stream() {
         let session = session().await;
         let stream = ResponseStream::unopened(session.clone());
-        let work: Work = Box::pin(async { reply() });
-        let mut handling = Handling::of_session(Id::text("1"), work, stream.clone());
-        let response = handling.response().await;
+        let work: HandlerFuture = Box::pin(async { reply() });
+        let mut request = ActiveRequest::of_session(Id::text("1"), work, stream.clone());
+        let response = request.response().await;
         assert!(matches!(response, Response::Immediate(sent) if sent == reply()));
         assert!(matches!(*stream.state(), State::Unopened));
     }
@@ -338,17 +338,17 @@ mod tests {
         let session = session().await;
         let stream = ResponseStream::unopened(session.clone());
         let (sending, (go, wait)) = (stream.clone(), oneshot::channel::<()>());
-        let work: Work = Box::pin(async move {
+        let work: HandlerFuture = Box::pin(async move {
             sending.send("first".into());
             let _ = wait.await;
             reply()
         });
-        let mut handling = Handling::of_session(Id::text("1"), work, stream);
-        let Response::Stream(MessageStream::Session(_, mut reader)) = handling.response().await
+        let mut request = ActiveRequest::of_session(Id::text("1"), work, stream);
+        let Response::Stream(MessageStream::Session(_, mut reader)) = request.response().await
         else {
             panic!("a message was sent");
         };
-        drop(handling);
+        drop(request);
         go.send(()).unwrap();
         let first = reader.receiver.recv().await.unwrap();
         assert_eq!((first.line.as_deref(), first.last), (Some("first"), false));
@@ -361,24 +361,28 @@ mod tests {
         // V1-SSE-6: a connection that breaks off cancels nothing.
         let session = session().await;
         let stream = ResponseStream::unopened(session.clone());
-        let ((go, wait), (tell, told)) = (oneshot::channel::<()>(), oneshot::channel());
+        let ((go, wait), (done, finished)) = (oneshot::channel::<()>(), oneshot::channel());
         let sending = stream.clone();
-        let work: Work = Box::pin(async move {
+        let work: HandlerFuture = Box::pin(async move {
             let _ = wait.await;
             sending.send("lost".into());
-            let _ = tell.send("done");
+            let _ = done.send("done");
             reply()
         });
-        drop(Handling::of_session(Id::text("1"), work, stream.clone()));
+        drop(ActiveRequest::of_session(
+            Id::text("1"),
+            work,
+            stream.clone(),
+        ));
         go.send(()).unwrap();
-        assert_eq!(told.await, Ok("done"));
+        assert_eq!(finished.await, Ok("done"));
         assert!(matches!(*stream.state(), State::Abandoned));
     }
 
     /// The handling of a modern request whose handler sends `sent` and then waits for `go`.
-    fn modern_request(sent: &'static [&str]) -> (Handling, oneshot::Sender<()>) {
+    fn modern_request(sent: &'static [&str]) -> (ActiveRequest, oneshot::Sender<()>) {
         let ((go, wait), (send, messages)) = (oneshot::channel::<()>(), mpsc::channel(8));
-        let work: Work = Box::pin(async move {
+        let work: HandlerFuture = Box::pin(async move {
             for line in sent {
                 let _ = send.send((*line).into()).await;
             }
@@ -386,7 +390,7 @@ mod tests {
             reply()
         });
         (
-            Handling::of_request(Id::text("1"), work, Some(messages)),
+            ActiveRequest::of_request(Id::text("1"), work, Some(messages)),
             go,
         )
     }
@@ -402,19 +406,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_modern_reply_that_nothing_precedes_is_immediate() {
-        let (mut handling, go) = modern_request(&[]);
+        let (mut request, go) = modern_request(&[]);
         go.send(()).unwrap();
-        let response = handling.response().await;
+        let response = request.response().await;
         assert!(matches!(response, Response::Immediate(sent) if sent == reply()));
     }
 
     #[tokio::test]
     async fn a_modern_stream_carries_all_messages_and_then_the_reply() {
-        let (mut handling, go) = modern_request(&["first", "second"]);
-        let Response::Stream(mut stream) = handling.response().await else {
+        let (mut request, go) = modern_request(&["first", "second"]);
+        let Response::Stream(mut stream) = request.response().await else {
             panic!("a message was sent");
         };
-        drop(handling);
+        drop(request);
         go.send(()).unwrap();
         assert_eq!(next(&mut stream).await, Some(("first".into(), false)));
         assert_eq!(next(&mut stream).await, Some(("second".into(), false)));
@@ -426,11 +430,11 @@ mod tests {
     #[tokio::test]
     async fn dropping_a_modern_stream_stops_its_handler() {
         // V2-HTTP-6.
-        let (mut handling, go) = modern_request(&["first"]);
-        let Response::Stream(stream) = handling.response().await else {
+        let (mut request, go) = modern_request(&["first"]);
+        let Response::Stream(stream) = request.response().await else {
             panic!("a message was sent");
         };
-        drop(handling);
+        drop(request);
         assert!(!go.is_closed());
         drop(stream);
         assert!(go.is_closed());

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answers;
-use crate::server::Arrival;
+use crate::server::RequestParts;
 
 /// A tool's way to its caller. Cheap to clone.
 #[derive(Clone)]
@@ -35,7 +35,10 @@ pub enum Asked {
 impl ToolContext {
     pub(crate) fn new(call: CallContext, origin: &Origin) -> Self {
         Self {
-            progress_is_status: Arrival::progress_is_status(&call, origin.progress_token.is_some()),
+            progress_is_status: RequestParts::progress_is_status(
+                &call,
+                origin.progress_token.is_some(),
+            ),
             call,
             listens: Arc::default(),
         }

@@ -9,12 +9,12 @@ use outlast_wire::v1::TaskSupport;
 use serde_json::Value;
 
 use super::Tool;
-use crate::server::{Delivery, PreparedCall};
+use crate::server::{PreparedCall, TaskPolicy};
 
 impl Tool {
     /// The same tool, whose calls become tasks at this moment, where the server decides that. Without a word, a tool
-    /// that must run as a task is one at once, and one that may is one after [`Delivery::GRACE`].
-    pub fn deliver(mut self, delivery: Delivery) -> Self {
+    /// that must run as a task is one at once, and one that may is one after [`TaskPolicy::DEFAULT_GRACE`].
+    pub fn deliver(mut self, delivery: TaskPolicy) -> Self {
         self.delivery = Some(delivery);
         self
     }
@@ -33,7 +33,7 @@ impl Tool {
             support: self.support,
             retry: self.hints.retry(),
             immediate: self.immediate.clone(),
-            delivery: self.delivery(),
+            task_policy: self.delivery(),
             ttl: None,
             needs: self.needs,
             headers: self.headers.clone(),
@@ -42,10 +42,10 @@ impl Tool {
         }
     }
 
-    fn delivery(&self) -> Delivery {
+    fn delivery(&self) -> TaskPolicy {
         self.delivery.unwrap_or(match self.support {
-            TaskSupport::Required => Delivery::Always,
-            TaskSupport::Forbidden | TaskSupport::Optional => Delivery::default(),
+            TaskSupport::Required => TaskPolicy::Always,
+            TaskSupport::Forbidden | TaskSupport::Optional => TaskPolicy::default(),
         })
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::deliver::mirrored;
 use super::{Arguments, ToolContext, ToolResult};
-use crate::server::Delivery;
+use crate::server::TaskPolicy;
 
 /// One tool.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub struct Tool {
     pub(super) support: TaskSupport,
     pub(super) hints: Hints,
     pub(super) immediate: Option<Arc<str>>,
-    pub(super) delivery: Option<Delivery>,
+    pub(super) delivery: Option<TaskPolicy>,
     pub(super) needs: Accepts,
     pub(super) headers: Arc<[HeaderParam]>,
     pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,

@@ -1,4 +1,4 @@
-//! A server in this process: the client's end of a pipe whose other end is a [`Front`], or anything else that
+//! A server in this process: the client's end of a pipe whose other end is a [`McpServer`], or anything else that
 //! reads and writes lines.
 
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 
 use super::link::{Incoming, Link, LinkError, QUEUE};
 use super::{lines, stdio};
-use crate::server::Front;
+use crate::server::McpServer;
 
 /// A connection to `front`, which is served as long as the connection lives.
-pub fn to_front(front: Arc<Front>) -> Link {
+pub fn to_front(front: Arc<McpServer>) -> Link {
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let (read, write) = tokio::io::split(theirs);
     tokio::spawn(async move { stdio::serve_on(front, BufReader::new(read), write).await });

@@ -13,10 +13,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::lines::skip_line;
-use crate::server::{Front, Kind, Out, Session, SessionId, StreamId, local_owner, said_on_pipe};
+use crate::server::{
+    McpServer, Session, SessionId, StreamEvent, StreamId, StreamKind, local_owner,
+    stdio_request_meta,
+};
 
 /// Serves `front` on standard input and output until the input ends.
-pub async fn serve(front: Arc<Front>) -> io::Result<()> {
+pub async fn serve(front: Arc<McpServer>) -> io::Result<()> {
     serve_on(
         front,
         BufReader::new(tokio::io::stdin()),
@@ -27,7 +30,7 @@ pub async fn serve(front: Arc<Front>) -> io::Result<()> {
 
 /// Serves `front` on any pair of pipes until the input ends. Tasks go on; plain calls end with the pipe.
 pub async fn serve_on(
-    front: Arc<Front>,
+    front: Arc<McpServer>,
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
 ) -> io::Result<()> {
@@ -39,13 +42,13 @@ pub async fn serve_on(
 /// When `closing` resolves, the peer gets [`notice::CLOSING`]. Requests that arrive until the peer closes its end are
 /// still read and answered, so that the peer knows which of its requests were received.
 pub async fn serve_until(
-    front: Arc<Front>,
+    front: Arc<McpServer>,
     input: impl AsyncBufRead + Unpin,
     output: impl AsyncWrite + Unpin + Send + 'static,
     closing: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let session = Session::new(front, SessionId::drawn(), local_owner());
-    let pipe = session.board.open(Kind::Pipe);
+    let session = Session::new(front, SessionId::random(), local_owner());
+    let pipe = session.streams.open(StreamKind::Stdio);
     let writing = tokio::spawn(write_lines(pipe.receiver, output));
     let mut handling = JoinSet::new();
     let read = {
@@ -54,7 +57,7 @@ pub async fn serve_until(
             read = &mut reading => Some(read),
             () = closing => {
                 let closing = write::notification(notice::CLOSING, None);
-                session.board.send(pipe.stream, closing);
+                session.streams.send(pipe.stream, closing);
                 let _ = tokio::time::timeout(LAST_REQUESTS, reading).await;
                 None
             }
@@ -70,7 +73,7 @@ pub async fn serve_until(
     };
     // Everything else ends with the pipe.
     drop(handling);
-    session.board.close();
+    session.streams.close();
     writing.await.map_err(io::Error::other)??;
     read
 }
@@ -110,12 +113,12 @@ async fn read_lines(
         match Message::parse(bytes.trim_ascii_end(), &limits) {
             Ok(Message::Request(request)) => {
                 let listens = request.method == v2::method::LISTEN;
-                match said_on_pipe(&request) {
+                match stdio_request_meta(&request) {
                     Ok(Some(said)) => {
                         let closing = closing.clone();
                         let closing =
                             Box::new(move || -> Closed { Box::pin(closed(closing.clone())) });
-                        let work = session.take_modern(request, said, stream, closing);
+                        let work = session.handle_modern(request, said, stream, closing);
                         if listens {
                             listening.spawn(work)
                         } else {
@@ -123,22 +126,22 @@ async fn read_lines(
                         };
                     }
                     Ok(None) => {
-                        handling.spawn(session.handle_on_pipe(request, stream));
+                        handling.spawn(session.handle_on_stdio(request, stream));
                     }
                     Err(error) => {
                         let error = write::error(Some(&request.id), error.to_raw().borrow());
-                        session.board.send(stream, error);
+                        session.streams.send(stream, error);
                     }
                 }
             }
             Ok(Message::Notification(notification)) => session.notification(&notification),
-            Ok(Message::Response(response)) => session.answer(response).await,
+            Ok(Message::Response(response)) => session.handle_response(response).await,
             // A broken answer is not answered.
             Err(malformed) if malformed.sort == Sort::Answer => {}
             Err(malformed) => {
                 let error = malformed.to_error().to_raw();
                 session
-                    .board
+                    .streams
                     .send(stream, write::error(malformed.id.as_ref(), error.borrow()));
             }
         }
@@ -153,7 +156,7 @@ async fn closed(mut open: watch::Receiver<()>) {
 type Closed = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 async fn write_lines(
-    mut lines: tokio::sync::mpsc::Receiver<Out>,
+    mut lines: tokio::sync::mpsc::Receiver<StreamEvent>,
     mut output: impl AsyncWrite + Unpin,
 ) -> io::Result<()> {
     while let Some(out) = lines.recv().await {

@@ -24,7 +24,7 @@ use tracing::{Event, Metadata, Subscriber};
 use client::Client;
 use outlast::client::{ClientOptions, Era, Target};
 use outlast::engine::{Engine, MemoryStore};
-use outlast::server::{About, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::{TaskSupport, Tool, Tools, text};
 
 /// Collects the lines of the audit trail.
@@ -130,7 +130,7 @@ async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
         .open()
         .await
         .unwrap();
-    let about = About {
+    let about = ServerInfo {
         name: "ours".into(),
         version: "1".into(),
         instructions: None,
@@ -140,7 +140,7 @@ async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
         era: Era::Legacy,
         ..ClientOptions::default()
     };
-    let target = Target::in_process(Front::new(engine, tools, about));
+    let target = Target::in_process(McpServer::new(engine, tools, about));
     let client = outlast::client::Client::connect(target, options)
         .await
         .unwrap();

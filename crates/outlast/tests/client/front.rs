@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Target, TaskPreference};
 use outlast::engine::{Engine, MemoryStore, Outcome};
-use outlast::server::{About, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::wire::Status;
 use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::json;
 
 use crate::stage::{raw, said, with_inbox};
 
-pub(crate) async fn front() -> Arc<Front> {
+pub(crate) async fn front() -> Arc<McpServer> {
     let slow = Tool::new("slow", "takes its time", |_, cx| async move {
         for step in 1..=3 {
             cx.progress(step.into(), 3.0);
@@ -45,12 +45,12 @@ pub(crate) async fn front() -> Arc<Front> {
         .open()
         .await
         .unwrap();
-    let about = About {
+    let about = ServerInfo {
         name: "ours".into(),
         version: "1".into(),
         instructions: None,
     };
-    Front::new(engine, tools, about)
+    McpServer::new(engine, tools, about)
 }
 
 /// Every outcome, over whatever connection `target` makes.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::server::Front;
+use outlast::server::McpServer;
 use serde_json::{Map, Value, json};
 
 use crate::wire::{Entrance, Wire};
@@ -83,19 +83,19 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub(crate) async fn connect(kind: Kind, front: &Arc<Front>) -> Self {
+    pub(crate) async fn connect(kind: Kind, front: &Arc<McpServer>) -> Self {
         Self::connect_as(kind, front, "by-hand").await
     }
 
     /// The same for a client that calls itself `name`.
-    pub(crate) async fn connect_as(kind: Kind, front: &Arc<Front>, name: &'static str) -> Self {
+    pub(crate) async fn connect_as(kind: Kind, front: &Arc<McpServer>, name: &'static str) -> Self {
         Self::connect_able(kind, front, name, everything()).await
     }
 
     /// The same for one that declares this.
     pub(crate) async fn connect_able(
         kind: Kind,
-        front: &Arc<Front>,
+        front: &Arc<McpServer>,
         name: &'static str,
         can: Value,
     ) -> Self {

@@ -7,7 +7,7 @@ use outlast::Outlast;
 use outlast::client::Target;
 use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::gateway::{Settings, Upstream};
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::transport::http::{self, HttpOptions};
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ async fn a_server_that_does_not_begin_is_told_and_not_begun_for_every_request() 
 }
 
 /// A gateway on `store` before the server at `url`.
-async fn before(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engine, Arc<Front>) {
+async fn before(url: &str, server: Server, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
     let settings = Settings {
         era: server.era(),
         ..quick()
@@ -236,7 +236,7 @@ async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_aga
 }
 
 /// A gateway on `store` before a modern server that the test plays.
-async fn before_played(store: &Arc<dyn Store>) -> (Engine, Arc<Front>, scripted::Servers) {
+async fn before_played(store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>, scripted::Servers) {
     let (target, servers) = scripted::target();
     let outlast = Outlast::builder().store(store.clone()).build();
     let upstream = Upstream::new("played", target, rules::modern());
@@ -246,7 +246,7 @@ async fn before_played(store: &Arc<dyn Store>) -> (Engine, Arc<Front>, scripted:
 
 /// A V1 client of it, and the server that it is connected to.
 async fn caller_of(
-    front: &Arc<Front>,
+    front: &Arc<McpServer>,
     servers: &mut scripted::Servers,
 ) -> (Caller, scripted::Server) {
     let calling = front.clone();

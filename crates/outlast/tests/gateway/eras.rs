@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::client::{Era, Target};
 use outlast::gateway::{Settings, Upstream};
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::transport::duplex;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::{
@@ -69,7 +69,7 @@ impl ServerHandler for Asking {
 }
 
 /// The gateway before an rmcp server.
-async fn before_rmcp() -> Arc<Front> {
+async fn before_rmcp() -> Arc<McpServer> {
     let target = Target::other("rmcp", || {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         tokio::spawn(async move {

@@ -7,7 +7,7 @@ use outlast::client::Target;
 use outlast::engine::Policy;
 use outlast::engine::task::Keep;
 use outlast::gateway::Settings;
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::transport::duplex;
 use outlast::transport::link::{Incoming, Link};
 use serde_json::{Value, json};
@@ -188,7 +188,7 @@ async fn a_caller_that_waits_at_expiry_is_told_that_the_task_expired() {
 }
 
 /// A way on which whatever a server says without being asked is lost.
-fn lossy(front: Arc<Front>) -> Target {
+fn lossy(front: Arc<McpServer>) -> Target {
     Target::other("lossy", move || Ok(deaf(duplex::to_front(front.clone()))))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::Outlast;
 use outlast::engine::{MemoryStore, Store};
 use outlast::gateway::{Settings, TaskMode, Upstream};
-use outlast::server::Front;
+use outlast::server::McpServer;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
@@ -39,7 +39,7 @@ async fn whether_there_are_tasks_is_what_the_server_said_last() {
 }
 
 /// A look at a task by a client that has asked for nothing before.
-async fn look(front: &Arc<Front>, task: &Value) -> Value {
+async fn look(front: &Arc<McpServer>, task: &Value) -> Value {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(theirs);
     let front = front.clone();

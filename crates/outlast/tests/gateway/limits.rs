@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast::Outlast;
 use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::gateway::{Isolate, Settings, Upstream};
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::transport::http::{self, HttpOptions};
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ async fn connections_of_single_calls_count() {
 }
 
 /// A gateway on `store` before the server at `url` that lets one call in.
-async fn before(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<Front>) {
+async fn before(url: &str, store: &Arc<dyn Store>) -> (Engine, Arc<McpServer>) {
     let settings = Settings {
         era: Server::V1.era(),
         open_calls: Some(1),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::gateway::Upstream;
-use outlast::server::Front;
+use outlast::server::McpServer;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, Ending, KINDS, Kind};
@@ -12,7 +12,7 @@ use crate::scripted::{self, Server, Servers, capabilities, task};
 use crate::upstream::{gateway, quick};
 
 /// A gateway before a server that the test plays.
-async fn played() -> (Arc<Front>, Servers) {
+async fn played() -> (Arc<McpServer>, Servers) {
     let (target, servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     (front, servers)

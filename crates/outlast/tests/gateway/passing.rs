@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast::gateway::Upstream;
-use outlast::server::Front;
+use outlast::server::McpServer;
 use serde_json::{Value, json};
 
 use crate::caller::{Caller, KINDS, Kind};
@@ -12,7 +12,7 @@ use crate::scripted::{self, Server};
 use crate::upstream::{Stage, gateway, quick};
 
 /// A gateway before a server that the test plays, and a client that has introduced itself.
-async fn played(kind: Kind, capabilities: Value) -> (Caller, Server, Arc<Front>) {
+async fn played(kind: Kind, capabilities: Value) -> (Caller, Server, Arc<McpServer>) {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = {

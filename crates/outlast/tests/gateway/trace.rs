@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use outlast::client::{Era, Target};
 use outlast::engine::{Engine, MemoryStore};
 use outlast::gateway::{Settings, Upstream};
-use outlast::server::{About, Filter, Front, Incoming, Next, RUNNER, Reply};
+use outlast::server::{IncomingRequest, McpServer, Middleware, Next, RUNNER, Reply, ServerInfo};
 use outlast::{Own, Tool, Tools, text};
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ use crate::upstream::{gateway, quick};
 struct LastMeta(Arc<Mutex<Value>>);
 
 #[async_trait]
-impl Filter for LastMeta {
-    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
+impl Middleware for LastMeta {
+    async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         if request.method == "tools/call" {
             let params = request.params.as_ref().unwrap().as_str();
             let params: Value = serde_json::from_str(params).unwrap();
@@ -29,17 +29,17 @@ impl Filter for LastMeta {
     }
 }
 
-async fn server(heard: LastMeta) -> Arc<Front> {
+async fn server(heard: LastMeta) -> Arc<McpServer> {
     let tool = Tool::new("quick", "is quick", |_, _| async move { Ok(text("done")) });
     let tools = Arc::new(Tools::new().with(tool));
     let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await.unwrap();
-    let about = About {
+    let about = ServerInfo {
         name: "behind".into(),
         version: "1".into(),
         instructions: None,
     };
-    Front::serving(
+    McpServer::with_backend(
         engine,
         Arc::new(Own::new(tools, about)),
         vec![Arc::new(heard)],

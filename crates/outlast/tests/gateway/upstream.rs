@@ -8,7 +8,7 @@ use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Store};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
 use outlast::resources::{Resource, Resources};
-use outlast::server::{About, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::tools::{Hints, ToolFailure};
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;
@@ -21,9 +21,9 @@ use crate::gate::Gate;
 /// A server, the gateway before it, and what the server's tools do.
 pub(crate) struct Stage {
     /// The gateway.
-    pub(crate) front: Arc<Front>,
+    pub(crate) front: Arc<McpServer>,
     /// The server itself.
-    pub(crate) direct: Arc<Front>,
+    pub(crate) direct: Arc<McpServer>,
     /// Where its tools wait.
     pub(crate) gate: Arc<Gate>,
     /// What the server has beside tools.
@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     /// What the gateway grants.
     pub(crate) policy: Policy,
     /// The way from the gateway to the server.
-    pub(crate) way: fn(Arc<Front>) -> Target,
+    pub(crate) way: fn(Arc<McpServer>) -> Target,
 }
 
 impl Default for Plan {
@@ -108,13 +108,13 @@ impl Stage {
 }
 
 /// The gateway before `upstream`.
-pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<Front>) {
+pub(crate) async fn gateway(upstream: Upstream) -> (Engine, Arc<McpServer>) {
     // As `outlast serve` grants: what runs is kept.
     granting(outlast::gateway::policy(), upstream).await
 }
 
 /// The gateway before `upstream`, which grants what `policy` says.
-async fn granting(policy: Policy, upstream: Upstream) -> (Engine, Arc<Front>) {
+async fn granting(policy: Policy, upstream: Upstream) -> (Engine, Arc<McpServer>) {
     let outlast = outlast::Outlast::builder().policy(policy);
     let server = outlast.build().upstream(upstream);
     server.open().await.unwrap()
@@ -125,7 +125,7 @@ pub(crate) async fn lasting(
     url: &str,
     settings: Settings,
     store: &Arc<dyn Store>,
-) -> (Engine, Arc<Front>) {
+) -> (Engine, Arc<McpServer>) {
     let target = Target::http(HttpClientOptions::new(url));
     let outlast = outlast::Outlast::builder().store(store.clone()).build();
     let server = outlast.upstream(Upstream::new("behind", target, settings));
@@ -149,13 +149,13 @@ pub(crate) async fn served(
     tools: Tools,
     policy: Policy,
     resources: Resources,
-) -> (Engine, Arc<Front>) {
+) -> (Engine, Arc<McpServer>) {
     let tools = Arc::new(tools);
     let builder = Engine::builder(Arc::new(MemoryStore::new()))
         .policy(policy)
         .runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await.unwrap();
-    let about = About {
+    let about = ServerInfo {
         name: "behind".into(),
         version: "7".into(),
         instructions: Some("Be kind.".into()),
@@ -166,7 +166,7 @@ pub(crate) async fn served(
         ))])
     }));
     let own = Own::new(tools, about).prompts(prompts).resources(resources);
-    let front = Front::serving(engine.clone(), Arc::new(own), Vec::new());
+    let front = McpServer::with_backend(engine.clone(), Arc::new(own), Vec::new());
     (engine, front)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast_testkit::mcp::Line;
 use serde_json::Value;
 use tokio::io::BufReader;
@@ -21,7 +21,7 @@ pub(crate) const WAYS: [Way; 2] = [Way::Pipe, Way::Http];
 /// Where a gateway lets its clients in.
 #[derive(Clone)]
 pub(crate) enum Entrance {
-    Pipe(Arc<Front>),
+    Pipe(Arc<McpServer>),
     Http {
         /// Such as `127.0.0.1:8040`.
         authority: String,

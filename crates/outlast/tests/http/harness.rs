@@ -7,7 +7,7 @@ use std::time::Duration;
 use outlast::engine::engine::Recovered;
 use outlast::engine::{Engine, EngineError, MemoryStore, Policy, Store};
 use outlast::resources::{Contents, Resource, Resources};
-use outlast::server::{About, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo};
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
@@ -68,7 +68,7 @@ impl Stage {
             .policy(policy)
             .runner(RUNNER, tools.clone());
         let (engine, start) = builder.start();
-        let about = About {
+        let about = ServerInfo {
             name: "test".into(),
             version: "1".into(),
             instructions: None,
@@ -76,7 +76,7 @@ impl Stage {
         let resource = Resource::new("test:one", "one", || async { Ok(Contents::text("1")) });
         let resources = Resources::new().with(resource);
         let own = Own::new(tools, about).resources(resources.clone());
-        let front = Front::serving(engine.clone(), Arc::new(own), Vec::new());
+        let front = McpServer::with_backend(engine.clone(), Arc::new(own), Vec::new());
         let stage = Self {
             server: serve(front, options).await.unwrap(),
             engine,

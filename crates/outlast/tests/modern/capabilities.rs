@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast::engine::{Engine, MemoryStore, Policy};
-use outlast::server::{About, Delivery, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
 use outlast::{TaskSupport, Tool, Tools, text};
 use outlast_testkit::eventually;
 use outlast_testkit::{FaultyStore, Strike};
@@ -16,12 +16,12 @@ async fn serving(tools: Tools) -> Pipe {
     let tools = Arc::new(tools);
     let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await.unwrap();
-    let about = About {
+    let about = ServerInfo {
         name: "test".into(),
         version: "1".into(),
         instructions: None,
     };
-    Pipe::connect(Front::new(engine, tools, about))
+    Pipe::connect(McpServer::new(engine, tools, about))
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +103,9 @@ async fn a_status_is_cut_where_a_character_ends() {
         cx.status(&"ä<b>".repeat(1_000));
         std::future::pending().await
     });
-    let chatty = chatty.task(TaskSupport::Optional).deliver(Delivery::Always);
+    let chatty = chatty
+        .task(TaskSupport::Optional)
+        .deliver(TaskPolicy::Always);
     let mut pipe = serving(Tools::new().with(chatty)).await;
     let task = pipe.task("chatty").await;
     let mut message = String::new();

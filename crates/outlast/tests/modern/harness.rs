@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Store};
-use outlast::server::{About, Delivery, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
 use outlast::store::open_store;
 use outlast::tools::{Hints, ToolFailure};
 use outlast::{Level, TaskSupport, Tool, Tools, text};
@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 /// A front, and what stands behind it.
 #[derive(Clone)]
 pub(crate) struct Stage {
-    pub(crate) front: Arc<Front>,
+    pub(crate) front: Arc<McpServer>,
     pub(crate) engine: Engine,
     store: Arc<dyn Store>,
     /// Every permit lets one tool go on.
@@ -49,13 +49,13 @@ impl Stage {
             .policy(policy)
             .runner(RUNNER, tools.clone());
         let (engine, _) = builder.open().await.unwrap();
-        let about = About {
+        let about = ServerInfo {
             name: "test".into(),
             version: "1".into(),
             instructions: Some("Be kind.".into()),
         };
         Self {
-            front: Front::new(engine.clone(), tools, about),
+            front: McpServer::new(engine.clone(), tools, about),
             engine,
             store,
             gate,
@@ -152,7 +152,7 @@ fn tools(gate: &Arc<Semaphore>, begun: &Arc<AtomicUsize>) -> Tools {
     let optional = [gated, rerun, steps, ask, two, again];
     let optional = optional.map(|tool| tool.task(TaskSupport::Optional));
     let always = [broken, fails, tidy]
-        .map(|tool| tool.task(TaskSupport::Optional).deliver(Delivery::Always));
+        .map(|tool| tool.task(TaskSupport::Optional).deliver(TaskPolicy::Always));
     let others = [
         Tool::new("echo", "says it again", |args, _| async move {
             Ok(text(args.text("say")?))
@@ -179,7 +179,7 @@ fn tools(gate: &Arc<Semaphore>, begun: &Arc<AtomicUsize>) -> Tools {
         first("first").task(TaskSupport::Optional),
         first("first_then_task")
             .task(TaskSupport::Required)
-            .deliver(Delivery::OnceAnswered),
+            .deliver(TaskPolicy::AfterInput),
         Tool::new("model", "needs a model", |_, cx| async move {
             cx.sample(json!({ "messages": [], "maxTokens": 1 })).await?;
             Ok(text("done"))

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::transport::http::{HttpOptions, HttpServer, serve};
 use outlast_testkit::mcp::http::{self as bytes, Answer};
 use outlast_testkit::within;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::schema;
 use crate::stdio_client::{everything, said};
 
-pub(crate) async fn served(front: &Arc<Front>) -> HttpServer {
+pub(crate) async fn served(front: &Arc<McpServer>) -> HttpServer {
     serve(front.clone(), HttpOptions::default()).await.unwrap()
 }
 

@@ -1,6 +1,6 @@
 //! `subscriptions/listen`, on a pipe and over HTTP.
 
-use outlast::server::Change;
+use outlast::server::ListChange;
 use outlast_testkit::eventually;
 use serde_json::{Value, json};
 
@@ -194,8 +194,8 @@ async fn changes_of_lists_are_heard_by_those_who_want_them() {
         .ask("subscriptions/listen", json!({ "notifications": {} }))
         .await;
     next(&mut deaf, "subscriptions/listen").await;
-    stage.front.announce(Change::Prompts);
-    stage.front.announce(Change::Tools);
+    stage.front.announce(ListChange::Prompts);
+    stage.front.announce(ListChange::Tools);
     let told = next(&mut stream, "subscriptions/listen").await;
     assert_eq!(told["method"], "notifications/tools/list_changed");
     assert_eq!(told["params"]["_meta"][SUBSCRIPTION], "h");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use outlast::server::{About, Delivery};
+use outlast::server::{ServerInfo, TaskPolicy};
 use outlast::store::open_store;
 use outlast::transport::http::{HttpOptions, Token};
 use outlast::{Outlast, Running, TaskSupport, Tool, Tools, text};
@@ -68,8 +68,8 @@ impl Town {
         });
         let say = say
             .task(TaskSupport::Optional)
-            .deliver(Delivery::Within(Duration::from_millis(1)));
-        let about = About {
+            .deliver(TaskPolicy::After(Duration::from_millis(1)));
+        let about = ServerInfo {
             name: "town".into(),
             version: "1".into(),
             instructions: None,

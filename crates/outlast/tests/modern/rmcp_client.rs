@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast::server::Front;
+use outlast::server::McpServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, ClientConfig,
     ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, Implementation,
@@ -38,7 +38,7 @@ impl ClientHandler for Person {
     }
 }
 
-async fn connect(front: Arc<Front>) -> RunningService<RoleClient, Person> {
+async fn connect(front: Arc<McpServer>) -> RunningService<RoleClient, Person> {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (read, write) = tokio::io::split(theirs);
     tokio::spawn(async move {

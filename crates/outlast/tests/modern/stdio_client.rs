@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast_testkit::mcp::{Line, LineClient};
 use outlast_testkit::within;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::schema;
 pub(crate) struct Pipe(LineClient);
 
 impl Pipe {
-    pub(crate) fn connect(front: Arc<Front>) -> Self {
+    pub(crate) fn connect(front: Arc<McpServer>) -> Self {
         let (line, theirs) = Line::pair();
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(async move {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use outlast::engine::{Engine, Store};
 use outlast::rmcp::RmcpServer;
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::{Outlast, TaskSupport};
 use outlast_testkit::mcp::{Line, LineClient};
 use outlast_testkit::within;
@@ -17,7 +17,7 @@ use crate::lab::{Equipment, Told};
 /// A running server.
 pub(crate) struct Stage {
     pub(crate) engine: Engine,
-    pub(crate) front: Arc<Front>,
+    pub(crate) front: Arc<McpServer>,
     pub(crate) equipment: Arc<Equipment>,
     pub(crate) told: Told,
 }
@@ -88,7 +88,7 @@ impl Stage {
 }
 
 impl Client {
-    pub(crate) fn connect(front: Arc<Front>) -> Self {
+    pub(crate) fn connect(front: Arc<McpServer>) -> Self {
         let (line, theirs) = Line::pair();
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(async move {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use outlast::engine::{Engine, MemoryStore, Policy, Store};
-use outlast::server::{About, Filter, Front, RUNNER};
+use outlast::server::{McpServer, Middleware, RUNNER, ServerInfo};
 use outlast::tools::Hints;
 use outlast::wire::Timestamp;
 use outlast::{Level, Own, TaskSupport, Tool, Tools, text};
@@ -46,7 +46,7 @@ impl Client {
     pub(crate) async fn filtered(
         store: Arc<dyn Store>,
         tools: Tools,
-        filters: Vec<Arc<dyn Filter>>,
+        filters: Vec<Arc<dyn Middleware>>,
     ) -> Self {
         Self::serving(store, Policy::default(), tools, |own| own, filters).await
     }
@@ -62,9 +62,9 @@ impl Client {
         policy: Policy,
         tools: Tools,
         offers: impl FnOnce(Own) -> Own,
-        filters: Vec<Arc<dyn Filter>>,
+        filters: Vec<Arc<dyn Middleware>>,
     ) -> Self {
-        let about = About {
+        let about = ServerInfo {
             name: "test".into(),
             version: "1".into(),
             instructions: None,
@@ -75,7 +75,7 @@ impl Client {
             .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
             .runner(RUNNER, own.clone());
         let (engine, _) = builder.open().await.unwrap();
-        let front = Front::serving(engine.clone(), own, filters);
+        let front = McpServer::with_backend(engine.clone(), own, filters);
         let (line, theirs) = Line::pair();
         let (read, write) = tokio::io::split(theirs);
         tokio::spawn(async move {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use outlast::engine::MemoryStore;
-use outlast::server::{Filter, Incoming, Next, Reply};
+use outlast::server::{IncomingRequest, Middleware, Next, Reply};
 use outlast::wire::{Raw, codes};
 use serde_json::{Value, json};
 
@@ -15,8 +15,8 @@ use crate::harness::{Client, samples};
 struct Custom;
 
 #[async_trait]
-impl Filter for Custom {
-    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
+impl Middleware for Custom {
+    async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         match request.method.as_str() {
             "acme/whoami" => {
                 let answer = json!({ "_meta": { "acme/owner": request.owner.to_string() } });
@@ -35,8 +35,8 @@ struct Strict {
 }
 
 #[async_trait]
-impl Filter for Strict {
-    async fn request(&self, request: Incoming, next: Next<'_>) -> Reply {
+impl Middleware for Strict {
+    async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         self.seen.lock().unwrap().push(request.method.clone());
         let method = request.method.clone();
         if method == "tasks/cancel" {
@@ -61,7 +61,7 @@ impl Filter for Strict {
     }
 }
 
-async fn filtered(filters: Vec<Arc<dyn Filter>>) -> Client {
+async fn filtered(filters: Vec<Arc<dyn Middleware>>) -> Client {
     let mut client = Client::filtered(Arc::new(MemoryStore::new()), samples(), filters).await;
     client
         .introduce("2025-11-25", json!({ "elicitation": {} }))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use outlast::engine::engine::NewCall;
 use outlast::engine::{Accepts, Engine, MemoryStore, Owner, Policy, Quota, Scope, Store};
-use outlast::server::{About, Delivery, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
 use outlast::transport::http::{self, HttpOptions};
 use outlast::wire::Raw;
 use outlast::{TaskSupport, Tool, Tools, text};
@@ -40,7 +40,7 @@ impl Ours {
         let task = tool("nothing").task(TaskSupport::Optional);
         let tools = Tools::new()
             .with(tool("plain"))
-            .with(task.deliver(Delivery::Always));
+            .with(task.deliver(TaskPolicy::Always));
         let tools = Arc::new(tools);
         let policy = Policy {
             quota: Quota {
@@ -66,12 +66,12 @@ impl Ours {
     /// Retains so many tasks that have ended, then serves until standard input ends.
     pub(super) async fn serve(self, retained: usize) -> Done<()> {
         self.fill(retained).await?;
-        let about = About {
+        let about = ServerInfo {
             name: "bench".into(),
             version: "1".into(),
             instructions: None,
         };
-        let front = Front::new(self.engine.clone(), self.tools.clone(), about);
+        let front = McpServer::new(self.engine.clone(), self.tools.clone(), about);
         // The load comes from one address.
         let options = HttpOptions {
             requests_per_second: None,

@@ -16,35 +16,38 @@ use outlast_wire::log::Log;
 use tokio::time::Instant;
 
 use super::heartbeat::Heartbeat;
-use super::policy::{InputDelivery, Terms};
-use super::source::{Source, SourceEvent};
+use super::policy::{DeliveryPlan, InputDelivery};
+use super::source::{CallSource, SourceEvent};
 use crate::log_limit::LogLimit;
 use crate::sleep::sleep_until;
 
 static NOT_STORED: LogLimit = LogLimit::new();
 
 /// The caller of a call: what its era and its transport make of what happens meanwhile.
-pub(in crate::server) trait Caller {
+pub(in crate::server) trait DeliveryChannel {
     /// Sends progress.
-    async fn progress(&mut self, progress: &Progress);
+    async fn send_progress(&mut self, progress: &Progress);
 
     /// Sends a log message.
-    async fn log(&mut self, log: &Log);
+    async fn send_log(&mut self, log: &Log);
 
     /// Sends the input requests of a call that were not sent yet; returns whether any was ever sent.
-    fn ask(&mut self, call: TaskId, open: &Outstanding) -> bool {
+    fn send_input_requests(&mut self, call: TaskId, open: &Outstanding) -> bool {
         let _ = (call, open);
         false
     }
 
     /// Input responses that came with the request itself, to requests that are open now.
-    fn given(&mut self, open: &Outstanding) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
+    fn early_responses(
+        &mut self,
+        open: &Outstanding,
+    ) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
         let _ = open;
         Ok(BTreeMap::new())
     }
 
     /// The next input response to a call that is no task.
-    async fn answer(&mut self) -> (AskKey, Answer) {
+    async fn next_input_response(&mut self) -> (AskKey, Answer) {
         std::future::pending().await
     }
 
@@ -55,18 +58,18 @@ pub(in crate::server) trait Caller {
 
     /// The call has become a task, and the caller goes on waiting for it. Returns input responses that came meanwhile
     /// and are the task's now.
-    fn promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
+    fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
         let _ = task;
         BTreeMap::new()
     }
 }
 
 /// What a caller is answered with.
-pub(in crate::server) enum Delivered {
+pub(in crate::server) enum DeliveryOutcome {
     /// The outcome of the call.
     Outcome(Outcome),
     /// The outcome of the task that the caller waited for.
-    Settled(TaskId, Result<Settled, EngineError>),
+    TaskEnded(TaskId, Result<Settled, EngineError>),
     /// A handle.
     Handle(Committed<Task>),
     /// A ticket for a task that goes on.
@@ -85,11 +88,11 @@ pub(in crate::server) enum Delivered {
 pub(in crate::server) async fn follow(
     engine: &Engine,
     scope: &Scope,
-    mut source: Source,
-    terms: Terms,
-    caller: &mut impl Caller,
-) -> Delivered {
-    let mut state = State::new(terms, matches!(source, Source::Task(_)));
+    mut source: CallSource,
+    plan: DeliveryPlan,
+    channel: &mut impl DeliveryChannel,
+) -> DeliveryOutcome {
+    let mut state = State::new(plan, matches!(source, CallSource::Task(_)));
     loop {
         let next = state.next();
         let due = tokio::select! {
@@ -99,52 +102,52 @@ pub(in crate::server) async fn follow(
                 match event {
                     SourceEvent::Progress(progress) => {
                         state.heartbeat.record(&progress);
-                        caller.progress(&progress).await;
+                        channel.send_progress(&progress).await;
                     }
-                    SourceEvent::Log(log) => caller.log(&log).await,
+                    SourceEvent::Log(log) => channel.send_log(&log).await,
                     SourceEvent::RunsAsTask => state.promote_now(),
                     SourceEvent::Changed(open) => {
-                        if let Some(answer) = changed(&mut state, &mut source, open, caller).await {
+                        if let Some(answer) = changed(&mut state, &mut source, open, channel).await {
                             return answer;
                         }
                     }
-                    SourceEvent::Ended(outcome) => return Delivered::Outcome(outcome),
-                    SourceEvent::Settled(task, settled) => return Delivered::Settled(task, settled),
+                    SourceEvent::Ended(outcome) => return DeliveryOutcome::Outcome(outcome),
+                    SourceEvent::Settled(task, settled) => return DeliveryOutcome::TaskEnded(task, settled),
                 }
                 continue;
             }
-            (key, answer) = caller.answer() => {
-                source.answer([(key, answer)].into()).await;
+            (key, answer) = channel.next_input_response() => {
+                source.respond([(key, answer)].into()).await;
                 continue;
             }
             () = sleep_until(next.map(|(at, _)| at)) => next.map(|(_, due)| due),
         };
         match due {
-            Some(Due::Heartbeat) => caller.progress(&state.heartbeat.beat()).await,
-            Some(Due::Reach) if state.is_out_of_reach(caller.is_live()) => {
-                return Delivered::Abandoned;
+            Some(Due::Heartbeat) => channel.send_progress(&state.heartbeat.beat()).await,
+            Some(Due::LivenessCheck) if state.is_unreachable(channel.is_live()) => {
+                return DeliveryOutcome::Abandoned;
             }
-            Some(Due::Reach) => {}
-            Some(Due::Ticket) => return Delivered::Ticket(source.id()),
+            Some(Due::LivenessCheck) => {}
+            Some(Due::Ticket) => return DeliveryOutcome::Ticket(source.id()),
             Some(Due::Input) => {
                 state.input_at = None;
                 match source.outstanding() {
                     Some(open) if state.returns(&open) => {
                         return match source {
-                            Source::Call(running) => Delivered::Input(running, open),
-                            Source::Task(_) => Delivered::TaskInput(source.id(), open),
+                            CallSource::Call(running) => DeliveryOutcome::Input(running, open),
+                            CallSource::Task(_) => DeliveryOutcome::TaskInput(source.id(), open),
                         };
                     }
-                    Some(_) => match promote(engine, scope, source, &mut state, caller).await {
-                        Ok(going_on) => source = going_on,
+                    Some(_) => match promote(engine, scope, source, &mut state, channel).await {
+                        Ok(next) => source = next,
                         Err(answer) => return answer,
                     },
                     None => {}
                 }
             }
             Some(Due::Promotion) => {
-                match promote(engine, scope, source, &mut state, caller).await {
-                    Ok(going_on) => source = going_on,
+                match promote(engine, scope, source, &mut state, channel).await {
+                    Ok(next) => source = next,
                     Err(answer) => return answer,
                 }
             }
@@ -156,32 +159,33 @@ pub(in crate::server) async fn follow(
 /// Delivers the input requests that are open now; returns the answer to the caller if they are it.
 async fn changed(
     state: &mut State,
-    source: &mut Source,
+    source: &mut CallSource,
     open: Option<Outstanding>,
-    caller: &mut impl Caller,
-) -> Option<Delivered> {
-    match (state.terms.input, &*source) {
+    channel: &mut impl DeliveryChannel,
+) -> Option<DeliveryOutcome> {
+    match (state.plan.input, &*source) {
         (InputDelivery::Nested, _) => {
             if let Some(open) = &open
-                && caller.ask(source.id(), open)
+                && channel.send_input_requests(source.id(), open)
             {
-                state.has_asked();
+                state.mark_input_sent();
             }
         }
         // A task has all input requests that were made together.
-        (InputDelivery::Returned, Source::Task(_)) => {
-            return open.map(|open| Delivered::TaskInput(source.id(), open));
+        (InputDelivery::Returned, CallSource::Task(_)) => {
+            return open.map(|open| DeliveryOutcome::TaskInput(source.id(), open));
         }
-        (InputDelivery::Returned, Source::Call(_)) => {
+        (InputDelivery::Returned, CallSource::Call(_)) => {
             if let Some(open) = &open {
-                match caller.given(open) {
-                    Ok(answers) => source.answer(answers).await,
-                    Err(error) => return Some(Delivered::Refused(error)),
+                match channel.early_responses(open) {
+                    Ok(answers) => source.respond(answers).await,
+                    Err(error) => return Some(DeliveryOutcome::Refused(error)),
                 }
             }
             let since = state.input_at;
-            let asks = source.outstanding().is_some();
-            state.input_at = asks.then(|| since.unwrap_or_else(|| Instant::now() + TOGETHER));
+            let has_input = source.outstanding().is_some();
+            state.input_at =
+                has_input.then(|| since.unwrap_or_else(|| Instant::now() + INPUT_BATCH_WINDOW));
         }
     }
     None
@@ -191,35 +195,37 @@ async fn changed(
 async fn promote(
     engine: &Engine,
     scope: &Scope,
-    source: Source,
+    source: CallSource,
     state: &mut State,
-    caller: &mut impl Caller,
-) -> Result<Source, Delivered> {
-    let Source::Call(running) = source else {
+    channel: &mut impl DeliveryChannel,
+) -> Result<CallSource, DeliveryOutcome> {
+    let CallSource::Call(running) = source else {
         return Ok(source);
     };
     match running.promote().await {
-        Ok(Promotion::Stored(task)) if state.terms.takes_handle => Err(Delivered::Handle(task)),
+        Ok(Promotion::Stored(task)) if state.plan.takes_handle => {
+            Err(DeliveryOutcome::Handle(task))
+        }
         Ok(Promotion::Stored(task)) => {
             state.stored = true;
-            let answers = caller.promoted(&task);
+            let answers = channel.on_promoted(&task);
             if !answers.is_empty()
                 && let Err(error) = engine.answer(scope, task.id, answers).await
             {
                 tracing::warn!(task = %task.id, %error, "input responses did not reach a new task");
             }
-            let waiting = Source::task(engine, scope, task.id).await;
-            waiting.map_err(|error| Delivered::Settled(task.id, Err(error)))
+            let waiting = CallSource::task(engine, scope, task.id).await;
+            waiting.map_err(|error| DeliveryOutcome::TaskEnded(task.id, Err(error)))
         }
-        Ok(Promotion::Finished(outcome)) => Err(Delivered::Outcome(outcome)),
+        Ok(Promotion::Finished(outcome)) => Err(DeliveryOutcome::Outcome(outcome)),
         Err((running, error)) => {
-            NOT_STORED.log(|left_out| {
-                tracing::warn!(call = %running.id(), %error, left_out, "a call was not stored as a task; it goes on");
+            NOT_STORED.log(|suppressed| {
+                tracing::warn!(call = %running.id(), %error, suppressed, "a call was not stored as a task; it goes on");
             });
-            state.terms.takes_handle = false;
-            state.terms.promote_at = None;
-            let source = Source::Call(running);
-            if state.terms.input == InputDelivery::Returned && source.outstanding().is_some() {
+            state.plan.takes_handle = false;
+            state.plan.promote_at = None;
+            let source = CallSource::Call(running);
+            if state.plan.input == InputDelivery::Returned && source.outstanding().is_some() {
                 // They can only be returned now.
                 state.input_at = Some(Instant::now());
             }
@@ -230,16 +236,16 @@ async fn promote(
 
 /// The state of one delivery.
 struct State {
-    terms: Terms,
+    plan: DeliveryPlan,
     /// Whether the caller waits for a task.
     stored: bool,
     /// When the open input requests are returned to the caller.
     input_at: Option<Instant>,
     heartbeat: Heartbeat,
     /// When to look next whether the caller can still be reached.
-    reach_at: Option<Instant>,
+    liveness_check_at: Option<Instant>,
     /// How many looks in a row did not reach it.
-    unreached: u32,
+    failed_checks: u32,
 }
 
 /// What is due at a moment.
@@ -249,18 +255,18 @@ enum Due {
     Promotion,
     Ticket,
     Heartbeat,
-    Reach,
+    LivenessCheck,
 }
 
 impl State {
-    fn new(terms: Terms, stored: bool) -> Self {
+    fn new(plan: DeliveryPlan, stored: bool) -> Self {
         Self {
-            heartbeat: Heartbeat::new(terms.heartbeat),
-            terms,
+            heartbeat: Heartbeat::new(plan.heartbeat),
+            plan,
             stored,
             input_at: None,
-            reach_at: None,
-            unreached: 0,
+            liveness_check_at: None,
+            failed_checks: 0,
         }
     }
 
@@ -270,13 +276,16 @@ impl State {
         if let Some(at) = self.input_at {
             return Some((at, Due::Input));
         }
-        let plain = !self.stored;
-        let in_grace = plain && self.terms.promote_at.is_some();
+        let is_plain = !self.stored;
+        let in_grace = is_plain && self.plan.promote_at.is_some();
         let all = [
-            (self.terms.promote_at.filter(|_| plain), Due::Promotion),
-            (self.terms.ticket_at.filter(|_| self.stored), Due::Ticket),
+            (self.plan.promote_at.filter(|_| is_plain), Due::Promotion),
+            (self.plan.ticket_at.filter(|_| self.stored), Due::Ticket),
             (self.heartbeat.due().filter(|_| !in_grace), Due::Heartbeat),
-            (self.reach_at.filter(|_| plain), Due::Reach),
+            (
+                self.liveness_check_at.filter(|_| is_plain),
+                Due::LivenessCheck,
+            ),
         ];
         let all = all.into_iter().filter_map(|(at, due)| Some((at?, due)));
         all.min_by_key(|(at, _)| *at)
@@ -287,41 +296,41 @@ impl State {
     fn returns(&self, open: &Outstanding) -> bool {
         let before_work = |timing| timing == Timing::BeforeWork;
         let mut open = open.iter();
-        !self.terms.takes_handle || open.all(|(_, question)| before_work(question.timing))
+        !self.plan.takes_handle || open.all(|(_, question)| before_work(question.timing))
     }
 
     /// A caller that takes tasks gets its handle now, if it would get it later.
     fn promote_now(&mut self) {
-        if let Some(at) = &mut self.terms.promote_at
-            && self.terms.takes_handle
+        if let Some(at) = &mut self.plan.promote_at
+            && self.plan.takes_handle
         {
             *at = Instant::now();
         }
     }
 
     /// The caller was sent an input request.
-    fn has_asked(&mut self) {
-        self.reach_at
-            .get_or_insert_with(|| Instant::now() + REACH_EVERY);
+    fn mark_input_sent(&mut self) {
+        self.liveness_check_at
+            .get_or_insert_with(|| Instant::now() + LIVENESS_CHECK_INTERVAL);
     }
 
     /// Whether an input request has waited too long for a caller that cannot be reached. A stream may be resumed
     /// meanwhile.
-    fn is_out_of_reach(&mut self, is_live: bool) -> bool {
-        self.reach_at = Some(Instant::now() + REACH_EVERY);
-        self.unreached = if is_live { 0 } else { self.unreached + 1 };
-        self.unreached >= MAX_UNREACHED
+    fn is_unreachable(&mut self, is_live: bool) -> bool {
+        self.liveness_check_at = Some(Instant::now() + LIVENESS_CHECK_INTERVAL);
+        self.failed_checks = if is_live { 0 } else { self.failed_checks + 1 };
+        self.failed_checks >= MAX_FAILED_CHECKS
     }
 }
 
 /// How long after an input request others are waited for, so that they are returned together.
-const TOGETHER: Duration = Duration::from_millis(5);
+const INPUT_BATCH_WINDOW: Duration = Duration::from_millis(5);
 
 /// How often a call that has sent input requests checks whether its caller can be reached.
-const REACH_EVERY: Duration = Duration::from_secs(30);
+const LIVENESS_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How many checks in a row may fail before the call is stopped.
-const MAX_UNREACHED: u32 = 10;
+const MAX_FAILED_CHECKS: u32 = 10;
 
 #[cfg(test)]
 mod tests {
@@ -337,8 +346,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_held_call_is_promoted_then_beats_then_gets_its_ticket() {
-        let terms = Terms::waiting((Some(5 * SECOND), Some(2 * SECOND)), InputDelivery::Nested);
-        let mut state = State::new(terms.held_after(3 * SECOND), false);
+        let plan =
+            DeliveryPlan::waiting((Some(5 * SECOND), Some(2 * SECOND)), InputDelivery::Nested);
+        let mut state = State::new(plan.promoted_after(3 * SECOND), false);
         assert_eq!(due(&state), Some(Due::Promotion));
         state.stored = true;
         assert_eq!(due(&state), Some(Due::Heartbeat));
@@ -349,12 +359,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_caller_that_takes_tasks_gets_its_handle_early() {
-        let terms = Terms::handle_after(SECOND, InputDelivery::Returned);
-        let mut state = State::new(terms, false);
+        let plan = DeliveryPlan::handle_after(SECOND, InputDelivery::Returned);
+        let mut state = State::new(plan, false);
         state.promote_now();
         assert_eq!(state.next(), Some((Instant::now(), Due::Promotion)));
-        let terms = Terms::waiting((None, None), InputDelivery::Nested);
-        let mut state = State::new(terms.held_after(SECOND), false);
+        let plan = DeliveryPlan::waiting((None, None), InputDelivery::Nested);
+        let mut state = State::new(plan.promoted_after(SECOND), false);
         state.promote_now();
         assert_eq!(
             state.next(),
@@ -364,9 +374,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_was_not_stored_keeps_its_heartbeat_and_gets_no_ticket() {
-        let terms = Terms::waiting((Some(SECOND), Some(2 * SECOND)), InputDelivery::Nested);
-        let mut state = State::new(terms.held_after(SECOND), false);
-        state.terms.promote_at = None;
+        let plan = DeliveryPlan::waiting((Some(SECOND), Some(2 * SECOND)), InputDelivery::Nested);
+        let mut state = State::new(plan.promoted_after(SECOND), false);
+        state.plan.promote_at = None;
         assert_eq!(due(&state), Some(Due::Heartbeat));
     }
 
@@ -377,29 +387,29 @@ mod tests {
             question.timing = timing;
             Outstanding::new(vec![(AskKey::new("k"), question)]).unwrap()
         };
-        let terms = Terms::handle_after(SECOND, InputDelivery::Returned);
-        let mut state = State::new(terms, false);
+        let plan = DeliveryPlan::handle_after(SECOND, InputDelivery::Returned);
+        let mut state = State::new(plan, false);
         state.input_at = Some(Instant::now() + 9 * SECOND);
         assert_eq!(due(&state), Some(Due::Input));
         assert!(state.returns(&open(Timing::BeforeWork)));
         assert!(!state.returns(&open(Timing::DuringWork)));
-        state.terms.takes_handle = false;
+        state.plan.takes_handle = false;
         assert!(state.returns(&open(Timing::DuringWork)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn only_a_caller_that_stays_out_of_reach_is_given_up() {
-        let mut state = State::new(Terms::inline(InputDelivery::Nested), false);
+        let mut state = State::new(DeliveryPlan::inline(InputDelivery::Nested), false);
         assert_eq!(due(&state), None);
-        state.has_asked();
-        assert_eq!(due(&state), Some(Due::Reach));
-        for _ in 1..MAX_UNREACHED {
-            assert!(!state.is_out_of_reach(false));
+        state.mark_input_sent();
+        assert_eq!(due(&state), Some(Due::LivenessCheck));
+        for _ in 1..MAX_FAILED_CHECKS {
+            assert!(!state.is_unreachable(false));
         }
-        assert!(!state.is_out_of_reach(true));
-        for _ in 1..MAX_UNREACHED {
-            assert!(!state.is_out_of_reach(false));
+        assert!(!state.is_unreachable(true));
+        for _ in 1..MAX_FAILED_CHECKS {
+            assert!(!state.is_unreachable(false));
         }
-        assert!(state.is_out_of_reach(false));
+        assert!(state.is_unreachable(false));
     }
 }

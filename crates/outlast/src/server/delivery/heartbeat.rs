@@ -8,18 +8,18 @@ use tokio::time::Instant;
 /// The heartbeat of one call.
 #[derive(Debug)]
 pub(super) struct Heartbeat {
-    every: Option<Duration>,
+    interval: Option<Duration>,
     due: Option<Instant>,
     /// The progress that the caller knows.
-    done: f64,
+    progress: f64,
 }
 
 impl Heartbeat {
-    pub(super) fn new(every: Option<Duration>) -> Self {
+    pub(super) fn new(interval: Option<Duration>) -> Self {
         let mut heartbeat = Self {
-            every,
+            interval,
             due: None,
-            done: 0.0,
+            progress: 0.0,
         };
         heartbeat.restart();
         heartbeat
@@ -32,20 +32,20 @@ impl Heartbeat {
 
     /// Something has happened: the caller can be silent for another while.
     pub(super) fn restart(&mut self) {
-        self.due = self.every.map(|every| Instant::now() + every);
+        self.due = self.interval.map(|interval| Instant::now() + interval);
     }
 
     /// The caller learns of progress.
     pub(super) fn record(&mut self, progress: &Progress) {
-        self.done = progress.done;
+        self.progress = progress.done;
     }
 
     /// Progress so small that the next progress of the work itself is greater.
     pub(super) fn beat(&mut self) -> Progress {
         self.restart();
-        self.done += STEP;
+        self.progress += PROGRESS_STEP;
         Progress {
-            done: self.done,
+            done: self.progress,
             total: None,
             message: None,
         }
@@ -53,4 +53,4 @@ impl Heartbeat {
 }
 
 /// By how much progress grows with each heartbeat.
-const STEP: f64 = 1e-6;
+const PROGRESS_STEP: f64 = 1e-6;

@@ -6,7 +6,7 @@ mod policy;
 mod source;
 pub(super) mod tickets;
 
-pub(super) use follow::{Caller, Delivered, follow};
-pub use policy::{Delivery, Holding, Patience};
-pub(super) use policy::{InputDelivery, Terms};
-pub(super) use source::{Held, Key, Source};
+pub(super) use follow::{DeliveryChannel, DeliveryOutcome, follow};
+pub(super) use policy::{DeliveryPlan, InputDelivery};
+pub use policy::{TaskPolicy, WaitBudget, WaitPolicy};
+pub(super) use source::{CallKey, CallSource, PendingCalls};

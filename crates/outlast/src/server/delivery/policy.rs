@@ -6,85 +6,85 @@ use tokio::time::Instant;
 
 /// When a call of a tool that may run as a task becomes one, for a caller that takes tasks and leaves it to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum TaskPolicy {
     /// At once.
     Always,
     /// When it has run for so long without an end. A call that asks in the middle of its work becomes one then.
-    Within(Duration),
+    After(Duration),
     /// When what it asks before its work begins is answered.
-    OnceAnswered,
+    AfterInput,
 }
 
-impl Delivery {
+impl TaskPolicy {
     /// How long a call may take to be answered without a task, if nothing else is said.
-    pub const GRACE: Duration = Duration::from_millis(700);
+    pub const DEFAULT_GRACE: Duration = Duration::from_millis(700);
 }
 
-impl Delivery {
+impl TaskPolicy {
     /// How long a call runs before it becomes a task.
     pub(crate) fn grace(self) -> Duration {
         match self {
-            Self::Within(grace) => grace,
+            Self::After(grace) => grace,
             Self::Always => Duration::ZERO,
-            Self::OnceAnswered => Self::GRACE,
+            Self::AfterInput => Self::DEFAULT_GRACE,
         }
     }
 }
 
-impl Default for Delivery {
+impl Default for TaskPolicy {
     fn default() -> Self {
-        Self::Within(Self::GRACE)
+        Self::After(Self::DEFAULT_GRACE)
     }
 }
 
 /// How calls are held for a client that takes no tasks. Each is stored when its grace window is over, so that neither a
 /// disconnect nor a crash loses its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Holding {
+pub struct WaitPolicy {
     /// How long the client waits for an answer.
-    pub patience: Patience,
+    pub budget: WaitBudget,
     /// Whether a client that stops waiting gets a *ticket*: a result that names the task, and tools to ask for it.
     pub tickets: bool,
 }
 
 /// How long a client waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum WaitBudget {
     /// As long as it takes.
-    Endless,
+    Unlimited,
     /// So long.
-    Within(Duration),
+    AtMost(Duration),
     /// As long as it takes if it hears of progress this often, and so long if it gave no token for that.
-    WhileItHears {
+    WithProgress {
         /// How often.
-        every: Duration,
+        interval: Duration,
         /// How long without a token.
-        otherwise: Duration,
+        without_token: Duration,
     },
 }
 
-impl Holding {
+impl WaitPolicy {
     /// For clients that take tasks and did not ask for one: they wait.
-    pub(crate) const ENDLESS: Self = Self {
-        patience: Patience::Endless,
+    pub(crate) const UNLIMITED: Self = Self {
+        budget: WaitBudget::Unlimited,
         tickets: false,
     };
 
     /// How long a caller waits, and how often it must hear something meanwhile.
-    pub(crate) fn terms(&self, has_token: bool) -> (Option<Duration>, Option<Duration>) {
+    pub(crate) fn limits(&self, has_token: bool) -> (Option<Duration>, Option<Duration>) {
         let limit = |limit| Some(limit).filter(|_| self.tickets);
-        match self.patience {
-            Patience::Endless => (None, None),
-            Patience::Within(time) => (limit(time), None),
-            Patience::WhileItHears { every, .. } if has_token => (None, Some(every)),
-            Patience::WhileItHears { otherwise, .. } => (limit(otherwise), None),
+        match self.budget {
+            WaitBudget::Unlimited => (None, None),
+            WaitBudget::AtMost(time) => (limit(time), None),
+            WaitBudget::WithProgress { interval, .. } if has_token => (None, Some(interval)),
+            WaitBudget::WithProgress { without_token, .. } => (limit(without_token), None),
         }
     }
 }
 
 /// How one call is delivered to its caller.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::server) struct Terms {
+pub(in crate::server) struct DeliveryPlan {
     /// When the call becomes a task.
     pub(super) promote_at: Option<Instant>,
     /// Whether the caller gets a handle then. Otherwise it goes on waiting for the task.
@@ -106,7 +106,7 @@ pub(in crate::server) enum InputDelivery {
     Returned,
 }
 
-impl Terms {
+impl DeliveryPlan {
     /// The caller waits for the outcome, however long that takes.
     pub(in crate::server) fn inline(input: InputDelivery) -> Self {
         Self {
@@ -128,7 +128,7 @@ impl Terms {
     }
 
     /// The call becomes a task after `grace`, and the caller goes on waiting for it.
-    pub(in crate::server) fn held_after(mut self, grace: Duration) -> Self {
+    pub(in crate::server) fn promoted_after(mut self, grace: Duration) -> Self {
         self.promote_at = Some(Instant::now() + grace);
         self
     }
@@ -153,16 +153,19 @@ mod tests {
     #[test]
     fn only_who_hears_of_progress_waits_for_ever() {
         let second = Duration::from_secs(1);
-        let holding = |patience, tickets| Holding { patience, tickets };
-        let hears = Patience::WhileItHears {
-            every: second,
-            otherwise: 9 * second,
+        let policy = |budget, tickets| WaitPolicy { budget, tickets };
+        let progress = WaitBudget::WithProgress {
+            interval: second,
+            without_token: 9 * second,
         };
-        assert_eq!(holding(hears, true).terms(true), (None, Some(second)));
-        assert_eq!(holding(hears, true).terms(false), (Some(9 * second), None));
-        let within = Patience::Within(second);
-        assert_eq!(holding(within, true).terms(true), (Some(second), None));
-        assert_eq!(holding(within, false).terms(true), (None, None));
-        assert_eq!(Holding::ENDLESS.terms(true), (None, None));
+        assert_eq!(policy(progress, true).limits(true), (None, Some(second)));
+        assert_eq!(
+            policy(progress, true).limits(false),
+            (Some(9 * second), None)
+        );
+        let limited = WaitBudget::AtMost(second);
+        assert_eq!(policy(limited, true).limits(true), (Some(second), None));
+        assert_eq!(policy(limited, false).limits(true), (None, None));
+        assert_eq!(WaitPolicy::UNLIMITED.limits(true), (None, None));
     }
 }

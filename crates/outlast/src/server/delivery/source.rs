@@ -13,7 +13,7 @@ use outlast_wire::object;
 use parking_lot::{Mutex, MutexGuard};
 
 /// What a caller waits for.
-pub(in crate::server) enum Source {
+pub(in crate::server) enum CallSource {
     /// A call that is no task. Dropping it stops the work.
     Call(Box<RunningCall>),
     /// A task. Dropping it leaves the task alone.
@@ -27,7 +27,7 @@ pub(in crate::server) struct TaskSource {
     /// The task as it was found, until it is reported.
     first: Option<Snapshot>,
     watched: bool,
-    settled: Pin<Box<dyn Future<Output = Result<Settled, EngineError>> + Send>>,
+    outcome: Pin<Box<dyn Future<Output = Result<Settled, EngineError>> + Send>>,
 }
 
 /// What happens to a call or a task.
@@ -44,13 +44,13 @@ pub(super) enum SourceEvent {
     Settled(TaskId, Result<Settled, EngineError>),
 }
 
-impl Source {
-    /// Waits for a call that is no task.
+impl CallSource {
+    /// TaskWait for a call that is no task.
     pub(in crate::server) fn call(running: RunningCall) -> Self {
         Self::Call(Box::new(running))
     }
 
-    /// Waits for a task.
+    /// TaskWait for a task.
     pub(in crate::server) async fn task(
         engine: &Engine,
         scope: &Scope,
@@ -63,7 +63,7 @@ impl Source {
             first: Some(watch.first.clone()),
             watch,
             watched: true,
-            settled: Box::pin(async move { engine.wait(&scope, task).await }),
+            outcome: Box::pin(async move { engine.wait(&scope, task).await }),
         }))
     }
 
@@ -93,7 +93,7 @@ impl Source {
     }
 
     /// Responds to input requests of a call that is no task. One that is not open any more takes no response.
-    pub(super) async fn answer(&mut self, answers: BTreeMap<AskKey, Answer>) {
+    pub(super) async fn respond(&mut self, answers: BTreeMap<AskKey, Answer>) {
         if let Self::Call(running) = self
             && !answers.is_empty()
         {
@@ -127,7 +127,7 @@ impl TaskSource {
                     Some(Event::Plain(_) | Event::RunsAsTask) => {}
                     None => self.watched = false,
                 },
-                settled = &mut self.settled => return SourceEvent::Settled(self.task, settled),
+                outcome = &mut self.outcome => return SourceEvent::Settled(self.task, outcome),
             }
         }
     }
@@ -135,20 +135,20 @@ impl TaskSource {
 
 /// Calls that were stored because they took long, by what was called: who repeats one finds it.
 #[derive(Default)]
-pub(in crate::server) struct Held(Mutex<HashMap<Key, TaskId>>);
+pub(in crate::server) struct PendingCalls(Mutex<HashMap<CallKey, TaskId>>);
 
 /// What was called, and by whom.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(in crate::server) struct Key {
+pub(in crate::server) struct CallKey {
     owner: Owner,
     runner: String,
     tool: String,
     arguments: String,
 }
 
-impl Key {
+impl CallKey {
     /// The key of a call that may be found again: one that could as well run twice.
-    pub(in crate::server) fn of(owner: &Owner, origin: &Origin) -> Option<Self> {
+    pub(in crate::server) fn new(owner: &Owner, origin: &Origin) -> Option<Self> {
         if origin.retry != Retry::Rerun {
             return None;
         }
@@ -165,30 +165,30 @@ impl Key {
     }
 }
 
-impl Held {
-    pub(in crate::server) fn find(&self, key: &Key) -> Option<TaskId> {
+impl PendingCalls {
+    pub(in crate::server) fn find(&self, key: &CallKey) -> Option<TaskId> {
         self.lock().get(key).copied()
     }
 
-    pub(in crate::server) fn add(&self, key: Key, task: TaskId) {
-        let mut held = self.lock();
-        if held.len() < MOST {
-            held.insert(key, task);
+    pub(in crate::server) fn add(&self, key: CallKey, task: TaskId) {
+        let mut calls = self.lock();
+        if calls.len() < MAX_PENDING_CALLS {
+            calls.insert(key, task);
         }
     }
 
     /// Forgets a call that has ended, unless another has taken its place.
-    pub(in crate::server) fn remove(&self, key: &Key, task: TaskId) {
-        let mut held = self.lock();
-        if held.get(key) == Some(&task) {
-            held.remove(key);
+    pub(in crate::server) fn remove(&self, key: &CallKey, task: TaskId) {
+        let mut calls = self.lock();
+        if calls.get(key) == Some(&task) {
+            calls.remove(key);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, TaskId>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CallKey, TaskId>> {
         self.0.lock()
     }
 }
 
 /// How many calls are remembered.
-const MOST: usize = 10_000;
+const MAX_PENDING_CALLS: usize = 10_000;

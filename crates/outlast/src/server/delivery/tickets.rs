@@ -13,17 +13,17 @@ use outlast_wire::{Raw, RawRef, Timestamp, codes, object, v1};
 use serde_json::{Value, json};
 
 use crate::server::errors::to_wire;
-use crate::server::{Front, Reply};
+use crate::server::{McpServer, Reply};
 
 /// The tools by which tickets are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) enum Helper {
+pub(in crate::server) enum TicketTool {
     Wait,
     Status,
     Cancel,
 }
 
-impl Helper {
+impl TicketTool {
     /// The helper of that name.
     pub(in crate::server) fn named(tool: &str) -> Option<Self> {
         match tool {
@@ -36,12 +36,12 @@ impl Helper {
 }
 
 /// What a helper is called with.
-pub(in crate::server) struct HelperArguments {
+pub(in crate::server) struct TicketToolArguments {
     pub(in crate::server) task: Option<TaskId>,
-    pub(in crate::server) time: Option<Duration>,
+    pub(in crate::server) limit: Option<Duration>,
 }
 
-impl HelperArguments {
+impl TicketToolArguments {
     pub(in crate::server) fn read(params: RawRef<'_>) -> Result<Self, ErrorObject> {
         let member =
             |name| object::find(params, &["arguments", name]).filter(|found| !found.is_null());
@@ -49,46 +49,50 @@ impl HelperArguments {
             let id = named.text().and_then(|text| text.trim().parse().ok());
             id.ok_or_else(codes::task_not_found)
         });
-        let time = member("seconds").map(|seconds| {
-            let fine = |seconds: &f64| (0.0..=86_400.0).contains(seconds);
-            let seconds = seconds.number().filter(fine);
+        let limit = member("seconds").map(|seconds| {
+            let is_valid = |seconds: &f64| (0.0..=86_400.0).contains(seconds);
+            let seconds = seconds.number().filter(is_valid);
             let seconds =
                 seconds.ok_or_else(|| codes::invalid_params("`seconds` must be a number"));
             seconds.map(Duration::from_secs_f64)
         });
         Ok(Self {
             task: task.transpose()?,
-            time: time.transpose()?,
+            limit: limit.transpose()?,
         })
     }
 
     /// The task, which must be named.
-    pub(in crate::server) fn needed(&self) -> Result<TaskId, ErrorObject> {
+    pub(in crate::server) fn required_task(&self) -> Result<TaskId, ErrorObject> {
         self.task
             .ok_or_else(|| codes::invalid_params("`taskId` must name a task"))
     }
 }
 
-impl Front {
+impl McpServer {
     /// The result that names a task which still runs.
     pub(in crate::server) async fn ticket(&self, scope: &Scope, task: TaskId) -> Reply {
         match self.engine.get(scope, task).await {
             Ok(found) => {
-                let words = self.in_words(scope, &found).await;
-                Reply::Result(ticket(&found, &words, self.engine.now()))
+                let description = self.describe_task(scope, &found).await;
+                Reply::Result(ticket(&found, &description, self.engine.now()))
             }
             Err(error) => Reply::from(to_wire(&error)),
         }
     }
 
     /// How one task stands, or all of an owner that were begun at this endpoint.
-    pub(in crate::server) async fn status_of(&self, scope: &Scope, task: Option<TaskId>) -> Reply {
+    pub(in crate::server) async fn task_status(
+        &self,
+        scope: &Scope,
+        task: Option<TaskId>,
+    ) -> Reply {
         let tasks = match (task, scope) {
             (Some(task), _) => match self.engine.get(scope, task).await {
                 Ok(found) => vec![found],
                 Err(error) => return Reply::from(to_wire(&error)),
             },
-            (None, Scope::Of(owner)) => match self.page(owner, None, LISTED).await {
+            (None, Scope::Of(owner)) => match self.page(owner, None, MAX_LISTED_TASKS).await {
                 Ok(page) => page.tasks,
                 Err(error) => return Reply::from(to_wire(&error)),
             },
@@ -100,22 +104,22 @@ impl Front {
         let now = self.engine.now();
         let mut lines = Vec::with_capacity(tasks.len());
         for task in &tasks {
-            lines.push(self.in_words(scope, task).await);
+            lines.push(self.describe_task(scope, task).await);
         }
         let text = if lines.is_empty() {
             "There are no tasks.".to_owned()
         } else {
             lines.join("\n")
         };
-        let tasks: Vec<_> = tasks.iter().map(|task| shown(task, now)).collect();
+        let tasks: Vec<_> = tasks.iter().map(|task| task_json(task, now)).collect();
         Reply::Result(result(&text, json!({ "tasks": tasks })))
     }
 
     /// One sentence about a task. It names the tool and its arguments, by which a model tells its tasks apart.
-    async fn in_words(&self, scope: &Scope, task: &Snapshot) -> String {
+    async fn describe_task(&self, scope: &Scope, task: &Snapshot) -> String {
         // An ended task is listed without its origin, so the whole record is read.
         let origin = self.engine.load(scope, task.id()).await;
-        let call = origin.ok().and_then(|task| called(&task.origin));
+        let call = origin.ok().and_then(|task| call_summary(&task.origin));
         let call = call.map(|call| format!(" ({call})")).unwrap_or_default();
         let message = task.message().map(|message| format!(": {message}"));
         format!(
@@ -127,7 +131,7 @@ impl Front {
     }
 
     /// Asks a task to stop.
-    pub(in crate::server) async fn stop(&self, scope: &Scope, task: TaskId) -> Reply {
+    pub(in crate::server) async fn cancel_by_ticket(&self, scope: &Scope, task: TaskId) -> Reply {
         match self.engine.request_cancel(scope, task).await {
             Ok(()) => {
                 let text =
@@ -140,7 +144,10 @@ impl Front {
 }
 
 /// What the call itself would have answered.
-pub(in crate::server) fn settled(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
+pub(in crate::server) fn outcome_reply(
+    task: TaskId,
+    settled: Result<Settled, EngineError>,
+) -> Reply {
     let settled = match settled {
         Ok(settled) => settled,
         Err(error) => return Reply::from(to_wire(&error)),
@@ -155,7 +162,7 @@ pub(in crate::server) fn settled(task: TaskId, settled: Result<Settled, EngineEr
 
 /// A page of tools for those who get tickets: with the helpers on the last one, and without promises of structured results
 /// that a ticket would break.
-pub(in crate::server) fn listed(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
+pub(in crate::server) fn add_ticket_tools(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
     let page = tool::edit_list(page, |tool| match object::find(tool, &["outputSchema"]) {
         Some(_) => object::remove(tool, &["outputSchema"]).map_or(Edit::Keep, Edit::Replace),
         None => Edit::Keep,
@@ -165,10 +172,10 @@ pub(in crate::server) fn listed(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
     }
     let tools = object::find(page.borrow(), &["tools"]).and_then(object::elements);
     let tools = tools.unwrap_or_default().into_iter();
-    let helpers = helpers().map(|helper| Raw::encode(&helper).expect("a literal is JSON"));
+    let added = ticket_tools().map(|tool| Raw::encode(&tool).expect("a literal is JSON"));
     let all = tools.map(|tool| tool.as_str().to_owned());
     let all: Vec<_> = all
-        .chain(helpers.iter().map(|helper| helper.as_str().to_owned()))
+        .chain(added.iter().map(|tool| tool.as_str().to_owned()))
         .collect();
     match Raw::parse(format!("[{}]", all.join(","))) {
         Ok(all) => object::set(page.borrow(), &["tools"], all.borrow()),
@@ -176,7 +183,7 @@ pub(in crate::server) fn listed(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
     }
 }
 
-fn helpers() -> [Value; 3] {
+fn ticket_tools() -> [Value; 3] {
     let id = json!({ "type": "string", "description": "The task, as the ticket names it." });
     let only_id =
         json!({ "type": "object", "properties": { "taskId": id }, "required": ["taskId"] });
@@ -209,12 +216,12 @@ fn helpers() -> [Value; 3] {
     ]
 }
 
-fn ticket(task: &Snapshot, words: &str, now: Timestamp) -> Raw {
+fn ticket(task: &Snapshot, description: &str, now: Timestamp) -> Raw {
     let id = task.id();
     let text = format!(
-        "{words} The call goes on and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call."
+        "{description} The call goes on and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call."
     );
-    result(&text, json!({ "ticket": shown(task, now) }))
+    result(&text, json!({ "ticket": task_json(task, now) }))
 }
 
 fn result(text: &str, structured: Value) -> Raw {
@@ -226,7 +233,7 @@ fn result(text: &str, structured: Value) -> Raw {
 }
 
 /// The tool and the beginning of its arguments.
-fn called(origin: &Origin) -> Option<String> {
+fn call_summary(origin: &Origin) -> Option<String> {
     let tool = origin.tool.as_deref()?;
     let params = origin.params.as_ref();
     let arguments = params.and_then(|params| object::find(params.borrow(), &["arguments"]));
@@ -234,13 +241,13 @@ fn called(origin: &Origin) -> Option<String> {
         return Some(tool.to_owned());
     };
     let text = arguments.as_str();
-    match text.char_indices().nth(MAX_ARGUMENT_CHARACTERS) {
+    match text.char_indices().nth(MAX_ARGUMENT_CHARS) {
         Some((end, _)) => Some(format!("{tool} {}…", &text[..end])),
         None => Some(format!("{tool} {text}")),
     }
 }
 
-fn shown(task: &Snapshot, now: Timestamp) -> Value {
+fn task_json(task: &Snapshot, now: Timestamp) -> Value {
     let text = task.id().text();
     let view = v1::task(&task.view(&text, now));
     view.open().unwrap_or_default()
@@ -251,10 +258,10 @@ const STATUS: &str = "task_status";
 const CANCEL: &str = "task_cancel";
 
 /// How many tasks are listed.
-const LISTED: usize = 20;
+const MAX_LISTED_TASKS: usize = 20;
 
 /// How many characters of the arguments are shown for one task.
-const MAX_ARGUMENT_CHARACTERS: usize = 200;
+const MAX_ARGUMENT_CHARS: usize = 200;
 
 #[cfg(test)]
 mod tests {
@@ -264,16 +271,16 @@ mod tests {
     fn helpers_stand_on_the_last_page_and_nothing_promises_what_a_ticket_would_break() {
         let more = r#"{"tools":[{"name":"a", "x" : 1}],"nextCursor":"n"}"#;
         let raw = |text: &'static str| RawRef::parse(text).unwrap();
-        assert_eq!(listed(raw(more)).unwrap().as_str(), more);
-        let last = listed(raw(r#"{"tools":[{"name":"a","outputSchema":{}}]}"#)).unwrap();
+        assert_eq!(add_ticket_tools(raw(more)).unwrap().as_str(), more);
+        let last = add_ticket_tools(raw(r#"{"tools":[{"name":"a","outputSchema":{}}]}"#)).unwrap();
         assert!(
             last.as_str().starts_with(r#"{"tools":[{"name":"a"},{"#),
             "{}",
             last.as_str()
         );
-        for helper in [WAIT, STATUS, CANCEL] {
-            assert!(last.as_str().contains(helper));
-            assert!(Helper::named(helper).is_some());
+        for name in [WAIT, STATUS, CANCEL] {
+            assert!(last.as_str().contains(name));
+            assert!(TicketTool::named(name).is_some());
         }
     }
 }

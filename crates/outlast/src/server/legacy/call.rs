@@ -8,37 +8,39 @@ use outlast_wire::envelope::Id;
 use outlast_wire::v1::{TaskSupport, ToolCall};
 use outlast_wire::{Raw, codes, meta, v1};
 
-use super::deliver::{Caller, delivered};
-use crate::server::delivery::tickets::Helper;
+use super::deliver::{LegacyChannel, outcome_reply};
+use crate::server::delivery::tickets::TicketTool;
 use crate::server::errors::to_wire;
-use crate::server::{Arrival, Client, Incoming, Reply, ResponseStream, Session};
+use crate::server::{ClientHandle, IncomingRequest, Reply, RequestParts, ResponseStream, Session};
 
 impl Session {
     pub(super) async fn call_tool(
         self: &Arc<Self>,
-        client: &Arc<Client>,
-        request: Incoming,
+        client: &Arc<ClientHandle>,
+        request: IncomingRequest,
         tasks: bool,
         stream: &ResponseStream,
     ) -> Reply {
         let Some(params) = &request.params else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
-        let Some(said) = ToolCall::read(params.borrow()) else {
+        let Some(tool_call) = ToolCall::read(params.borrow()) else {
             return Reply::from(codes::invalid_params("`name` must be a string"));
         };
         if let Err(error) = outlast_wire::tool::check_arguments(params.borrow()) {
             return Reply::from(error);
         }
-        let name = &*said.name;
-        let holding = self.holding(client);
-        if let Some(holding) = holding.filter(|holding| holding.tickets)
-            && let Some(helper) = Helper::named(name)
+        let name = &*tool_call.name;
+        let policy = self.wait_policy(client);
+        if let Some(policy) = policy.filter(|policy| policy.tickets)
+            && let Some(tool) = TicketTool::named(name)
         {
-            let caller = Caller::new(self, stream, said.progress_token());
-            return self.help(helper, params.borrow(), holding, caller).await;
+            let channel = LegacyChannel::new(self, stream, tool_call.progress_token());
+            return self
+                .call_ticket_tool(tool, params.borrow(), policy, channel)
+                .await;
         }
-        let prepared = match self.front.service.prepare(client, name).await {
+        let prepared = match self.server.backend.prepare(client, name).await {
             Ok(Some(prepared)) => prepared,
             Ok(None) => {
                 return Reply::from(codes::invalid_params(format!("unknown tool: {name}")));
@@ -46,62 +48,62 @@ impl Session {
             Err(error) => return Reply::from(error),
         };
         // V1-CAP-11: without the capability, `task` is not even looked at.
-        let wish = match tasks.then(|| said.wish()).transpose() {
-            Ok(wish) => wish.flatten(),
+        let task = match tasks.then(|| tool_call.wish()).transpose() {
+            Ok(task) => task.flatten(),
             Err(error) => return Reply::from(error),
         };
-        match (wish, prepared.support) {
+        match (task, prepared.support) {
             (Some(_), TaskSupport::Forbidden) => {
                 // V1-TOOL-3: before anything runs.
                 let why = format!("tool {name} does not run as a task; call it without `task`");
-                return Reply::from(refused(why));
+                return Reply::from(task_support_error(why));
             }
             (None, TaskSupport::Required) if tasks => {
                 // V1-TOOL-6.
                 let why = format!("tool {name} runs only as a task; call it with `task`");
-                return Reply::from(refused(why));
+                return Reply::from(task_support_error(why));
             }
             _ => {}
         }
-        let (tool, token) = (Some(Arc::from(name)), said.progress_token());
-        let arrival = Arrival {
+        let (tool, token) = (Some(Arc::from(name)), tool_call.progress_token());
+        let parts = RequestParts {
             client: client.clone(),
             http: request.http.clone(),
             reservation: prepared.reservation.clone(),
         };
-        let mut call = self.new_call(arrival, request, prepared.runner, token.as_ref());
+        let mut call = self.new_call(parts, request, prepared.runner, token.as_ref());
         call.origin.tool = tool;
         call.origin.retry = prepared.retry;
-        match wish {
-            Some(wish) => {
-                self.has_used_tasks();
-                call.ttl = wish.ttl_ms.or(prepared.ttl);
+        match task {
+            Some(task) => {
+                self.mark_task_use();
+                call.ttl = task.ttl_ms.or(prepared.ttl);
                 let Some(reservation) = prepared.reservation.filter(|_| prepared.prestarts) else {
                     return self.create(call, prepared.immediate.as_deref()).await;
                 };
                 let session = self.clone();
                 // BR-CREATE-10: who goes away meanwhile finds the task all the same.
-                let creating = tokio::spawn(async move {
-                    match session.front.prestart(&reservation, &mut call).await {
+                let created = tokio::spawn(async move {
+                    match session.server.prestart(&reservation, &mut call).await {
                         Ok(immediate) => {
                             let immediate = immediate.or(prepared.immediate);
                             session.create(call, immediate.as_deref()).await
                         }
                         // BD-1: nothing is made of a call that its server refuses.
-                        Err(refused) => delivered(refused),
+                        Err(refused) => outcome_reply(refused),
                     }
                 });
                 let failed = |_| Reply::from(codes::internal("the task could not be made"));
-                creating.await.unwrap_or_else(failed)
+                created.await.unwrap_or_else(failed)
             }
             None => {
-                let held = holding.filter(|_| prepared.support != TaskSupport::Forbidden);
-                if held.is_some() {
+                let policy = policy.filter(|_| prepared.support != TaskSupport::Forbidden);
+                if policy.is_some() {
                     call.ttl = prepared.ttl;
                 }
-                let held = held.map(|holding| (holding, prepared.delivery));
-                let caller = Caller::new(self, stream, token);
-                self.run(call, held, caller).await
+                let policy = policy.map(|policy| (policy, prepared.task_policy));
+                let channel = LegacyChannel::new(self, stream, token);
+                self.run(call, policy, channel).await
             }
         }
     }
@@ -109,47 +111,47 @@ impl Session {
     /// Runs a request that calls no tool like a call that is no task.
     pub(super) async fn run_request(
         self: &Arc<Self>,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         runner: Arc<str>,
-        request: Incoming,
+        request: IncomingRequest,
         stream: &ResponseStream,
     ) -> Reply {
         let params = request.params.as_ref().map(Raw::borrow);
         let token = params.and_then(meta::progress_token);
-        let arrival = Arrival {
+        let parts = RequestParts {
             client: client.clone(),
             http: request.http.clone(),
             reservation: None,
         };
-        let call = self.new_call(arrival, request, runner, token.as_ref());
-        let caller = Caller::new(self, stream, token);
-        self.run(call, None, caller).await
+        let call = self.new_call(parts, request, runner, token.as_ref());
+        let channel = LegacyChannel::new(self, stream, token);
+        self.run(call, None, channel).await
     }
 
     /// The call of a request that wants its progress under `token`.
     fn new_call(
         &self,
-        arrival: Arrival,
-        request: Incoming,
+        parts: RequestParts,
+        request: IncomingRequest,
         runner: Arc<str>,
         token: Option<&Id>,
     ) -> NewCall {
-        let Incoming { method, params, .. } = request;
-        let mut origin = Origin::new(method, runner, arrival.client.accepts());
+        let IncomingRequest { method, params, .. } = request;
+        let mut origin = Origin::new(method, runner, parts.client.accepts());
         origin.params = params;
         origin.progress_token = token.map(Id::to_raw);
         let mut call = NewCall::new(self.owner.clone(), origin);
-        call.parts = Some(Arc::new(arrival));
+        call.parts = Some(Arc::new(parts));
         call
     }
 
     /// Stored, then answered: the handle works when the client has it (V1-CREATE-12).
     async fn create(self: &Arc<Self>, call: NewCall, immediate: Option<&str>) -> Reply {
-        let follower = self.front.follower(self);
-        match self.front.engine.create_followed(call, follower).await {
+        let follower = self.server.follower(self);
+        match self.server.engine.create_followed(call, follower).await {
             Ok(created) => {
                 let task = created.task();
-                Reply::Result(accepted(task, immediate))
+                Reply::Result(create_result(task, immediate))
             }
             Err(error) => Reply::from(to_wire(&error)),
         }
@@ -157,12 +159,12 @@ impl Session {
 }
 
 /// Only a task that is stored is announced.
-fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> Raw {
+fn create_result(task: &Committed<Task>, immediate: Option<&str>) -> Raw {
     let text = task.id.text();
     v1::create_result(&task.view(&text, task.updated), immediate)
 }
 
 /// -32601 with a reason that says what to do.
-fn refused(why: String) -> outlast_wire::envelope::ErrorObject {
+fn task_support_error(why: String) -> outlast_wire::envelope::ErrorObject {
     outlast_wire::envelope::ErrorObject::new(codes::METHOD_NOT_FOUND, why)
 }

@@ -13,36 +13,38 @@ use outlast_wire::log::Log;
 use outlast_wire::{Raw, RawRef, codes, notice};
 use tokio_util::sync::CancellationToken;
 
-use crate::server::delivery::tickets::{self, Helper, HelperArguments};
-use crate::server::delivery::{self, Delivered, InputDelivery, Key, Source, Terms};
+use crate::server::delivery::tickets::{self, TicketTool, TicketToolArguments};
+use crate::server::delivery::{
+    self, CallKey, CallSource, DeliveryOutcome, DeliveryPlan, InputDelivery,
+};
 use crate::server::errors::to_wire;
-use crate::server::session::{Answers, progress_params, question_id};
-use crate::server::{Client, Delivery, Holding, Reply, ResponseStream, Session};
+use crate::server::session::{InputResponseReceiver, input_request_id, progress_params};
+use crate::server::{ClientHandle, Reply, ResponseStream, Session, TaskPolicy, WaitPolicy};
 
 /// A caller that waits for the response to a request.
-pub(super) struct Caller<'a> {
+pub(super) struct LegacyChannel<'a> {
     session: &'a Arc<Session>,
     stream: &'a ResponseStream,
     /// The token under which it wants progress.
     token: Option<Id>,
     /// Input requests that were sent.
-    asked: BTreeSet<String>,
+    sent_requests: BTreeSet<String>,
     /// Input responses, while the call is no task.
-    answers: Option<Answers<'a>>,
+    responses: Option<InputResponseReceiver<'a>>,
     /// The call, if it may be found again when it is repeated.
-    key: Option<Key>,
+    key: Option<CallKey>,
     /// The task that the call has become.
-    promoted: Option<Promoted>,
+    promoted: Option<CancelTaskOnDrop>,
 }
 
 impl Session {
     /// How calls of the client are held; `None` if the service does not say.
-    pub(super) fn holding(&self, client: &Client) -> Option<Holding> {
-        let holding = self.front.service.holding(client)?;
+    pub(super) fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {
+        let policy = self.server.backend.wait_policy(client)?;
         Some(if self.uses_tasks(client) {
-            Holding::ENDLESS
+            WaitPolicy::UNLIMITED
         } else {
-            holding
+            policy
         })
     }
 
@@ -50,117 +52,124 @@ impl Session {
     pub(super) async fn run(
         self: &Arc<Self>,
         call: NewCall,
-        held: Option<(Holding, Delivery)>,
-        mut caller: Caller<'_>,
+        policy: Option<(WaitPolicy, TaskPolicy)>,
+        mut channel: LegacyChannel<'_>,
     ) -> Reply {
-        let engine = &self.front.engine;
+        let engine = &self.server.engine;
         let input = InputDelivery::Nested;
-        let mut terms = Terms::inline(input);
-        if let Some((holding, delivery)) = held {
-            let grace = match delivery {
-                Delivery::Within(grace) => grace,
-                Delivery::Always | Delivery::OnceAnswered => Delivery::GRACE,
+        let mut plan = DeliveryPlan::inline(input);
+        if let Some((wait_policy, task_policy)) = policy {
+            let grace = match task_policy {
+                TaskPolicy::After(grace) => grace,
+                TaskPolicy::Always | TaskPolicy::AfterInput => TaskPolicy::DEFAULT_GRACE,
             };
-            terms = Terms::waiting(holding.terms(caller.token.is_some()), input).held_after(grace);
-            caller.key = Key::of(&self.owner, &call.origin);
+            plan = DeliveryPlan::waiting(wait_policy.limits(channel.token.is_some()), input)
+                .promoted_after(grace);
+            channel.key = CallKey::new(&self.owner, &call.origin);
         }
-        if let Some(task) = self.repeated(caller.key.as_ref()).await {
-            return self.wait_for(task, terms, caller).await;
+        if let Some(task) = self.pending_task(channel.key.as_ref()).await {
+            return self.wait_for(task, plan, channel).await;
         }
         match engine.start(call) {
             Ok(running) => {
-                caller.answers = Some(self.call_answers.expect(running.id()));
-                self.deliver_by(Source::call(running), terms, caller).await
+                channel.responses = Some(self.call_input_responses.register(running.id()));
+                self.deliver_by(CallSource::call(running), plan, channel)
+                    .await
             }
             Err(error) => Reply::from(to_wire(&error)),
         }
     }
 
     /// The task of the same call that still runs for a caller that has repeated it.
-    async fn repeated(&self, key: Option<&Key>) -> Option<TaskId> {
-        let task = self.front.held.find(key?)?;
-        match self.front.engine.get(&self.scope(), task).await {
+    async fn pending_task(&self, key: Option<&CallKey>) -> Option<TaskId> {
+        let task = self.server.pending_calls.find(key?)?;
+        match self.server.engine.get(&self.scope(), task).await {
             Ok(Snapshot::Open(_)) => Some(task),
             _ => {
-                self.front.held.remove(key?, task);
+                self.server.pending_calls.remove(key?, task);
                 None
             }
         }
     }
 
-    /// Waits for a task.
-    async fn wait_for(self: &Arc<Self>, task: TaskId, terms: Terms, caller: Caller<'_>) -> Reply {
-        match Source::task(&self.front.engine, &self.scope(), task).await {
-            Ok(source) => self.deliver_by(source, terms, caller).await,
+    /// TaskWait for a task.
+    async fn wait_for(
+        self: &Arc<Self>,
+        task: TaskId,
+        plan: DeliveryPlan,
+        channel: LegacyChannel<'_>,
+    ) -> Reply {
+        match CallSource::task(&self.server.engine, &self.scope(), task).await {
+            Ok(source) => self.deliver_by(source, plan, channel).await,
             Err(error) => Reply::from(to_wire(&error)),
         }
     }
 
     async fn deliver_by(
         self: &Arc<Self>,
-        source: Source,
-        terms: Terms,
-        mut caller: Caller<'_>,
+        source: CallSource,
+        plan: DeliveryPlan,
+        mut channel: LegacyChannel<'_>,
     ) -> Reply {
-        let (engine, scope) = (&self.front.engine, self.scope());
-        match delivery::follow(engine, &scope, source, terms, &mut caller).await {
-            Delivered::Outcome(outcome) => delivered(outcome),
-            Delivered::Settled(task, settled) => {
-                self.front.drop_follower(task, &Arc::downgrade(self));
-                if let (Some(key), Some(_)) = (&caller.key, &caller.promoted) {
-                    self.front.held.remove(key, task);
+        let (engine, scope) = (&self.server.engine, self.scope());
+        match delivery::follow(engine, &scope, source, plan, &mut channel).await {
+            DeliveryOutcome::Outcome(outcome) => outcome_reply(outcome),
+            DeliveryOutcome::TaskEnded(task, settled) => {
+                self.server.drop_follower(task, &Arc::downgrade(self));
+                if let (Some(key), Some(_)) = (&channel.key, &channel.promoted) {
+                    self.server.pending_calls.remove(key, task);
                 }
-                tickets::settled(task, settled)
+                tickets::outcome_reply(task, settled)
             }
-            Delivered::Ticket(task) => {
-                self.front.drop_follower(task, &Arc::downgrade(self));
+            DeliveryOutcome::Ticket(task) => {
+                self.server.drop_follower(task, &Arc::downgrade(self));
                 // Its input requests are delivered like those of any task from now on.
-                self.front.follow(self, task);
-                self.front.ticket(&scope, task).await
+                self.server.follow(self, task);
+                self.server.ticket(&scope, task).await
             }
-            Delivered::Refused(error) => Reply::from(error),
+            DeliveryOutcome::Refused(error) => Reply::from(error),
             // A caller of this era gets neither a handle nor input requests as the response.
-            Delivered::Handle(_) | Delivered::Input(..) | Delivered::TaskInput(..) => {
-                Reply::Nothing
-            }
-            Delivered::Abandoned => Reply::Nothing,
+            DeliveryOutcome::Handle(_)
+            | DeliveryOutcome::Input(..)
+            | DeliveryOutcome::TaskInput(..) => Reply::Nothing,
+            DeliveryOutcome::Abandoned => Reply::Nothing,
         }
     }
 
-    /// Answers a helper tool.
-    pub(super) async fn help(
+    /// InputResponseReceiver a helper tool.
+    pub(super) async fn call_ticket_tool(
         self: &Arc<Self>,
-        helper: Helper,
+        tool: TicketTool,
         params: RawRef<'_>,
-        holding: Holding,
-        caller: Caller<'_>,
+        policy: WaitPolicy,
+        channel: LegacyChannel<'_>,
     ) -> Reply {
-        let arguments = match HelperArguments::read(params) {
+        let arguments = match TicketToolArguments::read(params) {
             Ok(arguments) => arguments,
             Err(error) => return Reply::from(error),
         };
-        if helper == Helper::Status {
-            return self.front.status_of(&self.scope(), arguments.task).await;
+        if tool == TicketTool::Status {
+            return self.server.task_status(&self.scope(), arguments.task).await;
         }
-        let task = match arguments.needed() {
+        let task = match arguments.required_task() {
             Ok(task) => task,
             Err(error) => return Reply::from(error),
         };
-        match helper {
-            Helper::Cancel => self.front.stop(&self.scope(), task).await,
+        match tool {
+            TicketTool::Cancel => self.server.cancel_by_ticket(&self.scope(), task).await,
             _ => {
-                let (limit, heartbeat) = holding.terms(caller.token.is_some());
-                let limit: Option<Duration> = arguments.time.into_iter().chain(limit).min();
+                let (limit, heartbeat) = policy.limits(channel.token.is_some());
+                let limit: Option<Duration> = arguments.limit.into_iter().chain(limit).min();
                 // The input requests go to this caller, not to a session that followed the task.
-                self.front.drop_follower(task, &Arc::downgrade(self));
-                let terms = Terms::waiting((limit, heartbeat), InputDelivery::Nested);
-                self.wait_for(task, terms, caller).await
+                self.server.drop_follower(task, &Arc::downgrade(self));
+                let plan = DeliveryPlan::waiting((limit, heartbeat), InputDelivery::Nested);
+                self.wait_for(task, plan, channel).await
             }
         }
     }
 }
 
-impl<'a> Caller<'a> {
+impl<'a> LegacyChannel<'a> {
     /// The caller that reads `stream` and wants its progress under `token`.
     pub(super) fn new(
         session: &'a Arc<Session>,
@@ -171,16 +180,16 @@ impl<'a> Caller<'a> {
             session,
             stream,
             token,
-            asked: BTreeSet::new(),
-            answers: None,
+            sent_requests: BTreeSet::new(),
+            responses: None,
             key: None,
             promoted: None,
         }
     }
 }
 
-impl delivery::Caller for Caller<'_> {
-    async fn progress(&mut self, progress: &Progress) {
+impl delivery::DeliveryChannel for LegacyChannel<'_> {
+    async fn send_progress(&mut self, progress: &Progress) {
         let params = self.token.as_ref();
         if let Some(params) = params.and_then(|token| progress_params(token, progress, None)) {
             let line = write::notification(notice::PROGRESS, Some(params.borrow()));
@@ -188,26 +197,26 @@ impl delivery::Caller for Caller<'_> {
         }
     }
 
-    async fn log(&mut self, log: &Log) {
+    async fn send_log(&mut self, log: &Log) {
         if let Some(line) = self.session.log_line(log, None) {
             self.stream.send(line);
         }
     }
 
-    fn ask(&mut self, call: TaskId, open: &Outstanding) -> bool {
+    fn send_input_requests(&mut self, call: TaskId, open: &Outstanding) -> bool {
         for ask in open.views() {
-            if self.asked.insert(ask.key.to_owned()) {
+            if self.sent_requests.insert(ask.key.to_owned()) {
                 let params = ask.params.map(Raw::borrow);
-                let line = write::request(&question_id(call, ask.key), ask.method, params);
+                let line = write::request(&input_request_id(call, ask.key), ask.method, params);
                 self.stream.send(line);
             }
         }
-        !self.asked.is_empty()
+        !self.sent_requests.is_empty()
     }
 
-    async fn answer(&mut self) -> (AskKey, Answer) {
-        if let Some(answers) = &mut self.answers
-            && let Some(answer) = answers.next().await
+    async fn next_input_response(&mut self) -> (AskKey, Answer) {
+        if let Some(responses) = &mut self.responses
+            && let Some(answer) = responses.next().await
         {
             return answer;
         }
@@ -218,23 +227,26 @@ impl delivery::Caller for Caller<'_> {
         self.stream.is_live()
     }
 
-    fn promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
+    fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
         // No other session is sent its input requests.
-        self.session.front.claim_follower(task.id, self.session);
+        self.session.server.claim_follower(task.id, self.session);
         if let Some(key) = &self.key {
-            self.session.front.held.add(key.clone(), task.id);
+            self.session.server.pending_calls.add(key.clone(), task.id);
         }
-        self.promoted = Some(Promoted {
+        self.promoted = Some(CancelTaskOnDrop {
             session: self.session.clone(),
             task: task.id,
             cancelled: self.stream.cancelled().clone(),
         });
-        self.answers.take().map(Answers::close).unwrap_or_default()
+        self.responses
+            .take()
+            .map(InputResponseReceiver::close)
+            .unwrap_or_default()
     }
 }
 
 /// An outcome as the response to the request itself.
-pub(super) fn delivered(outcome: Outcome) -> Reply {
+pub(super) fn outcome_reply(outcome: Outcome) -> Reply {
     match outcome {
         Outcome::Result(body) | Outcome::ToolError(body, _) => Reply::Result(body),
         Outcome::Error(error, ..) => Reply::Error(error),
@@ -243,13 +255,13 @@ pub(super) fn delivered(outcome: Outcome) -> Reply {
 }
 
 /// Stops the task of a call that its caller cancelled (BR-CAN-9).
-struct Promoted {
+struct CancelTaskOnDrop {
     session: Arc<Session>,
     task: TaskId,
     cancelled: CancellationToken,
 }
 
-impl Drop for Promoted {
+impl Drop for CancelTaskOnDrop {
     fn drop(&mut self) {
         if !self.cancelled.is_cancelled() {
             return;
@@ -258,8 +270,8 @@ impl Drop for Promoted {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let scope = session.scope();
-                let asked = session.front.engine.request_cancel(&scope, task).await;
-                if let Err(error) = asked {
+                let requested = session.server.engine.request_cancel(&scope, task).await;
+                if let Err(error) = requested {
                     tracing::info!(%task, %error, "could not cancel the task of a cancelled call");
                 }
             });

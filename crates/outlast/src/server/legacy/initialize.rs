@@ -6,50 +6,51 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::ServerTasks;
 use outlast_wire::{Raw, RawRef, codes, v1};
 
-use crate::server::{Introduction, Peer, Reply, Session};
+use crate::server::{BackendDescription, ClientInfo, Reply, Session};
 
 impl Session {
     pub(super) async fn initialize(self: &Arc<Self>, params: Option<RawRef<'_>>) -> Reply {
-        match self.meet(params).await {
+        match self.negotiate(params).await {
             Ok(result) => Reply::Result(result),
             Err(error) => Reply::from(error),
         }
     }
 
-    async fn meet(self: &Arc<Self>, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
-        let begun = || codes::invalid_request("the session has begun already");
+    async fn negotiate(self: &Arc<Self>, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
+        let already_initialized = || codes::invalid_request("the session has begun already");
         if self.client().is_some() {
-            return Err(begun());
+            return Err(already_initialized());
         }
-        let client = self.as_client(Peer::meet(params)?);
-        let about = self.front.service.introduce(&client).await?;
-        let capabilities = match declared(&about).filter(|_| client.peer().has_tasks()) {
-            Some(tasks) => tasks
-                .declare(about.capabilities.borrow())
-                .map_err(|_| codes::internal("the server's capabilities are not an object"))?,
-            None => about.capabilities.clone(),
-        };
+        let client = self.client_handle(ClientInfo::negotiate(params)?);
+        let description = self.server.backend.describe(&client).await?;
+        let capabilities =
+            match declared_tasks(&description).filter(|_| client.client_info().has_tasks()) {
+                Some(tasks) => tasks
+                    .declare(description.capabilities.borrow())
+                    .map_err(|_| codes::internal("the server's capabilities are not an object"))?,
+                None => description.capabilities.clone(),
+            };
         let result = v1::initialize_result(
             client.version(),
             capabilities.borrow(),
-            about.info.borrow(),
-            about.instructions.as_deref(),
+            description.info.borrow(),
+            description.instructions.as_deref(),
         );
-        if self.introduce(client, Some(about)) {
+        if self.set_client(client, Some(description)) {
             Ok(result)
         } else {
-            Err(begun())
+            Err(already_initialized())
         }
     }
 }
 
 /// What is declared to a client that was negotiated at 2025-11-25: tasks only if some tool can run as one
 /// (BR-NEG-3), the list because callers can be told apart by their sessions (V1-CAP-14).
-pub(super) fn declared(about: &Introduction) -> Option<ServerTasks> {
-    about.tasks.then_some(ALL)
+pub(super) fn declared_tasks(description: &BackendDescription) -> Option<ServerTasks> {
+    description.tasks.then_some(ALL_TASK_METHODS)
 }
 
-pub(super) const ALL: ServerTasks = ServerTasks {
+pub(super) const ALL_TASK_METHODS: ServerTasks = ServerTasks {
     list: true,
     cancel: true,
     tools_call: true,

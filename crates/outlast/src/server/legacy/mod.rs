@@ -16,13 +16,13 @@ use outlast_wire::log::{self, Level};
 use outlast_wire::v1::ServerTasks;
 use outlast_wire::{Raw, RawRef, codes, method, notice, tool, v1};
 
-use super::middleware::End;
-use super::session::{PreferenceChange, answered};
+use super::middleware::RequestHandler;
+use super::session::{PreferenceChange, parse_input_request_id};
 use super::{
-    Client, Handling, HttpParts, Incoming, Next, Reply, ResponseStream, Session, StreamId, Work,
-    audit,
+    ActiveRequest, ClientHandle, HandlerFuture, HttpParts, IncomingRequest, Next, Reply,
+    ResponseStream, Session, StreamId, audit,
 };
-use initialize::{ALL, declared};
+use initialize::{ALL_TASK_METHODS, declared_tasks};
 
 impl Session {
     /// Handles one request over HTTP, where its response has a stream of its own if it needs one.
@@ -30,19 +30,19 @@ impl Session {
         self: &Arc<Self>,
         request: envelope::Request<'_>,
         http: Option<Arc<HttpParts>>,
-    ) -> Handling {
+    ) -> ActiveRequest {
         let stream = ResponseStream::unopened(self.clone());
         let id = request.id.clone();
-        Handling::of_session(id, self.work(request, stream.clone(), http), stream)
+        ActiveRequest::of_session(id, self.work(request, stream.clone(), http), stream)
     }
 
     /// Handles one request on a pipe, to its reply there. Dropping the future stops the handler.
-    pub(crate) fn handle_on_pipe(
+    pub(crate) fn handle_on_stdio(
         self: &Arc<Self>,
         request: envelope::Request<'_>,
-        pipe: StreamId,
+        stdio: StreamId,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let stream = ResponseStream::on_pipe(self.clone(), pipe);
+        let stream = ResponseStream::on_stdio(self.clone(), stdio);
         let id = request.id.clone();
         let work = self.work(request, stream.clone(), None);
         async move { stream.finish(&id, &work.await) }
@@ -51,10 +51,10 @@ impl Session {
     /// Handles a notification.
     pub(crate) fn notification(self: &Arc<Self>, notification: &envelope::Notification<'_>) {
         let (method, params) = (&*notification.method, notification.params);
-        for filter in &self.front.filters {
-            filter.notification(method, params.map(RawRef::as_str));
+        for middleware in &self.server.middleware {
+            middleware.notification(method, params.map(RawRef::as_str));
         }
-        self.notified(method, params);
+        self.handle_notification(method, params);
     }
 
     /// The handler of one request. It is registered when this returns, so that a cancellation in the next message
@@ -64,25 +64,25 @@ impl Session {
         request: envelope::Request<'_>,
         stream: Arc<ResponseStream>,
         http: Option<Arc<HttpParts>>,
-    ) -> Work {
+    ) -> HandlerFuture {
         let cancelled = stream.cancelled().clone();
         self.in_flight.begin(&request.id, cancelled.clone());
-        let incoming = Incoming {
+        let incoming = IncomingRequest {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
             owner: self.owner.clone(),
             http,
         };
         let session = self.clone();
-        let known = Known {
+        let guard = InFlightGuard {
             session: self.clone(),
             id: request.id,
         };
         Box::pin(async move {
-            let _known = known;
+            let _guard = guard;
             let next = Next {
-                filters: &session.front.filters,
-                end: End::Legacy(&session, &stream),
+                middleware: &session.server.middleware,
+                handler: RequestHandler::Legacy(&session, &stream),
             };
             tokio::select! {
                 biased;
@@ -92,10 +92,10 @@ impl Session {
         })
     }
 
-    /// Answers a request that has passed every filter.
+    /// InputResponseReceiver a request that has passed every filter.
     pub(in crate::server) async fn dispatch(
         self: &Arc<Self>,
-        request: Incoming,
+        request: IncomingRequest,
         stream: &ResponseStream,
     ) -> Reply {
         let method = request.method.as_str();
@@ -113,12 +113,14 @@ impl Session {
         if method.starts_with("tasks/") {
             // No method of a service begins like this.
             return match self.offered_tasks(client) {
-                Some(tasks) => self.about_tasks(tasks, method, params, stream).await,
+                Some(tasks) => self.handle_task_method(tasks, method, params, stream).await,
                 None => Reply::from(codes::method_not_found(method)),
             };
         }
-        let tasks = match self.introduction().await {
-            Ok(about) => client.peer().has_tasks() && declared(about).is_some(),
+        let tasks = match self.description().await {
+            Ok(description) => {
+                client.client_info().has_tasks() && declared_tasks(description).is_some()
+            }
             Err(error) => return Reply::from(error),
         };
         match method {
@@ -131,26 +133,26 @@ impl Session {
             method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
                 self.subscribe_to(client, request, stream).await
             }
-            _ => self.pass_on(client, request, stream).await,
+            _ => self.forward(client, request, stream).await,
         }
     }
 
     /// The task methods that the client may use (V1-CAP-13). Tasks are kept here, so this does not wait for a backend
     /// that has not introduced itself yet.
-    fn offered_tasks(&self, client: &Client) -> Option<ServerTasks> {
-        if !client.peer().has_tasks() {
+    fn offered_tasks(&self, client: &ClientHandle) -> Option<ServerTasks> {
+        if !client.client_info().has_tasks() {
             return None;
         }
-        match self.said() {
-            Some(about) => declared(about),
-            None => match self.front.service.has_tasks(client) {
+        match self.known_description() {
+            Some(description) => declared_tasks(description),
+            None => match self.server.backend.has_tasks(client) {
                 Some(false) => None,
-                Some(true) | None => Some(ALL),
+                Some(true) | None => Some(ALL_TASK_METHODS),
             },
         }
     }
 
-    async fn about_tasks(
+    async fn handle_task_method(
         self: &Arc<Self>,
         tasks: ServerTasks,
         method: &str,
@@ -167,36 +169,37 @@ impl Session {
     }
 
     /// Lets the service answer, or the engine run the request by the runner that the service names.
-    async fn pass_on(
+    async fn forward(
         self: &Arc<Self>,
-        client: &Arc<Client>,
-        request: Incoming,
+        client: &Arc<ClientHandle>,
+        request: IncomingRequest,
         stream: &ResponseStream,
     ) -> Reply {
-        match self.front.service.runs(&request.method) {
+        match self.server.backend.runner_for(&request.method) {
             Some(runner) => self.run_request(client, runner, request, stream).await,
-            None => self.front.service.request(client, request).await,
+            None => self.server.backend.request(client, request).await,
         }
     }
 
     async fn set_log_level(
         self: &Arc<Self>,
-        client: &Arc<Client>,
-        request: Incoming,
+        client: &Arc<ClientHandle>,
+        request: IncomingRequest,
         stream: &ResponseStream,
     ) -> Reply {
         let level = match Level::wanted(request.params.as_ref().map(Raw::borrow)) {
             Ok(level) => level,
             Err(error) => return Reply::from(error),
         };
-        let reply = match self.front.service.runs(&request.method) {
-            Some(_) => self.pass_on(client, request, stream).await,
+        let reply = match self.server.backend.runner_for(&request.method) {
+            Some(_) => self.forward(client, request, stream).await,
             None => Reply::Result(Raw::empty_object()),
         };
-        self.granted(PreferenceChange::Level(level), reply).await
+        self.apply_if_granted(PreferenceChange::Level(level), reply)
+            .await
     }
 
-    fn notified(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {
+    fn handle_notification(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {
         match method {
             // V1-CANCEL-10: only requests that are still unanswered are known here.
             notice::CANCELLED => {
@@ -209,46 +212,51 @@ impl Session {
             }
             v1::method::INITIALIZED => {
                 let session = self.clone();
-                tokio::spawn(async move { session.listens().await });
+                tokio::spawn(async move { session.start_listening().await });
             }
             _ => {
                 if let Some(client) = self.client() {
-                    self.front.service.notification(client, method, params);
+                    self.server.backend.notification(client, method, params);
                 }
             }
         }
     }
 
     /// Takes the response to an input request; any other response is ignored.
-    pub(crate) async fn answer(&self, response: envelope::Response<'_>) {
+    pub(crate) async fn handle_response(&self, response: envelope::Response<'_>) {
         let Some(id) = response.id else { return };
         let answer = match response.outcome {
             envelope::Outcome::Result(result) => Answer::Result(result.to_raw()),
             envelope::Outcome::Error(error) => Answer::Error(error.raw.to_raw()),
         };
-        let Some(answer) = self.answer_client_request(&id, answer) else {
+        let Some(answer) = self.complete_client_request(&id, answer) else {
             return;
         };
-        let Some((task, key)) = answered(&id) else {
+        let Some((task, key)) = parse_input_request_id(&id) else {
             return;
         };
-        let Some((key, answer)) = self.call_answers.answer(task, key, answer) else {
+        let Some((key, answer)) = self.call_input_responses.respond(task, key, answer) else {
             return;
         };
         let answers = [(key, answer)].into();
-        if let Err(error) = self.front.engine.answer(&self.scope(), task, answers).await {
+        if let Err(error) = self
+            .server
+            .engine
+            .answer(&self.scope(), task, answers)
+            .await
+        {
             tracing::info!(%task, %error, "an answer was not taken");
         }
     }
 }
 
 /// That a request is in flight, until it is answered or given up.
-pub(in crate::server) struct Known {
+pub(in crate::server) struct InFlightGuard {
     pub(in crate::server) session: Arc<Session>,
     pub(in crate::server) id: Id,
 }
 
-impl Drop for Known {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         self.session.in_flight.done(&self.id);
     }

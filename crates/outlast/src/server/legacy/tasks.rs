@@ -6,18 +6,18 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{RawRef, codes, params, v1};
 
 use crate::server::errors::{cancel_to_wire, to_wire};
-use crate::server::{Front, Reply, Session, audit};
+use crate::server::{McpServer, Reply, Session, audit};
 
 impl Session {
     /// V1-GET-1, V1-GET-5, V1-META-6.
     pub(super) async fn get_task(&self, params: Option<RawRef<'_>>) -> Reply {
-        let id = match named(params) {
+        let id = match parse_task_id(params) {
             Ok(id) => id,
             Err(error) => return Reply::from(error),
         };
-        match self.front.engine.get(&self.scope(), id).await {
-            Ok(task) => Reply::Result(v1::task(&task.view(&id.text(), self.front.engine.now()))),
-            Err(error) => self.refused(v1::method::GET, &error),
+        match self.server.engine.get(&self.scope(), id).await {
+            Ok(task) => Reply::Result(v1::task(&task.view(&id.text(), self.server.engine.now()))),
+            Err(error) => self.error_reply(v1::method::GET, &error),
         }
     }
 
@@ -27,10 +27,14 @@ impl Session {
             Ok(cursor) => cursor,
             Err(error) => return Reply::from(error),
         };
-        match self.front.page(&self.owner, cursor.as_deref(), PAGE).await {
+        match self
+            .server
+            .page(&self.owner, cursor.as_deref(), MAX_PAGE_TASKS)
+            .await
+        {
             Ok(page) => {
                 let texts: Vec<_> = page.tasks.iter().map(|task| task.id().text()).collect();
-                let now = self.front.engine.now();
+                let now = self.server.engine.now();
                 let views = page
                     .tasks
                     .iter()
@@ -44,38 +48,38 @@ impl Session {
 
     /// V1-CANCEL-1, V1-CANCEL-3, V1-CANCEL-7.
     pub(super) async fn cancel_task(&self, params: Option<RawRef<'_>>) -> Reply {
-        let id = match named(params) {
+        let id = match parse_task_id(params) {
             Ok(id) => id,
             Err(error) => return Reply::from(error),
         };
-        match self.front.engine.cancel_now(&self.scope(), id).await {
+        match self.server.engine.cancel_now(&self.scope(), id).await {
             Ok(task) => {
                 audit::cancelled(&self.owner, id);
                 let text = id.text();
-                Reply::Result(v1::task(&task.view(&text, self.front.engine.now())))
+                Reply::Result(v1::task(&task.view(&text, self.server.engine.now())))
             }
             Err(error) => {
-                self.note_missing(v1::method::CANCEL, &error);
-                let engine = &self.front.engine;
+                self.audit_if_missing(v1::method::CANCEL, &error);
+                let engine = &self.server.engine;
                 Reply::from(cancel_to_wire(engine, &self.scope(), id, &error).await)
             }
         }
     }
 
     /// What the engine refused, and a note in the audit trail if the task does not exist.
-    pub(super) fn refused(&self, method: &str, error: &EngineError) -> Reply {
-        self.note_missing(method, error);
+    pub(super) fn error_reply(&self, method: &str, error: &EngineError) -> Reply {
+        self.audit_if_missing(method, error);
         Reply::from(to_wire(error))
     }
 
-    fn note_missing(&self, method: &str, error: &EngineError) {
+    fn audit_if_missing(&self, method: &str, error: &EngineError) {
         if matches!(error, EngineError::NotFound) {
             audit::not_found(&self.owner, method);
         }
     }
 }
 
-impl Front {
+impl McpServer {
     /// A page of the tasks of an owner that belong to this endpoint.
     pub(in crate::server) async fn page(
         &self,
@@ -83,7 +87,7 @@ impl Front {
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<TaskPage, EngineError> {
-        let runner = self.service.only_runner();
+        let runner = self.backend.only_runner();
         let runner = runner.as_deref();
         self.engine
             .page_of_runner(owner, runner, cursor, limit)
@@ -92,11 +96,11 @@ impl Front {
 }
 
 /// The task that the params name. A text that cannot be an id of ours names no task.
-pub(super) fn named(params: Option<RawRef<'_>>) -> Result<TaskId, ErrorObject> {
+pub(super) fn parse_task_id(params: Option<RawRef<'_>>) -> Result<TaskId, ErrorObject> {
     params::task_id(params)?
         .parse()
         .map_err(|_| codes::task_not_found())
 }
 
 /// How many tasks are on a page.
-const PAGE: usize = 50;
+const MAX_PAGE_TASKS: usize = 50;

@@ -7,38 +7,38 @@ use outlast_engine::store::Snapshot;
 use outlast_engine::{Ending, TaskId};
 use outlast_wire::{RawRef, codes, v1};
 
-use super::tasks::named;
+use super::tasks::parse_task_id;
 use crate::server::errors::to_wire;
 use crate::server::{Reply, ResponseStream, Session, audit};
 
 impl Session {
-    /// Waits on behalf of one request. Cancelling that request drops this and nothing else (V1-CANCEL-11).
+    /// TaskWait on behalf of one request. Cancelling that request drops this and nothing else (V1-CANCEL-11).
     pub(super) async fn task_result(
         self: &Arc<Self>,
         params: Option<RawRef<'_>>,
         stream: &ResponseStream,
     ) -> Reply {
-        let task = match named(params) {
+        let task = match parse_task_id(params) {
             Ok(task) => task,
             Err(error) => return Reply::from(error),
         };
-        let wait = match self.front.engine.awaited(&self.scope(), task).await {
+        let wait = match self.server.engine.awaited(&self.scope(), task).await {
             Ok(Awaited::Ended(settled)) => {
                 audit::retrieved(&self.owner, task);
                 return outcome(task, Ok(settled));
             }
             Ok(Awaited::Open(wait)) => wait,
-            Err(error) => return self.refused(v1::method::RESULT, &error),
+            Err(error) => return self.error_reply(v1::method::RESULT, &error),
         };
         let stream = stream.prime();
         // The input requests of a task that was created before a restart are delivered from here on.
-        self.front.follow(self, task);
-        let _waits = stream.map(|stream| self.input_requests.wait_on(&self.board, task, stream));
+        self.server.follow(self, task);
+        let _wait = stream.map(|stream| self.input_requests.wait_on(&self.streams, task, stream));
         let settled = wait.settled().await;
         // The client may go away as soon as it has the result, so the status notification comes first.
         if let Ok(settled) = &settled {
             audit::retrieved(&self.owner, task);
-            self.hear(&Snapshot::Ended(settled.brief.clone()));
+            self.publish_status(&Snapshot::Ended(settled.brief.clone()));
         }
         outcome(task, settled)
     }

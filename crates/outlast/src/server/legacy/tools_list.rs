@@ -6,19 +6,21 @@ use outlast_wire::object::Edit;
 use outlast_wire::{Raw, RawRef, codes, object, tool, v1};
 
 use crate::server::delivery::tickets;
-use crate::server::{Client, Reply, Session};
+use crate::server::{ClientHandle, Reply, Session};
 
 impl Session {
     pub(super) async fn list_tools(
         &self,
-        client: &Arc<Client>,
+        client: &Arc<ClientHandle>,
         tasks: bool,
         params: Option<&Raw>,
     ) -> Reply {
-        let helpers = self.holding(client).is_some_and(|holding| holding.tickets);
-        let listed = match self.front.service.list_tools(client, params).await {
-            Reply::Result(page) if helpers => {
-                Reply::Result(tickets::listed(page.borrow()).unwrap_or(page))
+        let gets_tickets = self
+            .wait_policy(client)
+            .is_some_and(|policy| policy.tickets);
+        let listed = match self.server.backend.list_tools(client, params).await {
+            Reply::Result(page) if gets_tickets => {
+                Reply::Result(tickets::add_ticket_tools(page.borrow()).unwrap_or(page))
             }
             other => other,
         };

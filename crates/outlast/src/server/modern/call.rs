@@ -15,13 +15,15 @@ use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, codes, meta, notice, object, v2};
 
 use super::finish;
-use super::{Request, input_responses};
+use super::{ModernRequest, input_responses};
 use crate::server::client_handle::capabilities;
-use crate::server::delivery::tickets::{self, Helper};
-use crate::server::delivery::{self, Delivered, InputDelivery, Source, Terms};
+use crate::server::delivery::tickets::{self, TicketTool};
+use crate::server::delivery::{self, CallSource, DeliveryOutcome, DeliveryPlan, InputDelivery};
 use crate::server::errors::to_wire;
 use crate::server::session::progress_params;
-use crate::server::{Arrival, Client, Delivery, Incoming, PreparedCall, Reservation};
+use crate::server::{
+    ClientHandle, IncomingRequest, PreparedCall, RequestParts, Reservation, TaskPolicy,
+};
 
 /// A call as its caller wants it.
 pub(super) struct RequestedCall {
@@ -29,96 +31,101 @@ pub(super) struct RequestedCall {
     pub(super) method: String,
     pub(super) params: Raw,
     /// When it becomes a task, if it may.
-    pub(super) task: Option<Delivery>,
+    pub(super) task: Option<TaskPolicy>,
     /// Under which token its caller wants progress.
     token: Option<Id>,
     /// Input responses that came with the request.
-    given: Vec<v2::Answer>,
+    early_responses: Vec<v2::Answer>,
     /// How long a caller waits that takes no tasks, if it does not wait for ever.
-    patience: Option<Duration>,
+    wait_limit: Option<Duration>,
     /// The text for the model while the task runs.
     immediate: Option<Arc<str>>,
 }
 
 /// When a call becomes a task.
 #[derive(Default)]
-struct Tasking {
+struct TaskOptions {
     /// For a caller that takes tasks.
-    when: Option<Delivery>,
+    when: Option<TaskPolicy>,
     ttl: Option<u64>,
     /// For one that takes none and waits no longer.
-    patience: Option<Duration>,
+    wait_limit: Option<Duration>,
     /// What the backend holds for the call.
     reservation: Option<Reservation>,
     /// Whether its server starts it before its task is stored.
     prestarts: bool,
 }
 
-impl Request {
-    pub(super) async fn call_tool(&self, request: Incoming) -> Result<finish::Answer, ErrorObject> {
+impl ModernRequest {
+    pub(super) async fn call_tool(
+        &self,
+        request: IncomingRequest,
+    ) -> Result<finish::DraftReply, ErrorObject> {
         let no_name = || codes::invalid_params("`name` must be a string");
         let params = request.params.clone().ok_or_else(no_name)?;
         let name = outlast_wire::tool::called(params.borrow()).ok_or_else(no_name)?;
         outlast_wire::tool::check_arguments(params.borrow())?;
         let client = self.client();
-        let holding = self.holding(&client);
-        let has_token = self.said.token.is_some();
-        let patience = holding.and_then(|holding| holding.terms(has_token).0);
-        if let Some(helper) = Helper::named(&name).filter(|_| holding.is_some()) {
-            return self.help(helper, params.borrow(), patience).await;
+        let policy = self.wait_policy(&client);
+        let has_token = self.meta.token.is_some();
+        let wait_limit = policy.and_then(|policy| policy.limits(has_token).0);
+        if let Some(tool) = TicketTool::named(&name).filter(|_| policy.is_some()) {
+            return self
+                .call_ticket_tool(tool, params.borrow(), wait_limit)
+                .await;
         }
-        let prepared = self.front.service.prepare(&client, &name).await?;
+        let prepared = self.server.backend.prepare(&client, &name).await?;
         let prepared =
             prepared.ok_or_else(|| codes::invalid_params(format!("unknown tool: {name}")))?;
-        self.admit(&prepared, &client, &request)?;
+        self.check_call(&prepared, &client, &request)?;
         let task = match prepared.support {
             TaskSupport::Forbidden => None,
             TaskSupport::Optional | TaskSupport::Required => {
-                self.said.tasks.then_some(prepared.delivery)
+                self.meta.tasks.then_some(prepared.task_policy)
             }
         };
         let runner = prepared.runner.clone();
         let mut origin = Origin::new(outlast_wire::tool::CALL, runner, client.accepts());
         origin.tool = Some((&*name).into());
         origin.retry = prepared.retry;
-        let patience = patience.filter(|_| prepared.support != TaskSupport::Forbidden);
-        let task = Tasking {
+        let wait_limit = wait_limit.filter(|_| prepared.support != TaskSupport::Forbidden);
+        let task = TaskOptions {
             when: task,
             ttl: prepared.ttl,
-            patience,
+            wait_limit,
             reservation: prepared.reservation,
             prestarts: prepared.prestarts,
         };
-        self.begin(request, client, origin, task).await
+        self.start_call(request, client, origin, task).await
     }
 
     /// Runs a request like a call: it can ask its caller, and is never a task (V2-CREATE-1).
     pub(super) async fn run_request(
         &self,
-        request: Incoming,
+        request: IncomingRequest,
         runner: Arc<str>,
-    ) -> Result<finish::Answer, ErrorObject> {
+    ) -> Result<finish::DraftReply, ErrorObject> {
         let client = self.client();
         let origin = Origin::new(request.method.as_str(), runner, client.accepts());
-        self.begin(request, client, origin, Tasking::default())
+        self.start_call(request, client, origin, TaskOptions::default())
             .await
     }
 
     /// Whether a tool may be called like this.
-    fn admit(
+    fn check_call(
         &self,
         prepared: &PreparedCall,
-        client: &Client,
-        request: &Incoming,
+        client: &ClientHandle,
+        request: &IncomingRequest,
     ) -> Result<(), ErrorObject> {
         if prepared.support == TaskSupport::Required {
             // V2-CAP-9.
-            self.need_tasks()?;
+            self.check_tasks_declared()?;
         }
-        let lacking = prepared.needs.without(client.accepts());
-        if lacking != Accepts::NONE {
+        let missing = prepared.needs.without(client.accepts());
+        if missing != Accepts::NONE {
             // V2-META-5.
-            let required = Raw::encode(&capabilities(lacking)).expect("literal objects are JSON");
+            let required = Raw::encode(&capabilities(missing)).expect("literal objects are JSON");
             let why = "the tool needs a capability that the request does not declare";
             return Err(codes::missing_capability(why, required.borrow()));
         }
@@ -135,33 +142,33 @@ impl Request {
         }
     }
 
-    async fn begin(
+    async fn start_call(
         &self,
-        request: Incoming,
-        client: Arc<Client>,
+        request: IncomingRequest,
+        client: Arc<ClientHandle>,
         mut origin: Origin,
-        task: Tasking,
-    ) -> Result<finish::Answer, ErrorObject> {
+        task: TaskOptions,
+    ) -> Result<finish::DraftReply, ErrorObject> {
         let params = request.params.unwrap_or_else(Raw::empty_object);
         let retry = v2::Retry::read(params.borrow())?;
-        let token = self.said.token.clone();
+        let token = self.meta.token.clone();
         origin.params = Some(params.clone());
         origin.progress_token = token.as_ref().map(Id::to_raw);
-        let mut wanted = RequestedCall {
+        let mut requested = RequestedCall {
             method: request.method,
             params,
             task: task.when,
             token,
-            given: retry.answers,
-            patience: task.patience,
+            early_responses: retry.answers,
+            wait_limit: task.wait_limit,
             immediate: None,
         };
         if let Some(state) = retry.state {
-            return self.resume(&state, wanted).await;
+            return self.resume(&state, requested).await;
         }
-        let mut call = NewCall::new(self.visitor.owner().clone(), origin);
+        let mut call = NewCall::new(self.caller.owner().clone(), origin);
         call.ttl = task.ttl;
-        call.parts = Some(Arc::new(Arrival {
+        call.parts = Some(Arc::new(RequestParts {
             client,
             http: request.http,
             reservation: task.reservation.clone(),
@@ -170,19 +177,22 @@ impl Request {
             .reservation
             .filter(|_| task.prestarts && task.when.is_some())
         {
-            wanted.immediate = match self.front.prestart(&reservation, &mut call).await {
+            requested.immediate = match self.server.prestart(&reservation, &mut call).await {
                 Ok(immediate) => immediate,
-                Err(refused) => return delivered(refused),
+                Err(refused) => return outcome_reply(refused),
             };
         }
-        let engine = &self.front.engine;
-        if task.when == Some(Delivery::Always) {
+        let engine = &self.server.engine;
+        if task.when == Some(TaskPolicy::Always) {
             let created = engine.create(call).await;
             let created = created.map_err(|error| to_wire(&error))?;
-            return Ok(accepted(created.task(), wanted.immediate.as_deref()));
+            return Ok(create_result(
+                created.task(),
+                requested.immediate.as_deref(),
+            ));
         }
         let running = engine.start(call).map_err(|error| to_wire(&error))?;
-        self.follow(running, wanted, 0).await
+        self.follow(running, requested, 0).await
     }
 
     /// Follows a call until it can be answered: by its outcome, by a task, or by its input requests. Dropping this
@@ -190,124 +200,138 @@ impl Request {
     pub(super) async fn follow(
         &self,
         running: RunningCall,
-        wanted: RequestedCall,
+        requested: RequestedCall,
         round: u32,
-    ) -> Result<finish::Answer, ErrorObject> {
-        let terms = wanted.terms();
-        let scope = Scope::Of(self.visitor.owner().clone());
-        let mut caller = Caller {
+    ) -> Result<finish::DraftReply, ErrorObject> {
+        let plan = requested.plan();
+        let scope = Scope::Of(self.caller.owner().clone());
+        let mut channel = ModernChannel {
             request: self,
-            wanted,
+            call: requested,
         };
-        let (engine, source) = (&self.front.engine, Source::call(running));
-        let answer = delivery::follow(engine, &scope, source, terms, &mut caller).await;
-        let wanted = &caller.wanted;
+        let (engine, source) = (&self.server.engine, CallSource::call(running));
+        let answer = delivery::follow(engine, &scope, source, plan, &mut channel).await;
+        let requested = &channel.call;
         match answer {
-            Delivered::Outcome(outcome) => delivered(outcome),
-            Delivered::Handle(task) => Ok(accepted(&task, wanted.immediate.as_deref())),
-            Delivered::Input(running, open) => self.park(*running, &open, wanted, round).await,
+            DeliveryOutcome::Outcome(outcome) => outcome_reply(outcome),
+            DeliveryOutcome::Handle(task) => {
+                Ok(create_result(&task, requested.immediate.as_deref()))
+            }
+            DeliveryOutcome::Input(running, open) => {
+                self.suspend(*running, &open, requested, round).await
+            }
             // A retry without state would run the call again, so the ticket comes first: `task_wait` returns the input
             // requests.
-            Delivered::TaskInput(task, _) => self.deliver(Delivered::Ticket(task), &scope).await,
-            of_a_task => self.deliver(of_a_task, &scope).await,
+            DeliveryOutcome::TaskInput(task, _) => {
+                self.deliver(DeliveryOutcome::Ticket(task), &scope).await
+            }
+            of_task => self.deliver(of_task, &scope).await,
         }
     }
 
-    /// Waits for a task: its outcome, its input requests, or a ticket when the time is over. A retry carries the input
+    /// TaskWait for a task: its outcome, its input requests, or a ticket when the time is over. A retry carries the input
     /// responses; they name their requests, so no state is needed.
     pub(super) async fn wait_for(
         &self,
         scope: &Scope,
         task: TaskId,
         limit: Option<Duration>,
-    ) -> Result<finish::Answer, ErrorObject> {
-        let engine = &self.front.engine;
-        let source = Source::task(engine, scope, task).await;
+    ) -> Result<finish::DraftReply, ErrorObject> {
+        let engine = &self.server.engine;
+        let source = CallSource::task(engine, scope, task).await;
         let source = source.map_err(|error| to_wire(&error))?;
-        let terms = Terms::waiting((limit, None), InputDelivery::Returned);
-        let answer = delivery::follow(engine, scope, source, terms, &mut Silent).await;
+        let plan = DeliveryPlan::waiting((limit, None), InputDelivery::Returned);
+        let answer = delivery::follow(engine, scope, source, plan, &mut SilentChannel).await;
         self.deliver(answer, scope).await
     }
 
     /// The response to a caller that waited for a task.
     async fn deliver(
         &self,
-        answer: Delivered,
+        answer: DeliveryOutcome,
         scope: &Scope,
-    ) -> Result<finish::Answer, ErrorObject> {
+    ) -> Result<finish::DraftReply, ErrorObject> {
         match answer {
-            Delivered::Outcome(outcome) => delivered(outcome),
-            Delivered::Settled(task, settled) => Ok(tickets::settled(task, settled).into()),
-            Delivered::Handle(task) => Ok(accepted(&task, None)),
-            Delivered::Ticket(task) => Ok(self.front.ticket(scope, task).await.into()),
-            Delivered::Input(_, open) | Delivered::TaskInput(_, open) => {
-                let asks: Vec<_> = open.views().collect();
-                let asking = v2::input_required_result(&asks, None);
-                Ok(asking.map_or(finish::Answer::Nothing, finish::Answer::Own))
+            DeliveryOutcome::Outcome(outcome) => outcome_reply(outcome),
+            DeliveryOutcome::TaskEnded(task, settled) => {
+                Ok(tickets::outcome_reply(task, settled).into())
             }
-            Delivered::Refused(error) => Err(error),
-            Delivered::Abandoned => Ok(finish::Answer::Nothing),
+            DeliveryOutcome::Handle(task) => Ok(create_result(&task, None)),
+            DeliveryOutcome::Ticket(task) => Ok(self.server.ticket(scope, task).await.into()),
+            DeliveryOutcome::Input(_, open) | DeliveryOutcome::TaskInput(_, open) => {
+                let views: Vec<_> = open.views().collect();
+                let result = v2::input_required_result(&views, None);
+                Ok(result.map_or(finish::DraftReply::Nothing, finish::DraftReply::Local))
+            }
+            DeliveryOutcome::Refused(error) => Err(error),
+            DeliveryOutcome::Abandoned => Ok(finish::DraftReply::Nothing),
         }
     }
 }
 
 /// The caller of a modern request.
-struct Caller<'a> {
-    request: &'a Request,
-    wanted: RequestedCall,
+struct ModernChannel<'a> {
+    request: &'a ModernRequest,
+    call: RequestedCall,
 }
 
-impl delivery::Caller for Caller<'_> {
+impl delivery::DeliveryChannel for ModernChannel<'_> {
     /// V2-PRG-1: only before the response.
-    async fn progress(&mut self, progress: &Progress) {
-        let params = self.wanted.token.as_ref();
+    async fn send_progress(&mut self, progress: &Progress) {
+        let params = self.call.token.as_ref();
         if let Some(params) = params.and_then(|token| progress_params(token, progress, None)) {
-            self.request.outlet.notify(notice::PROGRESS, &params).await;
+            self.request
+                .notifications
+                .notify(notice::PROGRESS, &params)
+                .await;
         }
     }
 
     /// V2-LOG-1: only to a caller that asked for it.
-    async fn log(&mut self, log: &Log) {
-        let level = self.request.said.level;
+    async fn send_log(&mut self, log: &Log) {
+        let level = self.request.meta.level;
         if level.is_some_and(|wanted| log.level >= wanted) {
-            let outlet = &self.request.outlet;
-            outlet.notify(log::MESSAGE, &log.to_raw()).await;
+            let notifications = &self.request.notifications;
+            notifications.notify(log::MESSAGE, &log.to_raw()).await;
         }
     }
 
-    fn given(&mut self, open: &Outstanding) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
-        self.wanted.answers_given(open)
+    fn early_responses(
+        &mut self,
+        open: &Outstanding,
+    ) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
+        self.call.matching_early_responses(open)
     }
 }
 
 /// The caller of a helper tool, which receives nothing before the response.
-struct Silent;
+struct SilentChannel;
 
-impl delivery::Caller for Silent {
-    async fn progress(&mut self, _: &Progress) {}
+impl delivery::DeliveryChannel for SilentChannel {
+    async fn send_progress(&mut self, _: &Progress) {}
 
-    async fn log(&mut self, _: &Log) {}
+    async fn send_log(&mut self, _: &Log) {}
 }
 
 impl RequestedCall {
-    fn terms(&self) -> Terms {
+    fn plan(&self) -> DeliveryPlan {
         let input = InputDelivery::Returned;
-        match (self.task, self.patience) {
-            (Some(task), _) => Terms::handle_after(task.grace(), input),
+        match (self.task, self.wait_limit) {
+            (Some(task), _) => DeliveryPlan::handle_after(task.grace(), input),
             // The caller gets a ticket as soon as there is a task.
-            (None, Some(patience)) => {
-                Terms::waiting((Some(patience), None), input).held_after(patience)
+            (None, Some(wait_limit)) => {
+                DeliveryPlan::waiting((Some(wait_limit), None), input).promoted_after(wait_limit)
             }
-            (None, None) => Terms::inline(input),
+            (None, None) => DeliveryPlan::inline(input),
         }
     }
 
     /// Input responses that came before their requests, to those that are made before the work begins (V2-MRTR-10).
-    fn answers_given(
+    fn matching_early_responses(
         &mut self,
         open: &Outstanding,
     ) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
-        if self.given.is_empty() {
+        if self.early_responses.is_empty() {
             return Ok(BTreeMap::new());
         }
         let first: BTreeSet<_> = open
@@ -315,36 +339,40 @@ impl RequestedCall {
             .filter(|(_, question)| question.timing == Timing::BeforeWork)
             .map(|(key, _)| key.as_str())
             .collect();
-        let given = std::mem::take(&mut self.given);
-        let (now, later) = given
+        let responses = std::mem::take(&mut self.early_responses);
+        let (now, later) = responses
             .into_iter()
             .partition(|answer| first.contains(answer.key.as_str()));
-        self.given = later;
-        input_responses::fitting(Some(open), now)
+        self.early_responses = later;
+        input_responses::matching(Some(open), now)
     }
 
-    pub(super) fn take_given(&mut self) -> Vec<v2::Answer> {
-        std::mem::take(&mut self.given)
+    pub(super) fn take_early_responses(&mut self) -> Vec<v2::Answer> {
+        std::mem::take(&mut self.early_responses)
     }
 }
 
 /// Only a task that is stored is handed out (V2-CREATE-5).
-pub(super) fn accepted(task: &Committed<Task>, immediate: Option<&str>) -> finish::Answer {
+pub(super) fn create_result(task: &Committed<Task>, immediate: Option<&str>) -> finish::DraftReply {
     let text = task.id.text();
     let result = v2::create_result(&task.view(&text, task.updated));
-    let marked = immediate.and_then(|immediate| {
+    let with_immediate = immediate.and_then(|immediate| {
         let immediate = Raw::encode(immediate).ok()?;
         let key = meta::MODEL_IMMEDIATE_RESPONSE;
         meta::set(result.borrow(), key, immediate.borrow()).ok()
     });
-    finish::Answer::Own(marked.unwrap_or(result))
+    finish::DraftReply::Local(with_immediate.unwrap_or(result))
 }
 
 /// An outcome as the answer to the request itself.
-pub(super) fn delivered(outcome: Outcome) -> Result<finish::Answer, ErrorObject> {
+pub(super) fn outcome_reply(outcome: Outcome) -> Result<finish::DraftReply, ErrorObject> {
     match outcome {
-        Outcome::Result(body) | Outcome::ToolError(body, _) => Ok(finish::Answer::Backend(body)),
-        Outcome::Error(error, ..) => Ok(finish::Answer::Error(v2::modern_error(error.borrow()))),
+        Outcome::Result(body) | Outcome::ToolError(body, _) => {
+            Ok(finish::DraftReply::Backend(body))
+        }
+        Outcome::Error(error, ..) => {
+            Ok(finish::DraftReply::Error(v2::modern_error(error.borrow())))
+        }
         Outcome::Cancelled => Err(codes::internal("the call was cancelled")),
     }
 }

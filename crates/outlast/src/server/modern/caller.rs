@@ -7,49 +7,49 @@ use outlast_engine::{Owner, Scope};
 
 /// Who sends a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Visitor {
+pub(crate) enum Caller {
     /// A principal, or whoever started the process.
-    Known(Owner),
+    Principal(Owner),
     /// Nobody in particular. The id of a task is the secret that gives access to it; the address only bounds how
     /// many tasks there are.
-    Anybody(Owner),
+    Anonymous(Owner),
 }
 
-impl Visitor {
+impl Caller {
     /// Nobody in particular, from this address.
     pub(crate) fn from_address(address: IpAddr) -> Self {
-        Self::Anybody(Owner::Address(network(address)))
+        Self::Anonymous(Owner::Address(network(address)))
     }
 
     /// Whose tasks the visitor's calls become.
     pub(crate) fn owner(&self) -> &Owner {
         match self {
-            Self::Known(owner) | Self::Anybody(owner) => owner,
+            Self::Principal(owner) | Self::Anonymous(owner) => owner,
         }
     }
 
-    /// Where the visitor's tasks are looked for. What is found is still to be judged by [`Visitor::may_see`].
+    /// Where the visitor's tasks are looked for. What is found is still to be judged by [`Caller::may_see`].
     pub(crate) fn scope(&self) -> Scope {
         match self {
-            Self::Known(owner) => Scope::Of(owner.clone()),
-            Self::Anybody(_) => Scope::Anyone,
+            Self::Principal(owner) => Scope::Of(owner.clone()),
+            Self::Anonymous(_) => Scope::Anyone,
         }
     }
 
     /// Whether the visitor may see a task of `owner` (V2-SEC-2).
     pub(crate) fn may_see(&self, owner: &Owner) -> bool {
         match self {
-            Self::Known(visitor) => visitor == owner,
+            Self::Principal(caller) => caller == owner,
             // Tasks of principals and of legacy sessions are theirs alone.
-            Self::Anybody(_) => matches!(owner, Owner::Address(_)),
+            Self::Anonymous(_) => matches!(owner, Owner::Address(_)),
         }
     }
 
     /// The name that a sealed state is bound to: nobody in particular has none.
     pub(crate) fn principal(&self) -> Cow<'static, str> {
         match self {
-            Self::Known(owner) => owner.to_storage(),
-            Self::Anybody(_) => "".into(),
+            Self::Principal(owner) => owner.to_storage(),
+            Self::Anonymous(_) => "".into(),
         }
     }
 }
@@ -69,8 +69,8 @@ fn network(address: IpAddr) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn at(address: &str) -> Visitor {
-        Visitor::from_address(address.parse().unwrap())
+    fn at(address: &str) -> Caller {
+        Caller::from_address(address.parse().unwrap())
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
         assert!(one.may_see(two.owner()));
         assert!(!one.may_see(&Owner::principal("ada")));
         assert!(!one.may_see(&Owner::session("x")));
-        let ada = Visitor::Known(Owner::principal("ada"));
+        let ada = Caller::Principal(Owner::principal("ada"));
         assert!(ada.may_see(&Owner::principal("ada")));
         assert!(!ada.may_see(one.owner()));
     }

@@ -4,15 +4,15 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v2::{CacheHint, CacheScope, Finish};
 use outlast_wire::{Raw, codes, meta, method, tool, v2};
 
-use super::Request;
+use super::ModernRequest;
 use crate::server::Reply;
 
 /// What a handler answers with, before its result is finished.
-pub(super) enum Answer {
+pub(super) enum DraftReply {
     /// A result that is written here with all that it needs.
-    Finished(Raw),
+    Final(Raw),
     /// A result that is written here, with its type.
-    Own(Raw),
+    Local(Raw),
     /// A result of the backend: complete, whatever type it names.
     Backend(Raw),
     /// An error.
@@ -21,7 +21,7 @@ pub(super) enum Answer {
     Nothing,
 }
 
-impl From<Reply> for Answer {
+impl From<Reply> for DraftReply {
     /// A reply of the backend.
     fn from(reply: Reply) -> Self {
         match reply {
@@ -32,28 +32,28 @@ impl From<Reply> for Answer {
     }
 }
 
-impl From<ErrorObject> for Answer {
+impl From<ErrorObject> for DraftReply {
     fn from(error: ErrorObject) -> Self {
         Self::Error(error.to_raw())
     }
 }
 
-impl Request {
+impl ModernRequest {
     /// Makes a reply of what a handler answers. A result of the backend gets a cache hint if it is `cacheable`.
-    pub(super) async fn finish(&self, answer: Answer, cacheable: bool) -> Reply {
+    pub(super) async fn finish(&self, answer: DraftReply, cacheable: bool) -> Reply {
         let (result, complete) = match answer {
-            Answer::Finished(result) => return Reply::Result(result),
-            Answer::Error(error) => return Reply::Error(error),
-            Answer::Nothing => return Reply::Nothing,
-            Answer::Own(result) => (result, false),
-            Answer::Backend(result) => (result, true),
+            DraftReply::Final(result) => return Reply::Result(result),
+            DraftReply::Error(error) => return Reply::Error(error),
+            DraftReply::Nothing => return Reply::Nothing,
+            DraftReply::Local(result) => (result, false),
+            DraftReply::Backend(result) => (result, true),
         };
         let finish = Finish {
             complete,
             cache: Some(CACHE).filter(|_| complete && cacheable),
             info: self.server_info().await.map(Raw::borrow),
         };
-        finished(finish, &result)
+        apply(finish, &result)
     }
 
     /// Finishes the result of a filter that has not passed its request on. A result from here is finished already.
@@ -66,7 +66,7 @@ impl Request {
                     info: self.server_info().await.map(Raw::borrow),
                     ..Finish::default()
                 };
-                finished(finish, &result)
+                apply(finish, &result)
             }
             other => other,
         }
@@ -74,26 +74,26 @@ impl Request {
 
     /// The name of the server, unless it takes long to say it.
     async fn server_info(&self) -> Option<&Raw> {
-        let info = &self.front.modern.info;
+        let info = &self.server.modern.info;
         if info.get().is_none() {
-            self.introduced_soon().await;
+            self.description_within_timeout().await;
         }
         info.get()
     }
 }
 
 /// Whether the results of a method carry a cache hint (V2-CACHE-1).
-pub(super) fn is_cacheable(asked: &str) -> bool {
-    CACHEABLE.contains(&asked)
+pub(super) fn is_cacheable(method: &str) -> bool {
+    CACHEABLE.contains(&method)
 }
 
 /// Whether the response to a method is an acknowledgement. Clients in the field recognise one by its being empty
 /// (V2-UPD-9), so it does not name the server.
-pub(super) fn acknowledges(asked: &str) -> bool {
-    [v2::method::UPDATE, v2::method::CANCEL].contains(&asked)
+pub(super) fn acknowledges(method: &str) -> bool {
+    [v2::method::UPDATE, v2::method::CANCEL].contains(&method)
 }
 
-fn finished(finish: Finish<'_>, result: &Raw) -> Reply {
+fn apply(finish: Finish<'_>, result: &Raw) -> Reply {
     match finish.apply(result.borrow()) {
         Ok(result) => Reply::Result(result),
         Err(_) => Reply::from(codes::internal("the result is not an object")),

@@ -1,4 +1,4 @@
-//! Answers to questions, held against what was asked (V2-UPD-12, V2-UPD-18, V2-MRTR-10, BR-IN-8).
+//! InputResponseReceiver to questions, held against what was asked (V2-UPD-12, V2-UPD-18, V2-MRTR-10, BR-IN-8).
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::answers;
 
 /// Those of the answers that are to open questions. Others are dropped unseen; one that is no answer to its question
 /// makes all of them invalid.
-pub(super) fn fitting(
+pub(super) fn matching(
     open: Option<&Outstanding>,
     answers: Vec<v2::Answer>,
 ) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
-    let mut fitting = BTreeMap::new();
+    let mut matching = BTreeMap::new();
     for answer in answers {
         let key = AskKey::new(answer.key);
         let Some(question) = open.and_then(|open| open.get(&key)) else {
@@ -39,9 +39,9 @@ pub(super) fn fitting(
         } else {
             Answer::Result(answer.result)
         };
-        fitting.insert(key, answer);
+        matching.insert(key, answer);
     }
-    Ok(fitting)
+    Ok(matching)
 }
 
 #[cfg(test)]
@@ -51,13 +51,13 @@ mod tests {
 
     use super::*;
 
-    fn judge(kind: AskKind, answer: &str) -> Result<usize, i64> {
+    fn check(kind: AskKind, answer: &str) -> Result<usize, i64> {
         let open = vec![(AskKey::new("k"), Question::new(kind, None))];
         let open = Outstanding::new(open);
         let answers = RawRef::parse(answer).unwrap();
         let answers = v2::read_answers(answers).unwrap();
-        fitting(open.as_ref(), answers)
-            .map(|fitting| fitting.len())
+        matching(open.as_ref(), answers)
+            .map(|matching| matching.len())
             .map_err(|error| error.code)
     }
 
@@ -65,9 +65,9 @@ mod tests {
     fn what_was_not_asked_is_dropped_unseen_and_what_does_not_fit_refuses_all() {
         // V2-UPD-12, V2-UPD-18.
         let form = AskKind::ElicitForm;
-        assert_eq!(judge(form, r#"{"other":7}"#), Ok(0));
+        assert_eq!(check(form, r#"{"other":7}"#), Ok(0));
         assert_eq!(
-            judge(form, r#"{"other":7,"k":{"action":"decline"}}"#),
+            check(form, r#"{"other":7,"k":{"action":"decline"}}"#),
             Ok(1)
         );
         for bad in [
@@ -76,7 +76,7 @@ mod tests {
             r#"{"k":{"action":"maybe"}}"#,
             r#"{"k":{"action":"accept","content":[]}}"#,
         ] {
-            assert_eq!(judge(form, bad), Err(-32602), "{bad}");
+            assert_eq!(check(form, bad), Err(-32602), "{bad}");
         }
     }
 
@@ -86,15 +86,15 @@ mod tests {
             r#"{"k":{"role":"assistant","model":"m","content":{"type":"text","text":""}}}"#;
         let list = r#"{"k":{"role":"assistant","model":"m","content":[]}}"#;
         for fine in [sample, list] {
-            assert_eq!(judge(AskKind::Sample, fine), Ok(1));
-            assert_eq!(judge(AskKind::Roots, fine), Err(-32602));
-            assert_eq!(judge(AskKind::ElicitUrl, fine), Err(-32602));
+            assert_eq!(check(AskKind::Sample, fine), Ok(1));
+            assert_eq!(check(AskKind::Roots, fine), Err(-32602));
+            assert_eq!(check(AskKind::ElicitUrl, fine), Err(-32602));
         }
         assert_eq!(
-            judge(AskKind::SampleWithTools, r#"{"k":{"role":"assistant"}}"#),
+            check(AskKind::SampleWithTools, r#"{"k":{"role":"assistant"}}"#),
             Err(-32602)
         );
-        assert_eq!(judge(AskKind::Roots, r#"{"k":{"roots":[]}}"#), Ok(1));
-        assert_eq!(judge(AskKind::Roots, r#"{"k":{"roots":{}}}"#), Err(-32602));
+        assert_eq!(check(AskKind::Roots, r#"{"k":{"roots":[]}}"#), Ok(1));
+        assert_eq!(check(AskKind::Roots, r#"{"k":{"roots":{}}}"#), Err(-32602));
     }
 }

@@ -13,40 +13,45 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 
 use super::discover::capabilities;
-use super::finish::Answer;
-use super::{Outlet, Request};
-use crate::server::{Change, Front};
+use super::finish::DraftReply;
+use super::{ModernRequest, NotificationSink};
+use crate::server::{ListChange, McpServer};
 
-impl Request {
+impl ModernRequest {
     /// Listens until the caller goes or the server closes.
-    pub(super) async fn listen(&self, params: Option<RawRef<'_>>) -> Result<Answer, ErrorObject> {
-        let wanted = Filter::read(params)?;
+    pub(super) async fn listen(
+        &self,
+        params: Option<RawRef<'_>>,
+    ) -> Result<DraftReply, ErrorObject> {
+        let requested = Filter::read(params)?;
         // Before anything is said, so that nothing falls between (V2-SUB-2).
-        let mut changes = self.front.modern.changes.listen();
-        let mut granted = self.granted(&wanted).await?;
+        let mut changes = self.server.modern.changes.subscribe();
+        let mut granted = self.granted(&requested).await?;
         let resources = &granted.resource_subscriptions;
         let client = self.client();
-        let _listening = self.front.service.listens(&client, resources).await;
+        let _guard = self.server.backend.listen(&client, resources).await;
         let mut watches = Vec::new();
-        if let Some(names) = &wanted.task_ids {
+        if let Some(names) = &requested.task_ids {
             // V2-NOTIF-4: before any task is looked for.
-            self.need_tasks()?;
+            self.check_tasks_declared()?;
             watches = self.watches(names).await;
             let ids = watches.iter().map(|watch| watch.first.id().to_string());
             granted.task_ids = Some(ids.collect()).filter(|ids: &Vec<_>| !ids.is_empty());
         }
         let params = v2::acknowledged_params(&self.id, &granted);
-        self.outlet.notify(v2::method::ACKNOWLEDGED, &params).await;
+        self.notifications
+            .notify(v2::method::ACKNOWLEDGED, &params)
+            .await;
         // Ends with this request.
         let mut watching = JoinSet::new();
         for watch in watches {
-            let teller = Teller {
-                front: self.front.clone(),
+            let notifier = TaskNotifier {
+                server: self.server.clone(),
                 subscription: self.id.clone(),
-                outlet: self.outlet.clone(),
+                notifications: self.notifications.clone(),
             };
-            teller.tell(&watch.first).await;
-            watching.spawn(teller.tell_all(watch));
+            notifier.send_status(&watch.first).await;
+            watching.spawn(notifier.forward_changes(watch));
         }
         let mut closing = (self.closing)();
         loop {
@@ -55,14 +60,14 @@ impl Request {
                 () = &mut closing => break,
                 change = changes.recv() => match change {
                     Ok((owner, change)) => {
-                        if owner.is_none_or(|owner| owner == *self.visitor.owner()) {
-                            self.tell_change(&granted, &change).await;
+                        if owner.is_none_or(|owner| owner == *self.caller.owner()) {
+                            self.send_change(&granted, &change).await;
                         }
                     }
                     // Of what was missed nothing is known: all of it may have changed.
                     Err(RecvError::Lagged(_)) => {
-                        for change in [Change::Tools, Change::Prompts, Change::Resources] {
-                            self.tell_change(&granted, &change).await;
+                        for change in [ListChange::Tools, ListChange::Prompts, ListChange::Resources] {
+                            self.send_change(&granted, &change).await;
                         }
                     }
                     Err(RecvError::Closed) => break,
@@ -70,31 +75,32 @@ impl Request {
             }
         }
         drop(watching);
-        if self.outlet.is_shared() {
+        if self.notifications.is_shared() {
             // A2-15: on a pipe nothing else says that the stream is over.
             let params = notice::cancelling(&self.id, Some("the server closes"));
-            let params = self.subscribed(&params);
-            self.outlet.notify(notice::CANCELLED, &params).await;
+            let params = self.with_subscription_id(&params);
+            self.notifications.notify(notice::CANCELLED, &params).await;
         }
-        Ok(Answer::Own(v2::listen_result(&self.id)))
+        Ok(DraftReply::Local(v2::listen_result(&self.id)))
     }
 
     /// What of the wishes is served, tasks aside: what the server does not do is left out.
-    async fn granted(&self, wanted: &Filter) -> Result<Filter, ErrorObject> {
-        let capabilities = capabilities(&self.introduction().await?)?;
-        let does = |path: &[&str]| {
+    async fn granted(&self, requested: &Filter) -> Result<Filter, ErrorObject> {
+        let capabilities = capabilities(&self.description().await?)?;
+        let supports = |path: &[&str]| {
             object::find(capabilities.borrow(), path).and_then(RawRef::truth) == Some(true)
         };
         Ok(Filter {
-            tools_list_changed: wanted.tools_list_changed && does(&["tools", "listChanged"]),
-            prompts_list_changed: wanted.prompts_list_changed && does(&["prompts", "listChanged"]),
-            resources_list_changed: wanted.resources_list_changed
-                && does(&["resources", "listChanged"]),
-            resource_subscriptions: if does(&["resources", "subscribe"]) {
-                wanted
+            tools_list_changed: requested.tools_list_changed && supports(&["tools", "listChanged"]),
+            prompts_list_changed: requested.prompts_list_changed
+                && supports(&["prompts", "listChanged"]),
+            resources_list_changed: requested.resources_list_changed
+                && supports(&["resources", "listChanged"]),
+            resource_subscriptions: if supports(&["resources", "subscribe"]) {
+                requested
                     .resource_subscriptions
                     .iter()
-                    .take(MOST)
+                    .take(MAX_SUBSCRIBED)
                     .cloned()
                     .collect()
             } else {
@@ -105,85 +111,85 @@ impl Request {
     }
 
     /// Those of the tasks that the caller may see. Unknown, foreign and expired ones are left out alike (A2-12).
-    async fn watches(&self, names: &[String]) -> Vec<Watch> {
-        let ids: BTreeSet<TaskId> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    async fn watches(&self, ids: &[String]) -> Vec<Watch> {
+        let ids: BTreeSet<TaskId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
         let mut watches = Vec::new();
-        for id in ids.into_iter().take(MOST) {
-            let watch = self.front.engine.watch(&self.visitor.scope(), id).await;
+        for id in ids.into_iter().take(MAX_SUBSCRIBED) {
+            let watch = self.server.engine.watch(&self.caller.scope(), id).await;
             watches.extend(
                 watch
                     .ok()
-                    .filter(|watch| self.visitor.may_see(watch.first.owner())),
+                    .filter(|watch| self.caller.may_see(watch.first.owner())),
             );
         }
         watches
     }
 
-    async fn tell_change(&self, granted: &Filter, change: &Change) {
-        let wanted = match change {
-            Change::Tools => granted.tools_list_changed,
-            Change::Prompts => granted.prompts_list_changed,
-            Change::Resources => granted.resources_list_changed,
-            Change::Resource(uri) => granted
+    async fn send_change(&self, granted: &Filter, change: &ListChange) {
+        let is_granted = match change {
+            ListChange::Tools => granted.tools_list_changed,
+            ListChange::Prompts => granted.prompts_list_changed,
+            ListChange::Resources => granted.resources_list_changed,
+            ListChange::Resource(uri) => granted
                 .resource_subscriptions
                 .iter()
                 .any(|of| **of == **uri),
         };
-        if !wanted {
+        if !is_granted {
             return;
         }
         let params = match change {
-            Change::Resource(uri) => Raw::encode(&serde_json::json!({ "uri": &**uri })),
+            ListChange::Resource(uri) => Raw::encode(&serde_json::json!({ "uri": &**uri })),
             _ => Raw::encode(&serde_json::json!({})),
         };
-        let params = self.subscribed(&params.expect("a text is JSON"));
-        self.outlet.notify(change.method(), &params).await;
+        let params = self.with_subscription_id(&params.expect("a text is JSON"));
+        self.notifications.notify(change.method(), &params).await;
     }
 
     /// Params that say to which subscription they belong (V2-SUB-3).
-    fn subscribed(&self, params: &Raw) -> Raw {
+    fn with_subscription_id(&self, params: &Raw) -> Raw {
         let id = self.id.to_raw();
         meta::set(params.borrow(), meta::SUBSCRIPTION_ID, id.borrow()).expect("params are objects")
     }
 }
 
 /// Tells a listener of a task.
-struct Teller {
-    front: Arc<Front>,
+struct TaskNotifier {
+    server: Arc<McpServer>,
     subscription: Id,
-    outlet: Outlet,
+    notifications: NotificationSink,
 }
 
-impl Teller {
+impl TaskNotifier {
     /// Tells of every change until the task has ended or is gone.
-    async fn tell_all(self, mut watch: Watch) {
-        let mut over = watch.first.ending().is_some();
+    async fn forward_changes(self, mut watch: Watch) {
+        let mut has_ended = watch.first.ending().is_some();
         let (id, owner) = (watch.first.id(), watch.first.owner().clone());
         while let Some(event) = watch.next().await {
             // V2-NOTIF-7: neither progress nor log messages.
             if let Event::Stored(task) = event {
                 let task = Snapshot::from(task);
-                over = task.ending().is_some();
-                self.tell(&task).await;
+                has_ended = task.ending().is_some();
+                self.send_status(&task).await;
             }
         }
         // A listener that was behind may have missed the end.
-        if !over && let Ok(task) = self.front.engine.get(&Scope::Of(owner), id).await {
-            self.tell(&task).await;
+        if !has_ended && let Ok(task) = self.server.engine.get(&Scope::Of(owner), id).await {
+            self.send_status(&task).await;
         }
     }
 
     /// Tells how a task stands (V2-NOTIF-5).
-    async fn tell(&self, task: &Snapshot) {
-        let params = self.front.detailed(task, |view, body, asks| {
+    async fn send_status(&self, task: &Snapshot) {
+        let params = self.server.detailed(task, |view, body, asks| {
             v2::notification_params(view, body, asks, &self.subscription)
         });
         match params.await {
-            Ok(params) => self.outlet.notify(v2::method::TASKS, &params).await,
+            Ok(params) => self.notifications.notify(v2::method::TASKS, &params).await,
             Err(error) => tracing::info!(task = %task.id(), %error, "a task was not told of"),
         }
     }
 }
 
 /// How many tasks, and how many resources, one listener hears of.
-const MOST: usize = 1_024;
+const MAX_SUBSCRIBED: usize = 1_024;

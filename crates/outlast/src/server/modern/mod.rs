@@ -1,7 +1,7 @@
 //! MCP 2026-07-28 as a server: every request says what it needs, nothing is remembered between two.
 //!
 //! One file for each method that has more than a line to it. How a request arrives and how its answer leaves is the
-//! transports' business; which era a request is of is told by [`Said::read`].
+//! transports' business; which era a request is of is told by [`RequestMeta::read`].
 
 mod call;
 mod caller;
@@ -29,23 +29,26 @@ use outlast_wire::v2::{self, method};
 use outlast_wire::{Raw, codes, log, tool, v1, version};
 use tokio::sync::{OnceCell, mpsc};
 
-use super::list_change::Changes;
-use super::middleware::End;
-use super::{Client, Front, Handling, Incoming, Introduction, Next, Peer, Reply};
+use super::list_change::ChangeBroadcast;
+use super::middleware::RequestHandler;
+use super::{
+    ActiveRequest, BackendDescription, ClientHandle, ClientInfo, IncomingRequest, McpServer, Next,
+    Reply,
+};
 use finish::acknowledges;
-use request_state::Seal;
-use suspended::Parking;
+use request_state::StateCipher;
+use suspended::SuspendedCalls;
 
-pub(crate) use caller::Visitor;
-pub(crate) use notification_sink::Outlet;
-pub(crate) use request_meta::{Said, is_modern_only, nothing_said};
-pub(crate) use stdio::said_on_pipe;
+pub(crate) use caller::Caller;
+pub(crate) use notification_sink::NotificationSink;
+pub(crate) use request_meta::{RequestMeta, is_modern_only, missing_meta};
+pub(crate) use stdio::stdio_request_meta;
 
 /// What a front keeps for modern requests.
-pub(crate) struct Modern {
-    pub(super) changes: Changes,
-    parking: Arc<Parking>,
-    seal: OnceCell<Seal>,
+pub(crate) struct ModernState {
+    pub(super) changes: ChangeBroadcast,
+    suspended_calls: Arc<SuspendedCalls>,
+    state_cipher: OnceCell<StateCipher>,
     /// Who the server is, once somebody has asked.
     info: OnceCell<Raw>,
     /// Whether it has been heard that some tool runs as a task.
@@ -53,12 +56,12 @@ pub(crate) struct Modern {
 }
 
 /// One modern request.
-pub(crate) struct Request {
-    pub(crate) front: Arc<Front>,
+pub(crate) struct ModernRequest {
+    pub(crate) server: Arc<McpServer>,
     pub(crate) id: Id,
-    pub(crate) visitor: Visitor,
-    pub(crate) said: Said,
-    pub(crate) outlet: Outlet,
+    pub(crate) caller: Caller,
+    pub(crate) meta: RequestMeta,
+    pub(crate) notifications: NotificationSink,
     /// Resolves when the server closes.
     pub(crate) closing: Closing,
 }
@@ -66,106 +69,118 @@ pub(crate) struct Request {
 /// Makes a future that resolves when a server closes.
 pub(crate) type Closing = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-impl Default for Modern {
+impl Default for ModernState {
     fn default() -> Self {
         Self {
-            changes: Changes::default(),
-            parking: Parking::new(suspended::PATIENCE),
-            seal: OnceCell::new(),
+            changes: ChangeBroadcast::default(),
+            suspended_calls: SuspendedCalls::new(suspended::RETRY_TIMEOUT),
+            state_cipher: OnceCell::new(),
             info: OnceCell::new(),
             tasks: AtomicBool::new(false),
         }
     }
 }
 
-impl Front {
+impl McpServer {
     /// Whether the answer to a request of this method may take a while, and something be said before it.
-    pub(crate) fn may_last(&self, asked: &str) -> bool {
+    pub(crate) fn may_stream(&self, asked: &str) -> bool {
         match asked {
             tool::CALL | method::LISTEN => true,
             tool::LIST | method::DISCOVER | method::GET | method::UPDATE | method::CANCEL => false,
-            gone if GONE.contains(&gone) => false,
-            other => self.service.runs(other).is_some(),
+            removed if REMOVED_METHODS.contains(&removed) => false,
+            other => self.backend.runner_for(other).is_some(),
         }
     }
 }
 
-impl Request {
+impl ModernRequest {
     /// Handles a request over HTTP. Messages precede the reply only if the caller takes a stream.
-    pub(crate) fn over_http(mut self, request: Incoming, takes_stream: bool) -> Handling {
-        let messages = if takes_stream && self.front.may_last(&request.method) {
-            let (send, messages) = mpsc::channel(MAX_UNREAD);
-            self.outlet = Outlet::Stream(send);
+    pub(crate) fn handle_http(
+        mut self,
+        request: IncomingRequest,
+        takes_stream: bool,
+    ) -> ActiveRequest {
+        let messages = if takes_stream && self.server.may_stream(&request.method) {
+            let (send, messages) = mpsc::channel(MAX_UNREAD_NOTIFICATIONS);
+            self.notifications = NotificationSink::Stream(send);
             Some(messages)
         } else {
             None
         };
         let id = self.id.clone();
-        let work = Box::pin(async move { self.answer(request).await });
-        Handling::of_request(id, work, messages)
+        let work = Box::pin(async move { self.respond(request).await });
+        ActiveRequest::of_request(id, work, messages)
     }
 
-    /// Answers a request. Dropping this stops whatever it does, except for tasks that exist.
-    async fn answer(&self, request: Incoming) -> Reply {
-        if let Err(error) = self.said.check_version() {
+    /// InputResponseReceiver a request. Dropping this stops whatever it does, except for tasks that exist.
+    async fn respond(&self, request: IncomingRequest) -> Reply {
+        if let Err(error) = self.meta.check_version() {
             return Reply::from(error);
         }
-        let filters = &self.front.filters;
+        let middleware = &self.server.middleware;
         let acknowledges = acknowledges(&request.method);
-        let end = End::Modern(self);
-        let reply = Next { filters, end }.run(request).await;
-        if filters.is_empty() {
+        let handler = RequestHandler::Modern(self);
+        let reply = Next {
+            middleware,
+            handler,
+        }
+        .run(request)
+        .await;
+        if middleware.is_empty() {
             reply
         } else {
             self.finish_filtered(acknowledges, reply).await
         }
     }
 
-    /// Answers a request that has passed every filter.
-    pub(in crate::server) async fn handle(&self, request: Incoming) -> Reply {
+    /// InputResponseReceiver a request that has passed every filter.
+    pub(in crate::server) async fn handle(&self, request: IncomingRequest) -> Reply {
         let cacheable = finish::is_cacheable(&request.method);
-        let answer = self.served(request).await;
-        self.finish(answer.unwrap_or_else(finish::Answer::from), cacheable)
+        let answer = self.dispatch(request).await;
+        self.finish(answer.unwrap_or_else(finish::DraftReply::from), cacheable)
             .await
     }
 
-    async fn served(&self, request: Incoming) -> Result<finish::Answer, ErrorObject> {
+    async fn dispatch(&self, request: IncomingRequest) -> Result<finish::DraftReply, ErrorObject> {
         let params = request.params.as_ref().map(Raw::borrow);
         match request.method.as_str() {
             method::DISCOVER => self.discover().await,
             // In places of their own, so that a look at a task does not carry them along.
             method::LISTEN => Box::pin(self.listen(params)).await,
             method::GET => {
-                self.there_are_tasks(&request.method).await?;
-                self.need_tasks()?;
+                self.check_tasks_offered(&request.method).await?;
+                self.check_tasks_declared()?;
                 self.get_task(params).await
             }
             method::UPDATE => {
-                self.there_are_tasks(&request.method).await?;
-                self.need_tasks()?;
+                self.check_tasks_offered(&request.method).await?;
+                self.check_tasks_declared()?;
                 self.update_task(params).await
             }
             method::CANCEL => {
-                self.there_are_tasks(&request.method).await?;
-                self.need_tasks()?;
+                self.check_tasks_offered(&request.method).await?;
+                self.check_tasks_declared()?;
                 self.cancel_task(params).await
             }
             tool::CALL => Box::pin(self.call_tool(request)).await,
             // V2-ERA-9, V2-ERR-6, V2-ERR-7.
-            gone if GONE.contains(&gone) => Err(codes::method_not_found(gone)),
-            _ => Box::pin(self.ask_service(request)).await,
+            removed if REMOVED_METHODS.contains(&removed) => Err(codes::method_not_found(removed)),
+            _ => Box::pin(self.forward(request)).await,
         }
     }
 
     /// Refuses where there are no tasks (V2-CAP-13).
-    async fn there_are_tasks(&self, method: &str) -> Result<(), ErrorObject> {
-        if self.front.modern.tasks.load(Ordering::Relaxed) {
+    async fn check_tasks_offered(&self, method: &str) -> Result<(), ErrorObject> {
+        if self.server.modern.tasks.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let offered = match self.front.service.has_tasks(&self.client()) {
+        let offered = match self.server.backend.has_tasks(&self.client()) {
             Some(offered) => offered,
             // Tasks are kept here: they are found also when what runs them cannot be reached.
-            None => self.introduced_soon().await.is_none_or(|it| it.tasks),
+            None => self
+                .description_within_timeout()
+                .await
+                .is_none_or(|it| it.tasks),
         };
         if offered {
             Ok(())
@@ -175,8 +190,8 @@ impl Request {
     }
 
     /// Refuses a caller that cannot handle tasks (V2-CAP-12), before anything is looked for.
-    fn need_tasks(&self) -> Result<(), ErrorObject> {
-        if self.said.tasks {
+    fn check_tasks_declared(&self) -> Result<(), ErrorObject> {
+        if self.meta.tasks {
             Ok(())
         } else {
             Err(codes::missing_capability(
@@ -187,36 +202,36 @@ impl Request {
     }
 
     /// The caller as services see it.
-    fn client(&self) -> Arc<Client> {
-        let mut peer = Peer::of(version::MODERN, self.said.capabilities.clone());
-        peer.info = self.said.info.clone();
-        let owner = self.visitor.owner().clone();
-        Arc::new(Client::passing(owner, peer))
+    fn client(&self) -> Arc<ClientHandle> {
+        let mut client_info = ClientInfo::new(version::MODERN, self.meta.capabilities.clone());
+        client_info.info = self.meta.info.clone();
+        let owner = self.caller.owner().clone();
+        Arc::new(ClientHandle::stateless(owner, client_info))
     }
 
     /// Who the server is, unless it takes long to say so: what is known here does not wait for that.
-    async fn introduced_soon(&self) -> Option<Introduction> {
-        let introduced = tokio::time::timeout(SOON, self.introduction()).await;
-        introduced.ok()?.ok()
+    async fn description_within_timeout(&self) -> Option<BackendDescription> {
+        let description = tokio::time::timeout(DESCRIBE_TIMEOUT, self.description()).await;
+        description.ok()?.ok()
     }
 
-    async fn introduction(&self) -> Result<Introduction, ErrorObject> {
-        let introduction = self.front.service.introduce(&self.client()).await?;
-        let _ = self.front.modern.info.set(introduction.info.clone());
-        let tasks = &self.front.modern.tasks;
-        tasks.fetch_or(introduction.tasks, Ordering::Relaxed);
-        Ok(introduction)
+    async fn description(&self) -> Result<BackendDescription, ErrorObject> {
+        let description = self.server.backend.describe(&self.client()).await?;
+        let _ = self.server.modern.info.set(description.info.clone());
+        let tasks = &self.server.modern.tasks;
+        tasks.fetch_or(description.tasks, Ordering::Relaxed);
+        Ok(description)
     }
 }
 
 /// How many notifications a slow reader may leave unread before the work waits for it.
-const MAX_UNREAD: usize = 64;
+const MAX_UNREAD_NOTIFICATIONS: usize = 64;
 
 /// How long a server may take to introduce itself before it is done without.
-const SOON: Duration = Duration::from_secs(1);
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Methods of older versions, and of V1 tasks, that do not exist here.
-const GONE: [&str; 7] = [
+const REMOVED_METHODS: [&str; 7] = [
     v1::method::INITIALIZE,
     outlast_wire::method::PING,
     log::SET_LEVEL,

@@ -1,51 +1,53 @@
-//! Calls that ask before they are answered: parked, and taken up again by the retry (V2-MRTR).
+//! Calls that ask before they are answered: suspended, and taken up again by the retry (V2-MRTR).
 
 use outlast_engine::engine::{Promotion, RunningCall};
 use outlast_engine::{Clock, Outstanding, Scope, SystemClock};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Timestamp, codes, v2};
 
-use super::call::{RequestedCall, accepted, delivered};
-use super::finish::Answer;
-use super::request_state::{Fingerprint, Seal, State};
-use super::suspended::{Full, Parked};
-use super::{Request, input_responses};
+use super::call::{RequestedCall, create_result, outcome_reply};
+use super::finish::DraftReply;
+use super::request_state::{Fingerprint, RequestState, StateCipher};
+use super::suspended::{SuspendedCall, TooManySuspended};
+use super::{ModernRequest, input_responses};
 use crate::log_limit::LogLimit;
-use crate::server::Delivery;
+use crate::server::TaskPolicy;
 use crate::server::errors::to_wire;
 
 static NOT_STORED: LogLimit = LogLimit::new();
 
-impl Request {
-    /// Answers with the open questions and lets the call wait for the retry.
-    pub(super) async fn park(
+impl ModernRequest {
+    /// InputResponseReceiver with the open questions and lets the call wait for the retry.
+    pub(super) async fn suspend(
         &self,
         running: RunningCall,
         open: &Outstanding,
-        wanted: &RequestedCall,
+        requested: &RequestedCall,
         round: u32,
-    ) -> Result<Answer, ErrorObject> {
-        let modern = &self.front.modern;
-        let patience = modern.parking.patience().as_millis() as u64;
-        let state = State {
+    ) -> Result<DraftReply, ErrorObject> {
+        let modern = &self.server.modern;
+        let timeout_ms = modern.suspended_calls.timeout().as_millis() as u64;
+        let state = RequestState {
             call: running.id(),
             round,
-            expires: now().plus(patience),
-            request: self.fingerprint(wanted),
+            expires: now().plus(timeout_ms),
+            request: self.fingerprint(requested),
         };
-        let state = self.seal().await?.close(&state);
-        let asks: Vec<_> = open.views().collect();
-        let asking = v2::input_required_result(&asks, Some(&state));
-        let parked = Parked {
+        let state = self.state_cipher().await?.encrypt(&state);
+        let views: Vec<_> = open.views().collect();
+        let result = v2::input_required_result(&views, Some(&state));
+        let suspended = SuspendedCall {
             running,
-            owner: self.visitor.owner().clone(),
+            owner: self.caller.owner().clone(),
             round,
         };
         modern
-            .parking
-            .put(parked)
-            .map_err(|Full| codes::internal("too many calls wait for answers; try again later"))?;
-        Ok(Answer::Own(asking.expect("there is a state")))
+            .suspended_calls
+            .add(suspended)
+            .map_err(|TooManySuspended| {
+                codes::internal("too many calls wait for answers; try again later")
+            })?;
+        Ok(DraftReply::Local(result.expect("there is a state")))
     }
 
     /// Takes up the call that a state names. Whatever is wrong with the state, nothing is run a second time
@@ -53,98 +55,102 @@ impl Request {
     pub(super) async fn resume(
         &self,
         state: &str,
-        mut wanted: RequestedCall,
-    ) -> Result<Answer, ErrorObject> {
-        let state = self.seal().await?.open(state);
-        let state = state.ok_or_else(|| refused("it was not made here, or was changed"))?;
-        if state.request != self.fingerprint(&wanted) {
-            return Err(refused("it belongs to another request"));
+        mut requested: RequestedCall,
+    ) -> Result<DraftReply, ErrorObject> {
+        let state = self.state_cipher().await?.decrypt(state);
+        let state = state.ok_or_else(|| invalid_state("it was not made here, or was changed"))?;
+        if state.request != self.fingerprint(&requested) {
+            return Err(invalid_state("it belongs to another request"));
         }
         if now() >= state.expires {
-            return Err(refused("its time is over, and the call was stopped"));
+            return Err(invalid_state("its time is over, and the call was stopped"));
         }
-        let parking = &self.front.modern.parking;
-        let parked = parking.take(state.call, state.round).ok_or_else(|| {
-            refused("it was used before, or the server was restarted: the outcome is unknown, and the call was not run again")
+        let suspended_calls = &self.server.modern.suspended_calls;
+        let suspended = suspended_calls.take(state.call, state.round).ok_or_else(|| {
+            invalid_state("it was used before, or the server was restarted: the outcome is unknown, and the call was not run again")
         })?;
-        let open = parked.running.state();
+        let open = suspended.running.state();
         let open = open.as_ref().and_then(|state| state.outstanding());
-        let answers = match input_responses::fitting(open, wanted.take_given()) {
+        let answers = match input_responses::matching(open, requested.take_early_responses()) {
             Ok(answers) => answers,
             Err(error) => {
                 // The state stays good for a better answer; there was room a moment ago.
-                let _ = parking.put(parked);
+                let _ = suspended_calls.add(suspended);
                 return Err(error);
             }
         };
-        let all = open.is_none_or(|open| open.iter().len() == answers.len());
-        let Parked { running, round, .. } = parked;
-        if all && wanted.task == Some(Delivery::OnceAnswered) {
+        let is_complete = open.is_none_or(|open| open.iter().len() == answers.len());
+        let SuspendedCall { running, round, .. } = suspended;
+        if is_complete && requested.task == Some(TaskPolicy::AfterInput) {
             return self
-                .promote_answered(running, answers, wanted, round + 1)
+                .promote_after_input(running, answers, requested, round + 1)
                 .await;
         }
         // A question that is not open any more takes no answer.
         let _ = running.answer(answers).await;
-        let left = running.state();
-        match left.as_ref().and_then(|state| state.outstanding()) {
+        let remaining = running.state();
+        match remaining.as_ref().and_then(|state| state.outstanding()) {
             // V2-MRTR-10: what is missing is asked for again.
-            Some(left) if !all => self.park(running, left, &wanted, round + 1).await,
-            _ => self.follow(running, wanted, round + 1).await,
+            Some(remaining) if !is_complete => {
+                self.suspend(running, remaining, &requested, round + 1)
+                    .await
+            }
+            _ => self.follow(running, requested, round + 1).await,
         }
     }
 
     /// Makes a call a task whose first questions are answered: stored while it still waits, so that it cannot end
     /// before.
-    async fn promote_answered(
+    async fn promote_after_input(
         &self,
         running: RunningCall,
         answers: std::collections::BTreeMap<outlast_engine::AskKey, outlast_engine::Answer>,
-        mut wanted: RequestedCall,
+        mut requested: RequestedCall,
         round: u32,
-    ) -> Result<Answer, ErrorObject> {
-        let engine = &self.front.engine;
+    ) -> Result<DraftReply, ErrorObject> {
+        let engine = &self.server.engine;
         match running.promote().await {
             Ok(Promotion::Stored(task)) => {
                 let scope = Scope::Of(task.owner.clone());
                 if let Err(error) = engine.answer(&scope, task.id, answers).await {
                     // The questions are the task's now, and can be answered there.
                     tracing::warn!(task = %task.id, %error, "answers did not reach a task");
-                    return Ok(accepted(&task, None));
+                    return Ok(create_result(&task, None));
                 }
                 let found = engine.load(&scope, task.id).await;
-                Ok(accepted(found.as_ref().unwrap_or(&task), None))
+                Ok(create_result(found.as_ref().unwrap_or(&task), None))
             }
-            Ok(Promotion::Finished(outcome)) => delivered(outcome),
+            Ok(Promotion::Finished(outcome)) => outcome_reply(outcome),
             Err((running, error)) => {
-                NOT_STORED.log(|left_out| {
-                    tracing::warn!(call = %running.id(), %error, left_out, "a call did not become a task");
+                NOT_STORED.log(|suppressed| {
+                    tracing::warn!(call = %running.id(), %error, suppressed, "a call did not become a task");
                 });
-                wanted.task = None;
+                requested.task = None;
                 let _ = running.answer(answers).await;
-                self.follow(*running, wanted, round).await
+                self.follow(*running, requested, round).await
             }
         }
     }
 
-    async fn seal(&self) -> Result<&Seal, ErrorObject> {
-        let store = self.front.engine.store();
-        let seal = &self.front.modern.seal;
-        seal.get_or_try_init(|| Seal::of(&**store, now()))
+    async fn state_cipher(&self) -> Result<&StateCipher, ErrorObject> {
+        let store = self.server.engine.store();
+        let cipher = &self.server.modern.state_cipher;
+        cipher
+            .get_or_try_init(|| StateCipher::load(&**store, now()))
             .await
             .map_err(|error| to_wire(&error.into()))
     }
 
-    fn fingerprint(&self, wanted: &RequestedCall) -> Fingerprint {
-        Fingerprint::of(
-            &self.visitor.principal(),
-            &wanted.method,
-            wanted.params.borrow(),
+    fn fingerprint(&self, requested: &RequestedCall) -> Fingerprint {
+        Fingerprint::new(
+            &self.caller.principal(),
+            &requested.method,
+            requested.params.borrow(),
         )
     }
 }
 
-fn refused(why: &str) -> ErrorObject {
+fn invalid_state(why: &str) -> ErrorObject {
     codes::invalid_params(format!("`requestState` is not taken: {why}"))
 }
 

@@ -10,30 +10,30 @@ use crate::server::{Session, StreamId};
 
 /// Where the notifications of one request go.
 #[derive(Clone)]
-pub(crate) enum Outlet {
+pub(crate) enum NotificationSink {
     /// Among everything else on a pipe.
-    Pipe(Arc<Session>, StreamId),
+    Stdio(Arc<Session>, StreamId),
     /// Onto the stream of the answer.
     Stream(mpsc::Sender<Arc<str>>),
-    /// Nowhere: the answer comes at once, or the caller takes no stream.
-    Nowhere,
+    /// Discard: the answer comes at once, or the caller takes no stream.
+    Discard,
 }
 
-impl Outlet {
-    /// Sends a notification. Waits for a reader that is behind; one that is gone ends the request soon.
+impl NotificationSink {
+    /// Sends a notification. TaskWait for a reader that is behind; one that is gone ends the request soon.
     pub(super) async fn notify(&self, method: &str, params: &Raw) {
         let line = || write::notification(method, Some(params.borrow()));
         match self {
-            Self::Pipe(session, stream) => session.board.send(*stream, line()),
+            Self::Stdio(session, stream) => session.streams.send(*stream, line()),
             Self::Stream(stream) => {
                 let _ = stream.send(line().into()).await;
             }
-            Self::Nowhere => {}
+            Self::Discard => {}
         }
     }
 
     /// Whether notifications travel among those of other requests.
     pub(super) fn is_shared(&self) -> bool {
-        matches!(self, Self::Pipe(..))
+        matches!(self, Self::Stdio(..))
     }
 }

@@ -5,15 +5,18 @@ use outlast_wire::object::Edit;
 use outlast_wire::tool;
 use outlast_wire::{codes, v1};
 
-use super::Request;
-use super::finish::Answer;
+use super::ModernRequest;
+use super::finish::DraftReply;
 use crate::server::delivery::tickets;
-use crate::server::{Incoming, Reply};
+use crate::server::{IncomingRequest, Reply};
 
-impl Request {
-    /// Answers a request that is neither about tasks nor a call of a tool.
-    pub(super) async fn ask_service(&self, request: Incoming) -> Result<Answer, ErrorObject> {
-        let runner = self.front.service.runs(&request.method);
+impl ModernRequest {
+    /// InputResponseReceiver a request that is neither about tasks nor a call of a tool.
+    pub(super) async fn forward(
+        &self,
+        request: IncomingRequest,
+    ) -> Result<DraftReply, ErrorObject> {
+        let runner = self.server.backend.runner_for(&request.method);
         if let Some(runner) = runner.filter(|_| request.method != tool::LIST) {
             return self.run_request(request, runner).await;
         }
@@ -21,22 +24,22 @@ impl Request {
         let reply = match request.method.as_str() {
             tool::LIST => {
                 let params = request.params.as_ref();
-                let listed = self.front.service.list_tools(&client, params).await;
-                match (modern_list(listed)?, self.holding(&client)) {
+                let listed = self.server.backend.list_tools(&client, params).await;
+                match (without_execution(listed)?, self.wait_policy(&client)) {
                     (Reply::Result(page), Some(_)) => {
-                        Reply::Result(tickets::listed(page.borrow()).unwrap_or(page))
+                        Reply::Result(tickets::add_ticket_tools(page.borrow()).unwrap_or(page))
                     }
                     (other, _) => other,
                 }
             }
-            _ => self.front.service.request(&client, request).await,
+            _ => self.server.backend.request(&client, request).await,
         };
         Ok(reply.into())
     }
 }
 
 /// Tools as V2 lists them: without a word about tasks (V2-TLS-2).
-fn modern_list(listed: Reply) -> Result<Reply, ErrorObject> {
+fn without_execution(listed: Reply) -> Result<Reply, ErrorObject> {
     let Reply::Result(listed) = listed else {
         return Ok(listed);
     };

@@ -2,14 +2,14 @@
 
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::log::Level;
-use outlast_wire::v2::{self, RequestMeta};
+use outlast_wire::v2;
 use outlast_wire::{Raw, RawRef, codes, version};
 
 /// What a modern request says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct RequestMeta {
     /// The version, if it is none that is served here.
-    foreign: Option<String>,
+    unsupported: Option<String>,
     /// Whether the caller can handle tasks (V2-CAP-1).
     pub(super) tasks: bool,
     /// From which level on it wants log messages for this request.
@@ -22,14 +22,14 @@ pub(crate) struct Said {
     pub(super) info: Option<Raw>,
 }
 
-impl Said {
+impl RequestMeta {
     /// Reads the metadata of a request; `None` if it has none and so is a legacy one.
     pub(crate) fn read(params: Option<RawRef<'_>>) -> Result<Option<Self>, ErrorObject> {
-        let Some(meta) = RequestMeta::read(params)? else {
+        let Some(meta) = v2::RequestMeta::read(params)? else {
             return Ok(None);
         };
         Ok(Some(Self {
-            foreign: (meta.version != version::MODERN).then(|| meta.version.into_owned()),
+            unsupported: (meta.version != version::MODERN).then(|| meta.version.into_owned()),
             tasks: v2::declares_tasks(meta.capabilities),
             level: meta.log_level.and_then(|level| level.parse().ok()),
             token: meta.token,
@@ -40,20 +40,20 @@ impl Said {
 
     /// The version.
     pub(crate) fn version(&self) -> &str {
-        self.foreign.as_deref().unwrap_or(version::MODERN)
+        self.unsupported.as_deref().unwrap_or(version::MODERN)
     }
 
     /// Checks that the version is served here (V2-VER-1).
     pub(crate) fn check_version(&self) -> Result<(), ErrorObject> {
-        match &self.foreign {
+        match &self.unsupported {
             None => Ok(()),
-            Some(foreign) => Err(codes::unsupported_version(foreign, &VERSIONS)),
+            Some(unsupported) => Err(codes::unsupported_version(unsupported, &VERSIONS)),
         }
     }
 }
 
 /// The error for a request that had to be a modern one and says nothing of itself (V2-META-3).
-pub(crate) fn nothing_said() -> ErrorObject {
+pub(crate) fn missing_meta() -> ErrorObject {
     codes::invalid_params(format!(
         "`_meta` lacks `{}` and `{}`",
         outlast_wire::meta::PROTOCOL_VERSION,

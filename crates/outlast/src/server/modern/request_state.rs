@@ -13,11 +13,11 @@ use outlast_wire::{RawRef, Timestamp, object};
 use sha2::{Digest, Sha256};
 
 /// Seals and opens states.
-pub(crate) struct Seal(XChaCha20Poly1305);
+pub(crate) struct StateCipher(XChaCha20Poly1305);
 
 /// What a state says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
+pub(super) struct RequestState {
     /// The parked call.
     pub(super) call: TaskId,
     /// Which of its rounds of questions is answered.
@@ -32,10 +32,10 @@ pub(super) struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint([u8; 32]);
 
-impl Seal {
+impl StateCipher {
     /// The seal of this store: its key is made once and kept there.
-    pub(crate) async fn of(store: &dyn Store, now: Timestamp) -> Result<Self, StoreError> {
-        let key = RecordKey::new(KIND, "requestState");
+    pub(crate) async fn load(store: &dyn Store, now: Timestamp) -> Result<Self, StoreError> {
+        let key = RecordKey::new(KEY_RECORD_KIND, "requestState");
         if let Some(record) = store.record(&key, now).await?
             && let Ok(bytes) = <[u8; 32]>::try_from(&*record.bytes)
         {
@@ -57,45 +57,45 @@ impl Seal {
     }
 
     /// The text of a state.
-    pub(super) fn close(&self, state: &State) -> String {
-        let mut plain = Vec::with_capacity(PLAIN);
-        plain.extend_from_slice(&state.call.bits().to_be_bytes());
-        plain.extend_from_slice(&state.round.to_be_bytes());
-        plain.extend_from_slice(&state.expires.0.to_be_bytes());
-        plain.extend_from_slice(&state.request.0);
-        let nonce: [u8; NONCE] = random::bytes();
+    pub(super) fn encrypt(&self, state: &RequestState) -> String {
+        let mut plaintext = Vec::with_capacity(PLAINTEXT_BYTES);
+        plaintext.extend_from_slice(&state.call.bits().to_be_bytes());
+        plaintext.extend_from_slice(&state.round.to_be_bytes());
+        plaintext.extend_from_slice(&state.expires.0.to_be_bytes());
+        plaintext.extend_from_slice(&state.request.0);
+        let nonce: [u8; NONCE_BYTES] = random::bytes();
         let payload = Payload {
-            msg: &plain,
-            aad: CONTEXT,
+            msg: &plaintext,
+            aad: ASSOCIATED_DATA,
         };
-        let sealed = self.0.encrypt(&XNonce::from(nonce), payload);
-        let sealed = sealed.expect("60 bytes are not too many to encrypt");
-        BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())
+        let encrypted = self.0.encrypt(&XNonce::from(nonce), payload);
+        let encrypted = encrypted.expect("60 bytes are not too many to encrypt");
+        BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &encrypted].concat())
     }
 
     /// What a text says, if it was sealed here and not touched since.
-    pub(super) fn open(&self, text: &str) -> Option<State> {
+    pub(super) fn decrypt(&self, text: &str) -> Option<RequestState> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE)?;
+        let (nonce, encrypted) = bytes.split_at_checked(NONCE_BYTES)?;
         let nonce = XNonce::try_from(nonce).ok()?;
         let payload = Payload {
-            msg: sealed,
-            aad: CONTEXT,
+            msg: encrypted,
+            aad: ASSOCIATED_DATA,
         };
-        let plain = self.0.decrypt(&nonce, payload).ok()?;
-        let plain: [u8; PLAIN] = plain.try_into().ok()?;
-        Some(State {
-            call: TaskId::from_bits(u128::from_be_bytes(part(&plain, 0))),
-            round: u32::from_be_bytes(part(&plain, 16)),
-            expires: Timestamp(u64::from_be_bytes(part(&plain, 20))),
-            request: Fingerprint(part(&plain, 28)),
+        let plaintext = self.0.decrypt(&nonce, payload).ok()?;
+        let plaintext: [u8; PLAINTEXT_BYTES] = plaintext.try_into().ok()?;
+        Some(RequestState {
+            call: TaskId::from_bits(u128::from_be_bytes(part(&plaintext, 0))),
+            round: u32::from_be_bytes(part(&plaintext, 16)),
+            expires: Timestamp(u64::from_be_bytes(part(&plaintext, 20))),
+            request: Fingerprint(part(&plaintext, 28)),
         })
     }
 }
 
 impl Fingerprint {
     /// Of a request with these `params`. The members of an object may come in another order the next time.
-    pub(super) fn of(principal: &str, method: &str, params: RawRef<'_>) -> Self {
+    pub(super) fn new(principal: &str, method: &str, params: RawRef<'_>) -> Self {
         let mut hash = Sha256::new();
         for text in [principal, method] {
             add(&mut hash, b't', text);
@@ -132,21 +132,23 @@ fn add_value(hash: &mut Sha256, value: RawRef<'_>) {
 }
 
 /// Adds a text so that no two sequences of texts look alike.
-fn add(hash: &mut Sha256, sort: u8, text: &str) {
-    hash.update([sort]);
+fn add(hash: &mut Sha256, tag: u8, text: &str) {
+    hash.update([tag]);
     hash.update((text.len() as u64).to_be_bytes());
     hash.update(text.as_bytes());
 }
 
-fn part<const N: usize>(plain: &[u8; PLAIN], at: usize) -> [u8; N] {
-    plain[at..at + N].try_into().expect("a part of the whole")
+fn part<const N: usize>(plaintext: &[u8; PLAINTEXT_BYTES], at: usize) -> [u8; N] {
+    plaintext[at..at + N]
+        .try_into()
+        .expect("a part of the whole")
 }
 
-const KIND: &str = "sealing-key";
-const CONTEXT: &[u8] = b"outlast requestState 1";
-const NONCE: usize = 24;
+const KEY_RECORD_KIND: &str = "sealing-key";
+const ASSOCIATED_DATA: &[u8] = b"outlast requestState 1";
+const NONCE_BYTES: usize = 24;
 /// Call, round, expiry, fingerprint.
-const PLAIN: usize = 16 + 4 + 8 + 32;
+const PLAINTEXT_BYTES: usize = 16 + 4 + 8 + 32;
 
 #[cfg(test)]
 mod tests {
@@ -155,11 +157,11 @@ mod tests {
     use super::*;
 
     fn fingerprint(principal: &str, params: &str) -> Fingerprint {
-        Fingerprint::of(principal, "tools/call", RawRef::parse(params).unwrap())
+        Fingerprint::new(principal, "tools/call", RawRef::parse(params).unwrap())
     }
 
-    fn state() -> State {
-        State {
+    fn state() -> RequestState {
+        RequestState {
             call: TaskId::from_bits(1 << 100 | 5),
             round: 7,
             expires: Timestamp(1 << 41),
@@ -171,30 +173,32 @@ mod tests {
     async fn a_state_opens_with_the_key_of_its_store_and_with_no_other() {
         // V2-MRTR-5.
         let store = MemoryStore::new();
-        let seal = Seal::of(&store, Timestamp(1)).await.unwrap();
+        let cipher = StateCipher::load(&store, Timestamp(1)).await.unwrap();
         let state = state();
-        let text = seal.close(&state);
-        assert_eq!(seal.open(&text), Some(state));
-        let again = Seal::of(&store, Timestamp(2)).await.unwrap();
-        assert_eq!(again.open(&text), Some(state));
-        let foreign = Seal::of(&MemoryStore::new(), Timestamp(1)).await.unwrap();
-        assert_eq!(foreign.open(&text), None);
-        assert_ne!(seal.close(&state), text);
+        let text = cipher.encrypt(&state);
+        assert_eq!(cipher.decrypt(&text), Some(state));
+        let again = StateCipher::load(&store, Timestamp(2)).await.unwrap();
+        assert_eq!(again.decrypt(&text), Some(state));
+        let foreign = StateCipher::load(&MemoryStore::new(), Timestamp(1))
+            .await
+            .unwrap();
+        assert_eq!(foreign.decrypt(&text), None);
+        assert_ne!(cipher.encrypt(&state), text);
     }
 
     #[test]
     fn a_state_that_was_touched_does_not_open() {
         // V2-MRTR-5.
-        let seal = Seal::new([7; 32]);
-        let text = seal.close(&state());
+        let cipher = StateCipher::new([7; 32]);
+        let text = cipher.encrypt(&state());
         for at in 0..text.len() {
             let mut bytes = text.clone().into_bytes();
             bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
-            assert_eq!(seal.open(&String::from_utf8(bytes).unwrap()), None);
+            assert_eq!(cipher.decrypt(&String::from_utf8(bytes).unwrap()), None);
         }
         let upper = text.to_uppercase();
         for strange in ["", "00", &text[2..], &format!("{text}00"), "é", &upper] {
-            assert_eq!(seal.open(strange), None, "{strange}");
+            assert_eq!(cipher.decrypt(strange), None, "{strange}");
         }
     }
 

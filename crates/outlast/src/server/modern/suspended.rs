@@ -14,14 +14,14 @@ use outlast_engine::engine::RunningCall;
 use parking_lot::{Mutex, MutexGuard};
 
 /// The calls that wait for a retry.
-pub(crate) struct Parking {
-    calls: Mutex<HashMap<TaskId, Parked>>,
+pub(crate) struct SuspendedCalls {
+    calls: Mutex<HashMap<TaskId, SuspendedCall>>,
     /// How long a call waits.
-    patience: Duration,
+    timeout: Duration,
 }
 
 /// A call that waits.
-pub(super) struct Parked {
+pub(super) struct SuspendedCall {
     pub(super) running: RunningCall,
     pub(super) owner: Owner,
     /// How often it was parked before.
@@ -29,36 +29,38 @@ pub(super) struct Parked {
 }
 
 /// There is no room for another call that waits; that call was stopped.
-pub(super) struct Full;
+pub(super) struct TooManySuspended;
 
-impl Parking {
-    /// Nothing waits yet; what will waits for `patience`.
-    pub(crate) fn new(patience: Duration) -> Arc<Self> {
+impl SuspendedCalls {
+    /// Nothing waits yet; what will waits for `timeout`.
+    pub(crate) fn new(timeout: Duration) -> Arc<Self> {
         let calls = Mutex::default();
-        Arc::new(Self { calls, patience })
+        Arc::new(Self { calls, timeout })
     }
 
     /// How long a call waits.
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
     /// Lets a call wait.
-    pub(super) fn put(self: &Arc<Self>, parked: Parked) -> Result<(), Full> {
-        let (call, round) = (parked.running.id(), parked.round);
+    pub(super) fn add(self: &Arc<Self>, suspended: SuspendedCall) -> Result<(), TooManySuspended> {
+        let (call, round) = (suspended.running.id(), suspended.round);
         {
             let mut calls = self.calls();
-            let own = calls.values().filter(|other| other.owner == parked.owner);
-            if calls.len() >= ALL || own.count() >= OWN {
-                return Err(Full);
+            let owned = calls
+                .values()
+                .filter(|other| other.owner == suspended.owner);
+            if calls.len() >= MAX_SUSPENDED || owned.count() >= MAX_SUSPENDED_PER_OWNER {
+                return Err(TooManySuspended);
             }
-            calls.insert(call, parked);
+            calls.insert(call, suspended);
         }
-        let (parking, patience) = (Arc::downgrade(self), self.patience);
+        let (suspended_calls, timeout) = (Arc::downgrade(self), self.timeout);
         tokio::spawn(async move {
-            tokio::time::sleep(patience).await;
-            if let Some(parking) = Weak::upgrade(&parking)
-                && parking.take(call, round).is_some()
+            tokio::time::sleep(timeout).await;
+            if let Some(suspended_calls) = Weak::upgrade(&suspended_calls)
+                && suspended_calls.take(call, round).is_some()
             {
                 // Dropping the call has stopped it.
                 tracing::info!(%call, "a call was given up: its caller did not answer");
@@ -68,24 +70,24 @@ impl Parking {
     }
 
     /// Takes out a call that waits in this round.
-    pub(super) fn take(&self, call: TaskId, round: u32) -> Option<Parked> {
+    pub(super) fn take(&self, call: TaskId, round: u32) -> Option<SuspendedCall> {
         let mut calls = self.calls();
         match calls.get(&call) {
-            Some(parked) if parked.round == round => calls.remove(&call),
+            Some(suspended) if suspended.round == round => calls.remove(&call),
             _ => None,
         }
     }
 
-    fn calls(&self) -> MutexGuard<'_, HashMap<TaskId, Parked>> {
+    fn calls(&self) -> MutexGuard<'_, HashMap<TaskId, SuspendedCall>> {
         self.calls.lock()
     }
 }
 
 /// How long a call waits for its caller, who may have to ask a person.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15 * 60);
+pub(crate) const RETRY_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// How many calls may wait.
-const ALL: usize = 4_096;
+const MAX_SUSPENDED: usize = 4_096;
 
 /// How many calls of one owner may wait.
-const OWN: usize = 64;
+const MAX_SUSPENDED_PER_OWNER: usize = 64;

@@ -7,34 +7,37 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::neutral::AskView;
 use outlast_wire::{Raw, RawRef, codes, params, v2};
 
-use super::finish::Answer;
-use super::{Request, input_responses};
-use crate::server::Front;
+use super::finish::DraftReply;
+use super::{ModernRequest, input_responses};
+use crate::server::McpServer;
 use crate::server::errors::to_wire;
 
-impl Request {
+impl ModernRequest {
     /// V2-GET-1 to V2-GET-7, V2-GET-12.
-    pub(super) async fn get_task(&self, params: Option<RawRef<'_>>) -> Result<Answer, ErrorObject> {
+    pub(super) async fn get_task(
+        &self,
+        params: Option<RawRef<'_>>,
+    ) -> Result<DraftReply, ErrorObject> {
         let found = self.find(&params::task_id(params)?).await?;
-        self.front
+        self.server
             .detailed(&found, v2::get_result)
             .await
-            .map(Answer::Own)
+            .map(DraftReply::Local)
     }
 
     /// V2-UPD-9 to V2-UPD-18: the answers are durable when this is acknowledged.
     pub(super) async fn update_task(
         &self,
         params: Option<RawRef<'_>>,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<DraftReply, ErrorObject> {
         let update = v2::Update::read(params)?;
         let found = self.find(&update.task).await?;
-        self.answer_task(&found, update.answers).await?;
-        Ok(Answer::Finished(v2::ack()))
+        self.respond_to_task(&found, update.answers).await?;
+        Ok(DraftReply::Final(v2::ack()))
     }
 
-    /// Answers those questions of a task that are open.
-    pub(super) async fn answer_task(
+    /// InputResponseReceiver those questions of a task that are open.
+    pub(super) async fn respond_to_task(
         &self,
         found: &Snapshot,
         answers: Vec<v2::Answer>,
@@ -43,10 +46,10 @@ impl Request {
             Snapshot::Open(task) => task.outstanding(),
             Snapshot::Ended(_) => None,
         };
-        let answers = input_responses::fitting(open, answers)?;
+        let answers = input_responses::matching(open, answers)?;
         if !answers.is_empty() {
             let scope = Scope::Of(found.owner().clone());
-            let answered = self.front.engine.answer(&scope, found.id(), answers).await;
+            let answered = self.server.engine.answer(&scope, found.id(), answers).await;
             answered.map_err(|error| to_wire(&error))?;
         }
         Ok(())
@@ -57,11 +60,11 @@ impl Request {
     pub(super) async fn cancel_task(
         &self,
         params: Option<RawRef<'_>>,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<DraftReply, ErrorObject> {
         let found = self.find(&params::task_id(params)?).await?;
         let scope = Scope::Of(found.owner().clone());
-        match self.front.engine.request_cancel(&scope, found.id()).await {
-            Ok(()) => Ok(Answer::Finished(v2::ack())),
+        match self.server.engine.request_cancel(&scope, found.id()).await {
+            Ok(()) => Ok(DraftReply::Final(v2::ack())),
             Err(error) => Err(to_wire(&error)),
         }
     }
@@ -69,15 +72,15 @@ impl Request {
     /// The task of that name, if it is there and the caller may see it. Otherwise all cases read the same.
     pub(super) async fn find(&self, name: &str) -> Result<Snapshot, ErrorObject> {
         let id: TaskId = name.parse().map_err(|_| codes::task_not_found())?;
-        match self.front.engine.get(&self.visitor.scope(), id).await {
-            Ok(found) if self.visitor.may_see(found.owner()) => Ok(found),
+        match self.server.engine.get(&self.caller.scope(), id).await {
+            Ok(found) if self.caller.may_see(found.owner()) => Ok(found),
             Ok(_) => Err(codes::task_not_found()),
             Err(error) => Err(to_wire(&error)),
         }
     }
 }
 
-impl Front {
+impl McpServer {
     /// A task with its questions or its outcome, as `write` writes it.
     pub(super) async fn detailed(
         &self,

@@ -1,4 +1,4 @@
-//! Helper tools for callers that take no tasks: what a ticket names can be waited for, with its
+//! TicketTool tools for callers that take no tasks: what a ticket names can be waited for, with its
 //! questions, looked at and cancelled.
 
 use std::time::Duration;
@@ -7,40 +7,42 @@ use outlast_engine::Scope;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{RawRef, v2};
 
-use super::Request;
-use super::finish::Answer;
-use crate::server::delivery::tickets::{Helper, HelperArguments};
-use crate::server::{Client, Holding};
+use super::ModernRequest;
+use super::finish::DraftReply;
+use crate::server::delivery::tickets::{TicketTool, TicketToolArguments};
+use crate::server::{ClientHandle, WaitPolicy};
 
-impl Request {
+impl ModernRequest {
     /// How calls of this caller are held, if it gets tickets.
-    pub(super) fn holding(&self, client: &Client) -> Option<Holding> {
-        let holding = self.front.service.holding(client)?;
-        (holding.tickets && !self.said.tasks).then_some(holding)
+    pub(super) fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {
+        let policy = self.server.backend.wait_policy(client)?;
+        (policy.tickets && !self.meta.tasks).then_some(policy)
     }
 
-    /// Answers a helper tool.
-    pub(super) async fn help(
+    /// InputResponseReceiver a helper tool.
+    pub(super) async fn call_ticket_tool(
         &self,
-        helper: Helper,
+        tool: TicketTool,
         params: RawRef<'_>,
-        patience: Option<Duration>,
-    ) -> Result<Answer, ErrorObject> {
-        let arguments = HelperArguments::read(params)?;
-        if helper == Helper::Status && arguments.task.is_none() {
-            let all = self.front.status_of(&self.visitor.scope(), None).await;
+        wait_limit: Option<Duration>,
+    ) -> Result<DraftReply, ErrorObject> {
+        let arguments = TicketToolArguments::read(params)?;
+        if tool == TicketTool::Status && arguments.task.is_none() {
+            let all = self.server.task_status(&self.caller.scope(), None).await;
             return Ok(all.into());
         }
-        let found = self.find(arguments.needed()?.text().as_str()).await?;
+        let found = self
+            .find(arguments.required_task()?.text().as_str())
+            .await?;
         let (task, scope) = (found.id(), Scope::Of(found.owner().clone()));
-        match helper {
-            Helper::Status => Ok(self.front.status_of(&scope, Some(task)).await.into()),
-            Helper::Cancel => Ok(self.front.stop(&scope, task).await.into()),
-            Helper::Wait => {
+        match tool {
+            TicketTool::Status => Ok(self.server.task_status(&scope, Some(task)).await.into()),
+            TicketTool::Cancel => Ok(self.server.cancel_by_ticket(&scope, task).await.into()),
+            TicketTool::Wait => {
                 let retry = v2::Retry::read(params)?;
-                self.answer_task(&found, retry.answers).await?;
-                let time = arguments.time.into_iter().chain(patience).min();
-                self.wait_for(&scope, task, time).await
+                self.respond_to_task(&found, retry.answers).await?;
+                let limit = arguments.limit.into_iter().chain(wait_limit).min();
+                self.wait_for(&scope, task, limit).await
             }
         }
     }

@@ -8,23 +8,23 @@ use tokio::sync::mpsc;
 
 /// Calls that are no tasks, by the id that their input requests carry.
 #[derive(Default)]
-pub(in crate::server) struct CallAnswers(Mutex<HashMap<TaskId, Sender>>);
+pub(in crate::server) struct CallInputResponses(Mutex<HashMap<TaskId, Sender>>);
 
 type Sender = mpsc::UnboundedSender<(AskKey, Answer)>;
 
 /// Input responses to one call.
-pub(in crate::server) struct Answers<'a> {
-    calls: &'a CallAnswers,
+pub(in crate::server) struct InputResponseReceiver<'a> {
+    calls: &'a CallInputResponses,
     call: TaskId,
     receiver: mpsc::UnboundedReceiver<(AskKey, Answer)>,
 }
 
-impl CallAnswers {
+impl CallInputResponses {
     /// Registers a call for as long as the returned value lives.
-    pub(in crate::server) fn expect(&self, call: TaskId) -> Answers<'_> {
+    pub(in crate::server) fn register(&self, call: TaskId) -> InputResponseReceiver<'_> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.lock().insert(call, sender);
-        Answers {
+        InputResponseReceiver {
             calls: self,
             call,
             receiver,
@@ -32,7 +32,7 @@ impl CallAnswers {
     }
 
     /// Hands an input response to a call; gives it back if there is none of that id.
-    pub(in crate::server) fn answer(
+    pub(in crate::server) fn respond(
         &self,
         call: TaskId,
         key: AskKey,
@@ -52,7 +52,7 @@ impl CallAnswers {
     }
 }
 
-impl Answers<'_> {
+impl InputResponseReceiver<'_> {
     /// The next input response.
     pub(in crate::server) async fn next(&mut self) -> Option<(AskKey, Answer)> {
         self.receiver.recv().await
@@ -62,15 +62,15 @@ impl Answers<'_> {
     pub(in crate::server) fn close(mut self) -> BTreeMap<AskKey, Answer> {
         // In this order, so that a response that comes now is either here or for the engine.
         self.calls.lock().remove(&self.call);
-        let mut left = BTreeMap::new();
+        let mut unread = BTreeMap::new();
         while let Ok((key, answer)) = self.receiver.try_recv() {
-            left.insert(key, answer);
+            unread.insert(key, answer);
         }
-        left
+        unread
     }
 }
 
-impl Drop for Answers<'_> {
+impl Drop for InputResponseReceiver<'_> {
     fn drop(&mut self) {
         self.calls.lock().remove(&self.call);
     }
@@ -85,13 +85,13 @@ mod tests {
 
     #[test]
     fn a_response_that_comes_while_a_call_becomes_a_task_is_not_lost() {
-        let (calls, call) = (CallAnswers::default(), RandomIds.task());
+        let (calls, call) = (CallInputResponses::default(), RandomIds.task());
         let key = || AskKey::new("k");
         let answer = || Answer::Result(Raw::parse("{}".into()).unwrap());
-        let answers = calls.expect(call);
-        assert_eq!(calls.answer(call, key(), answer()), None);
-        assert_eq!(answers.close(), BTreeMap::from([(key(), answer())]));
+        let responses = calls.register(call);
+        assert_eq!(calls.respond(call, key(), answer()), None);
+        assert_eq!(responses.close(), BTreeMap::from([(key(), answer())]));
         // From now on it is the engine's.
-        assert!(calls.answer(call, key(), answer()).is_some());
+        assert!(calls.respond(call, key(), answer()).is_some());
     }
 }

@@ -11,16 +11,16 @@ use outlast_wire::notice;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{oneshot, watch};
 
-use super::streams::Board;
-use crate::server::Client;
-use crate::server::client_handle::Outbox;
+use super::streams::SessionStreams;
+use crate::server::ClientHandle;
+use crate::server::client_handle::ClientChannel;
 
 /// The questions of one session that belong to no call.
 #[derive(Debug, Default)]
 pub(super) struct ClientRequests {
     open: Mutex<Open>,
-    /// Changes whenever a client that has introduced itself begins to listen.
-    listens: watch::Sender<bool>,
+    /// ChangeBroadcast whenever a client that has introduced itself begins to listen.
+    listening: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -29,45 +29,50 @@ struct Open {
 }
 
 /// A question that was put: its id, and where the answer arrives.
-pub(in crate::server) type Put = (Id, oneshot::Receiver<Answer>);
+pub(in crate::server) type PendingClientRequest = (Id, oneshot::Receiver<Answer>);
 
 impl ClientRequests {
     /// The client listens from now on.
-    pub(super) fn listens(&self) {
-        self.listens.send_replace(true);
+    pub(super) fn set_listening(&self) {
+        self.listening.send_replace(true);
     }
 
-    /// Changes whenever the client begins to listen.
+    /// ChangeBroadcast whenever the client begins to listen.
     pub(super) fn listening(&self) -> watch::Receiver<bool> {
-        self.listens.subscribe()
+        self.listening.subscribe()
     }
 
     /// Puts a question; `None` if nobody listens.
-    pub(super) fn put(&self, board: &Board, kind: AskKind, params: Option<&Raw>) -> Option<Put> {
-        if !*self.listens.borrow() {
+    pub(super) fn send(
+        &self,
+        streams: &SessionStreams,
+        kind: AskKind,
+        params: Option<&Raw>,
+    ) -> Option<PendingClientRequest> {
+        if !*self.listening.borrow() {
             return None;
         }
-        let stream = board.general()?;
-        let (tell, told) = oneshot::channel();
+        let stream = streams.general()?;
+        let (respond, response) = oneshot::channel();
         let id = {
             let mut open = self.open();
             // Questions of calls have ids with a dot. A relay continues the client's session after a restart of this
             // process: no id may repeat there (V1-BASE-2).
             let id = Id::text(&format!("outside-{}", random::token::<12>()));
-            open.waiting.insert(id.clone(), tell);
+            open.waiting.insert(id.clone(), respond);
             id
         };
         let line = write::request(&id, kind.method(), params.map(Raw::borrow));
-        board.send(stream, line);
-        Some((id, told))
+        streams.send(stream, line);
+        Some((id, response))
     }
 
     /// Hands over an answer; gives it back if it is to none of these questions.
-    pub(super) fn answer(&self, id: &Id, answer: Answer) -> Option<Answer> {
+    pub(super) fn complete(&self, id: &Id, answer: Answer) -> Option<Answer> {
         let found = self.open().waiting.remove(id);
         match found {
-            Some(tell) => {
-                let _ = tell.send(answer);
+            Some(respond) => {
+                let _ = respond.send(answer);
                 None
             }
             None => Some(answer),
@@ -75,11 +80,11 @@ impl ClientRequests {
     }
 
     /// Takes a question back, unless it is answered.
-    pub(super) fn take_back(&self, board: &Board, id: &Id) {
+    pub(super) fn cancel(&self, streams: &SessionStreams, id: &Id) {
         let open = self.open().waiting.remove(id).is_some();
-        if let Some(stream) = board.general().filter(|_| open) {
+        if let Some(stream) = streams.general().filter(|_| open) {
             let params = notice::cancelling(id, None);
-            board.send(
+            streams.send(
                 stream,
                 write::notification(notice::CANCELLED, Some(params.borrow())),
             );
@@ -91,39 +96,39 @@ impl ClientRequests {
     }
 }
 
-impl Client {
+impl ClientHandle {
     /// Asks it something that belongs to no call, as soon as it listens. `None` if it does not within a moment, or ends
     /// its session before it answers. Dropping this takes the question back.
-    pub async fn ask(&self, kind: AskKind, params: Option<&Raw>) -> Option<Answer> {
-        let outbox = self.outbox()?;
-        let mut listening = outbox.upgrade()?.listening();
-        let put = async {
+    pub async fn send_request(&self, kind: AskKind, params: Option<&Raw>) -> Option<Answer> {
+        let channel = self.channel()?;
+        let mut listening = channel.upgrade()?.listening();
+        let send = async {
             loop {
-                if let Some(put) = outbox.upgrade()?.ask(kind, params) {
-                    return Some(put);
+                if let Some(sent) = channel.upgrade()?.send_request(kind, params) {
+                    return Some(sent);
                 }
                 listening.changed().await.ok()?;
             }
         };
-        let (id, told) = tokio::time::timeout(BEGINS, put).await.ok()??;
-        let _open = OpenQuestion { outbox, id };
-        told.await.ok()
+        let (id, response) = tokio::time::timeout(LISTEN_TIMEOUT, send).await.ok()??;
+        let _open = CancelOnDrop { channel, id };
+        response.await.ok()
     }
 }
 
 /// A question that is taken back when nobody waits for its answer any more.
-struct OpenQuestion<'a> {
-    outbox: &'a Weak<dyn Outbox>,
+struct CancelOnDrop<'a> {
+    channel: &'a Weak<dyn ClientChannel>,
     id: Id,
 }
 
-impl Drop for OpenQuestion<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if let Some(outbox) = self.outbox.upgrade() {
-            outbox.take_back(&self.id);
+        if let Some(channel) = self.channel.upgrade() {
+            channel.cancel_request(&self.id);
         }
     }
 }
 
 /// How long a client may take to begin to listen.
-const BEGINS: Duration = Duration::from_secs(10);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);

@@ -5,9 +5,9 @@ use parking_lot::Mutex;
 
 /// The tasks that were made in a session, the newest last.
 #[derive(Default)]
-pub(super) struct MadeTasks(Mutex<Vec<TaskId>>);
+pub(super) struct CreatedTasks(Mutex<Vec<TaskId>>);
 
-impl MadeTasks {
+impl CreatedTasks {
     pub(super) fn add(&self, task: TaskId) {
         let mut tasks = self.0.lock();
         if tasks.len() == MAX_TASKS {

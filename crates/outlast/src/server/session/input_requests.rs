@@ -7,7 +7,7 @@ use std::sync::Arc;
 use outlast_engine::{AskKey, TaskId};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::streams::{Board, StreamId};
+use super::streams::{SessionStreams, StreamId};
 
 /// The open input requests of the tasks of one session.
 #[derive(Default)]
@@ -27,7 +27,7 @@ struct InputRequest {
 }
 
 /// The client waits for a task on a stream.
-pub(in crate::server) struct Waits<'a> {
+pub(in crate::server) struct TaskWait<'a> {
     requests: &'a InputRequests,
     task: TaskId,
     stream: StreamId,
@@ -38,13 +38,13 @@ impl InputRequests {
     /// the task can travel there (BR-IN-2).
     pub(in crate::server) fn wait_on(
         &self,
-        streams: &Board,
+        streams: &SessionStreams,
         task: TaskId,
         stream: StreamId,
-    ) -> Waits<'_> {
+    ) -> TaskWait<'_> {
         self.lock().waits.entry(task).or_default().push(stream);
         self.deliver(streams, |of| of == task);
-        Waits {
+        TaskWait {
             requests: self,
             task,
             stream,
@@ -52,22 +52,22 @@ impl InputRequests {
     }
 
     /// Sends an input request, unless it was sent before.
-    pub(super) fn put(
+    pub(super) fn send(
         &self,
-        streams: &Board,
+        streams: &SessionStreams,
         task: TaskId,
         key: AskKey,
         line: impl FnOnce() -> Option<String>,
     ) {
         {
             let mut state = self.lock();
-            let place = (task, key);
-            if state.requests.contains_key(&place) {
+            let id = (task, key);
+            if state.requests.contains_key(&id) {
                 return;
             }
             let Some(line) = line() else { return };
             let (line, sent_on) = (line.into(), None);
-            state.requests.insert(place, InputRequest { line, sent_on });
+            state.requests.insert(id, InputRequest { line, sent_on });
         }
         self.deliver(streams, |of| of == task);
     }
@@ -82,7 +82,7 @@ impl InputRequests {
 
     /// Sends input requests that are on no live stream: on one where the client waits for the task, else on a general
     /// one, else later (A1-4, BD-16). A stream that broke before the response came does not count (BD-17).
-    pub(super) fn deliver(&self, streams: &Board, of: impl Fn(TaskId) -> bool) {
+    pub(super) fn deliver(&self, streams: &SessionStreams, of: impl Fn(TaskId) -> bool) {
         let mut state = self.lock();
         let general = streams.general();
         let State { waits, requests } = &mut *state;
@@ -93,7 +93,7 @@ impl InputRequests {
             {
                 continue;
             }
-            if let Some(stream) = live(streams, waits.get(task)).or(general) {
+            if let Some(stream) = newest_live(streams, waits.get(task)).or(general) {
                 request.sent_on = Some(stream);
                 streams.send(stream, request.line.clone());
             }
@@ -101,12 +101,16 @@ impl InputRequests {
     }
 
     /// A live stream on which the client waits for a task: the newest.
-    pub(super) fn waiting_stream(&self, streams: &Board, task: TaskId) -> Option<StreamId> {
-        live(streams, self.lock().waits.get(&task))
+    pub(super) fn waiting_stream(
+        &self,
+        streams: &SessionStreams,
+        task: TaskId,
+    ) -> Option<StreamId> {
+        newest_live(streams, self.lock().waits.get(&task))
     }
 
     /// Whether the client waits for any task on a live stream.
-    pub(super) fn has_live_wait(&self, streams: &Board) -> bool {
+    pub(super) fn has_live_wait(&self, streams: &SessionStreams) -> bool {
         let state = self.lock();
         let mut waits = state.waits.values().flatten();
         waits.any(|stream| streams.is_live(*stream))
@@ -117,7 +121,7 @@ impl InputRequests {
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for TaskWait<'_> {
     fn drop(&mut self) {
         let mut state = self.requests.lock();
         if let Some(streams) = state.waits.get_mut(&self.task) {
@@ -129,7 +133,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-fn live(streams: &Board, waits: Option<&Vec<StreamId>>) -> Option<StreamId> {
+fn newest_live(streams: &SessionStreams, waits: Option<&Vec<StreamId>>) -> Option<StreamId> {
     let mut newest = waits?.iter().rev().copied();
     newest.find(|stream| streams.is_live(*stream))
 }

@@ -26,25 +26,25 @@ use outlast_wire::v1;
 use outlast_wire::{Raw, RawRef, codes, object};
 use tokio::sync::{OnceCell, watch};
 
-use super::client_handle::Outbox;
-use super::{Client, Front, Introduction, Peer};
-use call_input_responses::CallAnswers;
+use super::client_handle::ClientChannel;
+use super::{BackendDescription, ClientHandle, ClientInfo, McpServer};
+use call_input_responses::CallInputResponses;
 use client_requests::ClientRequests;
-use created_tasks::MadeTasks;
+use created_tasks::CreatedTasks;
 use in_flight::InFlight;
 use input_requests::InputRequests;
 use preferences::SessionPreferences;
-use task_events::ShownTasks;
+use task_events::FollowedTasks;
 
-pub(super) use call_input_responses::Answers;
-pub(super) use client_requests::Put;
+pub(super) use call_input_responses::InputResponseReceiver;
+pub(super) use client_requests::PendingClientRequest;
 pub(super) use preferences::PreferenceChange;
 pub(crate) use registry::Sessions;
-pub(crate) use slots::{Entry, NoRoom};
-pub(crate) use streams::{Attached, Board, Kind, Out, StreamId};
-pub(crate) use table::{Bounds, SessionTable};
-pub(super) use task_events::{answered, progress_params, question_id};
-pub(crate) use usage::Permit;
+pub(crate) use slots::{LiveSession, SessionLimitReached};
+pub(crate) use streams::{SessionStreams, StreamEvent, StreamId, StreamKind, StreamReader};
+pub(crate) use table::{SessionLimits, SessionTable};
+pub(super) use task_events::{input_request_id, parse_input_request_id, progress_params};
+pub(crate) use usage::StreamPermit;
 
 /// The name of a session: visible ASCII that cannot be guessed (V1-SESS-1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -54,22 +54,22 @@ pub struct SessionId(Arc<str>);
 pub struct Session {
     pub(crate) id: SessionId,
     pub(crate) owner: Owner,
-    pub(crate) front: Arc<Front>,
-    pub(crate) board: Board,
+    pub(crate) server: Arc<McpServer>,
+    pub(crate) streams: SessionStreams,
     /// Itself, for a client that is reached through it.
     this: Weak<Session>,
-    client: OnceLock<Arc<Client>>,
+    client: OnceLock<Arc<ClientHandle>>,
     /// What the service said of itself to the client.
-    about: OnceCell<Introduction>,
+    description: OnceCell<BackendDescription>,
     /// Whether the client has asked for a task.
     used_tasks: AtomicBool,
-    made_tasks: MadeTasks,
+    created_tasks: CreatedTasks,
     pub(super) in_flight: InFlight,
-    pub(super) call_answers: CallAnswers,
+    pub(super) call_input_responses: CallInputResponses,
     pub(super) input_requests: InputRequests,
     pub(super) preferences: SessionPreferences,
     client_requests: ClientRequests,
-    shown: ShownTasks,
+    followed_tasks: FollowedTasks,
 }
 
 impl SessionId {
@@ -79,13 +79,13 @@ impl SessionId {
     }
 
     /// A name that no session has.
-    pub(crate) fn drawn() -> Self {
-        Self::new(random::token::<ID_BYTES>())
+    pub(crate) fn random() -> Self {
+        Self::new(random::token::<SESSION_ID_BYTES>())
     }
 
     /// Whether `name` has the form of a drawn one.
-    pub(crate) fn could_be_drawn(name: &str) -> bool {
-        random::is_token::<ID_BYTES>(name)
+    pub(crate) fn is_well_formed(name: &str) -> bool {
+        random::is_token::<SESSION_ID_BYTES>(name)
     }
 
     /// The name.
@@ -96,28 +96,28 @@ impl SessionId {
 
 impl Session {
     /// A session of `owner` whose client has not introduced itself yet.
-    pub fn new(front: Arc<Front>, id: SessionId, owner: Owner) -> Arc<Self> {
+    pub fn new(server: Arc<McpServer>, id: SessionId, owner: Owner) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             id,
             owner,
-            front,
-            board: Board::default(),
+            server,
+            streams: SessionStreams::default(),
             this: this.clone(),
             client: OnceLock::new(),
-            about: OnceCell::new(),
+            description: OnceCell::new(),
             used_tasks: AtomicBool::new(false),
-            made_tasks: MadeTasks::default(),
+            created_tasks: CreatedTasks::default(),
             in_flight: InFlight::default(),
-            call_answers: CallAnswers::default(),
+            call_input_responses: CallInputResponses::default(),
             input_requests: InputRequests::default(),
             preferences: SessionPreferences::default(),
             client_requests: ClientRequests::default(),
-            shown: ShownTasks::default(),
+            followed_tasks: FollowedTasks::default(),
         })
     }
 
     pub(crate) fn scope(&self) -> Scope {
-        if self.front.for_operator {
+        if self.server.for_operator {
             Scope::Anyone
         } else {
             Scope::Of(self.owner.clone())
@@ -125,185 +125,196 @@ impl Session {
     }
 
     /// The client, once it has introduced itself.
-    pub(crate) fn client(&self) -> Option<&Arc<Client>> {
+    pub(crate) fn client(&self) -> Option<&Arc<ClientHandle>> {
         self.client.get()
     }
 
     /// The same as it is stored with the session.
-    pub(crate) fn peer(&self) -> Option<&Peer> {
-        self.client().map(|client| client.peer())
+    pub(crate) fn client_info(&self) -> Option<&ClientInfo> {
+        self.client().map(|client| client.client_info())
     }
 
     /// The client that said this of itself, as it can be reached in this session.
-    pub(crate) fn as_client(&self, peer: Peer) -> Arc<Client> {
+    pub(crate) fn client_handle(&self, client_info: ClientInfo) -> Arc<ClientHandle> {
         let (session, owner) = (self.id.clone(), self.owner.clone());
-        Arc::new(Client::new(session, owner, peer, self.this.clone()))
+        Arc::new(ClientHandle::new(
+            session,
+            owner,
+            client_info,
+            self.this.clone(),
+        ))
     }
 
     /// Records who the client is, and what the service said to it. The first introduction counts.
-    pub(crate) fn introduce(&self, client: Arc<Client>, about: Option<Introduction>) -> bool {
+    pub(crate) fn set_client(
+        &self,
+        client: Arc<ClientHandle>,
+        description: Option<BackendDescription>,
+    ) -> bool {
         let first = self.client.set(client).is_ok();
         if first {
-            self.front.meet(&self.id, &self.this);
+            self.server.add_session(&self.id, &self.this);
         }
-        if let Some(about) = about.filter(|_| first) {
-            let _ = self.about.set(about);
+        if let Some(description) = description.filter(|_| first) {
+            let _ = self.description.set(description);
         }
         first
     }
 
     /// What the service says of itself to the client.
-    pub(crate) async fn introduction(&self) -> Result<&Introduction, ErrorObject> {
+    pub(crate) async fn description(&self) -> Result<&BackendDescription, ErrorObject> {
         let client = self
             .client()
             .ok_or_else(|| codes::invalid_request("the session begins with `initialize`"))?;
-        self.about
-            .get_or_try_init(|| self.front.service.introduce(client))
+        self.description
+            .get_or_try_init(|| self.server.backend.describe(client))
             .await
     }
 
     /// What the service has said of itself, if it has.
-    pub(super) fn said(&self) -> Option<&Introduction> {
-        self.about.get()
+    pub(super) fn known_description(&self) -> Option<&BackendDescription> {
+        self.description.get()
     }
 
     /// Records that the client knows how to use tasks.
-    pub(super) fn has_used_tasks(&self) {
+    pub(super) fn mark_task_use(&self) {
         self.used_tasks.store(true, Ordering::Relaxed);
     }
 
     /// Whether the client knows how to use tasks: it says so, or it has asked for one.
-    pub(super) fn uses_tasks(&self, client: &Client) -> bool {
+    pub(super) fn uses_tasks(&self, client: &ClientHandle) -> bool {
         let declared =
             object::find(client.capabilities(), &["tasks"]).is_some_and(RawRef::is_object);
-        client.peer().has_tasks() && (declared || self.used_tasks.load(Ordering::Relaxed))
+        client.client_info().has_tasks() && (declared || self.used_tasks.load(Ordering::Relaxed))
     }
 
     /// Whether the client wants log messages of this level.
-    pub(crate) fn wants(&self, level: Level) -> bool {
-        level >= self.preferences.level().unwrap_or(DEFAULT_LEVEL)
+    pub(crate) fn wants_log(&self, level: Level) -> bool {
+        level >= self.preferences.level().unwrap_or(DEFAULT_LOG_LEVEL)
     }
 
     /// Hands over the response to a request that belongs to no call; gives it back if there is none of that id.
-    pub(super) fn answer_client_request(&self, id: &Id, answer: Answer) -> Option<Answer> {
-        self.client_requests.answer(id, answer)
+    pub(super) fn complete_client_request(&self, id: &Id, answer: Answer) -> Option<Answer> {
+        self.client_requests.complete(id, answer)
     }
 
     /// Attaches a client that listens: to the rest of the stream whose event it `saw` last, else to a general one.
-    /// Returns the place after which the stream goes on. `names_event` says whether the client named an event at all.
+    /// Returns the place after which the stream goes on. `sent_event_id` says whether the client named an event at all.
     pub(crate) fn listen(
         self: &Arc<Self>,
-        saw: Option<(StreamId, u64)>,
-        names_event: bool,
-    ) -> (Attached, u64) {
-        let resumed = saw.and_then(|(stream, place)| {
-            let attached = self.board.resume(stream, place)?;
-            Some((attached, place))
+        last_seen: Option<(StreamId, u64)>,
+        sent_event_id: bool,
+    ) -> (StreamReader, u64) {
+        let resumed = last_seen.and_then(|(stream, position)| {
+            let reader = self.streams.resume(stream, position)?;
+            Some((reader, position))
         });
-        let lost = names_event && resumed.is_none();
-        let (attached, place) = resumed.unwrap_or_else(|| (self.board.open(Kind::General), 0));
-        let (session, stream) = (self.clone(), attached.stream);
+        let lost = sent_event_id && resumed.is_none();
+        let (reader, position) =
+            resumed.unwrap_or_else(|| (self.streams.open(StreamKind::General), 0));
+        let (session, stream) = (self.clone(), reader.stream);
         tokio::spawn(async move {
             // The events of the lost stream are gone, so the client gets the status of all open tasks.
             if lost {
                 session.send_open_tasks(stream).await;
             }
-            session.listens().await;
+            session.start_listening().await;
         });
-        (attached, place)
+        (reader, position)
     }
 
     /// Sends the status of every open task of the owner.
     async fn send_open_tasks(&self, stream: StreamId) {
-        if !self.peer().is_some_and(Peer::has_tasks) {
+        if !self.client_info().is_some_and(ClientInfo::has_tasks) {
             return;
         }
-        let open = self.front.engine.open_tasks(&self.owner).await;
+        let open = self.server.engine.open_tasks(&self.owner).await;
         for task in open.unwrap_or_default() {
             let text = task.id().text();
-            let now = self.front.engine.now();
+            let now = self.server.engine.now();
             let params = v1::task(&task.view(&text, now));
             let line = write::notification(v1::method::STATUS, Some(params.borrow()));
-            self.board.send(stream, line);
+            self.streams.send(stream, line);
         }
     }
 
     /// A general stream is there: input requests can travel on it. Open tasks that no session follows, from before a
     /// restart of the server or of the client, are followed by this session from now on.
-    pub(crate) async fn listens(self: &Arc<Self>) {
-        self.client_requests.listens();
-        let open = self.front.engine.open_tasks(&self.owner).await;
+    pub(crate) async fn start_listening(self: &Arc<Self>) {
+        self.client_requests.set_listening();
+        let open = self.server.engine.open_tasks(&self.owner).await;
         for task in open.unwrap_or_default() {
-            self.front.follow(self, task.id());
+            self.server.follow(self, task.id());
         }
-        self.input_requests.deliver(&self.board, |_| true);
+        self.input_requests.deliver(&self.streams, |_| true);
     }
 
     /// Ends everything that belongs to the session: its client is gone for good. Tasks of a principal stay, its other
     /// sessions reach them (V1-SESS-8, A1-20). Tasks that only this session could reach are cancelled (BD-22).
     async fn end(&self) {
         if matches!(self.owner, Owner::Session(_)) {
-            let engine = &self.front.engine;
+            let engine = &self.server.engine;
             for task in engine.open_tasks(&self.owner).await.unwrap_or_default() {
                 // One that has ended meanwhile needs nothing.
                 let _ = engine.cancel_now(&self.scope(), task.id()).await;
             }
         }
         self.in_flight.cancel_all();
-        self.board.close();
+        self.streams.close();
     }
 
     /// Whether anything can be sent to the client now.
     pub(crate) fn is_reachable(&self) -> bool {
-        self.board.general().is_some() || self.input_requests.has_live_wait(&self.board)
+        self.streams.general().is_some() || self.input_requests.has_live_wait(&self.streams)
     }
 
     /// The stream for events of a task: the general one, else one on which the client waits for the task (BD-11), else
     /// the general one that broke, whose client may come back for what it missed (S2-62).
     fn stream_for_events(&self, task: TaskId) -> Option<StreamId> {
-        self.board
+        self.streams
             .general()
-            .or_else(|| self.input_requests.waiting_stream(&self.board, task))
-            .or_else(|| self.board.last_general())
+            .or_else(|| self.input_requests.waiting_stream(&self.streams, task))
+            .or_else(|| self.streams.last_general())
     }
 }
 
-impl Outbox for Session {
+impl ClientChannel for Session {
     /// Sends it on a general stream, if there is one.
     fn notify(&self, method: &str, params: Option<&Raw>) {
         let params = params.map(Raw::borrow);
-        let unwanted =
-            method == log::MESSAGE && Level::wanted(params).is_ok_and(|level| !self.wants(level));
-        if let Some(stream) = self.board.general().filter(|_| !unwanted) {
-            self.board.send(stream, write::notification(method, params));
+        let is_unwanted = method == log::MESSAGE
+            && Level::wanted(params).is_ok_and(|level| !self.wants_log(level));
+        if let Some(stream) = self.streams.general().filter(|_| !is_unwanted) {
+            self.streams
+                .send(stream, write::notification(method, params));
         }
     }
 
     fn is_open(&self) -> bool {
-        self.board.general().is_some()
+        self.streams.general().is_some()
     }
 
     fn listening(&self) -> watch::Receiver<bool> {
         self.client_requests.listening()
     }
 
-    fn ask(&self, kind: AskKind, params: Option<&Raw>) -> Option<Put> {
-        self.client_requests.put(&self.board, kind, params)
+    fn send_request(&self, kind: AskKind, params: Option<&Raw>) -> Option<PendingClientRequest> {
+        self.client_requests.send(&self.streams, kind, params)
     }
 
-    fn take_back(&self, question: &Id) {
-        self.client_requests.take_back(&self.board, question);
+    fn cancel_request(&self, id: &Id) {
+        self.client_requests.cancel(&self.streams, id);
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.front.leave(&self.id, &self.this);
+        self.server.remove_session(&self.id, &self.this);
     }
 }
 
 /// From which level on messages are sent to a client that has not set one.
-const DEFAULT_LEVEL: Level = Level::Info;
+const DEFAULT_LOG_LEVEL: Level = Level::Info;
 
 /// How many random bytes a session id stands for: 128 bits cannot be guessed.
-const ID_BYTES: usize = 16;
+const SESSION_ID_BYTES: usize = 16;

@@ -19,7 +19,7 @@ use crate::server::errors;
 
 /// What a client wants to hold for its session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Wishes {
+pub(crate) struct Preferences {
     /// From which level on log messages are wanted, in the word for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     level: Option<String>,
@@ -31,18 +31,18 @@ pub(crate) struct Wishes {
 /// What holds for a session, and who stores it.
 #[derive(Default)]
 pub(in crate::server) struct SessionPreferences {
-    wishes: Mutex<Wishes>,
+    values: Mutex<Preferences>,
     /// Absent where sessions are not stored.
-    recorder: OnceLock<Recorder>,
+    saver: OnceLock<SessionSaver>,
     /// One change at a time: what is not stored yet is nothing to say, and nothing to go back to.
-    turn: tokio::sync::Mutex<()>,
+    change_lock: tokio::sync::Mutex<()>,
 }
 
 /// Stores a session as it is now.
-pub(crate) type Recorder = Box<dyn Fn() -> Recording + Send + Sync>;
+pub(crate) type SessionSaver = Box<dyn Fn() -> SaveFuture + Send + Sync>;
 
 /// Resolves when a session is stored.
-pub(crate) type Recording = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
+pub(crate) type SaveFuture = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 
 /// One more thing that a client wants, or one less.
 pub(in crate::server) enum PreferenceChange {
@@ -54,21 +54,21 @@ pub(in crate::server) enum PreferenceChange {
 impl SessionPreferences {
     /// From which level on log messages are wanted, once the client has said so.
     pub(super) fn level(&self) -> Option<Level> {
-        let wishes = self.wishes();
-        wishes.level.as_deref().and_then(|word| word.parse().ok())
+        let values = self.values();
+        values.level.as_deref().and_then(|word| word.parse().ok())
     }
 
     /// Whether the client wants to hear of a resource.
     pub(in crate::server) fn has_subscribed(&self, uri: &str) -> bool {
-        self.wishes().resources.contains(uri)
+        self.values().resources.contains(uri)
     }
 
-    fn wishes(&self) -> MutexGuard<'_, Wishes> {
-        self.wishes.lock()
+    fn values(&self) -> MutexGuard<'_, Preferences> {
+        self.values.lock()
     }
 }
 
-impl Wishes {
+impl Preferences {
     /// What is to be said to a service that does not know it, as methods with their params.
     fn requests(&self) -> Vec<(&'static str, Raw)> {
         let params =
@@ -81,16 +81,17 @@ impl Wishes {
     }
 
     /// Takes note of a change; refuses what would be too much to remember.
-    fn take(&mut self, change: PreferenceChange) -> Result<(), ErrorObject> {
+    fn apply(&mut self, change: PreferenceChange) -> Result<(), ErrorObject> {
         match change {
             PreferenceChange::Level(level) => self.level = Some(level.as_str().to_owned()),
             PreferenceChange::Unsubscribe(uri) => drop(self.resources.remove(&uri)),
             PreferenceChange::Subscribe(uri) => {
                 let bytes: usize = self.resources.iter().map(String::len).sum();
-                let room = self.resources.len() < MOST && bytes + uri.len() <= ROOM;
-                if !room && !self.resources.contains(&uri) {
+                let has_room = self.resources.len() < MAX_SUBSCRIPTIONS
+                    && bytes + uri.len() <= MAX_SUBSCRIPTION_BYTES;
+                if !has_room && !self.resources.contains(&uri) {
                     return Err(codes::invalid_params(format!(
-                        "a session subscribes to at most {MOST} resources, whose addresses have {ROOM} bytes together; \
+                        "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources, whose addresses have {MAX_SUBSCRIPTION_BYTES} bytes together; \
                          unsubscribe first"
                     )));
                 }
@@ -103,51 +104,51 @@ impl Wishes {
 
 impl Session {
     /// Takes note of a change. Where sessions are stored, it is stored when this resolves.
-    pub(in crate::server) async fn change(
+    pub(in crate::server) async fn change_preference(
         &self,
         change: PreferenceChange,
     ) -> Result<(), ErrorObject> {
-        let _turn = self.preferences.turn.lock().await;
+        let _guard = self.preferences.change_lock.lock().await;
         let before = {
-            let mut wishes = self.preferences.wishes();
-            let before = wishes.clone();
-            wishes.take(change)?;
-            if before == *wishes {
+            let mut values = self.preferences.values();
+            let before = values.clone();
+            values.apply(change)?;
+            if before == *values {
                 return Ok(());
             }
             before
         };
-        let Some(record) = self.preferences.recorder.get() else {
+        let Some(save) = self.preferences.saver.get() else {
             return Ok(());
         };
-        record().await.map_err(|error| {
-            *self.preferences.wishes() = before;
+        save().await.map_err(|error| {
+            *self.preferences.values() = before;
             errors::to_wire(&EngineError::from(error))
         })
     }
 
     /// What the client wants to hold for the session.
-    pub(crate) fn wishes(&self) -> Wishes {
-        self.preferences.wishes().clone()
+    pub(crate) fn stored_preferences(&self) -> Preferences {
+        self.preferences.values().clone()
     }
 
     /// Takes up what the client said in an earlier life of this process. Whoever calls this has the service told, too.
-    pub(crate) fn remember(&self, wishes: Wishes) {
-        *self.preferences.wishes() = wishes;
+    pub(crate) fn restore_preferences(&self, preferences: Preferences) {
+        *self.preferences.values() = preferences;
     }
 
     /// Has the session stored by `recorder` whenever that changes which is kept with it.
-    pub(crate) fn record_by(&self, recorder: Recorder) {
+    pub(crate) fn set_saver(&self, saver: SessionSaver) {
         // The first is as good as any other.
-        let _ = self.preferences.recorder.set(recorder);
+        let _ = self.preferences.saver.set(saver);
     }
 
     /// Has the session stored in the background, where sessions are stored.
-    pub(super) fn store_soon(&self) {
-        if let Some(record) = self.preferences.recorder.get() {
-            let stored = record();
+    pub(super) fn save_in_background(&self) {
+        if let Some(save) = self.preferences.saver.get() {
+            let saved = save();
             tokio::spawn(async move {
-                if let Err(error) = stored.await {
+                if let Err(error) = saved.await {
                     tracing::warn!(%error, "a session was not stored");
                 }
             });
@@ -155,22 +156,22 @@ impl Session {
     }
 
     /// Says to the service what it has heard in an earlier life of this process.
-    pub(crate) async fn say_again(self: Arc<Self>) {
-        let requests = self.wishes().requests();
-        if requests.is_empty() || self.introduction().await.is_err() {
+    pub(crate) async fn replay_preferences(self: Arc<Self>) {
+        let requests = self.stored_preferences().requests();
+        if requests.is_empty() || self.description().await.is_err() {
             return;
         }
         for (method, params) in requests {
-            self.say_for_client(method, params).await;
+            self.replay_request(method, params).await;
         }
     }
 }
 
 /// The most resources that one session may subscribe to.
-const MOST: usize = 1_000;
+const MAX_SUBSCRIPTIONS: usize = 1_000;
 
 /// How many bytes their addresses may have together: all of them are written with every change.
-const ROOM: usize = 256 << 10;
+const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -178,27 +179,27 @@ mod tests {
 
     #[test]
     fn what_was_said_reads_back_and_is_said_again() {
-        let mut wishes = Wishes::default();
-        assert_eq!(serde_json::to_string(&wishes).unwrap(), "{}");
-        wishes.take(PreferenceChange::Level(Level::Error)).unwrap();
-        wishes
-            .take(PreferenceChange::Subscribe("a:1".into()))
+        let mut values = Preferences::default();
+        assert_eq!(serde_json::to_string(&values).unwrap(), "{}");
+        values.apply(PreferenceChange::Level(Level::Error)).unwrap();
+        values
+            .apply(PreferenceChange::Subscribe("a:1".into()))
             .unwrap();
-        wishes
-            .take(PreferenceChange::Subscribe("a:2".into()))
+        values
+            .apply(PreferenceChange::Subscribe("a:2".into()))
             .unwrap();
-        wishes
-            .take(PreferenceChange::Unsubscribe("a:1".into()))
+        values
+            .apply(PreferenceChange::Unsubscribe("a:1".into()))
             .unwrap();
-        let text = serde_json::to_string(&wishes).unwrap();
-        let read: Wishes = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, wishes);
-        let said = read.requests();
-        let said = said
+        let text = serde_json::to_string(&values).unwrap();
+        let read: Preferences = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, values);
+        let requests = read.requests();
+        let requests = requests
             .iter()
             .map(|(method, params)| format!("{method} {}", params.as_str()));
         assert_eq!(
-            said.collect::<Vec<_>>(),
+            requests.collect::<Vec<_>>(),
             [
                 r#"logging/setLevel {"level":"error"}"#,
                 r#"resources/subscribe {"uri":"a:2"}"#
@@ -208,30 +209,32 @@ mod tests {
 
     #[test]
     fn nobody_has_more_remembered_than_there_is_room_for() {
-        let mut wishes = Wishes::default();
-        for number in 0..MOST {
-            wishes
-                .take(PreferenceChange::Subscribe(format!("a:{number}")))
+        let mut values = Preferences::default();
+        for number in 0..MAX_SUBSCRIPTIONS {
+            values
+                .apply(PreferenceChange::Subscribe(format!("a:{number}")))
                 .unwrap();
         }
         assert!(
-            wishes
-                .take(PreferenceChange::Subscribe("b".into()))
+            values
+                .apply(PreferenceChange::Subscribe("b".into()))
                 .is_err()
         );
-        wishes
-            .take(PreferenceChange::Subscribe("a:7".into()))
+        values
+            .apply(PreferenceChange::Subscribe("a:7".into()))
             .unwrap();
-        wishes
-            .take(PreferenceChange::Unsubscribe("a:7".into()))
+        values
+            .apply(PreferenceChange::Unsubscribe("a:7".into()))
             .unwrap();
         assert!(
-            wishes
-                .take(PreferenceChange::Subscribe("b".repeat(ROOM)))
+            values
+                .apply(PreferenceChange::Subscribe(
+                    "b".repeat(MAX_SUBSCRIPTION_BYTES)
+                ))
                 .is_err()
         );
-        wishes
-            .take(PreferenceChange::Subscribe("b".into()))
+        values
+            .apply(PreferenceChange::Subscribe("b".into()))
             .unwrap();
     }
 }

@@ -7,20 +7,21 @@ use outlast_engine::{Owner, TaskId};
 use outlast_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::preferences::Wishes;
+use super::preferences::Preferences;
 use super::{Session, SessionId};
-use crate::server::Peer;
+use crate::server::ClientInfo;
 
 /// What is stored of a session besides its key and its owner.
 #[derive(Serialize, Deserialize)]
 struct Stored<P> {
-    peer: P,
+    #[serde(rename = "peer")]
+    client_info: P,
     /// The endpoint at which it began, where several share a store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     endpoint: Option<Arc<str>>,
     /// What the client wants to hold for the session.
     #[serde(flatten)]
-    wishes: Wishes,
+    preferences: Preferences,
     /// When it was used last, in milliseconds since 1970. Records of the first version have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     used: Option<u64>,
@@ -28,18 +29,18 @@ struct Stored<P> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counts_for: Option<String>,
     /// The tasks that were made in it and may be open.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    made_tasks: Vec<String>,
+    #[serde(rename = "made_tasks", default, skip_serializing_if = "Vec::is_empty")]
+    created_tasks: Vec<String>,
 }
 
 /// A session that was read from the store.
 pub(super) struct StoredSession {
-    pub(super) peer: Peer,
+    pub(super) client_info: ClientInfo,
     pub(super) endpoint: Option<Arc<str>>,
-    pub(super) wishes: Wishes,
+    pub(super) preferences: Preferences,
     pub(super) used: Option<Timestamp>,
     pub(super) counts_for: Option<Owner>,
-    pub(super) made_tasks: Vec<TaskId>,
+    pub(super) created_tasks: Vec<TaskId>,
 }
 
 /// The key of the record of a session.
@@ -50,19 +51,19 @@ pub(super) fn key(id: &SessionId) -> RecordKey {
 /// The record of a session that was used at `used`. It does not expire: a sweep removes idle sessions.
 pub(super) fn record(
     session: &Session,
-    peer: &Peer,
+    client_info: &ClientInfo,
     used: Timestamp,
     counts_for: &Owner,
 ) -> Record {
-    let made_tasks = session.made_tasks.all();
+    let created_tasks = session.created_tasks.all();
     let is_owner = *counts_for == session.owner;
     let stored = Stored {
-        peer,
-        endpoint: session.front.service.only_runner(),
-        wishes: session.wishes(),
+        client_info,
+        endpoint: session.server.backend.only_runner(),
+        preferences: session.stored_preferences(),
         used: Some(used.0),
         counts_for: (!is_owner).then(|| counts_for.to_storage().into_owned()),
-        made_tasks: made_tasks.iter().map(TaskId::to_string).collect(),
+        created_tasks: created_tasks.iter().map(TaskId::to_string).collect(),
     };
     let bytes = serde_json::to_vec(&stored).expect("strings, numbers and JSON are JSON");
     Record {
@@ -75,15 +76,15 @@ pub(super) fn record(
 
 /// The session that a record holds, if the record is readable.
 pub(super) fn read(record: &Record) -> Option<StoredSession> {
-    let stored: Stored<Peer> = serde_json::from_slice(&record.bytes).ok()?;
-    let made_tasks = stored.made_tasks.iter().filter_map(|id| id.parse().ok());
+    let stored: Stored<ClientInfo> = serde_json::from_slice(&record.bytes).ok()?;
+    let created_tasks = stored.created_tasks.iter().filter_map(|id| id.parse().ok());
     Some(StoredSession {
-        peer: stored.peer,
+        client_info: stored.client_info,
         endpoint: stored.endpoint,
-        wishes: stored.wishes,
+        preferences: stored.preferences,
         used: stored.used.map(Timestamp),
         counts_for: stored.counts_for.and_then(|owner| owner.parse().ok()),
-        made_tasks: made_tasks.collect(),
+        created_tasks: created_tasks.collect(),
     })
 }
 

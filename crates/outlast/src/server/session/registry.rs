@@ -8,25 +8,25 @@ use std::sync::Arc;
 use outlast_engine::Owner;
 use outlast_engine::store::StoreError;
 
-use super::slots::Entry;
-use super::table::{Reservation, SessionTable};
-use super::usage::{Permit, now};
+use super::slots::LiveSession;
+use super::table::{SessionReservation, SessionTable};
+use super::usage::{StreamPermit, now};
 use super::{Session, SessionId, record};
-use crate::server::Front;
+use crate::server::McpServer;
 
 /// The sessions of one endpoint.
 pub(crate) struct Sessions {
-    front: Arc<Front>,
+    server: Arc<McpServer>,
     table: Arc<SessionTable>,
 }
 
 impl Sessions {
-    pub(crate) fn new(front: Arc<Front>, table: Arc<SessionTable>) -> Self {
-        Self { front, table }
+    pub(crate) fn new(server: Arc<McpServer>, table: Arc<SessionTable>) -> Self {
+        Self { server, table }
     }
 
-    pub(crate) fn front(&self) -> &Arc<Front> {
-        &self.front
+    pub(crate) fn server(&self) -> &Arc<McpServer> {
+        &self.server
     }
 
     pub(crate) fn table(&self) -> &Arc<SessionTable> {
@@ -34,23 +34,23 @@ impl Sessions {
     }
 
     /// A session of `principal`, or of its own, that is not stored yet.
-    pub(crate) fn begin(&self, principal: Option<&Owner>) -> Arc<Session> {
-        let id = SessionId::drawn();
-        let own = || Owner::session(id.as_str());
-        let owner = principal.cloned().unwrap_or_else(own);
-        Session::new(self.front.clone(), id, owner)
+    pub(crate) fn create(&self, principal: Option<&Owner>) -> Arc<Session> {
+        let id = SessionId::random();
+        let session_owner = || Owner::session(id.as_str());
+        let owner = principal.cloned().unwrap_or_else(session_owner);
+        Session::new(self.server.clone(), id, owner)
     }
 
     /// Stores a session whose client has introduced itself: from now on it is known.
-    pub(crate) async fn keep(
+    pub(crate) async fn store(
         &self,
         session: Arc<Session>,
-        room: Reservation,
+        reservation: SessionReservation,
     ) -> Result<(), StoreError> {
-        let owner = room.counts_for();
+        let owner = reservation.counts_for();
         self.table.write(&session, now(), owner).await?;
-        if let Some(entry) = self.table.add(session, room) {
-            self.record_changes(&entry);
+        if let Some(entry) = self.table.add(session, reservation) {
+            self.save_on_change(&entry);
         }
         Ok(())
     }
@@ -60,15 +60,15 @@ impl Sessions {
         &self,
         name: &str,
         principal: Option<&Owner>,
-    ) -> Result<Option<Arc<Entry>>, StoreError> {
+    ) -> Result<Option<Arc<LiveSession>>, StoreError> {
         let found = match self.table.live(name, now()) {
             Ok(found) => found,
-            Err(_not_live) => self.revive(name).await?,
+            Err(_not_live) => self.restore(name).await?,
         };
-        let is_ours = |entry: &Arc<Entry>| {
-            entry.is_of(principal) && Arc::ptr_eq(&entry.session.front, &self.front)
+        let is_visible = |entry: &Arc<LiveSession>| {
+            entry.belongs_to(principal) && Arc::ptr_eq(&entry.session.server, &self.server)
         };
-        let Some(entry) = found.filter(is_ours) else {
+        let Some(entry) = found.filter(is_visible) else {
             return Ok(None);
         };
         if self.table.is_use_stale(&entry) {
@@ -78,7 +78,7 @@ impl Sessions {
     }
 
     /// Ends a session for good. What is left to do for its tasks and streams goes on in the background.
-    pub(crate) async fn end(&self, entry: &Entry) -> Result<(), StoreError> {
+    pub(crate) async fn end(&self, entry: &LiveSession) -> Result<(), StoreError> {
         self.table.remove(entry).await?;
         let session = entry.session.clone();
         tokio::spawn(async move { session.end().await });
@@ -86,13 +86,13 @@ impl Sessions {
     }
 
     /// Restores a session that is stored.
-    async fn revive(&self, name: &str) -> Result<Option<Arc<Entry>>, StoreError> {
+    async fn restore(&self, name: &str) -> Result<Option<Arc<LiveSession>>, StoreError> {
         // The store is not read for a name that was never drawn here.
-        if !SessionId::could_be_drawn(name) {
+        if !SessionId::is_well_formed(name) {
             return Ok(None);
         }
         let id = SessionId::new(name);
-        let store = self.front.engine.store();
+        let store = self.server.engine.store();
         let Some(record) = store.record(&record::key(&id), now()).await? else {
             return Ok(None);
         };
@@ -100,38 +100,38 @@ impl Sessions {
             tracing::warn!("the record of a session is not readable");
             return Ok(None);
         };
-        let is_of_another = stored.endpoint.as_ref().is_some_and(|endpoint| {
-            let ours = self.front.service.only_runner();
+        let is_of_other_endpoint = stored.endpoint.as_ref().is_some_and(|endpoint| {
+            let ours = self.server.backend.only_runner();
             ours.is_some_and(|ours| ours != *endpoint)
         });
-        if is_of_another {
+        if is_of_other_endpoint {
             return Ok(None);
         }
-        let session = Session::new(self.front.clone(), id, owner);
+        let session = Session::new(self.server.clone(), id, owner);
         // Nobody else has this session yet.
-        session.introduce(session.as_client(stored.peer.clone()), None);
-        session.remember(stored.wishes.clone());
-        for task in &stored.made_tasks {
-            session.made_tasks.add(*task);
+        session.set_client(session.client_handle(stored.client_info.clone()), None);
+        session.restore_preferences(stored.preferences.clone());
+        for task in &stored.created_tasks {
+            session.created_tasks.add(*task);
         }
-        let Some(entry) = self.table.revive(session.clone(), stored) else {
+        let Some(entry) = self.table.restore(session.clone(), stored) else {
             return Ok(None);
         };
         // Another request may have restored it meanwhile.
         if Arc::ptr_eq(&entry.session, &session) {
-            self.record_changes(&entry);
-            tokio::spawn(session.say_again());
+            self.save_on_change(&entry);
+            tokio::spawn(session.replay_preferences());
         }
         Ok(Some(entry))
     }
 
     /// Has a session stored whenever that changes which is stored with it.
-    fn record_changes(&self, entry: &Arc<Entry>) {
-        let (table, known) = (Arc::downgrade(&self.table), Arc::downgrade(entry));
-        entry.session.record_by(Box::new(move || {
-            let known = table.upgrade().zip(known.upgrade());
+    fn save_on_change(&self, live_session: &Arc<LiveSession>) {
+        let (table, entry) = (Arc::downgrade(&self.table), Arc::downgrade(live_session));
+        live_session.session.set_saver(Box::new(move || {
+            let live = table.upgrade().zip(entry.upgrade());
             Box::pin(async move {
-                match known {
+                match live {
                     Some((table, entry)) => table.save(&entry).await,
                     // No request can name it any more.
                     None => Ok(()),
@@ -141,14 +141,14 @@ impl Sessions {
     }
 
     /// Permission for one more open request or stream of a session.
-    pub(crate) fn permit(&self, entry: &Entry) -> Option<Permit> {
+    pub(crate) fn permit(&self, entry: &LiveSession) -> Option<StreamPermit> {
         self.table.permit(entry)
     }
 }
 
-impl Entry {
+impl LiveSession {
     /// Whether the session belongs to `principal`, or to no principal (V1-SESS-7).
-    fn is_of(&self, principal: Option<&Owner>) -> bool {
+    fn belongs_to(&self, principal: Option<&Owner>) -> bool {
         let owner: &Owner = &self.session.owner;
         match principal {
             Some(principal) => owner == principal,

@@ -12,7 +12,7 @@ use super::usage::{SessionUse, now};
 use super::{Session, record};
 
 /// A session that is in memory.
-pub(crate) struct Entry {
+pub(crate) struct LiveSession {
     pub(crate) session: Arc<Session>,
     pub(super) usage: Arc<SessionUse>,
 }
@@ -21,13 +21,13 @@ pub(crate) struct Entry {
 #[derive(Default)]
 pub(super) struct Slots {
     by_name: HashMap<Arc<str>, Slot>,
-    by_owner: HashMap<Owner, Account>,
+    by_owner: HashMap<Owner, OwnerSessions>,
     reserved: usize,
 }
 
 /// The sessions that count for one owner.
 #[derive(Default)]
-struct Account {
+struct OwnerSessions {
     names: HashSet<Arc<str>>,
     reserved: usize,
 }
@@ -35,14 +35,14 @@ struct Account {
 struct Slot {
     usage: Arc<SessionUse>,
     /// Absent if no request has named the session since the process started.
-    live: Option<Arc<Entry>>,
+    live: Option<Arc<LiveSession>>,
 }
 
 /// A session without open requests and streams, as it was when it was read.
 pub(super) struct IdleSession {
     pub(super) name: Arc<str>,
     pub(super) usage: Arc<SessionUse>,
-    pub(super) made_tasks: Vec<TaskId>,
+    pub(super) created_tasks: Vec<TaskId>,
     pub(super) last_used: Timestamp,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct NotLive;
 
 /// Why no session can be opened: as many as there may be are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoRoom {
+pub(crate) enum SessionLimitReached {
     /// The owner has so many sessions.
     Owner(usize),
     /// All owners together have so many.
@@ -59,18 +59,18 @@ pub(crate) enum NoRoom {
 }
 
 impl Slots {
-    /// Reserves room for a session that counts for `owner`, where all together may have `most` and one `most_per_owner`.
+    /// Reserves room for a session that counts for `owner`, where all together may have `max` and one `max_per_owner`.
     pub(super) fn reserve(
         &mut self,
         owner: &Owner,
-        most: usize,
-        most_per_owner: usize,
-    ) -> Result<(), NoRoom> {
-        if self.by_owner.get(owner).map_or(0, Account::size) >= most_per_owner {
-            return Err(NoRoom::Owner(most_per_owner));
+        max: usize,
+        max_per_owner: usize,
+    ) -> Result<(), SessionLimitReached> {
+        if self.by_owner.get(owner).map_or(0, OwnerSessions::size) >= max_per_owner {
+            return Err(SessionLimitReached::Owner(max_per_owner));
         }
-        if self.by_name.len() + self.reserved >= most {
-            return Err(NoRoom::All(most));
+        if self.by_name.len() + self.reserved >= max {
+            return Err(SessionLimitReached::All(max));
         }
         self.reserved += 1;
         self.by_owner.entry(owner.clone()).or_default().reserved += 1;
@@ -91,7 +91,11 @@ impl Slots {
     }
 
     /// The live session of that name, which is used now; `None` if it has ended.
-    pub(super) fn find(&self, name: &str, now: Timestamp) -> Result<Option<Arc<Entry>>, NotLive> {
+    pub(super) fn find(
+        &self,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Option<Arc<LiveSession>>, NotLive> {
         let slot = self.by_name.get(name).ok_or(NotLive)?;
         if slot.usage.has_ended() {
             return Ok(None);
@@ -102,13 +106,17 @@ impl Slots {
     }
 
     /// Makes a session live, unless it is, and marks it as used. `None` if it has ended.
-    pub(super) fn enter(&mut self, session: Arc<Session>, usage: SessionUse) -> Option<Arc<Entry>> {
+    pub(super) fn activate(
+        &mut self,
+        session: Arc<Session>,
+        usage: SessionUse,
+    ) -> Option<Arc<LiveSession>> {
         let slot = self.slot(session.id.as_str().into(), usage);
         if slot.usage.has_ended() {
             return None;
         }
         slot.usage.mark_used(now());
-        Some(slot.enter(session))
+        Some(slot.activate(session))
     }
 
     /// Forgets a session.
@@ -121,7 +129,7 @@ impl Slots {
     }
 
     /// Takes over which sessions are stored: other processes on the same store add and remove some.
-    pub(super) fn take_over(&mut self, records: &[Record]) {
+    pub(super) fn sync_with_store(&mut self, records: &[Record]) {
         let stored: HashSet<&str> = records.iter().map(|record| &*record.key.key).collect();
         let gone = |(name, slot): (&Arc<str>, &Slot)| {
             let is_gone = slot.live.is_none() && !stored.contains(&**name);
@@ -143,7 +151,7 @@ impl Slots {
     }
 
     /// The live sessions.
-    pub(super) fn live(&self) -> impl Iterator<Item = &Arc<Entry>> {
+    pub(super) fn live(&self) -> impl Iterator<Item = &Arc<LiveSession>> {
         self.by_name.values().filter_map(|slot| slot.live.as_ref())
     }
 
@@ -181,8 +189,8 @@ impl Slots {
         })
     }
 
-    /// Changes the account of `owner`; an empty one is dropped.
-    fn change(&mut self, owner: &Owner, change: impl FnOnce(&mut Account)) {
+    /// ChangeBroadcast the account of `owner`; an empty one is dropped.
+    fn change(&mut self, owner: &Owner, change: impl FnOnce(&mut OwnerSessions)) {
         if let Some(account) = self.by_owner.get_mut(owner) {
             change(account);
             if account.size() == 0 {
@@ -192,7 +200,7 @@ impl Slots {
     }
 }
 
-impl Account {
+impl OwnerSessions {
     fn size(&self) -> usize {
         self.names.len() + self.reserved
     }
@@ -200,10 +208,10 @@ impl Account {
 
 impl Slot {
     /// The live session of this slot, which is `session` if there is none yet.
-    fn enter(&mut self, session: Arc<Session>) -> Arc<Entry> {
+    fn activate(&mut self, session: Arc<Session>) -> Arc<LiveSession> {
         let usage = self.usage.clone();
-        let entry = || Arc::new(Entry { session, usage });
-        self.live.get_or_insert_with(entry).clone()
+        let live = || Arc::new(LiveSession { session, usage });
+        self.live.get_or_insert_with(live).clone()
     }
 
     fn idle(&self, name: &Arc<str>) -> Option<IdleSession> {
@@ -211,8 +219,8 @@ impl Slot {
         (!usage.is_open() && !usage.has_ended()).then(|| IdleSession {
             name: name.clone(),
             usage: usage.clone(),
-            made_tasks: match &self.live {
-                Some(entry) => entry.session.made_tasks.all(),
+            created_tasks: match &self.live {
+                Some(entry) => entry.session.created_tasks.all(),
                 None => usage.stored_tasks().to_vec(),
             },
             last_used: usage.last_used(),

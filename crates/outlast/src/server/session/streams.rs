@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 /// The streams of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Board(Mutex<Streams>);
+pub(crate) struct SessionStreams(Mutex<Streams>);
 
 /// One stream of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,9 +20,9 @@ pub(crate) struct StreamId(pub(crate) u64);
 
 /// Something on a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Out {
+pub(crate) struct StreamEvent {
     /// The stream and the place on it.
-    pub(crate) event: (StreamId, u64),
+    pub(crate) position: (StreamId, u64),
     /// The message, on one line; none where the stream only has to be opened.
     pub(crate) line: Option<Arc<str>>,
     /// Whether nothing follows.
@@ -31,11 +31,11 @@ pub(crate) struct Out {
 
 /// A connection to a stream.
 #[derive(Debug)]
-pub(crate) struct Attached {
+pub(crate) struct StreamReader {
     /// The stream.
     pub(crate) stream: StreamId,
     /// What is sent on it from here on, after what was kept.
-    pub(crate) receiver: mpsc::Receiver<Out>,
+    pub(crate) receiver: mpsc::Receiver<StreamEvent>,
 }
 
 #[derive(Debug, Default)]
@@ -48,64 +48,74 @@ struct Streams {
 
 #[derive(Debug)]
 struct Stream {
-    kind: Kind,
+    kind: StreamKind,
     next: u64,
-    kept: VecDeque<Out>,
+    replay: VecDeque<StreamEvent>,
     bytes: usize,
-    live: Option<mpsc::Sender<Out>>,
+    sender: Option<mpsc::Sender<StreamEvent>>,
     ended: bool,
 }
 
 /// What a stream is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum StreamKind {
     /// The client listens in general.
     General,
     /// There is only this one, for everything; it never ends by an answer.
-    Pipe,
+    Stdio,
     /// The answer to one request.
-    Answer,
+    Response,
 }
 
-impl Board {
+impl SessionStreams {
     /// Opens a stream that somebody is attached to.
-    pub(crate) fn open(&self, kind: Kind) -> Attached {
+    pub(crate) fn open(&self, kind: StreamKind) -> StreamReader {
         let mut streams = self.lock();
         streams.next += 1;
         let id = StreamId(streams.next);
-        let (live, receiver) = mpsc::channel(if kind == Kind::Pipe { PIPE_LAG } else { LAG });
+        let (sender, receiver) = mpsc::channel(if kind == StreamKind::Stdio {
+            MAX_UNREAD_STDIO_EVENTS
+        } else {
+            MAX_UNREAD_EVENTS
+        });
         let stream = Stream {
             kind,
             next: 1,
-            kept: VecDeque::new(),
+            replay: VecDeque::new(),
             bytes: 0,
-            live: Some(live),
+            sender: Some(sender),
             ended: false,
         };
         streams.streams.insert(id, stream);
-        streams.forget_oldest();
-        Attached {
+        streams.drop_oldest();
+        StreamReader {
             stream: id,
             receiver,
         }
     }
 
     /// Attaches to a stream again, after the event that was seen last.
-    pub(crate) fn resume(&self, id: StreamId, seen: u64) -> Option<Attached> {
+    pub(crate) fn resume(&self, id: StreamId, last_seen: u64) -> Option<StreamReader> {
         let mut streams = self.lock();
         let stream = streams.streams.get_mut(&id)?;
         // Where a client listens in general, a gap is told by a fresh stream; the rest of an answer is worth having
         // in any case.
-        if stream.kind == Kind::General && stream.first_kept() > seen.saturating_add(1) {
+        if stream.kind == StreamKind::General
+            && stream.first_replayable() > last_seen.saturating_add(1)
+        {
             return None;
         }
-        let (live, receiver) = mpsc::channel(LAG + KEPT);
-        for out in stream.kept.iter().filter(|out| out.event.1 > seen) {
+        let (sender, receiver) = mpsc::channel(MAX_UNREAD_EVENTS + MAX_REPLAY_EVENTS);
+        for event in stream
+            .replay
+            .iter()
+            .filter(|event| event.position.1 > last_seen)
+        {
             // The channel is larger than what is kept.
-            let _ = live.try_send(out.clone());
+            let _ = sender.try_send(event.clone());
         }
-        stream.live = (!stream.ended).then_some(live);
-        Some(Attached {
+        stream.sender = (!stream.ended).then_some(sender);
+        Some(StreamReader {
             stream: id,
             receiver,
         })
@@ -113,17 +123,17 @@ impl Board {
 
     /// Sends `line` on a stream. Kept if nobody is attached.
     pub(crate) fn send(&self, id: StreamId, line: impl Into<Arc<str>>) {
-        self.put(id, Some(line.into()), false);
+        self.push(id, Some(line.into()), false);
     }
 
     /// Sends the last line of a stream.
     pub(crate) fn finish(&self, id: StreamId, line: impl Into<Arc<str>>) {
-        self.put(id, Some(line.into()), true);
+        self.push(id, Some(line.into()), true);
     }
 
     /// Lets a stream be opened without a message: its first one may take long.
     pub(crate) fn prime(&self, id: StreamId) {
-        self.put(id, None, false);
+        self.push(id, None, false);
     }
 
     /// Ends a stream without another message. A pipe goes on.
@@ -132,7 +142,7 @@ impl Board {
         if streams
             .streams
             .get(&id)
-            .is_some_and(|stream| stream.kind != Kind::Pipe)
+            .is_some_and(|stream| stream.kind != StreamKind::Stdio)
         {
             streams.remove(id);
         }
@@ -155,7 +165,7 @@ impl Board {
         let streams = self.lock();
         let mut general = streams.streams.iter().rev();
         general
-            .find(|(_, stream)| stream.kind != Kind::Answer && stream.is_live())
+            .find(|(_, stream)| stream.kind != StreamKind::Response && stream.is_live())
             .map(|(id, _)| *id)
     }
 
@@ -164,18 +174,18 @@ impl Board {
         let streams = self.lock();
         let mut general = streams.streams.iter().rev();
         general
-            .find(|(_, stream)| stream.kind != Kind::Answer)
+            .find(|(_, stream)| stream.kind != StreamKind::Response)
             .map(|(id, _)| *id)
     }
 
-    fn put(&self, id: StreamId, line: Option<Arc<str>>, last: bool) {
+    fn push(&self, id: StreamId, line: Option<Arc<str>>, last: bool) {
         let mut streams = self.lock();
         let Some(stream) = streams.streams.get_mut(&id) else {
             return;
         };
-        let last = last && stream.kind != Kind::Pipe;
-        let out = Out {
-            event: (id, stream.next),
+        let last = last && stream.kind != StreamKind::Stdio;
+        let event = StreamEvent {
+            position: (id, stream.next),
             line,
             last,
         };
@@ -183,17 +193,17 @@ impl Board {
         stream.ended |= last;
         // One who does not keep up is cut off, and may come back for what is kept.
         let delivered = stream
-            .live
+            .sender
             .as_ref()
-            .is_some_and(|live| live.try_send(out.clone()).is_ok());
+            .is_some_and(|sender| sender.try_send(event.clone()).is_ok());
         if !delivered || stream.ended {
-            stream.live = None;
+            stream.sender = None;
         }
-        if stream.kind != Kind::Pipe {
+        if stream.kind != StreamKind::Stdio {
             let before = stream.bytes;
-            stream.keep(out);
+            stream.retain(event);
             streams.bytes = streams.bytes + streams.bytes_of(id) - before;
-            streams.forget_bytes(id);
+            streams.drop_replay(id);
         }
     }
 
@@ -204,8 +214,8 @@ impl Board {
 
 impl Streams {
     /// Keeps the number of streams bounded: the oldest that nobody is attached to go first.
-    fn forget_oldest(&mut self) {
-        while self.streams.len() > STREAMS {
+    fn drop_oldest(&mut self) {
+        while self.streams.len() > MAX_STREAMS {
             let oldest = self
                 .streams
                 .iter()
@@ -217,15 +227,15 @@ impl Streams {
     }
 
     /// Keeps the bytes of all streams bounded: what was sent longest ago on another stream than `id` goes first.
-    fn forget_bytes(&mut self, id: StreamId) {
-        while self.bytes > SESSION_BYTES {
+    fn drop_replay(&mut self, id: StreamId) {
+        while self.bytes > MAX_SESSION_REPLAY_BYTES {
             let oldest = self
                 .streams
                 .iter_mut()
                 .find(|(of, stream)| **of != id && stream.bytes > 0);
             let Some((_, stream)) = oldest else { return };
             self.bytes -= stream.bytes;
-            stream.kept.clear();
+            stream.replay.clear();
             stream.bytes = 0;
         }
     }
@@ -243,19 +253,25 @@ impl Streams {
 
 impl Stream {
     fn is_live(&self) -> bool {
-        self.live.as_ref().is_some_and(|live| !live.is_closed())
+        self.sender
+            .as_ref()
+            .is_some_and(|sender| !sender.is_closed())
     }
 
     /// The number of the first event that is kept, or of the next one where none is.
-    fn first_kept(&self) -> u64 {
-        self.kept.front().map_or(self.next, |out| out.event.1)
+    fn first_replayable(&self) -> u64 {
+        self.replay
+            .front()
+            .map_or(self.next, |event| event.position.1)
     }
 
-    fn keep(&mut self, out: Out) {
-        self.bytes += out.line.as_ref().map_or(0, |line| line.len());
-        self.kept.push_back(out);
-        while self.kept.len() > KEPT || self.bytes > KEPT_BYTES && self.kept.len() > 1 {
-            let Some(dropped) = self.kept.pop_front() else {
+    fn retain(&mut self, event: StreamEvent) {
+        self.bytes += event.line.as_ref().map_or(0, |line| line.len());
+        self.replay.push_back(event);
+        while self.replay.len() > MAX_REPLAY_EVENTS
+            || self.bytes > MAX_REPLAY_BYTES && self.replay.len() > 1
+        {
+            let Some(dropped) = self.replay.pop_front() else {
                 return;
             };
             self.bytes -= dropped.line.map_or(0, |line| line.len());
@@ -270,33 +286,33 @@ impl std::fmt::Display for StreamId {
 }
 
 /// How many messages a slow client may be behind.
-const LAG: usize = 1_024;
+const MAX_UNREAD_EVENTS: usize = 1_024;
 
 /// The same for a pipe, which cannot be opened again.
-const PIPE_LAG: usize = 1 << 20;
+const MAX_UNREAD_STDIO_EVENTS: usize = 1 << 20;
 
 /// How many messages of a stream are kept for a client that comes back.
-const KEPT: usize = 256;
+const MAX_REPLAY_EVENTS: usize = 256;
 
 /// How many bytes of a stream are kept.
-const KEPT_BYTES: usize = 1 << 20;
+const MAX_REPLAY_BYTES: usize = 1 << 20;
 
 /// How many bytes of all streams of a session are kept.
-const SESSION_BYTES: usize = 4 << 20;
+const MAX_SESSION_REPLAY_BYTES: usize = 4 << 20;
 
 /// How many streams of a session are remembered.
-const STREAMS: usize = 256;
+const MAX_STREAMS: usize = 256;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lines(attached: &mut Attached) -> Vec<(u64, String)> {
+    fn lines(reader: &mut StreamReader) -> Vec<(u64, String)> {
         let mut lines = Vec::new();
-        while let Ok(out) = attached.receiver.try_recv() {
+        while let Ok(event) = reader.receiver.try_recv() {
             lines.push((
-                out.event.1,
-                out.line.as_deref().unwrap_or_default().to_owned(),
+                event.position.1,
+                event.line.as_deref().unwrap_or_default().to_owned(),
             ));
         }
         lines
@@ -304,77 +320,77 @@ mod tests {
 
     #[test]
     fn a_message_goes_onto_exactly_one_stream() {
-        let board = Board::default();
-        let mut one = board.open(Kind::General);
-        let mut two = board.open(Kind::General);
-        board.send(board.general().unwrap(), "x");
+        let session_streams = SessionStreams::default();
+        let mut one = session_streams.open(StreamKind::General);
+        let mut two = session_streams.open(StreamKind::General);
+        session_streams.send(session_streams.general().unwrap(), "x");
         assert_eq!(lines(&mut one).len() + lines(&mut two).len(), 1);
     }
 
     #[test]
     fn a_client_that_comes_back_gets_what_it_missed_of_its_own_stream() {
         // V1-RESUME-3.
-        let board = Board::default();
-        let mut mine = board.open(Kind::General);
-        let other = board.open(Kind::Answer);
-        board.send(mine.stream, "a");
-        board.send(other.stream, "not mine");
+        let session_streams = SessionStreams::default();
+        let mut mine = session_streams.open(StreamKind::General);
+        let other = session_streams.open(StreamKind::Response);
+        session_streams.send(mine.stream, "a");
+        session_streams.send(other.stream, "not mine");
         assert_eq!(lines(&mut mine), [(1, "a".into())]);
         let stream = mine.stream;
         drop(mine);
-        assert_eq!(board.general(), None);
-        board.send(stream, "b");
-        board.send(stream, "c");
-        let mut again = board.resume(stream, 1).unwrap();
+        assert_eq!(session_streams.general(), None);
+        session_streams.send(stream, "b");
+        session_streams.send(stream, "c");
+        let mut again = session_streams.resume(stream, 1).unwrap();
         assert_eq!(lines(&mut again), [(2, "b".into()), (3, "c".into())]);
-        board.send(stream, "d");
+        session_streams.send(stream, "d");
         assert_eq!(lines(&mut again), [(4, "d".into())]);
-        assert_eq!(board.resume(StreamId(77), 0).map(drop), None);
+        assert_eq!(session_streams.resume(StreamId(77), 0).map(drop), None);
     }
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let board = Board::default();
-        let stream = board.open(Kind::General).stream;
+        let session_streams = SessionStreams::default();
+        let stream = session_streams.open(StreamKind::General).stream;
         for _ in 0..1_000 {
-            board.send(stream, "x".repeat(10_000));
+            session_streams.send(stream, "x".repeat(10_000));
         }
         // A gap is not passed over.
-        assert!(board.resume(stream, 0).is_none());
-        let kept = KEPT_BYTES as u64 / 10_000;
-        let mut again = board.resume(stream, 1_000 - kept).unwrap();
+        assert!(session_streams.resume(stream, 0).is_none());
+        let kept = MAX_REPLAY_BYTES as u64 / 10_000;
+        let mut again = session_streams.resume(stream, 1_000 - kept).unwrap();
         assert_eq!(lines(&mut again).len() as u64, kept);
         for _ in 0..1_000 {
-            drop(board.open(Kind::Answer));
+            drop(session_streams.open(StreamKind::Response));
         }
-        assert!(board.lock().streams.len() <= STREAMS + 1);
+        assert!(session_streams.lock().streams.len() <= MAX_STREAMS + 1);
     }
 
     #[test]
     fn what_is_kept_of_all_streams_together_is_bounded() {
-        let board = Board::default();
+        let session_streams = SessionStreams::default();
         let mut streams = Vec::new();
         for _ in 0..50 {
-            let stream = board.open(Kind::Answer).stream;
-            board.send(stream, "x".repeat(900_000));
-            board.finish(stream, "last");
+            let stream = session_streams.open(StreamKind::Response).stream;
+            session_streams.send(stream, "x".repeat(900_000));
+            session_streams.finish(stream, "last");
             streams.push(stream);
         }
-        let kept = |stream| lines(&mut board.resume(stream, 0).unwrap()).len();
+        let kept = |stream| lines(&mut session_streams.resume(stream, 0).unwrap()).len();
         assert_eq!(kept(streams[0]), 0);
         assert_eq!(kept(streams[49]), 2);
         let sum = |streams: &Streams| {
             let sizes = streams.streams.values().map(|stream| stream.bytes);
             sizes.sum::<usize>()
         };
-        let bytes = board.lock().bytes;
+        let bytes = session_streams.lock().bytes;
         assert!(
-            bytes <= SESSION_BYTES && bytes == sum(&board.lock()),
+            bytes <= MAX_SESSION_REPLAY_BYTES && bytes == sum(&session_streams.lock()),
             "{bytes}"
         );
         for stream in streams {
-            board.end(stream);
+            session_streams.end(stream);
         }
-        assert_eq!(board.lock().bytes, 0);
+        assert_eq!(session_streams.lock().bytes, 0);
     }
 }

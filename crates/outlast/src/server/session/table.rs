@@ -1,11 +1,11 @@
-//! All stored sessions of a server, over all its endpoints: how many there may be, and which are forgotten.
+//! All stored sessions of a server, over all its endpoints: how many there may be, and which are evicted.
 //!
 //! The number of sessions is limited, in all and for each owner; sessions without authentication count for the address
-//! that opened them. At a limit the session that has been idle for longest is forgotten: of the owner at its limit, or,
+//! that opened them. At a limit the session that has been idle for longest is evicted: of the owner at its limit, or,
 //! if all sessions together are at theirs, of the owner that has most. A session with an open request, stream or task is
-//! never forgotten; if there are only such, no other session can be opened.
+//! never evicted; if there are only such, no other session can be opened.
 //!
-//! A sweep forgets sessions that are idle for longer than [`Bounds::idle`] and have no tasks. The last use of a session
+//! A sweep forgets sessions that are idle for longer than [`SessionLimits::idle_ms`] and have no tasks. The last use of a session
 //! is stored with it, at most a quarter of `idle` late, so all of this holds over a restart.
 //!
 //! Which sessions are known is in [`Slots`], the use of each in [`SessionUse`].
@@ -20,31 +20,31 @@ use outlast_wire::Timestamp;
 use parking_lot::RwLock;
 
 use super::record::{self, StoredSession};
-use super::slots::{Entry, IdleSession, NoRoom, NotLive, Slots};
-use super::usage::{Permit, SessionUse, now};
+use super::slots::{IdleSession, LiveSession, NotLive, SessionLimitReached, Slots};
+use super::usage::{SessionUse, StreamPermit, now};
 use super::{Session, SessionId};
 
 /// How many sessions there may be, how much of each, and for how long.
-pub(crate) struct Bounds {
+pub(crate) struct SessionLimits {
     /// The most sessions in all.
-    pub(crate) sessions: usize,
+    pub(crate) max_sessions: usize,
     /// The most sessions that count for one owner.
-    pub(crate) sessions_per_owner: usize,
+    pub(crate) max_sessions_per_owner: usize,
     /// The most open requests and streams of one session.
-    pub(crate) streams: usize,
+    pub(crate) max_streams: usize,
     /// How long a session without requests, streams and tasks is kept, in milliseconds.
-    pub(crate) idle: u64,
+    pub(crate) idle_ms: u64,
 }
 
 /// All sessions of a server.
 pub(crate) struct SessionTable {
     engine: Engine,
-    bounds: Bounds,
+    limits: SessionLimits,
     slots: RwLock<Slots>,
 }
 
 /// Room for one session, until it is filled or dropped.
-pub(crate) struct Reservation {
+pub(crate) struct SessionReservation {
     table: Arc<SessionTable>,
     counts_for: Owner,
     filled: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Reservation {
 
 /// The tasks that a session is kept for.
 #[derive(PartialEq, Eq)]
-enum Tasks {
+enum RetainedTasks {
     None,
     /// Ended ones that no other session reaches.
     Ended,
@@ -61,10 +61,13 @@ enum Tasks {
 
 impl SessionTable {
     /// The sessions that the store of `engine` has.
-    pub(crate) async fn load(engine: Engine, bounds: Bounds) -> Result<Arc<Self>, StoreError> {
+    pub(crate) async fn load(
+        engine: Engine,
+        limits: SessionLimits,
+    ) -> Result<Arc<Self>, StoreError> {
         let table = Self {
             engine,
-            bounds,
+            limits,
             slots: RwLock::default(),
         };
         match table.sweep().await {
@@ -75,50 +78,57 @@ impl SessionTable {
     }
 
     /// Room for another session that counts for `owner`. At a limit the session that is idle for longest makes room.
-    pub(crate) async fn reserve(self: &Arc<Self>, owner: &Owner) -> Result<Reservation, NoRoom> {
+    pub(crate) async fn reserve(
+        self: &Arc<Self>,
+        owner: &Owner,
+    ) -> Result<SessionReservation, SessionLimitReached> {
         loop {
             let full = match self.try_reserve(owner) {
                 Ok(reservation) => return Ok(reservation),
                 Err(full) => full,
             };
-            let crowded = match full {
-                NoRoom::Owner(_) => vec![owner.clone()],
-                NoRoom::All(_) => self.slots.read().owners_by_size(),
+            let owners = match full {
+                SessionLimitReached::Owner(_) => vec![owner.clone()],
+                SessionLimitReached::All(_) => self.slots.read().owners_by_size(),
             };
-            let mut forgotten = false;
-            for owner in crowded {
-                forgotten = self.forget_oldest(&owner).await;
-                if forgotten {
+            let mut evicted = false;
+            for owner in owners {
+                evicted = self.evict_oldest(&owner).await;
+                if evicted {
                     break;
                 }
             }
-            if !forgotten {
+            if !evicted {
                 return Err(full);
             }
         }
     }
 
-    fn try_reserve(self: &Arc<Self>, owner: &Owner) -> Result<Reservation, NoRoom> {
-        let Bounds {
-            sessions,
-            sessions_per_owner,
+    fn try_reserve(
+        self: &Arc<Self>,
+        owner: &Owner,
+    ) -> Result<SessionReservation, SessionLimitReached> {
+        let SessionLimits {
+            max_sessions,
+            max_sessions_per_owner,
             ..
-        } = self.bounds;
+        } = self.limits;
         let mut slots = self.slots.write();
-        slots.reserve(owner, sessions, sessions_per_owner)?;
-        Ok(Reservation {
+        slots.reserve(owner, max_sessions, max_sessions_per_owner)?;
+        Ok(SessionReservation {
             table: self.clone(),
             counts_for: owner.clone(),
             filled: false,
         })
     }
 
-    /// Forgets the session of `owner` that is idle for longest, if one may be forgotten.
-    async fn forget_oldest(&self, owner: &Owner) -> bool {
+    /// Forgets the session of `owner` that is idle for longest, if one may be evicted.
+    async fn evict_oldest(&self, owner: &Owner) -> bool {
         let mut idle = self.slots.read().idle_of(owner);
         idle.sort_unstable_by_key(|session| session.last_used);
         for session in idle {
-            if self.tasks_of(&session).await != Tasks::Open && self.forget(vec![session]).await > 0
+            if self.tasks_of(&session).await != RetainedTasks::Open
+                && self.evict(vec![session]).await > 0
             {
                 return true;
             }
@@ -127,32 +137,40 @@ impl SessionTable {
     }
 
     /// The live session of that name, which is used now; `Err` if the session is not live but may be stored.
-    pub(super) fn live(&self, name: &str, now: Timestamp) -> Result<Option<Arc<Entry>>, NotLive> {
-        // Under the lock: a session that is about to be forgotten is either seen as used, or not found.
+    pub(super) fn live(
+        &self,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Option<Arc<LiveSession>>, NotLive> {
+        // Under the lock: a session that is about to be evicted is either seen as used, or not found.
         self.slots.read().find(name, now)
     }
 
     /// Makes a session live that was stored just now. `None` if it was ended meanwhile.
-    pub(super) fn add(&self, session: Arc<Session>, mut room: Reservation) -> Option<Arc<Entry>> {
-        let usage = SessionUse::new(session.owner.clone(), room.counts_for.clone());
+    pub(super) fn add(
+        &self,
+        session: Arc<Session>,
+        mut reservation: SessionReservation,
+    ) -> Option<Arc<LiveSession>> {
+        let usage = SessionUse::new(session.owner.clone(), reservation.counts_for.clone());
         let mut slots = self.slots.write();
-        slots.release(&room.counts_for);
-        room.filled = true;
-        slots.enter(session, usage)
+        slots.release(&reservation.counts_for);
+        reservation.filled = true;
+        slots.activate(session, usage)
     }
 
     /// Makes a stored session live, unless it is. `None` if it was ended meanwhile.
-    pub(super) fn revive(
+    pub(super) fn restore(
         &self,
         session: Arc<Session>,
         stored: StoredSession,
-    ) -> Option<Arc<Entry>> {
+    ) -> Option<Arc<LiveSession>> {
         let usage = SessionUse::stored(session.owner.clone(), stored);
-        self.slots.write().enter(session, usage)
+        self.slots.write().activate(session, usage)
     }
 
     /// Removes a session that has ended.
-    pub(super) async fn remove(&self, entry: &Entry) -> Result<(), StoreError> {
+    pub(super) async fn remove(&self, entry: &LiveSession) -> Result<(), StoreError> {
         // Before the record is deleted: a save that runs meanwhile reads this after its write.
         entry.usage.end();
         let name = entry.session.id.as_str();
@@ -164,21 +182,21 @@ impl SessionTable {
     /// Closes the streams of all live sessions.
     pub(crate) fn close_streams(&self) {
         for entry in self.slots.read().live() {
-            entry.session.board.close();
+            entry.session.streams.close();
         }
     }
 
     /// Sweeps from time to time, until the handle is gone.
-    pub(crate) async fn keep_sweeping(self: Arc<Self>) {
-        let every = Duration::from_millis((self.bounds.idle / 4).clamp(1_000, 600_000));
+    pub(crate) async fn sweep_periodically(self: Arc<Self>) {
+        let interval = Duration::from_millis((self.limits.idle_ms / 4).clamp(1_000, 600_000));
         let mut pause = Duration::from_secs(1);
         loop {
             tokio::time::sleep(pause).await;
-            pause = every;
+            pause = interval;
             match self.sweep().await {
                 Ok(()) => {}
                 Err(StoreError::Starting) => pause = Duration::from_secs(1),
-                Err(error) => tracing::warn!(%error, "sessions were not swept"),
+                Err(error) => tracing::warn!(%error, "could not sweep idle sessions"),
             }
         }
     }
@@ -188,20 +206,20 @@ impl SessionTable {
         let now = now();
         let store = self.engine.store();
         let records = store.records(record::KIND, None, now).await?;
-        self.slots.write().take_over(&records);
+        self.slots.write().sync_with_store(&records);
         if self.engine.usage(&Owner::Local).await.is_err() {
             // Until tasks are recovered it is not known which sessions have some.
             return Err(StoreError::Starting);
         }
         let mut idle = Vec::new();
-        let since = Timestamp(now.0.saturating_sub(self.bounds.idle));
+        let since = Timestamp(now.0.saturating_sub(self.limits.idle_ms));
         let unused = self.slots.read().idle_since(since);
         for session in unused {
-            if self.tasks_of(&session).await == Tasks::None {
+            if self.tasks_of(&session).await == RetainedTasks::None {
                 idle.push(session);
             }
         }
-        self.forget(idle).await;
+        self.evict(idle).await;
         for entry in self.in_use(now) {
             if self.is_use_stale(&entry) {
                 self.save(&entry).await?;
@@ -211,7 +229,7 @@ impl SessionTable {
     }
 
     /// The live sessions. One with an open request or stream is used now.
-    fn in_use(&self, now: Timestamp) -> Vec<Arc<Entry>> {
+    fn in_use(&self, now: Timestamp) -> Vec<Arc<LiveSession>> {
         let live: Vec<_> = self.slots.read().live().cloned().collect();
         for entry in live.iter().filter(|entry| entry.usage.is_open()) {
             entry.usage.mark_used(now);
@@ -220,60 +238,60 @@ impl SessionTable {
     }
 
     /// The tasks that a session is kept for. A principal reaches its ended tasks in every session.
-    async fn tasks_of(&self, session: &IdleSession) -> Tasks {
+    async fn tasks_of(&self, session: &IdleSession) -> RetainedTasks {
         let owner = session.usage.owner();
         if matches!(owner, Owner::Session(_)) {
             return match self.engine.usage(owner).await {
-                Ok(usage) if usage.owner_open > 0 => Tasks::Open,
-                Ok(usage) if usage.owner_retained > 0 => Tasks::Ended,
-                Ok(_) => Tasks::None,
-                // Without an answer no session is forgotten.
-                Err(_) => Tasks::Open,
+                Ok(usage) if usage.owner_open > 0 => RetainedTasks::Open,
+                Ok(usage) if usage.owner_retained > 0 => RetainedTasks::Ended,
+                Ok(_) => RetainedTasks::None,
+                // Without an answer no session is evicted.
+                Err(_) => RetainedTasks::Open,
             };
         }
         let scope = Scope::Of(owner.clone());
-        for task in &session.made_tasks {
+        for task in &session.created_tasks {
             match self.engine.get(&scope, *task).await {
                 Ok(task) if task.ending().is_some() => {}
                 Err(EngineError::NotFound | EngineError::Expired) => {}
-                Ok(_) | Err(_) => return Tasks::Open,
+                Ok(_) | Err(_) => return RetainedTasks::Open,
             }
         }
-        Tasks::None
+        RetainedTasks::None
     }
 
     /// Removes sessions, except those that were used meanwhile, and returns how many.
-    async fn forget(&self, mut idle: Vec<IdleSession>) -> usize {
+    async fn evict(&self, mut idle: Vec<IdleSession>) -> usize {
         {
             // No request finds a session while it is ended.
             let _slots = self.slots.write();
             idle.retain(|session| session.usage.end_if_unused_since(session.last_used));
         }
-        let mut forgotten = 0;
-        for batch in idle.chunks(FORGOTTEN_AT_ONCE) {
+        let mut evicted = 0;
+        for batch in idle.chunks(MAX_EVICTED_PER_WRITE) {
             let names = batch.iter().map(|session| &*session.name);
             match self.delete(names.clone()).await {
                 Ok(()) => {
                     let mut slots = self.slots.write();
                     names.for_each(|name| slots.remove(name));
-                    forgotten += batch.len();
+                    evicted += batch.len();
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "idle sessions were not removed");
+                    tracing::warn!(%error, "could not remove idle sessions");
                     batch.iter().for_each(|session| session.usage.undo_end());
                 }
             }
         }
-        forgotten
+        evicted
     }
 
     /// Whether the stored use of a session is too far behind its last.
-    pub(super) fn is_use_stale(&self, entry: &Entry) -> bool {
-        entry.usage.is_stored_use_stale(self.bounds.idle / 4)
+    pub(super) fn is_use_stale(&self, entry: &LiveSession) -> bool {
+        entry.usage.is_stored_use_stale(self.limits.idle_ms / 4)
     }
 
     /// Stores the use of a session in the background, once.
-    pub(super) fn save_use(self: &Arc<Self>, entry: &Arc<Entry>) {
+    pub(super) fn save_use(self: &Arc<Self>, entry: &Arc<LiveSession>) {
         let Some(before) = entry.usage.begin_store() else {
             return;
         };
@@ -281,13 +299,13 @@ impl SessionTable {
         tokio::spawn(async move {
             if let Err(error) = table.save(&entry).await {
                 entry.usage.undo_store(before);
-                tracing::warn!(%error, "the use of a session was not stored");
+                tracing::warn!(%error, "could not store the last use of a session");
             }
         });
     }
 
     /// Stores a session as it is now, unless it was ended meanwhile.
-    pub(super) async fn save(&self, entry: &Entry) -> Result<(), StoreError> {
+    pub(super) async fn save(&self, entry: &LiveSession) -> Result<(), StoreError> {
         let usage = &entry.usage;
         let used = usage.last_used();
         let written = self.write(&entry.session, used, usage.counts_for()).await;
@@ -305,10 +323,10 @@ impl SessionTable {
         used: Timestamp,
         counts_for: &Owner,
     ) -> Result<(), StoreError> {
-        let Some(peer) = session.peer() else {
+        let Some(client_info) = session.client_info() else {
             return Ok(());
         };
-        let record = record::record(session, peer, used, counts_for);
+        let record = record::record(session, client_info, used, counts_for);
         let store = self.engine.store();
         store.write_records(vec![RecordWrite::Put(record)]).await
     }
@@ -320,19 +338,19 @@ impl SessionTable {
     }
 
     /// Permission for one more open request or stream of a session.
-    pub(super) fn permit(&self, entry: &Entry) -> Option<Permit> {
-        entry.usage.permit(self.bounds.streams)
+    pub(super) fn permit(&self, entry: &LiveSession) -> Option<StreamPermit> {
+        entry.usage.permit(self.limits.max_streams)
     }
 }
 
-impl Reservation {
+impl SessionReservation {
     /// Whose number of sessions the session adds to.
     pub(super) fn counts_for(&self) -> &Owner {
         &self.counts_for
     }
 }
 
-impl Drop for Reservation {
+impl Drop for SessionReservation {
     fn drop(&mut self) {
         if !self.filled {
             self.table.slots.write().release(&self.counts_for);
@@ -341,4 +359,4 @@ impl Drop for Reservation {
 }
 
 /// The most sessions that one write removes.
-const FORGOTTEN_AT_ONCE: usize = 256;
+const MAX_EVICTED_PER_WRITE: usize = 256;

@@ -13,28 +13,28 @@ use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::Session;
-use crate::server::Front;
+use crate::server::McpServer;
 
-impl Front {
+impl McpServer {
     /// Lets `session` hear of a task until it ends, unless another session does.
     pub(crate) fn follow(self: &Arc<Self>, session: &Arc<Session>, task: TaskId) {
         let (engine, scope) = (self.engine.clone(), session.scope());
         let watch = async move { engine.watch(&scope, task).await.ok() };
-        if let Some(following) = self.clone().follow_by(session, task, None, watch) {
+        if let Some(following) = self.clone().follow_with(session, task, None, watch) {
             tokio::spawn(following);
         }
     }
 
     /// The same for a task that `session` is about to make, from its beginning. The creation itself says that it works.
     pub(crate) fn follower(self: &Arc<Self>, session: &Arc<Session>) -> Follower {
-        let (front, session) = (self.clone(), session.clone());
+        let (server, session) = (self.clone(), session.clone());
         Box::new(move |watch| {
             let task = watch.first.id();
-            session.has_made(task);
+            session.record_created(task);
             let text = task.text();
-            let message = watch.first.view(&text, front.engine.now()).message;
-            let known = Some((Status::Working, message.map(Arc::from)));
-            match front.follow_by(&session, task, known, ready(Some(watch))) {
+            let message = watch.first.view(&text, server.engine.now()).message;
+            let sent = Some((Status::Working, message.map(Arc::from)));
+            match server.follow_with(&session, task, sent, ready(Some(watch))) {
                 Some(following) => Box::pin(following),
                 None => Box::pin(ready(())),
             }
@@ -42,11 +42,11 @@ impl Front {
     }
 
     /// `known` is what the client was told of the task already.
-    fn follow_by<W>(
+    fn follow_with<W>(
         self: Arc<Self>,
         session: &Arc<Session>,
         task: TaskId,
-        known: Option<Shown>,
+        sent: Option<SentStatus>,
         watch: W,
     ) -> Option<impl Future<Output = ()> + Send + use<W>>
     where
@@ -55,31 +55,31 @@ impl Front {
         if !self.claim_follower(task, session) {
             return None;
         }
-        session.shown.insert(task, known);
+        session.followed_tasks.insert(task, sent);
         let session = Arc::downgrade(session);
         Some(async move {
             if let Some(watch) = watch.await {
-                self.tell_all(task, &session, watch).await;
+                self.forward_events(task, &session, watch).await;
             }
             if let Some(session) = session.upgrade() {
-                if session.shown.is_over(task) {
-                    session.made_tasks.remove(task);
+                if session.followed_tasks.has_ended(task) {
+                    session.created_tasks.remove(task);
                 }
-                session.shown.remove(task);
+                session.followed_tasks.remove(task);
             }
             self.drop_follower(task, &session);
         })
     }
 
     /// Tells `session` all of a task, as long as both live.
-    async fn tell_all(&self, task: TaskId, session: &Weak<Session>, mut watch: Watch) {
+    async fn forward_events(&self, task: TaskId, session: &Weak<Session>, mut watch: Watch) {
         let token = match &watch.first {
             Snapshot::Open(task) => task.origin.progress_token.as_ref(),
             Snapshot::Ended(_) => None,
         };
         let token = token.and_then(|token| Id::read(token.borrow()).ok());
         if let Some(session) = session.upgrade() {
-            session.hear(&watch.first);
+            session.publish_status(&watch.first);
         }
         while let Some(event) = watch.next().await {
             // The session ended, or another one of the owner's took over.
@@ -90,18 +90,18 @@ impl Front {
                 return;
             };
             match event {
-                Event::Stored(task) => session.hear(&task.into()),
+                Event::Stored(task) => session.publish_status(&task.into()),
                 Event::Progress(progress) => {
                     // V1-PROG-2.
                     if let Some(token) = &token
-                        && !session.shown.is_over(task)
+                        && !session.followed_tasks.has_ended(task)
                     {
-                        session.tell_progress(task, token, &progress);
+                        session.send_progress(task, token, &progress);
                     }
                 }
                 Event::Log(log) => {
-                    if !session.shown.is_over(task) {
-                        session.tell_log(task, &log);
+                    if !session.followed_tasks.has_ended(task) {
+                        session.send_log(task, &log);
                     }
                 }
                 Event::Plain(_) | Event::RunsAsTask => {}
@@ -115,24 +115,24 @@ impl Front {
 
 impl Session {
     /// Records that a task was made in this session. The tasks of a session without a principal are found by its name.
-    fn has_made(&self, task: TaskId) {
+    fn record_created(&self, task: TaskId) {
         if !matches!(self.owner, Owner::Session(_)) {
-            self.made_tasks.add(task);
-            self.store_soon();
+            self.created_tasks.add(task);
+            self.save_in_background();
         }
     }
 
     /// Announces a task that this session follows, if it is news (V1-NOTIF-1, V1-NOTIF-3), and puts its
     /// questions.
-    pub(crate) fn hear(&self, task: &Snapshot) {
+    pub(crate) fn publish_status(&self, task: &Snapshot) {
         if let Snapshot::Open(task) = task {
-            self.put_questions(task);
+            self.send_input_requests(task);
         }
         let text = task.id().text();
-        let view = task.view(&text, self.front.engine.now());
+        let view = task.view(&text, self.server.engine.now());
         let now = (v1::status(view.phase), view.message.map(Arc::from));
-        if self.shown.is_news(task.id(), now) {
-            self.tell(task.id(), || {
+        if self.followed_tasks.record_status(task.id(), now) {
+            self.send_event(task.id(), || {
                 let params = v1::task(&view);
                 write::notification(v1::method::STATUS, Some(params.borrow()))
             });
@@ -140,63 +140,63 @@ impl Session {
     }
 
     /// Puts the open questions of a task, and takes those back that are not open any more.
-    fn put_questions(&self, task: &Task) {
+    fn send_input_requests(&self, task: &Task) {
         let outstanding = task.outstanding();
         self.input_requests.retain(task.id, |key| {
             outstanding.is_some_and(|all| all.get(key).is_some())
         });
         for ask in outstanding.into_iter().flat_map(|all| all.views()) {
             let key = AskKey::new(ask.key);
-            self.input_requests.put(&self.board, task.id, key, || {
-                question(task.id, ask.key, ask.method, ask.params)
+            self.input_requests.send(&self.streams, task.id, key, || {
+                input_request_line(task.id, ask.key, ask.method, ask.params)
             });
         }
     }
 
     /// Tells something of a task, which is only written if there is a stream that a client reads or may come back to.
-    fn tell(&self, task: TaskId, line: impl FnOnce() -> String) {
+    fn send_event(&self, task: TaskId, line: impl FnOnce() -> String) {
         if let Some(stream) = self.stream_for_events(task) {
-            self.board.send(stream, line());
+            self.streams.send(stream, line());
         }
     }
 
     /// Tells how far a task has come, under the token of the request that made it (V1-PROG-1, V1-PROG-4).
-    pub(crate) fn tell_progress(&self, task: TaskId, token: &Id, progress: &Progress) {
+    pub(crate) fn send_progress(&self, task: TaskId, token: &Id, progress: &Progress) {
         if let Some(params) = progress_params(token, progress, Some(task)) {
-            self.tell(task, || {
+            self.send_event(task, || {
                 write::notification(notice::PROGRESS, Some(params.borrow()))
             });
         }
     }
 
     /// Tells what a task has to say, if the client wants to hear it (A1-22).
-    fn tell_log(&self, task: TaskId, log: &Log) {
+    fn send_log(&self, task: TaskId, log: &Log) {
         if let Some(line) = self.log_line(log, Some(task)) {
-            self.tell(task, || line);
+            self.send_event(task, || line);
         }
     }
 
     /// The notification of a log message, unless the client does not want it. That of a task carries the task.
     pub(crate) fn log_line(&self, log: &Log, task: Option<TaskId>) -> Option<String> {
-        if !self.wants(log.level) {
+        if !self.wants_log(log.level) {
             return None;
         }
-        let params = related(log.to_raw(), task)?;
+        let params = with_related_task(log.to_raw(), task)?;
         Some(write::notification(log::MESSAGE, Some(params.borrow())))
     }
 }
 
 /// The tasks that a session follows, and what its client knows of each.
 #[derive(Default)]
-pub(super) struct ShownTasks(Mutex<BTreeMap<TaskId, Option<Shown>>>);
+pub(super) struct FollowedTasks(Mutex<BTreeMap<TaskId, Option<SentStatus>>>);
 
 /// What a client knows of a task: its status and its message.
-type Shown = (Status, Option<Arc<str>>);
+type SentStatus = (Status, Option<Arc<str>>);
 
-impl ShownTasks {
+impl FollowedTasks {
     /// The session follows `task` from now on; its client knows it as `known`.
-    fn insert(&self, task: TaskId, known: Option<Shown>) {
-        self.lock().insert(task, known);
+    fn insert(&self, task: TaskId, sent: Option<SentStatus>) {
+        self.lock().insert(task, sent);
     }
 
     fn remove(&self, task: TaskId) {
@@ -205,57 +205,57 @@ impl ShownTasks {
 
     /// Whether the client does not know `now` of a task that the session follows, which it does from then on. Nothing
     /// is new after the end (V1-LIFE-10).
-    fn is_news(&self, task: TaskId, now: Shown) -> bool {
-        let mut shown = self.lock();
-        let Some(known) = shown.get_mut(&task) else {
+    fn record_status(&self, task: TaskId, now: SentStatus) -> bool {
+        let mut tasks = self.lock();
+        let Some(sent) = tasks.get_mut(&task) else {
             return false;
         };
-        let over = known
+        let has_ended = sent
             .as_ref()
             .is_some_and(|(status, _)| status.is_terminal());
-        let news = !over && known.as_ref() != Some(&now);
-        if news {
-            *known = Some(now);
+        let is_new = !has_ended && sent.as_ref() != Some(&now);
+        if is_new {
+            *sent = Some(now);
         }
-        news
+        is_new
     }
 
     /// Whether the client knows that a task has ended.
-    fn is_over(&self, task: TaskId) -> bool {
-        let shown = self.lock();
-        let known = shown.get(&task).and_then(Option::as_ref);
-        known.is_some_and(|(status, _)| status.is_terminal())
+    fn has_ended(&self, task: TaskId) -> bool {
+        let tasks = self.lock();
+        let sent = tasks.get(&task).and_then(Option::as_ref);
+        sent.is_some_and(|(status, _)| status.is_terminal())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, Option<Shown>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TaskId, Option<SentStatus>>> {
         self.0.lock()
     }
 }
 
 /// The request that asks a question. Its id names task and question, so that the answer finds its way after
 /// a restart, too (BD-17); a task's question carries the task (V1-INPUT-2).
-pub(crate) fn question(
+pub(crate) fn input_request_line(
     task: TaskId,
     key: &str,
     method: &str,
     params: Option<&Raw>,
 ) -> Option<String> {
     let params = params.map_or("{}", Raw::as_str);
-    let marked = meta::relate(RawRef::parse(params).ok()?, task.text().as_str()).ok()?;
+    let params = meta::relate(RawRef::parse(params).ok()?, task.text().as_str()).ok()?;
     Some(write::request(
-        &question_id(task, key),
+        &input_request_id(task, key),
         method,
-        Some(marked.borrow()),
+        Some(params.borrow()),
     ))
 }
 
 /// The id of the request that asks a question.
-pub(crate) fn question_id(task: TaskId, key: &str) -> Id {
+pub(crate) fn input_request_id(task: TaskId, key: &str) -> Id {
     Id::text(&format!("{task}.{key}"))
 }
 
 /// The question that a response answers, if its id is one of ours.
-pub(crate) fn answered(id: &Id) -> Option<(TaskId, AskKey)> {
+pub(crate) fn parse_input_request_id(id: &Id) -> Option<(TaskId, AskKey)> {
     let text = id.as_text()?;
     let (task, key) = text.split_once('.')?;
     Some((task.parse().ok()?, AskKey::new(key)))
@@ -273,11 +273,11 @@ pub(crate) fn progress_params(
         total: progress.total,
         message: progress.message.as_deref().map(Into::into),
     };
-    related(params.to_raw(), task)
+    with_related_task(params.to_raw(), task)
 }
 
 /// `params` marked with their task, if they are a task's (V1-META-1).
-fn related(params: Raw, task: Option<TaskId>) -> Option<Raw> {
+fn with_related_task(params: Raw, task: Option<TaskId>) -> Option<Raw> {
     match task {
         Some(task) => meta::relate(params.borrow(), task.text().as_str()).ok(),
         None => Some(params),

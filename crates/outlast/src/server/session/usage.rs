@@ -22,11 +22,11 @@ pub(super) struct SessionUse {
     /// Whether it was ended or forgotten.
     ended: AtomicBool,
     /// The tasks that were made in it when it was stored last. A live session knows better.
-    made_tasks: Vec<TaskId>,
+    created_tasks: Vec<TaskId>,
 }
 
 /// Permission for one open request or stream of a session, until it is dropped.
-pub(crate) struct Permit(Arc<AtomicUsize>);
+pub(crate) struct StreamPermit(Arc<AtomicUsize>);
 
 impl SessionUse {
     /// The use of a session of `owner` that is opened now.
@@ -38,10 +38,10 @@ impl SessionUse {
     pub(super) fn stored(owner: Owner, stored: StoredSession) -> Self {
         let counts_for = stored.counts_for.unwrap_or_else(|| owner.clone());
         let used = stored.used.unwrap_or_else(now);
-        Self::at(owner, counts_for, used, stored.made_tasks)
+        Self::at(owner, counts_for, used, stored.created_tasks)
     }
 
-    fn at(owner: Owner, counts_for: Owner, used: Timestamp, made_tasks: Vec<TaskId>) -> Self {
+    fn at(owner: Owner, counts_for: Owner, used: Timestamp, created_tasks: Vec<TaskId>) -> Self {
         Self {
             owner,
             counts_for,
@@ -49,7 +49,7 @@ impl SessionUse {
             stored_use_ms: AtomicU64::new(used.0),
             open: Arc::default(),
             ended: AtomicBool::new(false),
-            made_tasks,
+            created_tasks,
         }
     }
 
@@ -65,21 +65,21 @@ impl SessionUse {
 
     /// The tasks that were made in it when it was stored last.
     pub(super) fn stored_tasks(&self) -> &[TaskId] {
-        &self.made_tasks
+        &self.created_tasks
     }
 
     pub(super) fn last_used(&self) -> Timestamp {
         Timestamp(self.last_used_ms.load(Ordering::Relaxed))
     }
 
-    /// It is or was used at `moment`.
-    pub(super) fn mark_used(&self, moment: Timestamp) {
-        self.last_used_ms.fetch_max(moment.0, Ordering::Relaxed);
+    /// It is or was used at `time`.
+    pub(super) fn mark_used(&self, time: Timestamp) {
+        self.last_used_ms.fetch_max(time.0, Ordering::Relaxed);
     }
 
     /// Permission for one more open request or stream, if there are fewer than `limit`.
-    pub(super) fn permit(&self, limit: usize) -> Option<Permit> {
-        let permit = Permit(self.open.clone());
+    pub(super) fn permit(&self, limit: usize) -> Option<StreamPermit> {
+        let permit = StreamPermit(self.open.clone());
         let before = permit.0.fetch_add(1, Ordering::Relaxed);
         // Dropping the permit takes the count back.
         (before < limit).then_some(permit)
@@ -132,13 +132,13 @@ impl SessionUse {
         self.stored_use_ms.store(before.0, Ordering::Relaxed);
     }
 
-    /// A use at `moment` is stored.
-    pub(super) fn mark_stored(&self, moment: Timestamp) {
-        self.stored_use_ms.fetch_max(moment.0, Ordering::Relaxed);
+    /// A use at `time` is stored.
+    pub(super) fn mark_stored(&self, time: Timestamp) {
+        self.stored_use_ms.fetch_max(time.0, Ordering::Relaxed);
     }
 }
 
-impl Drop for Permit {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -28,7 +28,7 @@ use tokio_util::io::InspectWriter;
 use super::inward::Inward;
 use super::router::Router;
 use super::server::Phase;
-use crate::server::Visitor;
+use crate::server::Caller;
 
 /// Those who must hear that the server closes.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub(super) struct Busy(Arc<Activity>);
 /// What a connection has done and has to do.
 struct Activity {
     /// Who calls, where nobody says.
-    visitor: Visitor,
+    caller: Caller,
     begun: AtomicUsize,
     busy: AtomicUsize,
     /// How often bytes of a response went out.
@@ -140,7 +140,7 @@ pub(super) async fn turn_away(router: Arc<Router>, stream: TcpStream, why: Strin
 impl Activity {
     fn new(address: IpAddr) -> Self {
         Self {
-            visitor: Visitor::from_address(address),
+            caller: Caller::from_address(address),
             begun: AtomicUsize::new(0),
             busy: AtomicUsize::new(0),
             writes: AtomicUsize::new(0),
@@ -160,8 +160,8 @@ impl Activity {
 
 impl Busy {
     /// Who calls, where nobody says: whoever is at the other end.
-    pub(super) fn visitor(&self) -> Visitor {
-        self.0.visitor.clone()
+    pub(super) fn caller(&self) -> Caller {
+        self.0.caller.clone()
     }
 }
 

@@ -4,14 +4,14 @@ use hyper::StatusCode;
 use hyper::header::HeaderMap;
 
 use super::answer::{self, Answer};
-use super::guard::{Caller, Stated};
+use super::guard::{Identity, Stated};
 use super::refused::Refused;
 use super::server::Endpoint;
 
 impl Endpoint {
     pub(super) async fn delete(
         &self,
-        caller: Caller,
+        caller: Identity,
         headers: &HeaderMap,
     ) -> Result<Answer, Refused> {
         Stated::check_once(headers)?;

@@ -4,7 +4,7 @@ use hyper::header::HeaderMap;
 
 use super::answer::{self, Answer};
 use super::connection::Busy;
-use super::guard::{Caller, Forms, LAST_EVENT_ID, Stated};
+use super::guard::{Forms, Identity, LAST_EVENT_ID, Stated};
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sse::{Open, Seen};
@@ -13,7 +13,7 @@ use crate::server::MessageStream;
 impl Endpoint {
     pub(super) async fn get(
         &self,
-        caller: Caller,
+        caller: Identity,
         headers: &HeaderMap,
         busy: Busy,
     ) -> Result<Answer, Refused> {

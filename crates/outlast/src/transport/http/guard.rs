@@ -23,7 +23,7 @@ pub(super) struct Guard {
 
 /// Who sends a request: a principal, or nobody in particular.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Caller(pub(super) Option<Owner>);
+pub(super) struct Identity(pub(super) Option<Owner>);
 
 /// The forms of answer that a caller takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +58,9 @@ impl Guard {
     }
 
     /// Lets a request in, or says why not.
-    pub(super) fn admit(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<Caller, Refused> {
+    pub(super) fn admit(&self, uri: &hyper::Uri, headers: &HeaderMap) -> Result<Identity, Refused> {
         self.admit_place(uri, headers)?;
-        self.caller(headers).map(Caller)
+        self.caller(headers).map(Identity)
     }
 
     /// Lets a request in by the name it was sent to and the page it comes from, whoever sends it.
@@ -290,7 +290,7 @@ mod tests {
         headers
     }
 
-    fn admit(guard: &Guard, pairs: &[(&'static str, &'static str)]) -> Result<Caller, Refused> {
+    fn admit(guard: &Guard, pairs: &[(&'static str, &'static str)]) -> Result<Identity, Refused> {
         guard.admit(&"/mcp".parse().unwrap(), &headers(pairs))
     }
 
@@ -398,11 +398,11 @@ mod tests {
         let with = |value| admit(&guard, &[("host", "localhost"), ("authorization", value)]);
         assert_eq!(
             with("Bearer b-secret").unwrap(),
-            Caller(Some(Owner::principal("bob")))
+            Identity(Some(Owner::principal("bob")))
         );
         assert_eq!(
             with("bearer a-secret").unwrap(),
-            Caller(Some(Owner::principal("ada")))
+            Identity(Some(Owner::principal("ada")))
         );
         assert!(matches!(with("Bearer wrong"), Err(Refused::BadToken)));
         assert!(matches!(with("Basic YTpi"), Err(Refused::NoToken)));

@@ -29,7 +29,7 @@ impl Router {
         if endpoint.is_closing() {
             return Some(SHUTTING_DOWN.to_owned());
         }
-        if let Some(why) = refusal(&endpoint.sessions.front().engine).await {
+        if let Some(why) = refusal(&endpoint.sessions.server().engine).await {
             return Some(why);
         }
         if self.connections.count() >= self.max_connections {

@@ -13,12 +13,13 @@ use outlast_wire::{Raw, RawRef, codes, v1};
 
 use super::answer::Answer;
 use super::connection::Busy;
-use super::guard::{Caller, Forms, PROTOCOL_VERSION, Stated, repeated};
+use super::guard::{Forms, Identity, PROTOCOL_VERSION, Stated, repeated};
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sse::Open;
 use crate::server::{
-    HttpParts, Incoming, Outlet, Request, Said, Visitor, is_modern_only, nothing_said,
+    Caller, HttpParts, IncomingRequest, ModernRequest, NotificationSink, RequestMeta,
+    is_modern_only, missing_meta,
 };
 
 /// What a message says about itself, or `None` if it is a legacy one (V2-ERA-8, V2-ERA-13, A3-8).
@@ -26,16 +27,16 @@ pub(super) fn said(
     message: &Message<'_>,
     stated: Stated<'_>,
     in_session: bool,
-) -> Result<Option<Said>, Refused> {
+) -> Result<Option<RequestMeta>, Refused> {
     let Message::Request(request) = message else {
         return Ok(None);
     };
     let refused = |error| Refused::Modern(request.id.clone(), error);
-    match Said::read(request.params).map_err(refused)? {
+    match RequestMeta::read(request.params).map_err(refused)? {
         Some(said) => Ok(Some(said)),
         None if request.method == v1::method::INITIALIZE => Ok(None),
-        None if stated.is_modern() => Err(refused(nothing_said())),
-        None if !in_session && is_modern_only(&request.method) => Err(refused(nothing_said())),
+        None if stated.is_modern() => Err(refused(missing_meta())),
+        None if !in_session && is_modern_only(&request.method) => Err(refused(missing_meta())),
         None => Ok(None),
     }
 }
@@ -44,37 +45,39 @@ impl Endpoint {
     /// Answers a modern request.
     pub(super) async fn modern(
         &self,
-        caller: Caller,
+        identity: Identity,
         request: envelope::Request<'_>,
-        said: Said,
+        said: RequestMeta,
         head: &Arc<HttpParts>,
         forms: Forms,
         busy: Busy,
     ) -> Result<Answer, Refused> {
         check_headers(&request, &said, &head.headers, self.options.task_names)
             .map_err(|error| Refused::Modern(request.id.clone(), error))?;
-        let visitor = match caller.0 {
-            Some(owner) => Visitor::Known(owner),
-            None => busy.visitor(),
+        let caller = match identity.0 {
+            Some(owner) => Caller::Principal(owner),
+            None => busy.caller(),
         };
-        let front = self.sessions.front();
-        let hold = front.may_last(&request.method).then_some(self.options.hold);
-        let incoming = Incoming {
+        let server = self.sessions.server();
+        let hold = server
+            .may_stream(&request.method)
+            .then_some(self.options.hold);
+        let incoming = IncomingRequest {
             method: request.method.into_owned(),
             params: request.params.map(RawRef::to_raw),
-            owner: visitor.owner().clone(),
+            owner: caller.owner().clone(),
             http: Some(head.clone()),
         };
         let phase = self.phase.clone();
-        let request = Request {
-            front: front.clone(),
+        let request = ModernRequest {
+            server: server.clone(),
             id: request.id,
-            visitor,
-            said,
-            outlet: Outlet::Nowhere,
+            caller,
+            meta: said,
+            notifications: NotificationSink::Discard,
             closing: Box::new(move || Box::pin(super::server::closed(phase.clone()))),
         };
-        let handling = request.over_http(incoming, forms.events);
+        let handling = request.handle_http(incoming, forms.events);
         Ok(self
             .respond(handling, hold, forms, status, Open::new(busy))
             .await)
@@ -85,7 +88,7 @@ impl Endpoint {
 /// judged later.
 fn check_headers(
     request: &envelope::Request<'_>,
-    said: &Said,
+    said: &RequestMeta,
     all: &HeaderMap,
     on_missing: OnMissingName,
 ) -> Result<(), ErrorObject> {

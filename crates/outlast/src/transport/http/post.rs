@@ -14,19 +14,19 @@ use outlast_wire::{Raw, method, tool, v1};
 
 use super::answer::{self, Answer};
 use super::connection::Busy;
-use super::guard::{self, Caller, Forms, Stated};
+use super::guard::{self, Forms, Identity, Stated};
 use super::health::no_new_work;
 use super::modern;
 use super::refused::Refused;
 use super::server::Endpoint;
 use super::sse::{Events, Open};
 use super::within::within;
-use crate::server::{Entry, Handling, HttpParts, MessageStream, Reply, Response, line};
+use crate::server::{ActiveRequest, HttpParts, LiveSession, MessageStream, Reply, Response, line};
 
 impl Endpoint {
     pub(super) async fn post(
         &self,
-        caller: Caller,
+        caller: Identity,
         head: &Arc<HttpParts>,
         body: &mut Incoming,
         busy: Busy,
@@ -51,7 +51,7 @@ impl Endpoint {
         let message = Message::parse(&bytes, &limits).map_err(Refused::Malformed)?;
         if let Message::Request(request) = &message
             && !is_served_while_draining(&request.method)
-            && let Some(why) = no_new_work(&self.sessions.front().engine)
+            && let Some(why) = no_new_work(&self.sessions.server().engine)
         {
             return Err(Refused::Unavailable(Some(request.id.clone()), why));
         }
@@ -76,7 +76,7 @@ impl Endpoint {
                 Ok(answer::accepted())
             }
             (Some(entry), Message::Response(response)) => {
-                Box::pin(entry.session.answer(response)).await;
+                Box::pin(entry.session.handle_response(response)).await;
                 Ok(answer::accepted())
             }
             (None, Message::Request(request)) if request.method == v1::method::INITIALIZE => {
@@ -92,9 +92,9 @@ impl Endpoint {
     /// The session that a request names.
     pub(super) async fn session(
         &self,
-        caller: &Caller,
+        caller: &Identity,
         stated: Stated<'_>,
-    ) -> Result<Arc<Entry>, Refused> {
+    ) -> Result<Arc<LiveSession>, Refused> {
         let name = stated.session()?;
         stated.check_version()?;
         self.sessions
@@ -107,18 +107,18 @@ impl Endpoint {
     /// A request that opens a session: stored, then answered.
     async fn initialize(
         &self,
-        caller: &Caller,
+        caller: &Identity,
         request: envelope::Request<'_>,
         head: &Arc<HttpParts>,
         busy: &Busy,
     ) -> Result<Answer, Refused> {
         let id = request.id.clone();
-        let visitor = busy.visitor();
+        let visitor = busy.caller();
         // Without a token every session is an owner of its own: they count for the address.
         let counts_for = caller.0.as_ref().unwrap_or_else(|| visitor.owner());
         let room = self.sessions.table().reserve(counts_for).await;
         let room = room.map_err(|full| Refused::Sessions(id.clone(), full))?;
-        let session = self.sessions.begin(caller.0.as_ref());
+        let session = self.sessions.create(caller.0.as_ref());
         let mut handling = session.handle(request, Some(head.clone()));
         let reply = match handling.response().await {
             Response::Immediate(reply) => reply,
@@ -126,13 +126,13 @@ impl Endpoint {
             Response::Stream(_) => Reply::Nothing,
         };
         let answer = reply_alone(&id, &reply, session_status);
-        if session.peer().is_none() {
+        if session.client_info().is_none() {
             return Ok(answer);
         }
         let name = HeaderValue::from_str(session.id.as_str())
             .expect("the names of sessions are letters and digits");
         self.sessions
-            .keep(session, room)
+            .store(session, room)
             .await
             .map_err(|error| Refused::Unavailable(Some(id), error.to_string()))?;
         let mut answer = answer;
@@ -144,7 +144,7 @@ impl Endpoint {
     /// than `hold` is answered by a stream, too: it shows that the connection lives.
     pub(super) async fn respond(
         &self,
-        mut handling: Handling,
+        mut handling: ActiveRequest,
         hold: Option<Duration>,
         forms: Forms,
         status: fn(&Raw) -> StatusCode,

@@ -10,7 +10,7 @@ use outlast_wire::envelope::{ErrorObject, Fault, Id, Malformed, Sort, write};
 
 use super::answer::{self, Answer};
 use crate::log_limit::LogLimit;
-use crate::server::NoRoom;
+use crate::server::SessionLimitReached;
 
 /// Why a request is not taken.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub(super) enum Refused {
     /// It is a modern request that cannot be served (V2-CODE-4).
     Modern(Id, ErrorObject),
     /// There is no room for another session.
-    Sessions(Id, NoRoom),
+    Sessions(Id, SessionLimitReached),
     /// Unfinished bodies take so many bytes, the most allowed.
     Bodies(usize),
     /// The caller sends more requests per second than it may.
@@ -132,12 +132,12 @@ impl Refused {
                 Fault::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
                 _ => StatusCode::BAD_REQUEST,
             },
-            Self::Streams | Self::Rate { .. } | Self::Sessions(_, NoRoom::Owner(_)) => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
-            Self::Sessions(_, NoRoom::All(_)) | Self::Bodies(_) | Self::Unavailable(..) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Streams
+            | Self::Rate { .. }
+            | Self::Sessions(_, SessionLimitReached::Owner(_)) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Sessions(_, SessionLimitReached::All(_))
+            | Self::Bodies(_)
+            | Self::Unavailable(..) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -196,14 +196,14 @@ impl Refused {
                 (id, error)
             }
             Self::Modern(id, error) => (Some(id), error),
-            Self::Sessions(id, NoRoom::Owner(limit)) => {
+            Self::Sessions(id, SessionLimitReached::Owner(limit)) => {
                 let why = format!(
                     "this caller has {limit} sessions in use, the most allowed (setting `sessions_per_owner`); \
                      end one with DELETE"
                 );
                 (Some(id), codes::internal(why))
             }
-            Self::Sessions(id, NoRoom::All(limit)) => {
+            Self::Sessions(id, SessionLimitReached::All(limit)) => {
                 let why = format!(
                     "{limit} sessions are in use, the most allowed (setting `sessions`); try again later"
                 );

@@ -12,7 +12,7 @@ use super::answer::{self, Answer};
 use super::bodies::UnfinishedBodies;
 use super::connection::{Busy, Connections};
 use super::cors;
-use super::guard::{Caller, Guard, Stated};
+use super::guard::{Guard, Identity, Stated};
 use super::options::HttpOptions;
 use super::rate::RequestRate;
 use super::refused::Refused;
@@ -89,9 +89,9 @@ impl Router {
         } else {
             self.guard.admit(&head.uri, headers).map(Some)
         };
-        let visitor = busy.visitor();
+        let visitor = busy.caller();
         self.rate.admit(match &admitted {
-            Ok(Some(Caller(Some(principal)))) => principal,
+            Ok(Some(Identity(Some(principal)))) => principal,
             _ => visitor.owner(),
         })?;
         let caller = admitted?;

@@ -21,7 +21,7 @@ use super::options::HttpOptions;
 use super::rate::RequestRate;
 use super::router::{Pages, Router};
 use super::sse::Life;
-use crate::server::{Bounds, Front, SessionTable, Sessions};
+use crate::server::{McpServer, SessionLimits, SessionTable, Sessions};
 
 /// A server that listens. It ends when it is shut down or dropped.
 pub struct HttpServer {
@@ -32,14 +32,14 @@ pub struct HttpServer {
 }
 
 /// Serves `front` over HTTP until the server is shut down or dropped.
-pub async fn serve(front: Arc<Front>, options: HttpOptions) -> io::Result<HttpServer> {
+pub async fn serve(front: Arc<McpServer>, options: HttpOptions) -> io::Result<HttpServer> {
     let path = options.path.clone();
     serve_all(vec![(path, front)], None, options).await
 }
 
 /// The same for several fronts of one engine, each at a path of its own, and for pages beside them.
 pub async fn serve_all(
-    fronts: Vec<(String, Arc<Front>)>,
+    fronts: Vec<(String, Arc<McpServer>)>,
     pages: Option<Arc<dyn Pages>>,
     options: HttpOptions,
 ) -> io::Result<HttpServer> {
@@ -53,11 +53,11 @@ pub async fn serve_all(
         let table = match &table {
             Some(table) => Arc::clone(table),
             None => {
-                let bounds = Bounds {
-                    sessions: options.sessions,
-                    sessions_per_owner: options.sessions_per_owner,
-                    streams: options.streams,
-                    idle: options.idle.as_millis() as u64,
+                let bounds = SessionLimits {
+                    max_sessions: options.sessions,
+                    max_sessions_per_owner: options.sessions_per_owner,
+                    max_streams: options.streams,
+                    idle_ms: options.idle.as_millis() as u64,
                 };
                 let loaded = SessionTable::load(front.engine.clone(), bounds).await;
                 table.insert(loaded.map_err(io::Error::other)?).clone()
@@ -172,7 +172,7 @@ async fn accept(
     let table = router.endpoints.first();
     let table = table.map(|endpoint| endpoint.sessions.table().clone());
     if let Some(table) = &table {
-        background.spawn(table.clone().keep_sweeping());
+        background.spawn(table.clone().sweep_periodically());
     }
     let rate = router.clone();
     background.spawn(async move { rate.rate.keep_small().await });

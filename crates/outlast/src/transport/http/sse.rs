@@ -14,7 +14,7 @@ use outlast_wire::version;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep};
 
 use super::connection::Busy;
-use crate::server::{MessageStream, Permit, Session, StreamId, StreamMessage};
+use crate::server::{MessageStream, Session, StreamId, StreamMessage, StreamPermit};
 
 /// Names one life of a server in the ids of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) struct Seen {
 
 /// What an open stream holds until it is closed.
 pub(super) struct Open {
-    _permit: Option<Permit>,
+    _permit: Option<StreamPermit>,
     _busy: Busy,
 }
 
@@ -60,7 +60,7 @@ impl Open {
     }
 
     /// For a request of a session, which may have so many streams.
-    pub(super) fn of_session(permit: Permit, busy: Busy) -> Self {
+    pub(super) fn of_session(permit: StreamPermit, busy: Busy) -> Self {
         Self {
             _permit: Some(permit),
             _busy: busy,
@@ -222,7 +222,7 @@ impl Seen {
 /// Clients of older versions take an event without data for a broken message.
 fn understands_primes(session: &Session) -> bool {
     session
-        .peer()
+        .client_info()
         .is_some_and(|peer| peer.version == version::LEGACY)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Era, Target, TaskPreference};
 use outlast::engine::{Engine, Outcome};
-use outlast::server::{About, Delivery, Front, RUNNER};
+use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
 use outlast::store::open_store;
 use outlast::tools::Hints;
 use outlast::transport::child::ChildOptions;
@@ -145,17 +145,17 @@ async fn gated(file: &Path, bind: SocketAddr, gate: &Arc<Semaphore>) -> (HttpSer
         }
     });
     let wait = wait.task(TaskSupport::Optional).hints(Hints::READ_ONLY);
-    let tools = Arc::new(Tools::new().with(wait.deliver(Delivery::Always)));
+    let tools = Arc::new(Tools::new().with(wait.deliver(TaskPolicy::Always)));
     let url = file.to_str().unwrap().parse().unwrap();
     let store = open_store(&url, Default::default()).await.unwrap();
     let builder = Engine::builder(store).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await.unwrap();
-    let about = About {
+    let about = ServerInfo {
         name: "gated".into(),
         version: "1".into(),
         instructions: None,
     };
-    let front = Front::new(engine.clone(), tools, about);
+    let front = McpServer::new(engine.clone(), tools, about);
     let options = HttpOptions {
         bind,
         ..HttpOptions::default()

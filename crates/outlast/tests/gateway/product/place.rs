@@ -8,7 +8,7 @@ use outlast::client::Target;
 use outlast::engine::{Engine, MemoryStore, Policy, Scope, Store};
 use outlast::gateway::{Settings, Upstream};
 use outlast::resources::Resources;
-use outlast::server::Front;
+use outlast::server::McpServer;
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::{self, HttpClientOptions};
 use outlast::transport::link::{Link, LinkError};
@@ -99,7 +99,7 @@ impl Place {
     }
 
     /// The server itself, without the gateway.
-    pub(super) fn direct(&self) -> Arc<Front> {
+    pub(super) fn direct(&self) -> Arc<McpServer> {
         self.behind.lines.lock().unwrap().front.clone().unwrap()
     }
 
@@ -145,7 +145,7 @@ struct Behind {
 
 /// The server that pipes lead to, unless it is down, and those that do.
 struct Lines {
-    front: Option<Arc<Front>>,
+    front: Option<Arc<McpServer>>,
     open: Vec<JoinHandle<()>>,
 }
 
@@ -242,7 +242,7 @@ async fn gateway(
     target: &Target,
     settings: &Settings,
     store: &Arc<dyn Store>,
-) -> (Engine, Arc<Front>) {
+) -> (Engine, Arc<McpServer>) {
     let upstream = Upstream::new("behind", target.clone(), settings.clone());
     let outlast = outlast::Outlast::builder()
         .policy(outlast::gateway::policy())
@@ -251,7 +251,7 @@ async fn gateway(
 }
 
 /// Listens there, as soon as whoever was there before is gone.
-async fn listen(front: &Arc<Front>, bind: SocketAddr) -> HttpServer {
+async fn listen(front: &Arc<McpServer>, bind: SocketAddr) -> HttpServer {
     let mut patience = 500;
     loop {
         let options = HttpOptions {
