@@ -1,4 +1,4 @@
-//! Telling clients that something changed: those of sessions at once, those that listen on their streams.
+//! Notifications of list and resource changes, to the clients of sessions and to modern listeners.
 
 use std::sync::Arc;
 
@@ -10,8 +10,7 @@ use super::client_handle::ClientChannel;
 use super::{ListChange, McpServer, Session};
 
 impl McpServer {
-    /// Tells every client that can hear of it and was promised to that something changed which it may have
-    /// remembered.
+    /// Sends a change to every client that can be reached and to which the capability was declared.
     pub fn announce(&self, change: ListChange) {
         for session in self.sessions() {
             session.send_change(&change);
@@ -19,7 +18,7 @@ impl McpServer {
         self.modern.changes.send(None, change);
     }
 
-    /// The same, of something that concerns one owner only.
+    /// Sends a change to the clients of one owner.
     pub fn announce_to(&self, owner: &Owner, change: ListChange) {
         let has_owner = |session: &Arc<Session>| session.owner == *owner;
         for session in self.sessions().into_iter().filter(has_owner) {
@@ -36,7 +35,7 @@ impl Session {
             ListChange::Prompts => (["prompts", "listChanged"], None),
             ListChange::Resources => (["resources", "listChanged"], None),
             ListChange::Resource(uri) if self.preferences.has_subscribed(uri) => {
-                let params = Raw::encode(&json!({ "uri": &**uri })).expect("a text is JSON");
+                let params = Raw::encode(&json!({ "uri": &**uri })).expect("strings are JSON");
                 (["resources", "subscribe"], Some(params))
             }
             ListChange::Resource(_) => return,
@@ -46,7 +45,7 @@ impl Session {
         }
     }
 
-    /// Whether the server said of itself that it does this.
+    /// Whether the server has declared this capability to the client.
     fn has_declared(&self, path: &[&str]) -> bool {
         self.known_description().is_some_and(|description| {
             object::find(description.capabilities.borrow(), path).and_then(RawRef::truth)

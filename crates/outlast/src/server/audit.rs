@@ -1,8 +1,8 @@
-//! The audit trail of those who ask for tasks: looks at results, wishes to cancel, and every look at a task that is not
-//! there (V1-AUD-3). The life of tasks themselves is told by the engine, under the same target.
+//! Audit events of requests about tasks: retrieved results, cancellations, and requests for tasks
+//! that do not exist (V1-AUD-3). The engine writes the lifecycle of tasks to the same target.
 //!
-//! Whoever collects logs gets no secret: of the name of a session, which lets in whoever knows it, only the beginning
-//! is told.
+//! No secret is logged. A session id gives access to its session, so only its first characters are
+//! logged.
 
 use outlast_engine::engine::{AUDIT, call_span};
 use outlast_engine::{Owner, TaskId};
@@ -18,19 +18,19 @@ pub(crate) fn cancelled(owner: &Owner, task: TaskId) {
     tracing::info!(target: AUDIT, %task, owner = owner.to_string(), "cancelled");
 }
 
-/// Many of these mean that somebody guesses.
+/// Logs a request for a task that does not exist. Many of these mean that a caller guesses ids.
 pub(crate) fn not_found(owner: &Owner, method: &str) {
     tracing::info!(target: AUDIT, owner = owner.to_string(), method, "task not found");
 }
 
-/// V1-CANC-7.
+/// Logs a cancelled request with its reason (V1-CANC-7).
 pub(crate) fn request_cancelled(owner: &Owner, params: RawRef<'_>) {
     let reason = object::find(params, &["reason"]).map_or("none", RawRef::as_str);
     let reason: String = reason.chars().take(MAX_REASON_CHARS).collect();
     tracing::info!(target: AUDIT, owner = owner.to_string(), reason, "request cancelled");
 }
 
-/// What is remembered of a request for the case that it is refused; nothing if nobody would hear of it.
+/// What the audit event of a rejected request needs; `None` if the audit target is off.
 pub(super) struct AuditedRequest(Option<(String, Owner, Option<Raw>)>);
 
 impl AuditedRequest {
@@ -42,7 +42,8 @@ impl AuditedRequest {
         }))
     }
 
-    /// Tells of a request that is answered with an error, and at a lower level in which words: they may be a server's.
+    /// Logs a request whose reply is an error. The error text may come from an upstream, so it is
+    /// logged at debug level only.
     pub(super) fn record(self, reply: &Reply) {
         let (Some((method, owner, params)), Reply::Error(error)) = (self.0, reply) else {
             return;
@@ -50,9 +51,9 @@ impl AuditedRequest {
         let _in = call_span(params.as_ref()).entered();
         let code = object::find(error.borrow(), &["code"]).and_then(RawRef::integer);
         tracing::info!(target: AUDIT, owner = owner.to_string(), method, code, "answered with an error");
-        tracing::debug!(target: AUDIT, error = error.as_str(), "the error");
+        tracing::debug!(target: AUDIT, error = error.as_str(), "error of the reply");
     }
 }
 
-/// How much of a stranger's reason is told.
+/// How many characters of a client's cancellation reason are logged.
 const MAX_REASON_CHARS: usize = 200;

@@ -26,34 +26,37 @@ use outlast_wire::{Raw, RawRef, codes};
 
 use super::{ClientHandle, IncomingRequest, McpServer, Reply, TaskPolicy, WaitPolicy};
 
-/// What the server side serves. No method depends on an era: the server side adds or removes what only one era has.
+/// What the server side serves. No method depends on the era: the server side adds and removes what
+/// exists in one era only.
 #[async_trait]
 pub trait Backend: Send + Sync + 'static {
-    /// What the server says of itself to this client. Asked once for each session, and again when a session of an
-    /// earlier life of the process is taken up.
+    /// Describes the server to this client. Called once for each session, and again when a session
+    /// is restored after a restart.
     async fn describe(&self, client: &Arc<ClientHandle>)
     -> Result<BackendDescription, ErrorObject>;
 
-    /// Whether any of its tools runs as a task, if that is known without asking anybody.
+    /// Whether any tool can run as a task, if that is known without a request to an upstream.
     fn has_tasks(&self, client: &ClientHandle) -> Option<bool> {
         let _ = client;
         None
     }
 
-    /// A page of tools: the result of `tools/list`, each tool with `execution.taskSupport` unless it never runs as a
-    /// task.
+    /// A page of tools: the result of `tools/list`. A tool has `execution.taskSupport` unless it
+    /// never runs as a task.
     async fn list_tools(&self, client: &Arc<ClientHandle>, params: Option<&Raw>) -> Reply;
 
-    /// Prepares one call of a tool: how it may be called, and what its runner needs. `None` if there is no such tool.
+    /// Prepares one tool call: how the tool may be called, and what its runner needs. `None` if the
+    /// tool does not exist.
     async fn prepare(
         &self,
         client: &Arc<ClientHandle>,
         tool: &str,
     ) -> Result<Option<PreparedCall>, ErrorObject>;
 
-    /// Starts a prepared call before its task is stored, where [`PreparedCall::prestarts`] is set: the server decides at
-    /// once whether it accepts the call, and `Err` is its refusal. The task is kept for `ttl` milliseconds. The runner
-    /// continues with what it put into the reservation.
+    /// Starts a prepared call before its task is stored. Called only if [`PreparedCall::prestarts`]
+    /// is set. The server decides at once whether it accepts the call; `Err` is its rejection. The
+    /// task is kept for `ttl` milliseconds. The runner continues with what this method put into the
+    /// reservation.
     async fn prestart(
         &self,
         reservation: &Reservation,
@@ -64,35 +67,35 @@ pub trait Backend: Send + Sync + 'static {
         Ok(PrestartInfo::default())
     }
 
-    /// The runner by which the engine runs requests of this method like calls: they can ask their caller and say how
-    /// far they are. Requests that need neither are answered by [`Backend::request`].
+    /// The runner by which the engine executes requests of this method like calls, so that they can
+    /// send input requests and progress. Other requests go to [`Backend::request`].
     fn runner_for(&self, method: &str) -> Option<Arc<str>> {
         let _ = method;
         None
     }
 
-    /// The runner of all its calls, where several backends share an engine: its endpoint lists only the tasks of that
-    /// runner, and takes only sessions that began there.
+    /// The runner of all calls of this backend, if several backends share an engine. Its endpoint
+    /// lists only tasks of that runner and accepts only sessions that were created there.
     fn only_runner(&self) -> Option<Arc<str>> {
         None
     }
 
-    /// How calls of a client that takes no tasks are held when they take long. Without a word they are not stored, and
-    /// answered when they have ended.
+    /// How long a client without task support waits for a slow call. With `None`, its calls are
+    /// never stored, and the response is sent when the call ends.
     fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {
         let _ = client;
         None
     }
 
-    /// InputResponseReceiver a request that is neither about tools nor about tasks: prompts, resources, completion, a method of its
-    /// own. Dropped when the client cancels the request.
+    /// Replies to a request that concerns neither tools nor tasks: prompts, resources, completion,
+    /// a custom method. The future is dropped when the client cancels the request.
     async fn request(&self, client: &Arc<ClientHandle>, request: IncomingRequest) -> Reply {
         let _ = client;
         Reply::from(codes::method_not_found(&request.method))
     }
 
-    /// Somebody without a session listens for changes, of these resources among others, as long as what is returned
-    /// lives. With a session it is `resources/subscribe` that says so.
+    /// A client without a session listens for changes, among others of these resources, until the
+    /// returned guard is dropped. A client with a session sends `resources/subscribe` instead.
     async fn listen(
         &self,
         client: &Arc<ClientHandle>,
@@ -102,61 +105,62 @@ pub trait Backend: Send + Sync + 'static {
         None
     }
 
-    /// Takes note of a notification. `notifications/initialized` and `notifications/cancelled` are the front's.
+    /// Handles a notification. The server side handles `notifications/initialized` and
+    /// `notifications/cancelled` itself.
     fn notification(&self, client: &Arc<ClientHandle>, method: &str, params: Option<RawRef<'_>>) {
         let _ = (client, method, params);
     }
 
-    /// Stands behind `front` from now on: [`McpServer::announce`] tells clients what changes. Called once for each front,
-    /// before it is there.
+    /// Attaches the backend to a server, so that it can call [`McpServer::announce`]. Called once
+    /// for each server while it is built: `server` cannot be upgraded yet.
     fn attach(&self, server: &Weak<McpServer>) {
         let _ = server;
     }
 }
 
-/// What a service keeps while somebody listens.
+/// Kept for as long as a client listens.
 pub type ListenGuard = Box<dyn Any + Send + Sync>;
 
-/// What a server says of itself.
+/// How a backend describes itself to a client.
 #[derive(Clone, Debug)]
 pub struct BackendDescription {
-    /// What it can do, without tasks: an object.
+    /// The capabilities without tasks: an object.
     pub capabilities: Raw,
     /// Its name and version: an object.
     pub info: Raw,
-    /// What the model should know about it.
+    /// Instructions for the model.
     pub instructions: Option<String>,
-    /// Whether any of its tools runs as a task.
+    /// Whether any tool can run as a task.
     pub tasks: bool,
 }
 
-/// What a backend holds for one call from [`Backend::prepare`] until its runner takes it, such as a connection and a
-/// permit. It is released if the call is not run.
+/// What a backend reserves for one call between [`Backend::prepare`] and its runner, such as a
+/// connection and a permit. It is released if the call does not run.
 pub type Reservation = Arc<dyn Any + Send + Sync>;
 
 /// A prepared call: how its tool may be called, and what its runner needs.
 #[derive(Clone)]
 pub struct PreparedCall {
-    /// The runner that runs it.
+    /// The runner that executes the call.
     pub runner: Arc<str>,
-    /// Whether it runs as a task.
+    /// Whether the tool can run as a task.
     pub support: TaskSupport,
-    /// Whether it may run again when nobody knows how far it came.
+    /// Whether the call may run again after its outcome was lost.
     pub retry: Retry,
     /// The text for the model while its task runs (V1-CREATE-11).
     pub immediate: Option<Arc<str>>,
-    /// When a call becomes a task whose caller leaves that to the server.
+    /// When the call becomes a task, for a caller that leaves this to the server.
     pub task_policy: TaskPolicy,
-    /// How long its task lives, in milliseconds, if the caller wants nothing in particular; if nothing is said here
-    /// either, as long as the engine grants.
+    /// The TTL of the task in milliseconds, if the request has none. With `None`, the engine's
+    /// default applies.
     pub ttl: Option<u64>,
-    /// What a caller must be able to answer for the tool to be of any use.
+    /// The input requests that the tool depends on. A caller that does not accept them is rejected.
     pub needs: Accepts,
-    /// Arguments that are repeated in headers.
+    /// Arguments that HTTP clients repeat in headers.
     pub headers: Arc<[HeaderParam]>,
-    /// What its runner finds in [`RequestParts::reservation`].
+    /// Passed to the runner as [`RequestParts::reservation`].
     pub reservation: Option<Reservation>,
-    /// Whether [`Backend::prestart`] comes before its task is stored.
+    /// Whether [`Backend::prestart`] is called before the task is stored.
     pub prestarts: bool,
 }
 
@@ -165,33 +169,33 @@ pub struct PreparedCall {
 pub struct PrestartInfo {
     /// The text for the model while the task runs (V1-CREATE-11).
     pub immediate: Option<Arc<str>>,
-    /// The status message of the server's own task.
+    /// The status message of the upstream's own task.
     pub message: Option<Arc<str>>,
-    /// How the server's task is found again after a restart.
+    /// How the upstream's task is found again after a restart.
     pub handle: Option<Handle>,
 }
 
-/// How a call came here. Its runner finds this in
-/// [`CallContext::parts`](outlast_engine::engine::CallContext::parts), unless an earlier life of the process began
-/// the call.
+/// Where a call comes from. Its runner gets this from
+/// [`CallContext::parts`](outlast_engine::engine::CallContext::parts), unless the call was
+/// recovered after a restart.
 #[derive(Clone)]
 pub struct RequestParts {
-    /// Who calls.
+    /// The client that calls.
     pub client: Arc<ClientHandle>,
-    /// The head of the HTTP request, if it was one.
+    /// The head of the HTTP request, if the transport is HTTP.
     pub http: Option<Arc<HttpParts>>,
-    /// What its backend holds for it.
+    /// What the backend has reserved for the call.
     pub reservation: Option<Reservation>,
 }
 
 impl RequestParts {
-    /// Whether progress of a call is the status message of its task, too. That its caller is gone is no reason to
-    /// keep it back.
+    /// Whether progress of a call also becomes the status message of its task. It does if the
+    /// client receives no progress, and for a recovered call, whose client is unknown.
     pub(crate) fn progress_is_status(cx: &CallContext, has_token: bool) -> bool {
         let parts = cx.parts::<Self>();
         parts.is_none_or(|parts| !parts.client.receives_progress(has_token))
     }
 }
 
-/// The head of an HTTP request: method, address, headers.
+/// The head of an HTTP request: method, URI, headers.
 pub type HttpParts = hyper::http::request::Parts;

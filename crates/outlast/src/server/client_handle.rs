@@ -1,5 +1,5 @@
-//! A client as a service sees it: who it is, what it can be asked, a way to tell it something, and a place for what the
-//! service keeps with it.
+//! A client as backends see it: its identity, capabilities, notifications and requests to it, and
+//! extension data.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::session::PendingClientRequest;
 use super::{ClientInfo, SessionId};
 
-/// A client.
+/// A client of the server.
 pub struct ClientHandle {
     session: SessionId,
     owner: Owner,
@@ -26,24 +26,24 @@ pub struct ClientHandle {
     extensions: Mutex<HashMap<u64, Arc<dyn Any + Send + Sync>>>,
 }
 
-/// The right to keep something with clients: what one keeper keeps, no other sees.
+/// A key for extension data of clients. The data of one key is invisible to every other key.
 #[derive(Debug)]
 pub struct ExtensionKey(u64);
 
-/// The way to a client for what answers no request.
+/// Sends messages to a client outside of any response.
 pub(super) trait ClientChannel: Send + Sync {
     fn notify(&self, method: &str, params: Option<&Raw>);
 
-    /// Whether somebody would hear it.
+    /// Whether the client can be reached now.
     fn is_open(&self) -> bool;
 
-    /// ChangeBroadcast whenever somebody begins to listen.
+    /// Changes to `true` when the client begins to listen.
     fn listening(&self) -> watch::Receiver<bool>;
 
-    /// Puts a question that belongs to no call; `None` if nobody listens.
+    /// Sends a request that belongs to no call; `None` if the client does not listen.
     fn send_request(&self, kind: AskKind, params: Option<&Raw>) -> Option<PendingClientRequest>;
 
-    /// Takes such a question back, unless it is answered.
+    /// Cancels such a request, unless it has a response.
     fn cancel_request(&self, id: &Id);
 }
 
@@ -64,7 +64,8 @@ impl ClientHandle {
         }
     }
 
-    /// A client that is not there: `owner`'s, who could be asked what `accepts` says when it called.
+    /// A client that is not connected. `accepts` are the input requests that it accepted when it
+    /// called.
     pub fn absent(owner: Owner, accepts: Accepts) -> Self {
         let capabilities = Raw::encode(&capabilities(accepts)).expect("literal objects are JSON");
         Self {
@@ -77,19 +78,20 @@ impl ClientHandle {
         }
     }
 
-    /// Whether progress reaches it for the whole life of a task: under a token, and only in the legacy era. Any other gets
-    /// it as the status message of the task (BR-PG-2).
+    /// Whether the client receives progress for the whole lifecycle of a task: only with a token,
+    /// and only in the legacy era. Otherwise progress becomes the status message of the task
+    /// (BR-PG-2).
     pub(crate) fn receives_progress(&self, has_token: bool) -> bool {
         has_token && self.version() != version::MODERN
     }
 
-    /// A client that says who it is with every request, and is not remembered.
+    /// A client without a session, which describes itself in every request.
     pub(super) fn stateless(owner: Owner, client_info: ClientInfo) -> Self {
-        // One name for all that can be served alike.
+        // One session id for all requests that can be served alike.
         let accepts = client_info.accepts();
-        let name = format!("{owner} {}", accepts.bits());
+        let session = format!("{owner} {}", accepts.bits());
         Self {
-            session: SessionId::new(name),
+            session: SessionId::new(session),
             owner,
             accepts,
             client_info,
@@ -102,64 +104,65 @@ impl ClientHandle {
         &self.client_info
     }
 
-    /// The name of its session: no other client has it.
+    /// The id of its session, which no other client has.
     pub fn session(&self) -> &SessionId {
         &self.session
     }
 
-    /// Whose client it is.
+    /// The owner of its tasks.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
 
-    /// The version of the protocol that was agreed.
+    /// The negotiated protocol version.
     pub fn version(&self) -> &str {
         &self.client_info.version
     }
 
-    /// What it can do: an object, as the client said it.
+    /// The capabilities as the client declared them: an object.
     pub fn capabilities(&self) -> RawRef<'_> {
         self.client_info.capabilities.borrow()
     }
 
-    /// Its name and version, if it says so.
+    /// Its name and version, if the client sends them.
     pub fn info(&self) -> Option<RawRef<'_>> {
         self.client_info.info.as_ref().map(Raw::borrow)
     }
 
-    /// Whether it has a session, in which it can be told things.
+    /// Whether it has a session, on which it can receive messages outside of a response.
     pub fn has_session(&self) -> bool {
         self.channel.is_some()
     }
 
-    /// Whether it would hear now what it is told.
+    /// Whether it can receive messages outside of a response now.
     pub fn is_listening(&self) -> bool {
         let channel = self.channel.as_ref().and_then(Weak::upgrade);
         channel.is_some_and(|channel| channel.is_open())
     }
 
-    /// The way to it for what answers no request, if there is one.
+    /// The channel for messages outside of a response, if the client has a session.
     pub(super) fn channel(&self) -> Option<&Weak<dyn ClientChannel>> {
         self.channel.as_ref()
     }
 
-    /// What it can be asked.
+    /// The input requests that it accepts.
     pub fn accepts(&self) -> Accepts {
         self.accepts
     }
 
-    /// What `keeper` keeps with this client, empty at first. It is gone when nobody holds the client any more: its
-    /// session, the request it came with, or a call of it that runs.
+    /// The extension data under `key`, created with its default at first. The data lives as long as
+    /// the client's session, its request, or a running call of it.
     pub fn extension<T: Default + Send + Sync + 'static>(&self, key: &ExtensionKey) -> Arc<T> {
         let mut extensions = self.extensions.lock();
         let found = extensions
             .entry(key.0)
             .or_insert_with(|| Arc::<T>::default());
-        // A keeper that keeps things of two kinds has a fresh one of the second each time.
+        // A key that is used with two types gets a new value of the second type each time.
         found.clone().downcast().unwrap_or_default()
     }
 
-    /// Tells it something, if it can be reached. What belongs to a call goes by the call's context instead.
+    /// Sends a notification, if the client can be reached. A notification of a call goes through
+    /// the call's context instead.
     pub fn notify(&self, method: &str, params: Option<&Raw>) {
         if let Some(channel) = self.channel.as_ref().and_then(Weak::upgrade) {
             channel.notify(method, params);
@@ -168,10 +171,10 @@ impl ClientHandle {
 }
 
 impl ExtensionKey {
-    /// A keeper unlike any other of this process.
+    /// Creates a key that is unique in this process.
     #[expect(
         clippy::new_without_default,
-        reason = "every keeper is another one, which a default should not be"
+        reason = "every key is unique, and `default` would not say so"
     )]
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -179,7 +182,7 @@ impl ExtensionKey {
     }
 }
 
-/// The capabilities of a client that accepts these questions.
+/// The capabilities of a client that accepts these input requests.
 pub(super) fn capabilities(accepts: Accepts) -> Value {
     let has = |kind| accepts.contains(kind);
     let object = |members: &[(&str, bool)]| {
@@ -210,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absent_client_accepts_what_it_accepted_when_it_called() {
+    fn an_absent_client_accepts_the_same_input_requests() {
         let some = [AskKind::ElicitUrl, AskKind::Sample, AskKind::Roots];
         for accepts in [
             Accepts::NONE,

@@ -1,4 +1,4 @@
-//! What a legacy client said of itself at `initialize`.
+//! What a client declares about itself: version, capabilities, name. Stored with a legacy session.
 
 use outlast_engine::{Accepts, AskKind};
 use outlast_wire::envelope::ErrorObject;
@@ -6,21 +6,21 @@ use outlast_wire::v1::Initialize;
 use outlast_wire::{Raw, RawRef, object, version};
 use serde::{Deserialize, Serialize};
 
-/// A client that has introduced itself. Kept with its session.
+/// The version, capabilities and name of a client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ClientInfo {
-    /// The version that was agreed.
+    /// The negotiated protocol version.
     pub(crate) version: String,
     pub(super) capabilities: Raw,
     pub(super) info: Option<Raw>,
 }
 
 impl ClientInfo {
-    /// Reads what a client says, and settles the version: its own if we speak that, else our latest
-    /// (V1-INIT-3).
+    /// Reads the params of `initialize` and selects the version: the client's if we support it,
+    /// else our latest (V1-INIT-3).
     pub(crate) fn negotiate(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
         let params =
-            params.ok_or_else(|| outlast_wire::codes::invalid_params("params are missing"))?;
+            params.ok_or_else(|| outlast_wire::codes::invalid_params("`params` is missing"))?;
         let initialize = Initialize::read(params)?;
         let known = version::LEGACY_VERSIONS.contains(&initialize.version.as_str());
         Ok(Self {
@@ -34,7 +34,7 @@ impl ClientInfo {
         })
     }
 
-    /// A client of that version that can do this.
+    /// A client of this version with these capabilities.
     pub(super) fn new(version: &str, capabilities: Raw) -> Self {
         Self {
             version: version.to_owned(),
@@ -43,12 +43,12 @@ impl ClientInfo {
         }
     }
 
-    /// Whether the agreed version has tasks (V1-CAP-13).
+    /// Whether the negotiated version has tasks (V1-CAP-13).
     pub(crate) fn has_tasks(&self) -> bool {
         self.version == version::LEGACY
     }
 
-    /// What the client can be asked (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
+    /// The input requests that the client accepts (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
     pub(crate) fn accepts(&self) -> Accepts {
         let declared = |value: Option<RawRef<'_>>| value.is_some_and(is_declared);
         let has = |value: Option<RawRef<'_>>, name| {
@@ -59,7 +59,7 @@ impl ClientInfo {
             object::pick(self.capabilities.borrow(), names).unwrap_or_default();
         let by_url = has(elicitation, "url");
         let kinds = [
-            // `{}` means form only.
+            // `{}` declares forms only.
             (
                 AskKind::ElicitForm,
                 declared(elicitation) && (!by_url || has(elicitation, "form")),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_we_speak_is_kept_and_any_other_answered_with_our_latest() {
+    fn an_unsupported_version_is_negotiated_to_our_latest() {
         // V1-INIT-3.
         assert_eq!(client("2025-06-18", "{}").version, "2025-06-18");
         assert_eq!(client("2025-03-26", "{}").version, "2025-03-26");
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_elicitation_means_forms_only() {
+    fn an_empty_elicitation_capability_means_forms_only() {
         // V1-ELIC-1.
         let form = client("2025-11-25", r#"{"elicitation":{}}"#).accepts();
         assert!(form.contains(AskKind::ElicitForm) && !form.contains(AskKind::ElicitUrl));

@@ -1,4 +1,4 @@
-//! What an engine's refusal is in JSON-RPC. The only place where the two meet.
+//! The mapping from engine errors to JSON-RPC errors.
 
 use outlast_engine::engine::EngineError;
 use outlast_engine::transition::Refused;
@@ -9,7 +9,7 @@ use outlast_wire::v1;
 
 use crate::log_limit::LogLimit;
 
-static REFUSALS: LogLimit = LogLimit::new();
+static REJECTIONS: LogLimit = LogLimit::new();
 
 /// The error object for `error`.
 pub(crate) fn to_wire(error: &EngineError) -> ErrorObject {
@@ -25,15 +25,16 @@ pub(crate) fn to_wire(error: &EngineError) -> ErrorObject {
         }
         EngineError::Store(StoreError::Starting) => internal(error.to_string()),
         EngineError::Closing => shutting_down(error.to_string(), std::process::id()),
-        // V1-ERR-4, S2-58: limits, a store that is down.
+        // V1-ERR-4, S2-58: limits, an unavailable store.
         _ => {
-            REFUSALS.log(|left_out| tracing::warn!(%error, left_out, "a request is refused"));
+            REJECTIONS.log(|suppressed| tracing::warn!(%error, suppressed, "rejected a request"));
             internal(error.to_string())
         }
     }
 }
 
-/// The error of a refused `tasks/cancel`: a task that has ended is named with its status (S0-60, V1-CANCEL-1).
+/// The error of a rejected `tasks/cancel`. It names the status of a task that has ended (S0-60,
+/// V1-CANCEL-1).
 pub(crate) async fn cancel_to_wire(
     engine: &Engine,
     scope: &Scope,
@@ -51,7 +52,7 @@ pub(crate) async fn cancel_to_wire(
                 "Cannot cancel task: already in terminal status '{status}'"
             ))
         }
-        // It has expired in the meantime.
+        // It expired meanwhile.
         Err(error) => to_wire(&error),
     }
 }

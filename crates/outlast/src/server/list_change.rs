@@ -1,4 +1,4 @@
-//! What changed on a server apart from its tasks, for whoever listens.
+//! Changes of lists and resources, and their broadcast to modern listeners.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use outlast_engine::Owner;
 use outlast_wire::method;
 use tokio::sync::broadcast;
 
-/// Something that a client may have remembered is not as it was.
+/// Data of the server that clients may have cached has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListChange {
     /// The list of tools.
@@ -15,19 +15,19 @@ pub enum ListChange {
     Prompts,
     /// The list of resources.
     Resources,
-    /// The resource of this address.
+    /// The resource with this URI.
     Resource(Arc<str>),
 }
 
-/// Tells of changes.
+/// Broadcasts changes to modern listeners.
 #[derive(Debug)]
 pub(crate) struct ChangeBroadcast(broadcast::Sender<ChangeEvent>);
 
-/// What changed, and for whom: for everybody unless an owner is named.
+/// A change, and the owner whose clients receive it; `None` for all clients.
 pub(crate) type ChangeEvent = (Option<Owner>, ListChange);
 
 impl ListChange {
-    /// The notification that tells of it.
+    /// The notification for this change.
     pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::Tools => method::TOOLS_CHANGED,
@@ -45,17 +45,17 @@ impl Default for ChangeBroadcast {
 }
 
 impl ChangeBroadcast {
-    /// Tells whoever listens.
+    /// Sends a change to all listeners.
     pub(crate) fn send(&self, owner: Option<Owner>, change: ListChange) {
-        // Nobody may listen.
+        // There may be no listener.
         let _ = self.0.send((owner, change));
     }
 
-    /// What changes from now on.
+    /// Receives the changes from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<ChangeEvent> {
         self.0.subscribe()
     }
 }
 
-/// How many changes a listener may be behind.
+/// How many changes a slow listener may be behind.
 const MAX_LAG_CHANGES: usize = 256;

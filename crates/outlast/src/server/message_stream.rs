@@ -1,7 +1,8 @@
-//! The messages of a response that is a stream, one after the other; the reply is the last.
+//! The messages of a response that is a stream; the reply is the last one.
 //!
-//! A stream of a session can be resumed, and its handler runs elsewhere. The stream of a modern request cannot
-//! (V2-HTTP-7): its handler runs inside, and dropping the stream stops it (V2-HTTP-6).
+//! A stream of a session can be resumed, and its handler runs separately. The stream of a modern
+//! request cannot be resumed (V2-HTTP-7): it contains its handler, and dropping the stream stops
+//! the handler (V2-HTTP-6).
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use super::{Reply, Session, StreamId, StreamReader};
 
 /// A stream of messages.
 pub(crate) enum MessageStream {
-    /// A stream of a session. Reading it keeps the session.
+    /// A stream of a session. Holds the session while it is read.
     Session(Arc<Session>, StreamReader),
     /// The stream of one modern request.
     Request(Box<RequestStream>),
@@ -25,7 +26,7 @@ pub(crate) enum MessageStream {
 pub(crate) struct StreamMessage {
     /// The stream and the position on it, if the stream can be resumed.
     pub(crate) position: Option<(StreamId, u64)>,
-    /// The message, on one line; none where the stream only has to be opened.
+    /// The message on one line; `None` if the event only opens the stream.
     pub(crate) line: Option<Arc<str>>,
     /// Whether no message follows.
     pub(crate) last: bool,
@@ -34,13 +35,13 @@ pub(crate) struct StreamMessage {
 /// The stream of one modern request, with its handler.
 pub(crate) struct RequestStream {
     pub(super) id: Id,
-    /// The handler, until it has returned.
+    /// The handler, until it returns.
     pub(super) work: Option<HandlerFuture>,
-    /// The first message, if it was received before there was a stream.
+    /// The first message, if it was received before the stream existed.
     pub(super) first: Option<Arc<str>>,
     /// What the handler sends before its reply.
     pub(super) messages: Option<mpsc::Receiver<Arc<str>>>,
-    /// The reply, from the moment when the handler returns until it is sent.
+    /// The reply, from the return of the handler until it is sent.
     pub(super) reply: Option<Reply>,
 }
 
@@ -59,7 +60,7 @@ impl MessageStream {
         }
     }
 
-    /// The reply, for a caller that takes no other message. There is none if the request was cancelled.
+    /// The reply, for a caller that takes no other message; `None` if the request was cancelled.
     pub(crate) async fn last(mut self) -> Option<Arc<str>> {
         let last = loop {
             match poll_fn(|cx| self.poll_next(cx)).await {
@@ -89,7 +90,7 @@ impl RequestStream {
                 return Poll::Ready(None);
             };
             match work.as_mut().poll(cx) {
-                // What the handler sent goes before its reply.
+                // Messages of the handler precede its reply.
                 Poll::Ready(reply) => (self.reply, self.work) = (Some(reply), None),
                 Poll::Pending => return Poll::Pending,
             }

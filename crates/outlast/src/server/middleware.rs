@@ -1,8 +1,8 @@
-//! Filters: whoever runs a server can look at every request on its way, change it, answer it, or change
-//! its answer.
+//! Middleware: user code that sees every request, and can change it, reply to it, or change its
+//! reply.
 //!
-//! The first filter is the outermost. A filter that does not call [`Next::run`] keeps the request from
-//! everything behind it. `tools/list` and each task method are requests like any other.
+//! The first middleware is the outermost. If a middleware does not call [`Next::run`], the request
+//! goes no further. `tools/list` and each task method are requests like any other.
 
 use std::sync::Arc;
 
@@ -14,59 +14,59 @@ use outlast_wire::envelope::ErrorObject;
 use super::audit::AuditedRequest;
 use super::{HttpParts, ModernRequest, ResponseStream, Session};
 
-/// Stands around every request.
+/// Wraps every request.
 #[async_trait]
 pub trait Middleware: Send + Sync + 'static {
-    /// Handles a request, usually by passing it on.
+    /// Handles a request, usually by a call of `next`.
     async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply;
 
-    /// Looks at a notification before it is handled.
+    /// Sees a notification before it is handled.
     fn notification(&self, method: &str, params: Option<&str>) {
         let _ = (method, params);
     }
 }
 
-/// A request on its way.
+/// A request from a client.
 #[derive(Clone, Debug)]
 pub struct IncomingRequest {
-    /// What is asked for.
+    /// The method.
     pub method: String,
-    /// An object, unopened.
+    /// The params: an object, not parsed yet.
     pub params: Option<Raw>,
-    /// Whose request it is.
+    /// The owner that the request acts for.
     pub owner: Owner,
-    /// The head of the HTTP request, if it came by one.
+    /// The head of the HTTP request, if the transport is HTTP.
     pub http: Option<Arc<HttpParts>>,
 }
 
-/// What becomes of a request.
+/// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// This is the result.
+    /// A result.
     Result(Raw),
-    /// This is the error object.
+    /// A JSON-RPC error object.
     Error(Raw),
-    /// It is not answered.
+    /// No reply: the request was cancelled.
     Nothing,
 }
 
-/// The way on from a filter: the filters behind it, then the server itself.
+/// The rest of the chain: the inner middleware, then the server.
 pub struct Next<'a> {
     pub(super) middleware: &'a [Arc<dyn Middleware>],
     pub(super) handler: RequestHandler<'a>,
 }
 
-/// The server itself.
+/// The end of the chain.
 #[derive(Clone, Copy)]
 pub(super) enum RequestHandler<'a> {
-    /// A session, and the stream of the response.
+    /// A legacy session, and the stream of the response.
     Legacy(&'a Arc<Session>, &'a ResponseStream),
-    /// A request that belongs to no session.
+    /// A modern request.
     Modern(&'a ModernRequest),
 }
 
 impl Next<'_> {
-    /// Passes the request on.
+    /// Runs the rest of the chain.
     pub async fn run(self, request: IncomingRequest) -> Reply {
         match self.middleware.split_first() {
             Some((middleware, rest)) => {

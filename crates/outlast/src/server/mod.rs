@@ -1,7 +1,7 @@
-//! Our face towards clients: decodes their era and generation, owns sessions and streams.
+//! The server side: decodes the era and generation of clients, owns sessions and streams.
 //!
-//! Storage and transitions are the engine's; bytes and sockets are the transports'. Here is who may call
-//! what, what an answer looks like, and on which stream a message travels.
+//! The engine owns storage and transitions, the transports own bytes and sockets. This module
+//! decides who may call what, what a response looks like, and on which stream a message is sent.
 
 mod announce;
 mod audit;
@@ -52,40 +52,40 @@ pub(crate) use session::{
 };
 pub use session::{Session, SessionId};
 
-/// What a server offers, and to whom.
+/// An MCP server: an engine, the backend that it serves, and its sessions.
 pub struct McpServer {
     pub(crate) engine: Engine,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
-    /// Whether its sessions reach the tasks of every owner.
+    /// Whether its legacy sessions can access the tasks of every owner.
     for_operator: bool,
     modern: modern::ModernState,
-    /// Calls that take long and whose callers take no tasks.
+    /// Slow calls of clients without task support.
     pending_calls: PendingCalls,
-    /// Which session hears of a task that runs or waits: the one that made it.
+    /// The session that receives the events of an open task.
     followers: Mutex<HashMap<TaskId, Weak<Session>>>,
-    /// Those whose clients are told what changes.
+    /// Initialized sessions, for change notifications.
     sessions: Mutex<HashMap<SessionId, Weak<Session>>>,
 }
 
-/// Who a server is.
+/// The name, version and instructions of a server.
 #[derive(Clone, Debug)]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What the model should know about it.
+    /// Instructions for the model.
     pub instructions: Option<String>,
 }
 
 impl McpServer {
-    /// A front for `tools`, which the engine runs under [`RUNNER`].
+    /// A server for `tools`. The engine must run them under [`RUNNER`].
     pub fn new(engine: Engine, tools: Arc<Tools>, info: ServerInfo) -> Arc<Self> {
         Self::with_middleware(engine, tools, info, Vec::new())
     }
 
-    /// The same with filters around every request, the outermost first.
+    /// A server for `tools`, with middleware around every request, the outermost first.
     pub fn with_middleware(
         engine: Engine,
         tools: Arc<Tools>,
@@ -95,7 +95,7 @@ impl McpServer {
         Self::with_backend(engine, Arc::new(Own::new(tools, info)), middleware)
     }
 
-    /// A front for any backend, whose runners the engine has, with filters around every request.
+    /// A server for any backend whose runners the engine has, with middleware around every request.
     pub fn with_backend(
         engine: Engine,
         backend: Arc<dyn Backend>,
@@ -104,7 +104,7 @@ impl McpServer {
         Self::build(engine, backend, middleware, false)
     }
 
-    /// A front for the person who runs the server: its legacy sessions reach the tasks of every owner by their ids.
+    /// A server for the operator: its legacy sessions can access the tasks of every owner by id.
     pub fn for_operator(engine: Engine, backend: Arc<dyn Backend>) -> Arc<Self> {
         Self::build(engine, backend, Vec::new(), true)
     }
@@ -130,12 +130,12 @@ impl McpServer {
         })
     }
 
-    /// A session whose client has introduced itself.
+    /// Adds a session whose client has sent `initialize`.
     pub(crate) fn add_session(&self, id: &SessionId, session: &Weak<Session>) {
         self.lock_sessions().insert(id.clone(), session.clone());
     }
 
-    /// A session is over. One that was taken up again under its name stays.
+    /// Removes a session. A session that was restored under the same id stays.
     pub(crate) fn remove_session(&self, id: &SessionId, session: &Weak<Session>) {
         let mut sessions = self.lock_sessions();
         if sessions.get(id).is_some_and(|known| known.ptr_eq(session)) {
@@ -143,13 +143,13 @@ impl McpServer {
         }
     }
 
-    /// The sessions whose clients have introduced themselves.
+    /// The initialized sessions.
     fn sessions(&self) -> Vec<Arc<Session>> {
         let sessions = self.lock_sessions();
         sessions.values().filter_map(Weak::upgrade).collect()
     }
 
-    /// Makes `session` the one that hears of a task, unless one does already that can be reached.
+    /// Makes `session` the follower of a task, unless another reachable session follows it.
     pub(crate) fn claim_follower(&self, task: TaskId, session: &Arc<Session>) -> bool {
         let mut followers = self.followers();
         let taken = followers
@@ -162,14 +162,14 @@ impl McpServer {
         !taken
     }
 
-    /// Whether it is `session` that hears of a task.
+    /// Whether `session` follows a task.
     pub(crate) fn is_follower(&self, task: TaskId, session: &Weak<Session>) -> bool {
         self.followers()
             .get(&task)
             .is_some_and(|follower| follower.ptr_eq(session))
     }
 
-    /// Nobody hears of a task any more, if it was `session` that did.
+    /// Ends the following of a task by `session`.
     pub(crate) fn drop_follower(&self, task: TaskId, session: &Weak<Session>) {
         let mut followers = self.followers();
         if followers
@@ -189,10 +189,10 @@ impl McpServer {
     }
 }
 
-/// The owner on a pipe: whoever started the process.
+/// The owner on stdio: the user who started the process.
 pub fn local_owner() -> Owner {
     Owner::Local
 }
 
-/// The name under which the engine runs the tools of a front.
+/// The name under which the engine runs the tools of an [`McpServer`].
 pub const RUNNER: &str = "tools";

@@ -1,4 +1,4 @@
-//! Calls that their server starts before their task is stored.
+//! Calls that the upstream starts before their task is stored.
 
 use std::sync::Arc;
 
@@ -8,8 +8,9 @@ use outlast_engine::engine::NewCall;
 use super::{McpServer, Reservation};
 
 impl McpServer {
-    /// Starts a prepared call; returns the text for the model if the server has one. How long the server keeps its own task
-    /// does not matter: the outcome is stored here, and kept for as long as our task is (BR-TTL-3).
+    /// Starts a prepared call; returns the upstream's text for the model, if there is one. The TTL
+    /// of the upstream's own task does not matter: the outcome is stored here and kept for the TTL
+    /// of our task (BR-TTL-3).
     pub(super) async fn prestart(
         &self,
         reservation: &Reservation,
@@ -22,7 +23,7 @@ impl McpServer {
             .prestart(reservation, &call.origin, ttl)
             .await?;
         call.message = started.message;
-        // Stored with the task, so that a restart right after the reply finds the server's task.
+        // Stored with the task, so that a restart after the reply finds the upstream's task.
         call.handle = started.handle;
         Ok(started.immediate)
     }

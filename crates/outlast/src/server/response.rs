@@ -1,8 +1,9 @@
 //! The response to one request: one message, or a stream.
 //!
-//! A handler does not know in advance which of the two its response will be. The messages of a session's request go to a
-//! [`ResponseStream`], which is opened by the first of them; those of a modern request go to a channel. A handler that
-//! returns without one is answered by a single message, and no stream is touched.
+//! A handler does not know in advance which of the two it is. The messages of a session's request
+//! go to a [`ResponseStream`], which the first message opens; those of a modern request go to a
+//! channel. If a handler returns without a message, the response is a single message, and no stream
+//! is opened.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -20,26 +21,26 @@ use super::{Reply, Session, StreamId, StreamKind, StreamReader};
 
 /// The response to one request.
 pub(crate) enum Response {
-    /// Nothing precedes the reply.
+    /// No message precedes the reply.
     Immediate(Reply),
     /// Messages precede the reply.
     Stream(MessageStream),
 }
 
-/// One request that is being handled.
+/// A request that is being handled.
 ///
-/// Dropping it detaches a session's handler from its caller: the runtime runs it to its end (V1-SSE-6). The handler of a
-/// modern request is stopped (V2-HTTP-6).
+/// Dropping it detaches the handler of a session's request, which runs to its end (V1-SSE-6). The
+/// handler of a modern request is stopped (V2-HTTP-6).
 pub(crate) struct ActiveRequest {
     id: Id,
     work: Option<HandlerFuture>,
     messages: Messages,
 }
 
-/// Runs a handler to its reply. Boxed because it is large and moved several times.
+/// The future of a handler. Boxed because it is large and moved several times.
 pub(crate) type HandlerFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// Where the messages go that precede the reply.
+/// Where the messages before the reply go.
 enum Messages {
     /// To a stream of the session.
     Session(Arc<ResponseStream>),
@@ -51,20 +52,20 @@ enum Messages {
 pub(crate) struct ResponseStream {
     session: Arc<Session>,
     state: Mutex<State>,
-    /// Whether the client has cancelled the request.
+    /// Set when the client cancels the request.
     cancelled: CancellationToken,
 }
 
 enum State {
     Unopened,
-    /// The reader of the stream is here until the response takes it.
+    /// Holds the reader until the response takes it.
     Open(StreamId, Option<StreamReader>),
-    /// The caller has gone away before there was a stream: what is sent is lost.
+    /// The caller disconnected before the stream was opened; messages are dropped.
     Abandoned,
 }
 
 impl ActiveRequest {
-    /// The handling of a session's request.
+    /// Handles a session's request.
     pub(super) fn of_session(id: Id, work: HandlerFuture, stream: Arc<ResponseStream>) -> Self {
         Self {
             id,
@@ -73,7 +74,7 @@ impl ActiveRequest {
         }
     }
 
-    /// The handling of a modern request.
+    /// Handles a modern request.
     pub(super) fn of_request(
         id: Id,
         work: HandlerFuture,
@@ -86,12 +87,12 @@ impl ActiveRequest {
         }
     }
 
-    /// The request that is handled.
+    /// The id of the request.
     pub(crate) fn id(&self) -> &Id {
         &self.id
     }
 
-    /// Runs the handler until its response is there or its first message shows that it is a stream.
+    /// Runs the handler until its reply or its first message, which makes the response a stream.
     pub(crate) async fn response(&mut self) -> Response {
         poll_fn(|cx| {
             let work = self.work.as_mut();
@@ -112,13 +113,13 @@ impl ActiveRequest {
         .await
     }
 
-    /// Makes the response a stream before there is anything to send on it.
+    /// Makes the response a stream before its first message.
     pub(crate) fn open(&mut self) -> MessageStream {
         match &mut self.messages {
             Messages::Session(stream) => {
                 stream.open();
                 let reader = stream.take_reader();
-                let reader = reader.expect("the response took no reader before");
+                let reader = reader.expect("a response opens its stream once");
                 MessageStream::Session(stream.session.clone(), reader)
             }
             Messages::Request(messages) => MessageStream::Request(Box::new(RequestStream {
@@ -137,7 +138,7 @@ impl ActiveRequest {
         self.with_reply(stream, reply)
     }
 
-    /// The stream of the response, once there is a message for it.
+    /// The stream of the response, once it has a message.
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<MessageStream> {
         match &mut self.messages {
             Messages::Session(stream) => match stream.take_reader() {
@@ -158,7 +159,7 @@ impl ActiveRequest {
         }
     }
 
-    /// `stream` with the reply at its end.
+    /// Adds the reply to the end of `stream`.
     fn with_reply(&self, mut stream: MessageStream, reply: Reply) -> MessageStream {
         if let Messages::Session(response_stream) = &self.messages {
             response_stream.finish(&self.id, &reply);
@@ -175,7 +176,7 @@ impl Drop for ActiveRequest {
             return;
         };
         stream.detach();
-        // Without a runtime everything ends.
+        // Without a runtime the handler cannot continue.
         if let (Some(work), Ok(runtime)) = (self.work.take(), Handle::try_current()) {
             let (id, stream) = (self.id.clone(), stream.clone());
             runtime.spawn(async move { stream.finish(&id, &work.await) });
@@ -184,17 +185,17 @@ impl Drop for ActiveRequest {
 }
 
 impl ResponseStream {
-    /// The stream of a response that has none yet.
+    /// A stream that is not opened yet.
     pub(super) fn unopened(session: Arc<Session>) -> Arc<Self> {
         Arc::new(Self::new(session, State::Unopened))
     }
 
-    /// The stream of a response that travels among others on `pipe`.
+    /// A response on the shared stdio stream.
     pub(super) fn on_stdio(session: Arc<Session>, stdio: StreamId) -> Arc<Self> {
         Arc::new(Self::new(session, State::Open(stdio, None)))
     }
 
-    /// The stream of a response that no caller waits for.
+    /// The stream of a response that is discarded.
     pub(super) fn abandoned(session: Arc<Session>) -> Self {
         Self::new(session, State::Abandoned)
     }
@@ -207,12 +208,13 @@ impl ResponseStream {
         }
     }
 
-    /// Cancels the request. It is cancelled before its handler is dropped for that.
+    /// Cancels the request. The token is cancelled before the handler is dropped, so that drop
+    /// guards can tell a cancellation from a disconnect.
     pub(super) fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
-    /// Opens the stream, unless it is open; `None` if its caller has gone away.
+    /// Opens the stream, unless it is open; `None` if the caller has disconnected.
     pub(super) fn open(&self) -> Option<StreamId> {
         let mut state = self.state();
         match &*state {
@@ -227,21 +229,21 @@ impl ResponseStream {
         }
     }
 
-    /// Sends a message that precedes the reply.
+    /// Sends a message before the reply.
     pub(super) fn send(&self, line: String) {
         if let Some(stream) = self.open() {
             self.session.streams.send(stream, line);
         }
     }
 
-    /// Opens the stream for a caller that may have to wait long for the first message.
+    /// Opens the stream with an empty event, for a caller that may wait long for the first message.
     pub(super) fn prime(&self) -> Option<StreamId> {
         let stream = self.open()?;
         self.session.streams.prime(stream);
         Some(stream)
     }
 
-    /// Whether the caller can still be reached: on an open stream, or because it waits for the response.
+    /// Whether the caller is reachable: it reads the stream, or waits for the response.
     pub(super) fn is_live(&self) -> bool {
         match &*self.state() {
             State::Unopened => true,
@@ -250,7 +252,7 @@ impl ResponseStream {
         }
     }
 
-    /// Sends the reply and ends the stream. A pipe goes on.
+    /// Sends the reply and ends the stream. The stdio stream stays open.
     pub(super) fn finish(&self, id: &Id, reply: &Reply) {
         let State::Open(stream, _) = *self.state() else {
             return;
@@ -268,13 +270,13 @@ impl ResponseStream {
         }
     }
 
-    /// The caller goes away, or reads the stream by itself from now on.
+    /// Called when the caller disconnects or has taken the reader.
     fn detach(&self) {
         let mut state = self.state();
         match &mut *state {
             State::Unopened => *state = State::Abandoned,
             State::Open(stream, Some(_)) => {
-                // No client knows the stream, so no client can resume it.
+                // No client knows the id of the stream, so no client can resume it.
                 self.session.streams.end(*stream);
                 *state = State::Abandoned;
             }
@@ -287,7 +289,7 @@ impl ResponseStream {
     }
 }
 
-/// The message that replies to the request `id`, if there is one.
+/// The message with the reply to request `id`; `None` if there is no reply.
 pub(crate) fn line(id: &Id, reply: &Reply) -> Option<String> {
     match reply {
         Reply::Result(result) => Some(write::result(id, result.borrow())),
@@ -334,7 +336,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_first_message_makes_the_response_a_stream_that_ends_with_the_reply() {
+    async fn the_first_message_opens_a_stream_that_ends_with_the_reply() {
         let session = session().await;
         let stream = ResponseStream::unopened(session.clone());
         let (sending, (go, wait)) = (stream.clone(), oneshot::channel::<()>());
@@ -357,8 +359,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_handler_whose_caller_is_gone_runs_to_its_end() {
-        // V1-SSE-6: a connection that breaks off cancels nothing.
+    async fn a_handler_runs_to_its_end_after_a_disconnect() {
+        // V1-SSE-6: a disconnect is not a cancellation.
         let session = session().await;
         let stream = ResponseStream::unopened(session.clone());
         let ((go, wait), (done, finished)) = (oneshot::channel::<()>(), oneshot::channel());
@@ -379,7 +381,7 @@ mod tests {
         assert!(matches!(*stream.state(), State::Abandoned));
     }
 
-    /// The handling of a modern request whose handler sends `sent` and then waits for `go`.
+    /// A modern request whose handler sends `sent` and then waits for `go`.
     fn modern_request(sent: &'static [&str]) -> (ActiveRequest, oneshot::Sender<()>) {
         let ((go, wait), (send, messages)) = (oneshot::channel::<()>(), mpsc::channel(8));
         let work: HandlerFuture = Box::pin(async move {
@@ -405,7 +407,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_modern_reply_that_nothing_precedes_is_immediate() {
+    async fn a_modern_reply_without_messages_is_immediate() {
         let (mut request, go) = modern_request(&[]);
         go.send(()).unwrap();
         let response = request.response().await;

@@ -1,8 +1,9 @@
-//! The delivery of one call, in both eras: one loop, one state, events in and actions out.
+//! The delivery of one call, in both eras: one loop with one state.
 //!
-//! A call begins as a plain one. It is answered by its outcome if it ends within its grace period. Then it becomes a
-//! task: a caller that takes tasks gets the handle, any other goes on waiting, with a heartbeat, until its time is over
-//! and it gets a ticket. If the store refuses the task, the call goes on and is answered by its outcome.
+//! A call starts as a plain call. If it ends within its grace period, the response is its outcome.
+//! Otherwise it becomes a task. A caller with task support gets the handle. Any other caller keeps
+//! waiting, with a heartbeat, until its wait budget is used up; then it gets a ticket. If the store
+//! rejects the task, the call continues and the response is its outcome.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::sleep::sleep_until;
 
 static NOT_STORED: LogLimit = LogLimit::new();
 
-/// The caller of a call: what its era and its transport make of what happens meanwhile.
+/// How messages of a call reach its caller. Each era has its own implementation.
 pub(in crate::server) trait DeliveryChannel {
     /// Sends progress.
     async fn send_progress(&mut self, progress: &Progress);
@@ -31,13 +32,13 @@ pub(in crate::server) trait DeliveryChannel {
     /// Sends a log message.
     async fn send_log(&mut self, log: &Log);
 
-    /// Sends the input requests of a call that were not sent yet; returns whether any was ever sent.
+    /// Sends the input requests that were not sent yet; returns whether any was sent so far.
     fn send_input_requests(&mut self, call: TaskId, open: &Outstanding) -> bool {
         let _ = (call, open);
         false
     }
 
-    /// Input responses that came with the request itself, to requests that are open now.
+    /// Input responses that came with the request itself, for input requests that are open now.
     fn early_responses(
         &mut self,
         open: &Outstanding,
@@ -46,7 +47,7 @@ pub(in crate::server) trait DeliveryChannel {
         Ok(BTreeMap::new())
     }
 
-    /// The next input response to a call that is no task.
+    /// The next input response to a call that is not a task.
     async fn next_input_response(&mut self) -> (AskKey, Answer) {
         std::future::pending().await
     }
@@ -56,15 +57,15 @@ pub(in crate::server) trait DeliveryChannel {
         true
     }
 
-    /// The call has become a task, and the caller goes on waiting for it. Returns input responses that came meanwhile
-    /// and are the task's now.
+    /// The call has become a task, and the caller keeps waiting for it. Returns the input responses
+    /// that arrived meanwhile and now belong to the task.
     fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
         let _ = task;
         BTreeMap::new()
     }
 }
 
-/// What a caller is answered with.
+/// What the caller gets as its response.
 pub(in crate::server) enum DeliveryOutcome {
     /// The outcome of the call.
     Outcome(Outcome),
@@ -72,19 +73,20 @@ pub(in crate::server) enum DeliveryOutcome {
     TaskEnded(TaskId, Result<Settled, EngineError>),
     /// A handle.
     Handle(Committed<Task>),
-    /// A ticket for a task that goes on.
+    /// A ticket for a task that is still running.
     Ticket(TaskId),
-    /// Open input requests, and the call that waits for the responses.
+    /// Open input requests, and the suspended call.
     Input(Box<RunningCall>, Outstanding),
     /// Open input requests of the task that the caller waited for.
     TaskInput(TaskId, Outstanding),
-    /// An error: what came with the request does not fit.
+    /// An error: an input response of the request is invalid.
     Refused(ErrorObject),
-    /// Nothing: the caller cannot be reached, and the call was stopped.
+    /// Nothing: the caller is unreachable, and the call was stopped.
     Abandoned,
 }
 
-/// Follows a call until its caller can be answered. Dropping the future stops the work, unless it has become a task.
+/// Follows a call until there is a response for its caller. Dropping the future stops the call,
+/// unless it has become a task.
 pub(in crate::server) async fn follow(
     engine: &Engine,
     scope: &Scope,
@@ -156,7 +158,7 @@ pub(in crate::server) async fn follow(
     }
 }
 
-/// Delivers the input requests that are open now; returns the answer to the caller if they are it.
+/// Delivers the open input requests; returns the response if they are the response.
 async fn changed(
     state: &mut State,
     source: &mut CallSource,
@@ -171,7 +173,7 @@ async fn changed(
                 state.mark_input_sent();
             }
         }
-        // A task has all input requests that were made together.
+        // A task already has all input requests that were made together.
         (InputDelivery::Returned, CallSource::Task(_)) => {
             return open.map(|open| DeliveryOutcome::TaskInput(source.id(), open));
         }
@@ -191,7 +193,7 @@ async fn changed(
     None
 }
 
-/// Makes a call a task. `Ok` is what the caller goes on waiting for, `Err` what it is answered with.
+/// Makes a call a task. `Ok` is what the caller waits for next, `Err` is the response to it.
 async fn promote(
     engine: &Engine,
     scope: &Scope,
@@ -212,7 +214,7 @@ async fn promote(
             if !answers.is_empty()
                 && let Err(error) = engine.answer(scope, task.id, answers).await
             {
-                tracing::warn!(task = %task.id, %error, "input responses did not reach a new task");
+                tracing::warn!(task = %task.id, %error, "could not apply input responses to a new task");
             }
             let waiting = CallSource::task(engine, scope, task.id).await;
             waiting.map_err(|error| DeliveryOutcome::TaskEnded(task.id, Err(error)))
@@ -220,13 +222,13 @@ async fn promote(
         Ok(Promotion::Finished(outcome)) => Err(DeliveryOutcome::Outcome(outcome)),
         Err((running, error)) => {
             NOT_STORED.log(|suppressed| {
-                tracing::warn!(call = %running.id(), %error, suppressed, "a call was not stored as a task; it goes on");
+                tracing::warn!(call = %running.id(), %error, suppressed, "could not store a call as a task; the call continues");
             });
             state.plan.takes_handle = false;
             state.plan.promote_at = None;
             let source = CallSource::Call(running);
             if state.plan.input == InputDelivery::Returned && source.outstanding().is_some() {
-                // They can only be returned now.
+                // The call cannot become a task, so its input requests must be returned.
                 state.input_at = Some(Instant::now());
             }
             Ok(source)
@@ -242,13 +244,13 @@ struct State {
     /// When the open input requests are returned to the caller.
     input_at: Option<Instant>,
     heartbeat: Heartbeat,
-    /// When to look next whether the caller can still be reached.
+    /// When to check next whether the caller is reachable.
     liveness_check_at: Option<Instant>,
-    /// How many looks in a row did not reach it.
+    /// How many checks in a row have failed.
     failed_checks: u32,
 }
 
-/// What is due at a moment.
+/// What is due next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     Input,
@@ -272,7 +274,7 @@ impl State {
 
     /// What is due next, and when.
     fn next(&self) -> Option<(Instant, Due)> {
-        // Input requests that wait for others come first: they decide how the call goes on.
+        // Input requests that are being collected come first: they decide how the call continues.
         if let Some(at) = self.input_at {
             return Some((at, Due::Input));
         }
@@ -291,15 +293,15 @@ impl State {
         all.min_by_key(|(at, _)| *at)
     }
 
-    /// Whether input requests are returned to the caller: those made before the work begins, and all of a call that
-    /// cannot become a task.
+    /// Whether input requests are returned to the caller: those that are made before the work
+    /// begins, and all of a call that cannot become a task.
     fn returns(&self, open: &Outstanding) -> bool {
         let before_work = |timing| timing == Timing::BeforeWork;
         let mut open = open.iter();
         !self.plan.takes_handle || open.all(|(_, question)| before_work(question.timing))
     }
 
-    /// A caller that takes tasks gets its handle now, if it would get it later.
+    /// Promotes the call now, if its caller would get a handle later.
     fn promote_now(&mut self) {
         if let Some(at) = &mut self.plan.promote_at
             && self.plan.takes_handle
@@ -308,14 +310,14 @@ impl State {
         }
     }
 
-    /// The caller was sent an input request.
+    /// Starts the liveness checks: the caller was sent an input request.
     fn mark_input_sent(&mut self) {
         self.liveness_check_at
             .get_or_insert_with(|| Instant::now() + LIVENESS_CHECK_INTERVAL);
     }
 
-    /// Whether an input request has waited too long for a caller that cannot be reached. A stream may be resumed
-    /// meanwhile.
+    /// Whether the caller was unreachable for too many checks. Its stream may still be resumed
+    /// until then.
     fn is_unreachable(&mut self, is_live: bool) -> bool {
         self.liveness_check_at = Some(Instant::now() + LIVENESS_CHECK_INTERVAL);
         self.failed_checks = if is_live { 0 } else { self.failed_checks + 1 };
@@ -323,10 +325,11 @@ impl State {
     }
 }
 
-/// How long after an input request others are waited for, so that they are returned together.
+/// How long further input requests are collected after the first, so that they are returned
+/// together.
 const INPUT_BATCH_WINDOW: Duration = Duration::from_millis(5);
 
-/// How often a call that has sent input requests checks whether its caller can be reached.
+/// The interval of the checks whether the caller of a call with input requests is reachable.
 const LIVENESS_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// How many checks in a row may fail before the call is stopped.
@@ -345,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_held_call_is_promoted_then_beats_then_gets_its_ticket() {
+    async fn a_waiting_call_is_promoted_then_heartbeats_then_gets_a_ticket() {
         let plan =
             DeliveryPlan::waiting((Some(5 * SECOND), Some(2 * SECOND)), InputDelivery::Nested);
         let mut state = State::new(plan.promoted_after(3 * SECOND), false);
@@ -358,7 +361,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_caller_that_takes_tasks_gets_its_handle_early() {
+    async fn only_a_caller_with_task_support_gets_an_early_handle() {
         let plan = DeliveryPlan::handle_after(SECOND, InputDelivery::Returned);
         let mut state = State::new(plan, false);
         state.promote_now();
@@ -373,7 +376,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_was_not_stored_keeps_its_heartbeat_and_gets_no_ticket() {
+    async fn an_unstored_call_gets_heartbeats_and_no_ticket() {
         let plan = DeliveryPlan::waiting((Some(SECOND), Some(2 * SECOND)), InputDelivery::Nested);
         let mut state = State::new(plan.promoted_after(SECOND), false);
         state.plan.promote_at = None;
@@ -381,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn input_requests_are_returned_before_anything_else_is_due() {
+    async fn input_requests_are_due_before_anything_else() {
         let open = |timing| {
             let mut question = Question::new(AskKind::ElicitForm, None);
             question.timing = timing;
@@ -398,7 +401,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_caller_that_stays_out_of_reach_is_given_up() {
+    async fn a_call_is_stopped_only_if_its_caller_stays_unreachable() {
         let mut state = State::new(DeliveryPlan::inline(InputDelivery::Nested), false);
         assert_eq!(due(&state), None);
         state.mark_input_sent();

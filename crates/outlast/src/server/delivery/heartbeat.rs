@@ -1,4 +1,4 @@
-//! Progress that only shows that a call lives, for callers that give up on a call that is silent.
+//! Progress notifications that only show that a call is alive, for clients with an idle timeout.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 pub(super) struct Heartbeat {
     interval: Option<Duration>,
     due: Option<Instant>,
-    /// The progress that the caller knows.
+    /// The progress that was sent last.
     progress: f64,
 }
 
@@ -25,22 +25,22 @@ impl Heartbeat {
         heartbeat
     }
 
-    /// When the caller must receive something, if it must.
+    /// When the next message is due, if there is a heartbeat.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Something has happened: the caller can be silent for another while.
+    /// Restarts the interval after any message.
     pub(super) fn restart(&mut self) {
         self.due = self.interval.map(|interval| Instant::now() + interval);
     }
 
-    /// The caller learns of progress.
+    /// Records the progress that was sent to the caller.
     pub(super) fn record(&mut self, progress: &Progress) {
         self.progress = progress.done;
     }
 
-    /// Progress so small that the next progress of the work itself is greater.
+    /// The next heartbeat. Its step is so small that the next real progress is greater.
     pub(super) fn beat(&mut self) -> Progress {
         self.restart();
         self.progress += PROGRESS_STEP;

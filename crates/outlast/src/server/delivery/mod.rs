@@ -1,4 +1,4 @@
-//! The delivery of calls: what a caller is answered with, and when.
+//! The delivery of calls: what response a caller gets, and when.
 
 mod follow;
 mod heartbeat;

@@ -1,27 +1,29 @@
-//! The delivery policy: when a call becomes a task, how long its caller waits, and how it receives input requests.
+//! The delivery policy: when a call becomes a task, how long its caller waits, and how it receives
+//! input requests.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// When a call of a tool that may run as a task becomes one, for a caller that takes tasks and leaves it to the server.
+/// When a call becomes a task, for a caller with task support that leaves this to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskPolicy {
     /// At once.
     Always,
-    /// When it has run for so long without an end. A call that asks in the middle of its work becomes one then.
+    /// When it has run for this long. A call with an input request during its work becomes a task
+    /// at that moment.
     After(Duration),
-    /// When what it asks before its work begins is answered.
+    /// When the input requests that precede its work have their responses.
     AfterInput,
 }
 
 impl TaskPolicy {
-    /// How long a call may take to be answered without a task, if nothing else is said.
+    /// The default grace period.
     pub const DEFAULT_GRACE: Duration = Duration::from_millis(700);
 }
 
 impl TaskPolicy {
-    /// How long a call runs before it becomes a task.
+    /// The grace period before the call becomes a task.
     pub(crate) fn grace(self) -> Duration {
         match self {
             Self::After(grace) => grace,
@@ -37,40 +39,41 @@ impl Default for TaskPolicy {
     }
 }
 
-/// How calls are held for a client that takes no tasks. Each is stored when its grace window is over, so that neither a
-/// disconnect nor a crash loses its result.
+/// How long a client without task support waits for a call. A call is stored when its grace period
+/// is over, so that neither a disconnect nor a crash loses its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitPolicy {
-    /// How long the client waits for an answer.
+    /// How long the client waits for a response.
     pub budget: WaitBudget,
-    /// Whether a client that stops waiting gets a *ticket*: a result that names the task, and tools to ask for it.
+    /// Whether the client gets a *ticket* when its budget is used up: a result that names the task,
+    /// and tools to poll it.
     pub tickets: bool,
 }
 
-/// How long a client waits for an answer.
+/// How long a client waits for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitBudget {
-    /// As long as it takes.
+    /// Without a limit.
     Unlimited,
-    /// So long.
+    /// At most this long.
     AtMost(Duration),
-    /// As long as it takes if it hears of progress this often, and so long if it gave no token for that.
+    /// Without a limit while it receives progress, if its request has a progress token.
     WithProgress {
-        /// How often.
+        /// The interval of progress notifications.
         interval: Duration,
-        /// How long without a token.
+        /// The limit for a request without a token.
         without_token: Duration,
     },
 }
 
 impl WaitPolicy {
-    /// For clients that take tasks and did not ask for one: they wait.
+    /// For clients with task support that did not request a task: they wait without a limit.
     pub(crate) const UNLIMITED: Self = Self {
         budget: WaitBudget::Unlimited,
         tickets: false,
     };
 
-    /// How long a caller waits, and how often it must hear something meanwhile.
+    /// How long a caller waits, and the heartbeat interval that it needs.
     pub(crate) fn limits(&self, has_token: bool) -> (Option<Duration>, Option<Duration>) {
         let limit = |limit| Some(limit).filter(|_| self.tickets);
         match self.budget {
@@ -82,16 +85,16 @@ impl WaitPolicy {
     }
 }
 
-/// How one call is delivered to its caller.
+/// How one call is delivered.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::server) struct DeliveryPlan {
     /// When the call becomes a task.
     pub(super) promote_at: Option<Instant>,
-    /// Whether the caller gets a handle then. Otherwise it goes on waiting for the task.
+    /// Whether the caller gets a handle at that moment. Otherwise it keeps waiting for the task.
     pub(super) takes_handle: bool,
     /// When a caller that waits for a task gets a ticket instead of the outcome.
     pub(super) ticket_at: Option<Instant>,
-    /// How often a caller that waits must receive something.
+    /// The heartbeat interval, if the caller needs one.
     pub(super) heartbeat: Option<Duration>,
     /// How the caller receives input requests.
     pub(super) input: InputDelivery,
@@ -107,7 +110,7 @@ pub(in crate::server) enum InputDelivery {
 }
 
 impl DeliveryPlan {
-    /// The caller waits for the outcome, however long that takes.
+    /// The caller waits for the outcome without a limit.
     pub(in crate::server) fn inline(input: InputDelivery) -> Self {
         Self {
             promote_at: None,
@@ -127,13 +130,13 @@ impl DeliveryPlan {
         }
     }
 
-    /// The call becomes a task after `grace`, and the caller goes on waiting for it.
+    /// The call becomes a task after `grace`, and the caller keeps waiting for it.
     pub(in crate::server) fn promoted_after(mut self, grace: Duration) -> Self {
         self.promote_at = Some(Instant::now() + grace);
         self
     }
 
-    /// The caller waits for a task: for `limit` at most, and with a heartbeat.
+    /// The caller waits for a task for at most `limit`, with a heartbeat.
     pub(in crate::server) fn waiting(
         (limit, heartbeat): (Option<Duration>, Option<Duration>),
         input: InputDelivery,
@@ -151,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_hears_of_progress_waits_for_ever() {
+    fn only_a_client_with_progress_waits_without_a_limit() {
         let second = Duration::from_secs(1);
         let policy = |budget, tickets| WaitPolicy { budget, tickets };
         let progress = WaitBudget::WithProgress {

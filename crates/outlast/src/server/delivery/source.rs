@@ -1,4 +1,5 @@
-//! What a caller waits for: a call that is no task, or a task; and which tasks have callers that wait.
+//! What a caller waits for: a plain call or a task. Also the index of pending calls by their
+//! arguments.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -14,9 +15,9 @@ use parking_lot::{Mutex, MutexGuard};
 
 /// What a caller waits for.
 pub(in crate::server) enum CallSource {
-    /// A call that is no task. Dropping it stops the work.
+    /// A plain call. Dropping it stops the work.
     Call(Box<RunningCall>),
-    /// A task. Dropping it leaves the task alone.
+    /// A task. Dropping it does not affect the task.
     Task(TaskSource),
 }
 
@@ -24,33 +25,33 @@ pub(in crate::server) enum CallSource {
 pub(in crate::server) struct TaskSource {
     task: TaskId,
     watch: Watch,
-    /// The task as it was found, until it is reported.
+    /// The task as it was at first, until it is reported.
     first: Option<Snapshot>,
     watched: bool,
     outcome: Pin<Box<dyn Future<Output = Result<Settled, EngineError>> + Send>>,
 }
 
-/// What happens to a call or a task.
+/// An event of a call or a task.
 pub(super) enum SourceEvent {
     Progress(Progress),
     Log(Log),
-    /// The server behind has made a task of the call.
+    /// The upstream runs the call as a task.
     RunsAsTask,
-    /// It changed; these input requests are open now.
+    /// The state changed; these input requests are open now.
     Changed(Option<Outstanding>),
     /// The call has ended.
     Ended(Outcome),
-    /// The task has ended or is gone.
+    /// The task has ended or was removed.
     Settled(TaskId, Result<Settled, EngineError>),
 }
 
 impl CallSource {
-    /// TaskWait for a call that is no task.
+    /// Waits for a plain call.
     pub(in crate::server) fn call(running: RunningCall) -> Self {
         Self::Call(Box::new(running))
     }
 
-    /// TaskWait for a task.
+    /// Waits for a task.
     pub(in crate::server) async fn task(
         engine: &Engine,
         scope: &Scope,
@@ -67,7 +68,7 @@ impl CallSource {
         }))
     }
 
-    /// The id that the call has, or would have as a task.
+    /// The id of the task, or the id that the call would have as a task.
     pub(super) fn id(&self) -> TaskId {
         match self {
             Self::Call(running) => running.id(),
@@ -75,7 +76,7 @@ impl CallSource {
         }
     }
 
-    /// The next event. Dropping the future loses none.
+    /// The next event. Cancel-safe: dropping the future loses no event.
     pub(super) async fn next(&mut self) -> SourceEvent {
         match self {
             Self::Call(running) => loop {
@@ -92,7 +93,7 @@ impl CallSource {
         }
     }
 
-    /// Responds to input requests of a call that is no task. One that is not open any more takes no response.
+    /// Responds to input requests of a plain call. A response to a closed request is ignored.
     pub(super) async fn respond(&mut self, answers: BTreeMap<AskKey, Answer>) {
         if let Self::Call(running) = self
             && !answers.is_empty()
@@ -101,7 +102,7 @@ impl CallSource {
         }
     }
 
-    /// The input requests of a call that are open now.
+    /// The open input requests of a call.
     pub(super) fn outstanding(&self) -> Option<Outstanding> {
         match self {
             Self::Call(running) => running.state()?.outstanding().cloned(),
@@ -133,11 +134,12 @@ impl TaskSource {
     }
 }
 
-/// Calls that were stored because they took long, by what was called: who repeats one finds it.
+/// Stored calls whose callers wait for them, by their arguments: a repeated call continues to wait
+/// for the same task.
 #[derive(Default)]
 pub(in crate::server) struct PendingCalls(Mutex<HashMap<CallKey, TaskId>>);
 
-/// What was called, and by whom.
+/// What identifies a repeated call.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(in crate::server) struct CallKey {
     owner: Owner,
@@ -147,7 +149,7 @@ pub(in crate::server) struct CallKey {
 }
 
 impl CallKey {
-    /// The key of a call that may be found again: one that could as well run twice.
+    /// The key of a call. Only a call that may run again is found again.
     pub(in crate::server) fn new(owner: &Owner, origin: &Origin) -> Option<Self> {
         if origin.retry != Retry::Rerun {
             return None;
@@ -159,7 +161,7 @@ impl CallKey {
             owner: owner.clone(),
             runner: origin.runner.to_string(),
             tool: origin.tool.as_deref()?.to_owned(),
-            // The order of members does not matter.
+            // Equal arguments in another member order give the same key.
             arguments: arguments.unwrap_or_default().to_string(),
         })
     }
@@ -177,7 +179,7 @@ impl PendingCalls {
         }
     }
 
-    /// Forgets a call that has ended, unless another has taken its place.
+    /// Removes a call that has ended, unless another call has the same key now.
     pub(in crate::server) fn remove(&self, key: &CallKey, task: TaskId) {
         let mut calls = self.lock();
         if calls.get(key) == Some(&task) {
@@ -190,5 +192,5 @@ impl PendingCalls {
     }
 }
 
-/// How many calls are remembered.
+/// How many calls are indexed.
 const MAX_PENDING_CALLS: usize = 10_000;

@@ -1,4 +1,5 @@
-//! Tickets: results that name a task, for clients that take none, and the tools by which the model asks for it.
+//! Tickets: results that name a task, for clients without task support, and the tools by which the
+//! model polls it.
 
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use crate::server::errors::to_wire;
 use crate::server::{McpServer, Reply};
 
-/// The tools by which tickets are used.
+/// The tools by which a ticket is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum TicketTool {
     Wait,
@@ -24,7 +25,7 @@ pub(in crate::server) enum TicketTool {
 }
 
 impl TicketTool {
-    /// The helper of that name.
+    /// The ticket tool of that name.
     pub(in crate::server) fn named(tool: &str) -> Option<Self> {
         match tool {
             WAIT => Some(Self::Wait),
@@ -35,7 +36,7 @@ impl TicketTool {
     }
 }
 
-/// What a helper is called with.
+/// The arguments of a ticket tool.
 pub(in crate::server) struct TicketToolArguments {
     pub(in crate::server) task: Option<TaskId>,
     pub(in crate::server) limit: Option<Duration>,
@@ -52,8 +53,8 @@ impl TicketToolArguments {
         let limit = member("seconds").map(|seconds| {
             let is_valid = |seconds: &f64| (0.0..=86_400.0).contains(seconds);
             let seconds = seconds.number().filter(is_valid);
-            let seconds =
-                seconds.ok_or_else(|| codes::invalid_params("`seconds` must be a number"));
+            let seconds = seconds
+                .ok_or_else(|| codes::invalid_params("`seconds` must be a number from 0 to 86400"));
             seconds.map(Duration::from_secs_f64)
         });
         Ok(Self {
@@ -62,7 +63,7 @@ impl TicketToolArguments {
         })
     }
 
-    /// The task, which must be named.
+    /// The task; an error if the arguments name none.
     pub(in crate::server) fn required_task(&self) -> Result<TaskId, ErrorObject> {
         self.task
             .ok_or_else(|| codes::invalid_params("`taskId` must name a task"))
@@ -70,7 +71,7 @@ impl TicketToolArguments {
 }
 
 impl McpServer {
-    /// The result that names a task which still runs.
+    /// The result that names a running task.
     pub(in crate::server) async fn ticket(&self, scope: &Scope, task: TaskId) -> Reply {
         match self.engine.get(scope, task).await {
             Ok(found) => {
@@ -81,7 +82,7 @@ impl McpServer {
         }
     }
 
-    /// How one task stands, or all of an owner that were begun at this endpoint.
+    /// The status of one task, or of all tasks of an owner at this endpoint.
     pub(in crate::server) async fn task_status(
         &self,
         scope: &Scope,
@@ -96,7 +97,7 @@ impl McpServer {
                 Ok(page) => page.tasks,
                 Err(error) => return Reply::from(to_wire(&error)),
             },
-            // Nobody in particular has no list.
+            // An anonymous caller has no list of tasks.
             (None, Scope::Anyone) => {
                 return Reply::from(codes::invalid_params("`taskId` must name a task"));
             }
@@ -115,9 +116,10 @@ impl McpServer {
         Reply::Result(result(&text, json!({ "tasks": tasks })))
     }
 
-    /// One sentence about a task. It names the tool and its arguments, by which a model tells its tasks apart.
+    /// One sentence about a task. It names the tool and its arguments, so that a model can tell its
+    /// tasks apart.
     async fn describe_task(&self, scope: &Scope, task: &Snapshot) -> String {
-        // An ended task is listed without its origin, so the whole record is read.
+        // A listed task that has ended has no origin, so the whole record is read.
         let origin = self.engine.load(scope, task.id()).await;
         let call = origin.ok().and_then(|task| call_summary(&task.origin));
         let call = call.map(|call| format!(" ({call})")).unwrap_or_default();
@@ -130,12 +132,13 @@ impl McpServer {
         )
     }
 
-    /// Asks a task to stop.
+    /// Requests the cancellation of a task.
     pub(in crate::server) async fn cancel_by_ticket(&self, scope: &Scope, task: TaskId) -> Reply {
         match self.engine.request_cancel(scope, task).await {
             Ok(()) => {
-                let text =
-                    format!("Task {task} is asked to stop. Call {STATUS} to see how it ended.");
+                let text = format!(
+                    "Cancellation of task {task} is requested. Call {STATUS} to see how it ended."
+                );
                 Reply::Result(result(&text, json!({ "taskId": task.to_string() })))
             }
             Err(error) => Reply::from(to_wire(&error)),
@@ -143,7 +146,7 @@ impl McpServer {
     }
 }
 
-/// What the call itself would have answered.
+/// The reply that the call itself would have had.
 pub(in crate::server) fn outcome_reply(
     task: TaskId,
     settled: Result<Settled, EngineError>,
@@ -160,8 +163,8 @@ pub(in crate::server) fn outcome_reply(
     }
 }
 
-/// A page of tools for those who get tickets: with the helpers on the last one, and without promises of structured results
-/// that a ticket would break.
+/// A page of tools for clients that get tickets: with the ticket tools on the last page, and
+/// without `outputSchema`, which a ticket would violate.
 pub(in crate::server) fn add_ticket_tools(page: RawRef<'_>) -> Result<Raw, NotAnObject> {
     let page = tool::edit_list(page, |tool| match object::find(tool, &["outputSchema"]) {
         Some(_) => object::remove(tool, &["outputSchema"]).map_or(Edit::Keep, Edit::Replace),
@@ -184,32 +187,32 @@ pub(in crate::server) fn add_ticket_tools(page: RawRef<'_>) -> Result<Raw, NotAn
 }
 
 fn ticket_tools() -> [Value; 3] {
-    let id = json!({ "type": "string", "description": "The task, as the ticket names it." });
+    let id = json!({ "type": "string", "description": "The task id in the ticket." });
     let only_id =
         json!({ "type": "object", "properties": { "taskId": id }, "required": ["taskId"] });
     [
         json!({
             "name": WAIT,
             "title": "Wait for a task",
-            "description": "Waits for a task that an earlier call left running, and returns the result of that call. If it still runs after a while, says so: then call this again.",
+            "description": "Waits for a task that an earlier call left running, and returns the result of that call. If the task still runs after the wait, the reply says so: then call this tool again.",
             "inputSchema": {
                 "type": "object",
-                "properties": { "taskId": id, "seconds": { "type": "number", "description": "How long to wait at most." } },
+                "properties": { "taskId": id, "seconds": { "type": "number", "description": "The maximum time to wait." } },
                 "required": ["taskId"],
             },
             "annotations": { "readOnlyHint": true },
         }),
         json!({
             "name": STATUS,
-            "title": "Look at tasks",
-            "description": "Says how a task stands; without `taskId`, how all of yours stand.",
+            "title": "Task status",
+            "description": "Returns the status of a task; without `taskId`, the status of all your tasks.",
             "inputSchema": { "type": "object", "properties": { "taskId": id } },
             "annotations": { "readOnlyHint": true },
         }),
         json!({
             "name": CANCEL,
             "title": "Cancel a task",
-            "description": "Asks a task to stop.",
+            "description": "Requests the cancellation of a task.",
             "inputSchema": only_id,
             "annotations": { "idempotentHint": true },
         }),
@@ -219,7 +222,7 @@ fn ticket_tools() -> [Value; 3] {
 fn ticket(task: &Snapshot, description: &str, now: Timestamp) -> Raw {
     let id = task.id();
     let text = format!(
-        "{description} The call goes on and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call."
+        "{description} The call continues and its result is kept. Call {WAIT} with {{\"taskId\":\"{id}\"}} to wait for it; do not repeat the call."
     );
     result(&text, json!({ "ticket": task_json(task, now) }))
 }
@@ -257,7 +260,7 @@ const WAIT: &str = "task_wait";
 const STATUS: &str = "task_status";
 const CANCEL: &str = "task_cancel";
 
-/// How many tasks are listed.
+/// How many tasks `task_status` lists.
 const MAX_LISTED_TASKS: usize = 20;
 
 /// How many characters of the arguments are shown for one task.
@@ -268,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn helpers_stand_on_the_last_page_and_nothing_promises_what_a_ticket_would_break() {
+    fn ticket_tools_are_on_the_last_page_without_output_schemas() {
         let more = r#"{"tools":[{"name":"a", "x" : 1}],"nextCursor":"n"}"#;
         let raw = |text: &'static str| RawRef::parse(text).unwrap();
         assert_eq!(add_ticket_tools(raw(more)).unwrap().as_str(), more);

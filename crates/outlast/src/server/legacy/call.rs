@@ -1,4 +1,5 @@
-//! `tools/call`: one way to run it, two ways to deliver it (S2-11, S2-38).
+//! `tools/call` of a legacy session: one way to run the call, two ways to deliver it (S2-11,
+//! S2-38).
 
 use std::sync::Arc;
 
@@ -47,7 +48,7 @@ impl Session {
             }
             Err(error) => return Reply::from(error),
         };
-        // V1-CAP-11: without the capability, `task` is not even looked at.
+        // V1-CAP-11: without the capability, `task` is ignored.
         let task = match tasks.then(|| tool_call.wish()).transpose() {
             Ok(task) => task.flatten(),
             Err(error) => return Reply::from(error),
@@ -82,18 +83,22 @@ impl Session {
                     return self.create(call, prepared.immediate.as_deref()).await;
                 };
                 let session = self.clone();
-                // BR-CREATE-10: who goes away meanwhile finds the task all the same.
+                // BR-CREATE-10: the task is created even if the client disconnects meanwhile.
                 let created = tokio::spawn(async move {
                     match session.server.prestart(&reservation, &mut call).await {
                         Ok(immediate) => {
                             let immediate = immediate.or(prepared.immediate);
                             session.create(call, immediate.as_deref()).await
                         }
-                        // BD-1: nothing is made of a call that its server refuses.
+                        // BD-1: no task is stored for a call that the upstream rejects.
                         Err(refused) => outcome_reply(refused),
                     }
                 });
-                let failed = |_| Reply::from(codes::internal("the task could not be made"));
+                let failed = |_| {
+                    Reply::from(codes::internal(
+                        "could not create the task; the server log has the cause",
+                    ))
+                };
                 created.await.unwrap_or_else(failed)
             }
             None => {
@@ -108,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Runs a request that calls no tool like a call that is no task.
+    /// Runs a request that is not a tool call like a plain call.
     pub(super) async fn run_request(
         self: &Arc<Self>,
         client: &Arc<ClientHandle>,
@@ -128,7 +133,7 @@ impl Session {
         self.run(call, None, channel).await
     }
 
-    /// The call of a request that wants its progress under `token`.
+    /// The engine's call for a request with this progress token.
     fn new_call(
         &self,
         parts: RequestParts,
@@ -145,7 +150,8 @@ impl Session {
         call
     }
 
-    /// Stored, then answered: the handle works when the client has it (V1-CREATE-12).
+    /// Stores the task before the reply, so that the handle is valid when the client gets it
+    /// (V1-CREATE-12).
     async fn create(self: &Arc<Self>, call: NewCall, immediate: Option<&str>) -> Reply {
         let follower = self.server.follower(self);
         match self.server.engine.create_followed(call, follower).await {
@@ -158,13 +164,13 @@ impl Session {
     }
 }
 
-/// Only a task that is stored is announced.
+/// The reply with the handle. Takes a committed task: no handle precedes the commit.
 fn create_result(task: &Committed<Task>, immediate: Option<&str>) -> Raw {
     let text = task.id.text();
     v1::create_result(&task.view(&text, task.updated), immediate)
 }
 
-/// -32601 with a reason that says what to do.
+/// −32601 with a reason that says what to do.
 fn task_support_error(why: String) -> outlast_wire::envelope::ErrorObject {
     outlast_wire::envelope::ErrorObject::new(codes::METHOD_NOT_FOUND, why)
 }

@@ -1,5 +1,5 @@
-//! How a call reaches a client of 2025-11-25: progress, log messages and input requests on the stream of the response,
-//! then the outcome, or a ticket.
+//! How a call reaches a legacy client: progress, log messages and input requests on the stream of
+//! the response, then the outcome or a ticket.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use crate::server::errors::to_wire;
 use crate::server::session::{InputResponseReceiver, input_request_id, progress_params};
 use crate::server::{ClientHandle, Reply, ResponseStream, Session, TaskPolicy, WaitPolicy};
 
-/// A caller that waits for the response to a request.
+/// Delivers to a caller that waits for the response of a legacy request.
 pub(super) struct LegacyChannel<'a> {
     session: &'a Arc<Session>,
     stream: &'a ResponseStream,
-    /// The token under which it wants progress.
+    /// The progress token of the request.
     token: Option<Id>,
     /// Input requests that were sent.
     sent_requests: BTreeSet<String>,
-    /// Input responses, while the call is no task.
+    /// Input responses, until the call becomes a task.
     responses: Option<InputResponseReceiver<'a>>,
-    /// The call, if it may be found again when it is repeated.
+    /// The key of the call, if a repeated call may continue it.
     key: Option<CallKey>,
-    /// The task that the call has become.
+    /// Set when the call has become a task.
     promoted: Option<CancelTaskOnDrop>,
 }
 
 impl Session {
-    /// How calls of the client are held; `None` if the service does not say.
+    /// How long the client waits for its calls; `None` if the backend has no policy.
     pub(super) fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {
         let policy = self.server.backend.wait_policy(client)?;
         Some(if self.uses_tasks(client) {
@@ -48,7 +48,8 @@ impl Session {
         })
     }
 
-    /// Runs a call whose caller waits for the outcome. `held` says how, if the call may become a task meanwhile.
+    /// Runs a call whose caller waits for the outcome. With a `policy`, the call may become a task
+    /// meanwhile.
     pub(super) async fn run(
         self: &Arc<Self>,
         call: NewCall,
@@ -80,7 +81,7 @@ impl Session {
         }
     }
 
-    /// The task of the same call that still runs for a caller that has repeated it.
+    /// The running task of an equal call, whose caller has repeated it.
     async fn pending_task(&self, key: Option<&CallKey>) -> Option<TaskId> {
         let task = self.server.pending_calls.find(key?)?;
         match self.server.engine.get(&self.scope(), task).await {
@@ -92,7 +93,7 @@ impl Session {
         }
     }
 
-    /// TaskWait for a task.
+    /// Waits for a task.
     async fn wait_for(
         self: &Arc<Self>,
         task: TaskId,
@@ -123,12 +124,12 @@ impl Session {
             }
             DeliveryOutcome::Ticket(task) => {
                 self.server.drop_follower(task, &Arc::downgrade(self));
-                // Its input requests are delivered like those of any task from now on.
+                // From here on its input requests are delivered like those of any task.
                 self.server.follow(self, task);
                 self.server.ticket(&scope, task).await
             }
             DeliveryOutcome::Refused(error) => Reply::from(error),
-            // A caller of this era gets neither a handle nor input requests as the response.
+            // A legacy caller gets neither a handle nor input requests as the response.
             DeliveryOutcome::Handle(_)
             | DeliveryOutcome::Input(..)
             | DeliveryOutcome::TaskInput(..) => Reply::Nothing,
@@ -136,7 +137,7 @@ impl Session {
         }
     }
 
-    /// InputResponseReceiver a helper tool.
+    /// Replies to a call of a ticket tool.
     pub(super) async fn call_ticket_tool(
         self: &Arc<Self>,
         tool: TicketTool,
@@ -160,7 +161,7 @@ impl Session {
             _ => {
                 let (limit, heartbeat) = policy.limits(channel.token.is_some());
                 let limit: Option<Duration> = arguments.limit.into_iter().chain(limit).min();
-                // The input requests go to this caller, not to a session that followed the task.
+                // The input requests go to this caller, not to the session that followed the task.
                 self.server.drop_follower(task, &Arc::downgrade(self));
                 let plan = DeliveryPlan::waiting((limit, heartbeat), InputDelivery::Nested);
                 self.wait_for(task, plan, channel).await
@@ -170,7 +171,7 @@ impl Session {
 }
 
 impl<'a> LegacyChannel<'a> {
-    /// The caller that reads `stream` and wants its progress under `token`.
+    /// The channel to the caller that reads `stream`, with its progress token.
     pub(super) fn new(
         session: &'a Arc<Session>,
         stream: &'a ResponseStream,
@@ -228,7 +229,7 @@ impl delivery::DeliveryChannel for LegacyChannel<'_> {
     }
 
     fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
-        // No other session is sent its input requests.
+        // Its input requests are sent to no other session.
         self.session.server.claim_follower(task.id, self.session);
         if let Some(key) = &self.key {
             self.session.server.pending_calls.add(key.clone(), task.id);
@@ -245,7 +246,7 @@ impl delivery::DeliveryChannel for LegacyChannel<'_> {
     }
 }
 
-/// An outcome as the response to the request itself.
+/// The reply with the outcome of a call.
 pub(super) fn outcome_reply(outcome: Outcome) -> Reply {
     match outcome {
         Outcome::Result(body) | Outcome::ToolError(body, _) => Reply::Result(body),
@@ -254,7 +255,7 @@ pub(super) fn outcome_reply(outcome: Outcome) -> Reply {
     }
 }
 
-/// Stops the task of a call that its caller cancelled (BR-CAN-9).
+/// Cancels the task of a call whose request the client cancelled (BR-CAN-9).
 struct CancelTaskOnDrop {
     session: Arc<Session>,
     task: TaskId,

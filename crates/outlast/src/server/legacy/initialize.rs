@@ -1,4 +1,4 @@
-//! `initialize`: the version is settled and each side says what it can do.
+//! `initialize`: negotiates the version and exchanges capabilities.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ impl Session {
     }
 
     async fn negotiate(self: &Arc<Self>, params: Option<RawRef<'_>>) -> Result<Raw, ErrorObject> {
-        let already_initialized = || codes::invalid_request("the session has begun already");
+        let already_initialized = || codes::invalid_request("the session is already initialized");
         if self.client().is_some() {
             return Err(already_initialized());
         }
@@ -44,8 +44,8 @@ impl Session {
     }
 }
 
-/// What is declared to a client that was negotiated at 2025-11-25: tasks only if some tool can run as one
-/// (BR-NEG-3), the list because callers can be told apart by their sessions (V1-CAP-14).
+/// The task capabilities for a client of 2025-11-25: only if some tool can run as a task
+/// (BR-NEG-3). `list` is offered because sessions tell callers apart (V1-CAP-14).
 pub(super) fn declared_tasks(description: &BackendDescription) -> Option<ServerTasks> {
     description.tasks.then_some(ALL_TASK_METHODS)
 }

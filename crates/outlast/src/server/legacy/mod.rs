@@ -1,4 +1,4 @@
-//! MCP up to 2025-11-25 as a server: one file for each method that has more than a line to it.
+//! The server side for MCP up to 2025-11-25. Each larger method has its own file.
 
 mod call;
 mod deliver;
@@ -25,7 +25,7 @@ use super::{
 use initialize::{ALL_TASK_METHODS, declared_tasks};
 
 impl Session {
-    /// Handles one request over HTTP, where its response has a stream of its own if it needs one.
+    /// Handles one request over HTTP. Its response gets a separate stream if it needs one.
     pub(crate) fn handle(
         self: &Arc<Self>,
         request: envelope::Request<'_>,
@@ -36,7 +36,7 @@ impl Session {
         ActiveRequest::of_session(id, self.work(request, stream.clone(), http), stream)
     }
 
-    /// Handles one request on a pipe, to its reply there. Dropping the future stops the handler.
+    /// Handles one request on stdio up to its reply. Dropping the future stops the handler.
     pub(crate) fn handle_on_stdio(
         self: &Arc<Self>,
         request: envelope::Request<'_>,
@@ -57,8 +57,9 @@ impl Session {
         self.handle_notification(method, params);
     }
 
-    /// The handler of one request. It is registered when this returns, so that a cancellation in the next message
-    /// finds it; cancelling the request drops the handler (V1-CANC-3).
+    /// The handler of one request. The request is registered when this returns, so that a
+    /// cancellation in the next message finds it. Cancelling the request drops the handler
+    /// (V1-CANC-3).
     fn work(
         self: &Arc<Self>,
         request: envelope::Request<'_>,
@@ -92,7 +93,7 @@ impl Session {
         })
     }
 
-    /// InputResponseReceiver a request that has passed every filter.
+    /// Replies to a request that has passed all middleware.
     pub(in crate::server) async fn dispatch(
         self: &Arc<Self>,
         request: IncomingRequest,
@@ -107,11 +108,11 @@ impl Session {
         }
         let Some(client) = self.client() else {
             return Reply::from(codes::invalid_request(
-                "the session begins with `initialize`",
+                "the first request of a session must be `initialize`",
             ));
         };
         if method.starts_with("tasks/") {
-            // No method of a service begins like this.
+            // No backend method has this prefix.
             return match self.offered_tasks(client) {
                 Some(tasks) => self.handle_task_method(tasks, method, params, stream).await,
                 None => Reply::from(codes::method_not_found(method)),
@@ -137,8 +138,8 @@ impl Session {
         }
     }
 
-    /// The task methods that the client may use (V1-CAP-13). Tasks are kept here, so this does not wait for a backend
-    /// that has not introduced itself yet.
+    /// The task methods that the client may use (V1-CAP-13). Tasks are stored here, so this does
+    /// not wait for a backend that has not described itself yet.
     fn offered_tasks(&self, client: &ClientHandle) -> Option<ServerTasks> {
         if !client.client_info().has_tasks() {
             return None;
@@ -168,7 +169,7 @@ impl Session {
         }
     }
 
-    /// Lets the service answer, or the engine run the request by the runner that the service names.
+    /// Forwards a request to the backend, or to the engine if the backend names a runner for it.
     async fn forward(
         self: &Arc<Self>,
         client: &Arc<ClientHandle>,
@@ -201,7 +202,7 @@ impl Session {
 
     fn handle_notification(self: &Arc<Self>, method: &str, params: Option<RawRef<'_>>) {
         match method {
-            // V1-CANCEL-10: only requests that are still unanswered are known here.
+            // V1-CANCEL-10: only requests without a response are registered.
             notice::CANCELLED => {
                 if let Some(params) = params
                     && let Some(request) = notice::cancelled_request(params)
@@ -222,7 +223,7 @@ impl Session {
         }
     }
 
-    /// Takes the response to an input request; any other response is ignored.
+    /// Handles the response to an input request; any other response is ignored.
     pub(crate) async fn handle_response(&self, response: envelope::Response<'_>) {
         let Some(id) = response.id else { return };
         let answer = match response.outcome {
@@ -245,12 +246,12 @@ impl Session {
             .answer(&self.scope(), task, answers)
             .await
         {
-            tracing::info!(%task, %error, "an answer was not taken");
+            tracing::info!(%task, %error, "could not apply an input response");
         }
     }
 }
 
-/// That a request is in flight, until it is answered or given up.
+/// Keeps a request registered as in flight until it is dropped.
 pub(in crate::server) struct InFlightGuard {
     pub(in crate::server) session: Arc<Session>,
     pub(in crate::server) id: Id,

@@ -1,4 +1,5 @@
-//! `resources/subscribe` and the like: the service answers, the session remembers.
+//! `resources/subscribe` and `resources/unsubscribe`: the backend replies, the session stores the
+//! subscription.
 
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ impl Session {
         self.apply_if_granted(change, reply).await
     }
 
-    /// The reply to a change, which is remembered if it was granted.
+    /// Stores a preference if the backend granted it; returns the reply.
     pub(super) async fn apply_if_granted(&self, change: PreferenceChange, reply: Reply) -> Reply {
         match reply {
             Reply::Result(_) => match self.change_preference(change).await {
@@ -37,13 +38,13 @@ impl Session {
         }
     }
 
-    /// Says something to the service that the client has said before.
+    /// Sends a request of the client to the backend again, after a restart.
     pub(in crate::server) async fn replay_request(self: &Arc<Self>, method: &str, params: Raw) {
         let Some(client) = self.client() else {
             return;
         };
         if method == log::SET_LEVEL && self.server.backend.runner_for(method).is_none() {
-            // Only the session has to know.
+            // Only the session applies the level.
             return;
         }
         let request = IncomingRequest {
@@ -63,7 +64,7 @@ impl Session {
     }
 }
 
-/// The `uri` that params name.
+/// The `uri` member of the params.
 fn resource_uri(params: Option<RawRef<'_>>) -> Option<String> {
     let uri = object::find(params?, &["uri"])?.text()?;
     Some(uri.into_owned())

@@ -1,4 +1,4 @@
-//! `tasks/get`, `tasks/list` and `tasks/cancel`: answered at once, never on a stream of their own.
+//! `tasks/get`, `tasks/list` and `tasks/cancel`: immediate replies, never a stream.
 
 use outlast_engine::engine::{EngineError, TaskPage};
 use outlast_engine::{Owner, TaskId};
@@ -66,7 +66,7 @@ impl Session {
         }
     }
 
-    /// What the engine refused, and a note in the audit trail if the task does not exist.
+    /// The reply for an engine error, with an audit event if the task does not exist.
     pub(super) fn error_reply(&self, method: &str, error: &EngineError) -> Reply {
         self.audit_if_missing(method, error);
         Reply::from(to_wire(error))
@@ -80,7 +80,7 @@ impl Session {
 }
 
 impl McpServer {
-    /// A page of the tasks of an owner that belong to this endpoint.
+    /// A page of the tasks of an owner at this endpoint.
     pub(in crate::server) async fn page(
         &self,
         owner: &Owner,
@@ -95,7 +95,7 @@ impl McpServer {
     }
 }
 
-/// The task that the params name. A text that cannot be an id of ours names no task.
+/// The task id in the params. A malformed id is an unknown task.
 pub(super) fn parse_task_id(params: Option<RawRef<'_>>) -> Result<TaskId, ErrorObject> {
     params::task_id(params)?
         .parse()

@@ -1,4 +1,5 @@
-//! `tasks/result`: the outcome if the task has ended, else a stream that carries its input requests meanwhile.
+//! `tasks/result`: the outcome if the task has ended, else a stream that carries its input requests
+//! until it ends.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::server::errors::to_wire;
 use crate::server::{Reply, ResponseStream, Session, audit};
 
 impl Session {
-    /// TaskWait on behalf of one request. Cancelling that request drops this and nothing else (V1-CANCEL-11).
+    /// Waits for one request. Cancelling that request drops this future and nothing else
+    /// (V1-CANCEL-11).
     pub(super) async fn task_result(
         self: &Arc<Self>,
         params: Option<RawRef<'_>>,
@@ -31,11 +33,12 @@ impl Session {
             Err(error) => return self.error_reply(v1::method::RESULT, &error),
         };
         let stream = stream.prime();
-        // The input requests of a task that was created before a restart are delivered from here on.
+        // From here on the input requests of a task from before a restart are delivered.
         self.server.follow(self, task);
         let _wait = stream.map(|stream| self.input_requests.wait_on(&self.streams, task, stream));
         let settled = wait.settled().await;
-        // The client may go away as soon as it has the result, so the status notification comes first.
+        // The client may disconnect as soon as it has the result, so the status notification comes
+        // first.
         if let Ok(settled) = &settled {
             audit::retrieved(&self.owner, task);
             self.publish_status(&Snapshot::Ended(settled.brief.clone()));
@@ -44,7 +47,8 @@ impl Session {
     }
 }
 
-/// What the underlying request would have answered, marked with its task (V1-RES-3 to V1-RES-6, V1-RES-13).
+/// The reply that the underlying request would have had, with the related task (V1-RES-3 to
+/// V1-RES-6, V1-RES-13).
 fn outcome(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
     let settled = match settled {
         Ok(settled) => settled,
@@ -57,11 +61,11 @@ fn outcome(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
                 Err(_) => Reply::from(codes::internal("the result is not an object")),
             }
         }
-        // V1-RES-4, V1-RES-13: the very error, without a mark.
+        // V1-RES-4, V1-RES-13: the same error, without `_meta`.
         (Ending::Error(_), Some(error)) => Reply::Error(error),
         // A1-1.
         (Ending::Cancelled, _) => Reply::from(codes::task_cancelled(task.text().as_str())),
-        // Expired between the two reads.
+        // It expired between the two reads.
         (_, None) => Reply::from(to_wire(&EngineError::Expired)),
     }
 }

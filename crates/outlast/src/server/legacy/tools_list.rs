@@ -1,4 +1,4 @@
-//! `tools/list`: the service's page, with the task support of its tools where the client can use that.
+//! `tools/list`: the backend's page, with task support for clients that can use it.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Session {
     }
 }
 
-/// V1-CAP-13: a client that knows no tasks is told of none.
+/// V1-CAP-13: a client without tasks gets no `execution` member.
 fn without_support(tool: RawRef<'_>) -> Edit {
     match object::find(tool, &["execution"]).map(|_| v1::strip_execution(tool)) {
         Some(Ok(stripped)) => Edit::Replace(stripped),

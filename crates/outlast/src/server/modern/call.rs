@@ -1,4 +1,5 @@
-//! `tools/call`: one way to run it; the tool, the caller and the time that it takes decide how it is delivered.
+//! `tools/call` of a modern request: one way to run the call. The tool, the caller and the run time
+//! decide about its delivery.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,34 +26,34 @@ use crate::server::{
     ClientHandle, IncomingRequest, PreparedCall, RequestParts, Reservation, TaskPolicy,
 };
 
-/// A call as its caller wants it.
+/// A call with the options of its request.
 pub(super) struct RequestedCall {
-    /// The request, as it came this time.
+    /// The method of this request.
     pub(super) method: String,
     pub(super) params: Raw,
     /// When it becomes a task, if it may.
     pub(super) task: Option<TaskPolicy>,
-    /// Under which token its caller wants progress.
+    /// The progress token.
     token: Option<Id>,
     /// Input responses that came with the request.
     early_responses: Vec<v2::Answer>,
-    /// How long a caller waits that takes no tasks, if it does not wait for ever.
+    /// How long a caller without task support waits; `None` for no limit.
     wait_limit: Option<Duration>,
     /// The text for the model while the task runs.
     immediate: Option<Arc<str>>,
 }
 
-/// When a call becomes a task.
+/// When and how a call becomes a task.
 #[derive(Default)]
 struct TaskOptions {
-    /// For a caller that takes tasks.
+    /// For a caller with task support.
     when: Option<TaskPolicy>,
     ttl: Option<u64>,
-    /// For one that takes none and waits no longer.
+    /// For a caller without task support: how long it waits.
     wait_limit: Option<Duration>,
-    /// What the backend holds for the call.
+    /// What the backend has reserved for the call.
     reservation: Option<Reservation>,
-    /// Whether its server starts it before its task is stored.
+    /// Whether the upstream starts the call before its task is stored.
     prestarts: bool,
 }
 
@@ -99,7 +100,8 @@ impl ModernRequest {
         self.start_call(request, client, origin, task).await
     }
 
-    /// Runs a request like a call: it can ask its caller, and is never a task (V2-CREATE-1).
+    /// Runs a request like a call: it can send input requests, and never becomes a task
+    /// (V2-CREATE-1).
     pub(super) async fn run_request(
         &self,
         request: IncomingRequest,
@@ -111,7 +113,7 @@ impl ModernRequest {
             .await
     }
 
-    /// Whether a tool may be called like this.
+    /// Checks that the tool may be called by this request.
     fn check_call(
         &self,
         prepared: &PreparedCall,
@@ -195,8 +197,8 @@ impl ModernRequest {
         self.follow(running, requested, 0).await
     }
 
-    /// Follows a call until it can be answered: by its outcome, by a task, or by its input requests. Dropping this
-    /// stops the work (V2-HTTP-6), unless it has become a task.
+    /// Follows a call until there is a response: its outcome, a task, or its input requests.
+    /// Dropping the future stops the call (V2-HTTP-6), unless it has become a task.
     pub(super) async fn follow(
         &self,
         running: RunningCall,
@@ -220,8 +222,8 @@ impl ModernRequest {
             DeliveryOutcome::Input(running, open) => {
                 self.suspend(*running, &open, requested, round).await
             }
-            // A retry without state would run the call again, so the ticket comes first: `task_wait` returns the input
-            // requests.
+            // A retry without state would run the call again, so the caller gets a ticket;
+            // `task_wait` returns the input requests.
             DeliveryOutcome::TaskInput(task, _) => {
                 self.deliver(DeliveryOutcome::Ticket(task), &scope).await
             }
@@ -229,8 +231,8 @@ impl ModernRequest {
         }
     }
 
-    /// TaskWait for a task: its outcome, its input requests, or a ticket when the time is over. A retry carries the input
-    /// responses; they name their requests, so no state is needed.
+    /// Waits for a task: returns its outcome, its input requests, or a ticket after `limit`. A
+    /// retry carries the input responses under the keys of the requests, so it needs no state.
     pub(super) async fn wait_for(
         &self,
         scope: &Scope,
@@ -269,7 +271,7 @@ impl ModernRequest {
     }
 }
 
-/// The caller of a modern request.
+/// Delivers to the caller of a modern request.
 struct ModernChannel<'a> {
     request: &'a ModernRequest,
     call: RequestedCall,
@@ -287,7 +289,7 @@ impl delivery::DeliveryChannel for ModernChannel<'_> {
         }
     }
 
-    /// V2-LOG-1: only to a caller that asked for it.
+    /// V2-LOG-1: only to a caller that requested log messages.
     async fn send_log(&mut self, log: &Log) {
         let level = self.request.meta.level;
         if level.is_some_and(|wanted| log.level >= wanted) {
@@ -304,7 +306,7 @@ impl delivery::DeliveryChannel for ModernChannel<'_> {
     }
 }
 
-/// The caller of a helper tool, which receives nothing before the response.
+/// Delivers to the caller of a ticket tool, which receives nothing before the response.
 struct SilentChannel;
 
 impl delivery::DeliveryChannel for SilentChannel {
@@ -318,7 +320,7 @@ impl RequestedCall {
         let input = InputDelivery::Returned;
         match (self.task, self.wait_limit) {
             (Some(task), _) => DeliveryPlan::handle_after(task.grace(), input),
-            // The caller gets a ticket as soon as there is a task.
+            // The caller gets a ticket as soon as the task exists.
             (None, Some(wait_limit)) => {
                 DeliveryPlan::waiting((Some(wait_limit), None), input).promoted_after(wait_limit)
             }
@@ -326,7 +328,7 @@ impl RequestedCall {
         }
     }
 
-    /// Input responses that came before their requests, to those that are made before the work begins (V2-MRTR-10).
+    /// The early input responses that match open requests from before the work (V2-MRTR-10).
     fn matching_early_responses(
         &mut self,
         open: &Outstanding,
@@ -352,7 +354,7 @@ impl RequestedCall {
     }
 }
 
-/// Only a task that is stored is handed out (V2-CREATE-5).
+/// The reply with the handle. Takes a committed task: no handle precedes the commit (V2-CREATE-5).
 pub(super) fn create_result(task: &Committed<Task>, immediate: Option<&str>) -> finish::DraftReply {
     let text = task.id.text();
     let result = v2::create_result(&task.view(&text, task.updated));
@@ -364,7 +366,7 @@ pub(super) fn create_result(task: &Committed<Task>, immediate: Option<&str>) -> 
     finish::DraftReply::Local(with_immediate.unwrap_or(result))
 }
 
-/// An outcome as the answer to the request itself.
+/// The reply with the outcome of a call.
 pub(super) fn outcome_reply(outcome: Outcome) -> Result<finish::DraftReply, ErrorObject> {
     match outcome {
         Outcome::Result(body) | Outcome::ToolError(body, _) => {

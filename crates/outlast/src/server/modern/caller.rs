@@ -1,34 +1,34 @@
-//! Who sends a modern request, and which tasks it may see.
+//! The sender of a modern request, and the tasks that it may access.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
 use outlast_engine::{Owner, Scope};
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A principal, or whoever started the process.
+    /// An authenticated principal, or the local user on stdio.
     Principal(Owner),
-    /// Nobody in particular. The id of a task is the secret that gives access to it; the address only bounds how
-    /// many tasks there are.
+    /// A caller without authentication. The id of a task is the secret that gives access to it; the
+    /// address only limits the number of tasks.
     Anonymous(Owner),
 }
 
 impl Caller {
-    /// Nobody in particular, from this address.
+    /// An anonymous caller at this address.
     pub(crate) fn from_address(address: IpAddr) -> Self {
         Self::Anonymous(Owner::Address(network(address)))
     }
 
-    /// Whose tasks the visitor's calls become.
+    /// The owner of the caller's tasks.
     pub(crate) fn owner(&self) -> &Owner {
         match self {
             Self::Principal(owner) | Self::Anonymous(owner) => owner,
         }
     }
 
-    /// Where the visitor's tasks are looked for. What is found is still to be judged by [`Caller::may_see`].
+    /// Where the caller's tasks are looked up. Check the result with [`Caller::may_see`].
     pub(crate) fn scope(&self) -> Scope {
         match self {
             Self::Principal(owner) => Scope::Of(owner.clone()),
@@ -36,16 +36,16 @@ impl Caller {
         }
     }
 
-    /// Whether the visitor may see a task of `owner` (V2-SEC-2).
+    /// Whether the caller may access a task of `owner` (V2-SEC-2).
     pub(crate) fn may_see(&self, owner: &Owner) -> bool {
         match self {
             Self::Principal(caller) => caller == owner,
-            // Tasks of principals and of legacy sessions are theirs alone.
+            // Tasks of principals and of legacy sessions are private.
             Self::Anonymous(_) => matches!(owner, Owner::Address(_)),
         }
     }
 
-    /// The name that a sealed state is bound to: nobody in particular has none.
+    /// The name that a `requestState` is bound to; empty for an anonymous caller.
     pub(crate) fn principal(&self) -> Cow<'static, str> {
         match self {
             Self::Principal(owner) => owner.to_storage(),
@@ -54,7 +54,7 @@ impl Caller {
     }
 }
 
-/// The part of an address that one household or machine has to itself: the last half of an IPv6 address is free.
+/// The network of an address: one subscriber can use all addresses of an IPv6 /64.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_the_id_is_the_secret_but_only_for_tasks_of_nobody() {
+    fn anonymous_callers_access_anonymous_tasks_only() {
         // V2-SEC-2.
         let (one, two) = (at("10.0.0.1"), at("10.0.0.2"));
         assert!(one.may_see(two.owner()));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_counts_as_one_address() {
+    fn an_ipv6_network_counts_as_one_address() {
         assert_eq!(at("2001:db8:1:2:3::4"), at("2001:db8:1:2::9"));
         assert_ne!(at("2001:db8:1:2::"), at("2001:db8:1:3::"));
         assert_eq!(at("::ffff:10.0.0.1"), at("10.0.0.1"));

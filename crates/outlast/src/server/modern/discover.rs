@@ -1,4 +1,4 @@
-//! `server/discover`: versions, capabilities, and who answers (V2-DISC-1).
+//! `server/discover`: versions, capabilities and server info (V2-DISC-1).
 
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::{self, NotAnObject};
@@ -24,15 +24,15 @@ impl ModernRequest {
     }
 }
 
-/// What the server can do, as it is said in this era.
+/// The capabilities of the server, as this era declares them.
 pub(super) fn capabilities(description: &BackendDescription) -> Result<Raw, ErrorObject> {
     let declared = || {
-        // V2-CAP-15: the V1 declaration has no place here.
+        // V2-CAP-15: the V1 declaration is removed.
         let mut all = v2::strip_legacy_tasks(description.capabilities.borrow())?;
-        // The front tells of changes whatever stands behind it.
+        // The server side sends change notifications for every backend.
         for list in ["tools", "prompts", "resources"] {
             if object::find(all.borrow(), &[list]).is_some_and(RawRef::is_object) {
-                let supported = Raw::encode(&true).expect("a truth is JSON");
+                let supported = Raw::encode(&true).expect("a bool is JSON");
                 all = object::set(all.borrow(), &[list, "listChanged"], supported.borrow())?;
             }
         }

@@ -1,4 +1,4 @@
-//! The one rewrite of a result on its way out: its type, a cache hint, and the server that answers.
+//! The only rewrite of a result on its way out: it adds the type, a cache hint and the server info.
 
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v2::{CacheHint, CacheScope, Finish};
@@ -7,22 +7,22 @@ use outlast_wire::{Raw, codes, meta, method, tool, v2};
 use super::ModernRequest;
 use crate::server::Reply;
 
-/// What a handler answers with, before its result is finished.
+/// The result of a handler, before it is finished.
 pub(super) enum DraftReply {
-    /// A result that is written here with all that it needs.
+    /// A result that is complete as it is.
     Final(Raw),
-    /// A result that is written here, with its type.
+    /// A result of this module that has its type.
     Local(Raw),
-    /// A result of the backend: complete, whatever type it names.
+    /// A result of the backend, which is complete whatever type it names.
     Backend(Raw),
     /// An error.
     Error(Raw),
-    /// The request is not answered.
+    /// No reply.
     Nothing,
 }
 
 impl From<Reply> for DraftReply {
-    /// A reply of the backend.
+    /// Wraps a reply of the backend.
     fn from(reply: Reply) -> Self {
         match reply {
             Reply::Result(result) => Self::Backend(result),
@@ -39,7 +39,8 @@ impl From<ErrorObject> for DraftReply {
 }
 
 impl ModernRequest {
-    /// Makes a reply of what a handler answers. A result of the backend gets a cache hint if it is `cacheable`.
+    /// Finishes the result of a handler. A result of the backend gets a cache hint if it is
+    /// `cacheable`.
     pub(super) async fn finish(&self, answer: DraftReply, cacheable: bool) -> Reply {
         let (result, complete) = match answer {
             DraftReply::Final(result) => return Reply::Result(result),
@@ -56,7 +57,8 @@ impl ModernRequest {
         apply(finish, &result)
     }
 
-    /// Finishes the result of a filter that has not passed its request on. A result from here is finished already.
+    /// Finishes the reply of a middleware that did not call `next`. A reply of a handler is
+    /// finished already.
     pub(super) async fn finish_filtered(&self, acknowledges: bool, reply: Reply) -> Reply {
         match reply {
             Reply::Result(result)
@@ -72,7 +74,7 @@ impl ModernRequest {
         }
     }
 
-    /// The name of the server, unless it takes long to say it.
+    /// The server info, unless the backend takes too long to describe itself.
     async fn server_info(&self) -> Option<&Raw> {
         let info = &self.server.modern.info;
         if info.get().is_none() {
@@ -87,8 +89,8 @@ pub(super) fn is_cacheable(method: &str) -> bool {
     CACHEABLE.contains(&method)
 }
 
-/// Whether the response to a method is an acknowledgement. Clients in the field recognise one by its being empty
-/// (V2-UPD-9), so it does not name the server.
+/// Whether the response to a method is an acknowledgement. Existing clients recognise one because
+/// it is empty (V2-UPD-9), so it has no server info.
 pub(super) fn acknowledges(method: &str) -> bool {
     [v2::method::UPDATE, v2::method::CANCEL].contains(&method)
 }
@@ -100,7 +102,7 @@ fn apply(finish: Finish<'_>, result: &Raw) -> Reply {
     }
 }
 
-/// What a caller may cache of this server. Others may be told something else.
+/// The cache hint. Other callers may get other results, so the scope is private.
 pub(super) const CACHE: CacheHint = CacheHint {
     ttl_ms: 60_000,
     scope: CacheScope::Private,

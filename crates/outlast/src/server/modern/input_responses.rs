@@ -1,4 +1,4 @@
-//! InputResponseReceiver to questions, held against what was asked (V2-UPD-12, V2-UPD-18, V2-MRTR-10, BR-IN-8).
+//! Checks input responses against their input requests (V2-UPD-12, V2-UPD-18, V2-MRTR-10, BR-IN-8).
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use outlast_wire::{codes, v2};
 
 use crate::answers;
 
-/// Those of the answers that are to open questions. Others are dropped unseen; one that is no answer to its question
-/// makes all of them invalid.
+/// The input responses that match open requests. A response to any other request is ignored; a
+/// malformed response rejects all of them.
 pub(super) fn matching(
     open: Option<&Outstanding>,
     answers: Vec<v2::Answer>,
@@ -28,7 +28,7 @@ pub(super) fn matching(
         if let Err(why) = checked {
             let method = question.kind.method();
             let why = format!(
-                "the answer under `{}` is not a response to {method}: {why}",
+                "the input response `{}` is not a valid response to {method}: {why}",
                 key.as_str()
             );
             return Err(codes::invalid_params(why));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_is_dropped_unseen_and_what_does_not_fit_refuses_all() {
+    fn unknown_keys_are_ignored_and_a_malformed_response_rejects_all() {
         // V2-UPD-12, V2-UPD-18.
         let form = AskKind::ElicitForm;
         assert_eq!(check(form, r#"{"other":7}"#), Ok(0));
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_its_shape() {
+    fn each_kind_of_input_request_has_its_schema() {
         let sample =
             r#"{"k":{"role":"assistant","model":"m","content":{"type":"text","text":""}}}"#;
         let list = r#"{"k":{"role":"assistant","model":"m","content":[]}}"#;

@@ -1,4 +1,5 @@
-//! `subscriptions/listen`: an acknowledgement, how each task stands, then every change (V2-SUB, V2-NOTIF).
+//! `subscriptions/listen`: an acknowledgement, the status of each task, then every change (V2-SUB,
+//! V2-NOTIF).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,13 +19,13 @@ use super::{ModernRequest, NotificationSink};
 use crate::server::{ListChange, McpServer};
 
 impl ModernRequest {
-    /// Listens until the caller goes or the server closes.
+    /// Listens until the caller disconnects or the server closes.
     pub(super) async fn listen(
         &self,
         params: Option<RawRef<'_>>,
     ) -> Result<DraftReply, ErrorObject> {
         let requested = Filter::read(params)?;
-        // Before anything is said, so that nothing falls between (V2-SUB-2).
+        // Subscribe before the acknowledgement, so that no change is lost (V2-SUB-2).
         let mut changes = self.server.modern.changes.subscribe();
         let mut granted = self.granted(&requested).await?;
         let resources = &granted.resource_subscriptions;
@@ -32,7 +33,7 @@ impl ModernRequest {
         let _guard = self.server.backend.listen(&client, resources).await;
         let mut watches = Vec::new();
         if let Some(names) = &requested.task_ids {
-            // V2-NOTIF-4: before any task is looked for.
+            // V2-NOTIF-4: before any task is looked up.
             self.check_tasks_declared()?;
             watches = self.watches(names).await;
             let ids = watches.iter().map(|watch| watch.first.id().to_string());
@@ -42,7 +43,7 @@ impl ModernRequest {
         self.notifications
             .notify(v2::method::ACKNOWLEDGED, &params)
             .await;
-        // Ends with this request.
+        // Dropped with this request.
         let mut watching = JoinSet::new();
         for watch in watches {
             let notifier = TaskNotifier {
@@ -64,7 +65,7 @@ impl ModernRequest {
                             self.send_change(&granted, &change).await;
                         }
                     }
-                    // Of what was missed nothing is known: all of it may have changed.
+                    // The missed changes are unknown, so each list may have changed.
                     Err(RecvError::Lagged(_)) => {
                         for change in [ListChange::Tools, ListChange::Prompts, ListChange::Resources] {
                             self.send_change(&granted, &change).await;
@@ -76,7 +77,7 @@ impl ModernRequest {
         }
         drop(watching);
         if self.notifications.is_shared() {
-            // A2-15: on a pipe nothing else says that the stream is over.
+            // A2-15: on stdio nothing else ends the subscription.
             let params = notice::cancelling(&self.id, Some("the server closes"));
             let params = self.with_subscription_id(&params);
             self.notifications.notify(notice::CANCELLED, &params).await;
@@ -84,7 +85,7 @@ impl ModernRequest {
         Ok(DraftReply::Local(v2::listen_result(&self.id)))
     }
 
-    /// What of the wishes is served, tasks aside: what the server does not do is left out.
+    /// The part of the requested subscriptions that the server supports, without tasks.
     async fn granted(&self, requested: &Filter) -> Result<Filter, ErrorObject> {
         let capabilities = capabilities(&self.description().await?)?;
         let supports = |path: &[&str]| {
@@ -110,7 +111,8 @@ impl ModernRequest {
         })
     }
 
-    /// Those of the tasks that the caller may see. Unknown, foreign and expired ones are left out alike (A2-12).
+    /// The tasks that the caller may access. Unknown, foreign and expired tasks are omitted alike
+    /// (A2-12).
     async fn watches(&self, ids: &[String]) -> Vec<Watch> {
         let ids: BTreeSet<TaskId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
         let mut watches = Vec::new();
@@ -142,18 +144,18 @@ impl ModernRequest {
             ListChange::Resource(uri) => Raw::encode(&serde_json::json!({ "uri": &**uri })),
             _ => Raw::encode(&serde_json::json!({})),
         };
-        let params = self.with_subscription_id(&params.expect("a text is JSON"));
+        let params = self.with_subscription_id(&params.expect("strings are JSON"));
         self.notifications.notify(change.method(), &params).await;
     }
 
-    /// Params that say to which subscription they belong (V2-SUB-3).
+    /// The params with the id of the subscription (V2-SUB-3).
     fn with_subscription_id(&self, params: &Raw) -> Raw {
         let id = self.id.to_raw();
         meta::set(params.borrow(), meta::SUBSCRIPTION_ID, id.borrow()).expect("params are objects")
     }
 }
 
-/// Tells a listener of a task.
+/// Sends the notifications of a task to one listener.
 struct TaskNotifier {
     server: Arc<McpServer>,
     subscription: Id,
@@ -161,7 +163,7 @@ struct TaskNotifier {
 }
 
 impl TaskNotifier {
-    /// Tells of every change until the task has ended or is gone.
+    /// Sends every change until the task ends or is removed.
     async fn forward_changes(self, mut watch: Watch) {
         let mut has_ended = watch.first.ending().is_some();
         let (id, owner) = (watch.first.id(), watch.first.owner().clone());
@@ -173,23 +175,25 @@ impl TaskNotifier {
                 self.send_status(&task).await;
             }
         }
-        // A listener that was behind may have missed the end.
+        // A slow listener may have missed the end.
         if !has_ended && let Ok(task) = self.server.engine.get(&Scope::Of(owner), id).await {
             self.send_status(&task).await;
         }
     }
 
-    /// Tells how a task stands (V2-NOTIF-5).
+    /// Sends the status of a task (V2-NOTIF-5).
     async fn send_status(&self, task: &Snapshot) {
         let params = self.server.detailed(task, |view, body, asks| {
             v2::notification_params(view, body, asks, &self.subscription)
         });
         match params.await {
             Ok(params) => self.notifications.notify(v2::method::TASKS, &params).await,
-            Err(error) => tracing::info!(task = %task.id(), %error, "a task was not told of"),
+            Err(error) => {
+                tracing::info!(task = %task.id(), %error, "could not send the status of a task")
+            }
         }
     }
 }
 
-/// How many tasks, and how many resources, one listener hears of.
+/// How many tasks, and how many resources, one listener may subscribe to.
 const MAX_SUBSCRIBED: usize = 1_024;

@@ -1,7 +1,7 @@
-//! MCP 2026-07-28 as a server: every request says what it needs, nothing is remembered between two.
+//! The server side for MCP 2026-07-28: stateless requests that describe themselves.
 //!
-//! One file for each method that has more than a line to it. How a request arrives and how its answer leaves is the
-//! transports' business; which era a request is of is told by [`RequestMeta::read`].
+//! Each larger method has its own file. The transports carry requests and responses.
+//! [`RequestMeta::read`] decides the era of a request.
 
 mod call;
 mod caller;
@@ -44,14 +44,14 @@ pub(crate) use notification_sink::NotificationSink;
 pub(crate) use request_meta::{RequestMeta, is_modern_only, missing_meta};
 pub(crate) use stdio::stdio_request_meta;
 
-/// What a front keeps for modern requests.
+/// The state of a server for modern requests.
 pub(crate) struct ModernState {
     pub(super) changes: ChangeBroadcast,
     suspended_calls: Arc<SuspendedCalls>,
     state_cipher: OnceCell<StateCipher>,
-    /// Who the server is, once somebody has asked.
+    /// The server info, once the backend has described itself.
     info: OnceCell<Raw>,
-    /// Whether it has been heard that some tool runs as a task.
+    /// Whether the backend has declared that some tool can run as a task.
     tasks: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ impl Default for ModernState {
 }
 
 impl McpServer {
-    /// Whether the answer to a request of this method may take a while, and something be said before it.
+    /// Whether a request of this method may take long and send messages before its reply.
     pub(crate) fn may_stream(&self, asked: &str) -> bool {
         match asked {
             tool::CALL | method::LISTEN => true,
@@ -112,7 +112,7 @@ impl ModernRequest {
         ActiveRequest::of_request(id, work, messages)
     }
 
-    /// InputResponseReceiver a request. Dropping this stops whatever it does, except for tasks that exist.
+    /// Replies to a request. Dropping the future stops the work, except tasks.
     async fn respond(&self, request: IncomingRequest) -> Reply {
         if let Err(error) = self.meta.check_version() {
             return Reply::from(error);
@@ -133,7 +133,7 @@ impl ModernRequest {
         }
     }
 
-    /// InputResponseReceiver a request that has passed every filter.
+    /// Replies to a request that has passed all middleware.
     pub(in crate::server) async fn handle(&self, request: IncomingRequest) -> Reply {
         let cacheable = finish::is_cacheable(&request.method);
         let answer = self.dispatch(request).await;
@@ -145,7 +145,7 @@ impl ModernRequest {
         let params = request.params.as_ref().map(Raw::borrow);
         match request.method.as_str() {
             method::DISCOVER => self.discover().await,
-            // In places of their own, so that a look at a task does not carry them along.
+            // Boxed, so that the future of `tasks/get` stays small.
             method::LISTEN => Box::pin(self.listen(params)).await,
             method::GET => {
                 self.check_tasks_offered(&request.method).await?;
@@ -169,14 +169,14 @@ impl ModernRequest {
         }
     }
 
-    /// Refuses where there are no tasks (V2-CAP-13).
+    /// Rejects a task method if the server offers no tasks (V2-CAP-13).
     async fn check_tasks_offered(&self, method: &str) -> Result<(), ErrorObject> {
         if self.server.modern.tasks.load(Ordering::Relaxed) {
             return Ok(());
         }
         let offered = match self.server.backend.has_tasks(&self.client()) {
             Some(offered) => offered,
-            // Tasks are kept here: they are found also when what runs them cannot be reached.
+            // Tasks are stored here, so they are served even if the backend cannot be reached.
             None => self
                 .description_within_timeout()
                 .await
@@ -189,7 +189,7 @@ impl ModernRequest {
         }
     }
 
-    /// Refuses a caller that cannot handle tasks (V2-CAP-12), before anything is looked for.
+    /// Rejects a caller that has not declared the extension (V2-CAP-12), before any lookup.
     fn check_tasks_declared(&self) -> Result<(), ErrorObject> {
         if self.meta.tasks {
             Ok(())
@@ -201,7 +201,7 @@ impl ModernRequest {
         }
     }
 
-    /// The caller as services see it.
+    /// The caller as backends see it.
     fn client(&self) -> Arc<ClientHandle> {
         let mut client_info = ClientInfo::new(version::MODERN, self.meta.capabilities.clone());
         client_info.info = self.meta.info.clone();
@@ -209,7 +209,7 @@ impl ModernRequest {
         Arc::new(ClientHandle::stateless(owner, client_info))
     }
 
-    /// Who the server is, unless it takes long to say so: what is known here does not wait for that.
+    /// The description of the backend, unless it takes too long. Stored tasks do not wait for it.
     async fn description_within_timeout(&self) -> Option<BackendDescription> {
         let description = tokio::time::timeout(DESCRIBE_TIMEOUT, self.description()).await;
         description.ok()?.ok()
@@ -224,13 +224,13 @@ impl ModernRequest {
     }
 }
 
-/// How many notifications a slow reader may leave unread before the work waits for it.
+/// How many notifications a slow reader may leave unread before the call waits for it.
 const MAX_UNREAD_NOTIFICATIONS: usize = 64;
 
-/// How long a server may take to introduce itself before it is done without.
+/// How long a backend may take to describe itself before the reply goes without its description.
 const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Methods of older versions, and of V1 tasks, that do not exist here.
+/// Methods of older versions and of V1 tasks that do not exist in this era.
 const REMOVED_METHODS: [&str; 7] = [
     v1::method::INITIALIZE,
     outlast_wire::method::PING,

@@ -1,4 +1,5 @@
-//! Calls that ask before they are answered: suspended, and taken up again by the retry (V2-MRTR).
+//! Calls that send input requests before their response: suspended, and resumed by the retry
+//! (V2-MRTR).
 
 use outlast_engine::engine::{Promotion, RunningCall};
 use outlast_engine::{Clock, Outstanding, Scope, SystemClock};
@@ -17,7 +18,7 @@ use crate::server::errors::to_wire;
 static NOT_STORED: LogLimit = LogLimit::new();
 
 impl ModernRequest {
-    /// InputResponseReceiver with the open questions and lets the call wait for the retry.
+    /// Replies with the open input requests, and suspends the call until the retry.
     pub(super) async fn suspend(
         &self,
         running: RunningCall,
@@ -45,12 +46,14 @@ impl ModernRequest {
             .suspended_calls
             .add(suspended)
             .map_err(|TooManySuspended| {
-                codes::internal("too many calls wait for answers; try again later")
+                codes::internal("too many calls wait for input responses; try again later")
             })?;
-        Ok(DraftReply::Local(result.expect("there is a state")))
+        Ok(DraftReply::Local(
+            result.expect("a result with a state is never empty"),
+        ))
     }
 
-    /// Takes up the call that a state names. Whatever is wrong with the state, nothing is run a second time
+    /// Resumes the call that a state names. With an invalid state no call runs a second time
     /// (BR-IN-4).
     pub(super) async fn resume(
         &self,
@@ -58,12 +61,13 @@ impl ModernRequest {
         mut requested: RequestedCall,
     ) -> Result<DraftReply, ErrorObject> {
         let state = self.state_cipher().await?.decrypt(state);
-        let state = state.ok_or_else(|| invalid_state("it was not made here, or was changed"))?;
+        let state = state
+            .ok_or_else(|| invalid_state("it was not created by this server, or was changed"))?;
         if state.request != self.fingerprint(&requested) {
             return Err(invalid_state("it belongs to another request"));
         }
         if now() >= state.expires {
-            return Err(invalid_state("its time is over, and the call was stopped"));
+            return Err(invalid_state("it has expired, and the call was stopped"));
         }
         let suspended_calls = &self.server.modern.suspended_calls;
         let suspended = suspended_calls.take(state.call, state.round).ok_or_else(|| {
@@ -74,7 +78,7 @@ impl ModernRequest {
         let answers = match input_responses::matching(open, requested.take_early_responses()) {
             Ok(answers) => answers,
             Err(error) => {
-                // The state stays good for a better answer; there was room a moment ago.
+                // The state stays valid for a corrected retry. The slot was free a moment ago.
                 let _ = suspended_calls.add(suspended);
                 return Err(error);
             }
@@ -86,11 +90,11 @@ impl ModernRequest {
                 .promote_after_input(running, answers, requested, round + 1)
                 .await;
         }
-        // A question that is not open any more takes no answer.
+        // A response to a closed input request is ignored.
         let _ = running.answer(answers).await;
         let remaining = running.state();
         match remaining.as_ref().and_then(|state| state.outstanding()) {
-            // V2-MRTR-10: what is missing is asked for again.
+            // V2-MRTR-10: missing input responses are requested again.
             Some(remaining) if !is_complete => {
                 self.suspend(running, remaining, &requested, round + 1)
                     .await
@@ -99,8 +103,8 @@ impl ModernRequest {
         }
     }
 
-    /// Makes a call a task whose first questions are answered: stored while it still waits, so that it cannot end
-    /// before.
+    /// Makes a task of a call whose first input requests have responses. The task is stored before
+    /// the responses are applied, so that the call cannot end earlier.
     async fn promote_after_input(
         &self,
         running: RunningCall,
@@ -113,8 +117,8 @@ impl ModernRequest {
             Ok(Promotion::Stored(task)) => {
                 let scope = Scope::Of(task.owner.clone());
                 if let Err(error) = engine.answer(&scope, task.id, answers).await {
-                    // The questions are the task's now, and can be answered there.
-                    tracing::warn!(task = %task.id, %error, "answers did not reach a task");
+                    // The input requests belong to the task now, and can be answered there.
+                    tracing::warn!(task = %task.id, %error, "could not apply input responses to a task");
                     return Ok(create_result(&task, None));
                 }
                 let found = engine.load(&scope, task.id).await;
@@ -123,7 +127,7 @@ impl ModernRequest {
             Ok(Promotion::Finished(outcome)) => outcome_reply(outcome),
             Err((running, error)) => {
                 NOT_STORED.log(|suppressed| {
-                    tracing::warn!(call = %running.id(), %error, suppressed, "a call did not become a task");
+                    tracing::warn!(call = %running.id(), %error, suppressed, "could not store a call as a task; the call continues");
                 });
                 requested.task = None;
                 let _ = running.answer(answers).await;
@@ -151,7 +155,7 @@ impl ModernRequest {
 }
 
 fn invalid_state(why: &str) -> ErrorObject {
-    codes::invalid_params(format!("`requestState` is not taken: {why}"))
+    codes::invalid_params(format!("`requestState` is rejected: {why}"))
 }
 
 fn now() -> Timestamp {

@@ -1,4 +1,5 @@
-//! Where a request's notifications go: onto the stream of its answer, before the answer (V2-HTTP-5).
+//! Where the notifications of a request go: on the stream of its response, before the reply
+//! (V2-HTTP-5).
 
 use std::sync::Arc;
 
@@ -11,16 +12,17 @@ use crate::server::{Session, StreamId};
 /// Where the notifications of one request go.
 #[derive(Clone)]
 pub(crate) enum NotificationSink {
-    /// Among everything else on a pipe.
+    /// To the shared stdio stream.
     Stdio(Arc<Session>, StreamId),
-    /// Onto the stream of the answer.
+    /// To the stream of the response.
     Stream(mpsc::Sender<Arc<str>>),
-    /// Discard: the answer comes at once, or the caller takes no stream.
+    /// Nowhere: the reply is immediate, or the caller takes no stream.
     Discard,
 }
 
 impl NotificationSink {
-    /// Sends a notification. TaskWait for a reader that is behind; one that is gone ends the request soon.
+    /// Sends a notification. Waits for a slow reader; the request of a disconnected reader is
+    /// dropped soon.
     pub(super) async fn notify(&self, method: &str, params: &Raw) {
         let line = || write::notification(method, Some(params.borrow()));
         match self {
@@ -32,7 +34,7 @@ impl NotificationSink {
         }
     }
 
-    /// Whether notifications travel among those of other requests.
+    /// Whether notifications share a stream with those of other requests.
     pub(super) fn is_shared(&self) -> bool {
         matches!(self, Self::Stdio(..))
     }

@@ -1,4 +1,4 @@
-//! Requests that the service answers: `tools/list`, prompts, resources, completion, whatever it knows.
+//! Requests that the backend handles: `tools/list`, prompts, resources, completion, custom methods.
 
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::Edit;
@@ -11,7 +11,7 @@ use crate::server::delivery::tickets;
 use crate::server::{IncomingRequest, Reply};
 
 impl ModernRequest {
-    /// InputResponseReceiver a request that is neither about tasks nor a call of a tool.
+    /// Forwards a request that is neither a task method nor a tool call.
     pub(super) async fn forward(
         &self,
         request: IncomingRequest,
@@ -38,7 +38,7 @@ impl ModernRequest {
     }
 }
 
-/// Tools as V2 lists them: without a word about tasks (V2-TLS-2).
+/// Tools as V2 lists them: without `execution` (V2-TLS-2).
 fn without_execution(listed: Reply) -> Result<Reply, ErrorObject> {
     let Reply::Result(listed) = listed else {
         return Ok(listed);

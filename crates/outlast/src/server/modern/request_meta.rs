@@ -1,29 +1,29 @@
-//! What a modern request says about itself, and how that tells the era of a request (V2-ERA-8, V2-META).
+//! The `_meta` of a modern request, which also decides the era of a request (V2-ERA-8, V2-META).
 
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::log::Level;
 use outlast_wire::v2;
 use outlast_wire::{Raw, RawRef, codes, version};
 
-/// What a modern request says about itself.
+/// What the `_meta` of a modern request declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestMeta {
-    /// The version, if it is none that is served here.
+    /// The version, if it is not supported.
     unsupported: Option<String>,
-    /// Whether the caller can handle tasks (V2-CAP-1).
+    /// Whether the caller has declared the tasks extension (V2-CAP-1).
     pub(super) tasks: bool,
-    /// From which level on it wants log messages for this request.
+    /// The lowest level of log messages for this request.
     pub(super) level: Option<Level>,
-    /// Under which token it wants progress.
+    /// The progress token.
     pub(super) token: Option<Id>,
-    /// What the caller can do.
+    /// The capabilities of the caller.
     pub(super) capabilities: Raw,
-    /// Who it is.
+    /// The name and version of the caller.
     pub(super) info: Option<Raw>,
 }
 
 impl RequestMeta {
-    /// Reads the metadata of a request; `None` if it has none and so is a legacy one.
+    /// Reads the metadata of a request; `None` for a legacy request, which has none.
     pub(crate) fn read(params: Option<RawRef<'_>>) -> Result<Option<Self>, ErrorObject> {
         let Some(meta) = v2::RequestMeta::read(params)? else {
             return Ok(None);
@@ -43,7 +43,7 @@ impl RequestMeta {
         self.unsupported.as_deref().unwrap_or(version::MODERN)
     }
 
-    /// Checks that the version is served here (V2-VER-1).
+    /// Checks that the version is supported (V2-VER-1).
     pub(crate) fn check_version(&self) -> Result<(), ErrorObject> {
         match &self.unsupported {
             None => Ok(()),
@@ -52,10 +52,10 @@ impl RequestMeta {
     }
 }
 
-/// The error for a request that had to be a modern one and says nothing of itself (V2-META-3).
+/// The error for a modern request without metadata (V2-META-3).
 pub(crate) fn missing_meta() -> ErrorObject {
     codes::invalid_params(format!(
-        "`_meta` lacks `{}` and `{}`",
+        "`_meta` must have `{}` and `{}`",
         outlast_wire::meta::PROTOCOL_VERSION,
         outlast_wire::meta::CLIENT_CAPABILITIES,
     ))
@@ -66,5 +66,5 @@ pub(crate) fn is_modern_only(method: &str) -> bool {
     [v2::method::DISCOVER, v2::method::LISTEN, v2::method::UPDATE].contains(&method)
 }
 
-/// The versions that are served without a session.
+/// The versions that are supported without a session.
 pub(super) const VERSIONS: [&str; 1] = [version::MODERN];

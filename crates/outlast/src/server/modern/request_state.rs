@@ -1,8 +1,8 @@
-//! The sealed state of a call that waits for its caller's answers (V2-MRTR-5).
+//! The encrypted `requestState` of a suspended call (V2-MRTR-5).
 //!
-//! A client gets it back byte for byte and can read nothing in it. It names a parked call and a round of questions,
-//! and says until when, for whom and for which request it is good. Whether the call is still there is not its
-//! business: that is [`super::suspended`]'s.
+//! A client returns it byte for byte and cannot read it. It names a suspended call and a round of
+//! input requests, and is bound to an expiry, a principal and a request. [`super::suspended`] knows
+//! whether the call still exists.
 
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -12,28 +12,28 @@ use outlast_engine::{TaskId, random};
 use outlast_wire::{RawRef, Timestamp, object};
 use sha2::{Digest, Sha256};
 
-/// Seals and opens states.
+/// Encrypts and decrypts states.
 pub(crate) struct StateCipher(XChaCha20Poly1305);
 
-/// What a state says.
+/// The content of a `requestState`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RequestState {
-    /// The parked call.
+    /// The suspended call.
     pub(super) call: TaskId,
-    /// Which of its rounds of questions is answered.
+    /// The round of input requests.
     pub(super) round: u32,
-    /// Until when it is good.
+    /// When it expires.
     pub(super) expires: Timestamp,
-    /// For whom and for which request it is good.
+    /// The principal and the request that it is bound to.
     pub(super) request: Fingerprint,
 }
 
-/// Tells requests of different principals, methods, names and arguments apart.
+/// A hash of the principal, method, name and arguments of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint([u8; 32]);
 
 impl StateCipher {
-    /// The seal of this store: its key is made once and kept there.
+    /// Loads the key from the store. The first call creates it.
     pub(crate) async fn load(store: &dyn Store, now: Timestamp) -> Result<Self, StoreError> {
         let key = RecordKey::new(KEY_RECORD_KIND, "requestState");
         if let Some(record) = store.record(&key, now).await?
@@ -56,7 +56,7 @@ impl StateCipher {
         Self(XChaCha20Poly1305::new(&Key::from(key)))
     }
 
-    /// The text of a state.
+    /// Encodes and encrypts a state.
     pub(super) fn encrypt(&self, state: &RequestState) -> String {
         let mut plaintext = Vec::with_capacity(PLAINTEXT_BYTES);
         plaintext.extend_from_slice(&state.call.bits().to_be_bytes());
@@ -69,11 +69,11 @@ impl StateCipher {
             aad: ASSOCIATED_DATA,
         };
         let encrypted = self.0.encrypt(&XNonce::from(nonce), payload);
-        let encrypted = encrypted.expect("60 bytes are not too many to encrypt");
+        let encrypted = encrypted.expect("60 bytes are below the limit of the cipher");
         BASE64_URL_SAFE_NO_PAD.encode([&nonce[..], &encrypted].concat())
     }
 
-    /// What a text says, if it was sealed here and not touched since.
+    /// Decrypts a state; `None` if it was not created with this key, or was changed.
     pub(super) fn decrypt(&self, text: &str) -> Option<RequestState> {
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let (nonce, encrypted) = bytes.split_at_checked(NONCE_BYTES)?;
@@ -94,7 +94,7 @@ impl StateCipher {
 }
 
 impl Fingerprint {
-    /// Of a request with these `params`. The members of an object may come in another order the next time.
+    /// The fingerprint of a request. The order of object members does not matter.
     pub(super) fn new(principal: &str, method: &str, params: RawRef<'_>) -> Self {
         let mut hash = Sha256::new();
         for text in [principal, method] {
@@ -110,7 +110,7 @@ impl Fingerprint {
     }
 }
 
-/// Adds a value. Its depth is bounded by that of the message it came in.
+/// Adds a value. The parser of the message limits its depth.
 fn add_value(hash: &mut Sha256, value: RawRef<'_>) {
     if let Ok(mut members) = object::members(value) {
         members.sort_by(|one, other| one.name.cmp(&other.name));
@@ -131,7 +131,7 @@ fn add_value(hash: &mut Sha256, value: RawRef<'_>) {
     }
 }
 
-/// Adds a text so that no two sequences of texts look alike.
+/// Adds a text with its length, so that different sequences of texts have different hashes.
 fn add(hash: &mut Sha256, tag: u8, text: &str) {
     hash.update([tag]);
     hash.update((text.len() as u64).to_be_bytes());
@@ -141,7 +141,7 @@ fn add(hash: &mut Sha256, tag: u8, text: &str) {
 fn part<const N: usize>(plaintext: &[u8; PLAINTEXT_BYTES], at: usize) -> [u8; N] {
     plaintext[at..at + N]
         .try_into()
-        .expect("a part of the whole")
+        .expect("the offsets are within the plaintext")
 }
 
 const KEY_RECORD_KIND: &str = "sealing-key";
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_state_opens_with_the_key_of_its_store_and_with_no_other() {
+    async fn only_the_key_of_its_store_decrypts_a_state() {
         // V2-MRTR-5.
         let store = MemoryStore::new();
         let cipher = StateCipher::load(&store, Timestamp(1)).await.unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_was_touched_does_not_open() {
+    fn a_changed_state_does_not_decrypt() {
         // V2-MRTR-5.
         let cipher = StateCipher::new([7; 32]);
         let text = cipher.encrypt(&state());
@@ -197,13 +197,13 @@ mod tests {
             assert_eq!(cipher.decrypt(&String::from_utf8(bytes).unwrap()), None);
         }
         let upper = text.to_uppercase();
-        for strange in ["", "00", &text[2..], &format!("{text}00"), "é", &upper] {
-            assert_eq!(cipher.decrypt(strange), None, "{strange}");
+        for malformed in ["", "00", &text[2..], &format!("{text}00"), "é", &upper] {
+            assert_eq!(cipher.decrypt(malformed), None, "{malformed}");
         }
     }
 
     #[test]
-    fn requests_are_told_apart_by_meaning() {
+    fn a_fingerprint_depends_on_meaning_only() {
         let one = fingerprint(
             "p",
             r#"{"name":"x","arguments":{"a":1,"b":["c",{"d":null}]}}"#,

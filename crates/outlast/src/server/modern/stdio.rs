@@ -1,4 +1,4 @@
-//! Modern requests on a pipe, among those of a legacy session (V2-ERA-8, V2-STDIO).
+//! Modern requests on stdio, next to those of a legacy session (V2-ERA-8, V2-STDIO).
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{Caller, Closing, ModernRequest, NotificationSink};
 use crate::server::legacy::InFlightGuard;
 use crate::server::{IncomingRequest, Reply, ResponseStream, Session, StreamId};
 
-/// What a request on a pipe says about itself, or `None` if it is the session's.
+/// The metadata of a request on stdio; `None` if the request is a legacy one.
 pub(crate) fn stdio_request_meta(
     request: &envelope::Request<'_>,
 ) -> Result<Option<RequestMeta>, ErrorObject> {
@@ -22,8 +22,8 @@ pub(crate) fn stdio_request_meta(
 }
 
 impl Session {
-    /// The work of one modern request, to its answer on `stream`. Cancelling the request drops it, and then nothing
-    /// more is said of it (V2-CANC-3).
+    /// Handles one modern request up to its reply on `stream`. A cancelled request is dropped and
+    /// gets no further message (V2-CANC-3).
     pub(crate) fn handle_modern(
         self: &Arc<Self>,
         request: envelope::Request<'_>,

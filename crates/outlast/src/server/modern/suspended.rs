@@ -1,8 +1,8 @@
-//! Calls that have asked their caller and wait for the retry that answers (V2-MRTR, BR-IN-4, BR-IN-5).
+//! Calls that have returned input requests and wait for the retry (V2-MRTR, BR-IN-4, BR-IN-5).
 //!
-//! A parked call is taken out by the retry that answers its round of questions, and by nobody else: whoever comes
-//! second, or after a restart, finds nothing and is not served by a second run. One whose caller never comes back is
-//! stopped after a while (V2-MRTR-6).
+//! Only the retry for the current round takes a suspended call out. A second retry, or a retry
+//! after a restart, finds no call and does not run it again. A call without a retry is stopped
+//! after a timeout (V2-MRTR-6).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -13,37 +13,37 @@ use outlast_engine::TaskId;
 use outlast_engine::engine::RunningCall;
 use parking_lot::{Mutex, MutexGuard};
 
-/// The calls that wait for a retry.
+/// The suspended calls.
 pub(crate) struct SuspendedCalls {
     calls: Mutex<HashMap<TaskId, SuspendedCall>>,
-    /// How long a call waits.
+    /// How long a call stays suspended.
     timeout: Duration,
 }
 
-/// A call that waits.
+/// A suspended call.
 pub(super) struct SuspendedCall {
     pub(super) running: RunningCall,
     pub(super) owner: Owner,
-    /// How often it was parked before.
+    /// How often it was suspended before.
     pub(super) round: u32,
 }
 
-/// There is no room for another call that waits; that call was stopped.
+/// The limit of suspended calls is reached; the call was stopped.
 pub(super) struct TooManySuspended;
 
 impl SuspendedCalls {
-    /// Nothing waits yet; what will waits for `timeout`.
+    /// An empty set of calls, each of which is suspended for at most `timeout`.
     pub(crate) fn new(timeout: Duration) -> Arc<Self> {
         let calls = Mutex::default();
         Arc::new(Self { calls, timeout })
     }
 
-    /// How long a call waits.
+    /// How long a call stays suspended.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// Lets a call wait.
+    /// Suspends a call.
     pub(super) fn add(self: &Arc<Self>, suspended: SuspendedCall) -> Result<(), TooManySuspended> {
         let (call, round) = (suspended.running.id(), suspended.round);
         {
@@ -62,14 +62,14 @@ impl SuspendedCalls {
             if let Some(suspended_calls) = Weak::upgrade(&suspended_calls)
                 && suspended_calls.take(call, round).is_some()
             {
-                // Dropping the call has stopped it.
-                tracing::info!(%call, "a call was given up: its caller did not answer");
+                // Dropping the call stops it.
+                tracing::info!(%call, "stopped a suspended call: no retry arrived in time");
             }
         });
         Ok(())
     }
 
-    /// Takes out a call that waits in this round.
+    /// Takes out a call that is suspended in this round.
     pub(super) fn take(&self, call: TaskId, round: u32) -> Option<SuspendedCall> {
         let mut calls = self.calls();
         match calls.get(&call) {
@@ -83,11 +83,11 @@ impl SuspendedCalls {
     }
 }
 
-/// How long a call waits for its caller, who may have to ask a person.
+/// How long a call waits for the retry. The client may have to ask a person.
 pub(crate) const RETRY_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// How many calls may wait.
+/// How many calls may be suspended.
 const MAX_SUSPENDED: usize = 4_096;
 
-/// How many calls of one owner may wait.
+/// How many calls of one owner may be suspended.
 const MAX_SUSPENDED_PER_OWNER: usize = 64;

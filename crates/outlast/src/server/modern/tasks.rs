@@ -1,4 +1,4 @@
-//! `tasks/get`, `tasks/update` and `tasks/cancel`: answered at once, whatever the task does.
+//! `tasks/get`, `tasks/update` and `tasks/cancel`: immediate replies in every state of the task.
 
 use outlast_engine::engine::EngineError;
 use outlast_engine::store::Snapshot;
@@ -25,7 +25,7 @@ impl ModernRequest {
             .map(DraftReply::Local)
     }
 
-    /// V2-UPD-9 to V2-UPD-18: the answers are durable when this is acknowledged.
+    /// V2-UPD-9 to V2-UPD-18: the input responses are durable when this is acknowledged.
     pub(super) async fn update_task(
         &self,
         params: Option<RawRef<'_>>,
@@ -36,7 +36,7 @@ impl ModernRequest {
         Ok(DraftReply::Final(v2::ack()))
     }
 
-    /// InputResponseReceiver those questions of a task that are open.
+    /// Applies input responses to the open requests of a task.
     pub(super) async fn respond_to_task(
         &self,
         found: &Snapshot,
@@ -55,8 +55,8 @@ impl ModernRequest {
         Ok(())
     }
 
-    /// V2-CANCEL-2 to V2-CANCEL-8: the wish is durable when this is acknowledged, and a task that has ended is not
-    /// touched.
+    /// V2-CANCEL-2 to V2-CANCEL-8: the cancel request is durable when this is acknowledged. A task
+    /// that has ended is not changed.
     pub(super) async fn cancel_task(
         &self,
         params: Option<RawRef<'_>>,
@@ -69,7 +69,7 @@ impl ModernRequest {
         }
     }
 
-    /// The task of that name, if it is there and the caller may see it. Otherwise all cases read the same.
+    /// The task with this id, if the caller may access it. All other cases give the same error.
     pub(super) async fn find(&self, name: &str) -> Result<Snapshot, ErrorObject> {
         let id: TaskId = name.parse().map_err(|_| codes::task_not_found())?;
         match self.server.engine.get(&self.caller.scope(), id).await {
@@ -81,7 +81,7 @@ impl ModernRequest {
 }
 
 impl McpServer {
-    /// A task with its questions or its outcome, as `write` writes it.
+    /// Writes a task with its input requests or its outcome.
     pub(super) async fn detailed(
         &self,
         task: &Snapshot,
@@ -103,7 +103,7 @@ impl McpServer {
                 let scope = Scope::Of(brief.owner.clone());
                 match self.engine.store().body(&scope, brief.id).await {
                     Ok(Some(body)) => write(&view, Some(&body), &[]),
-                    // Removed since the look: its time is over.
+                    // It expired after the first read.
                     Ok(None) => return Err(to_wire(&EngineError::Expired)),
                     Err(error) => return Err(to_wire(&error.into())),
                 }

@@ -1,5 +1,5 @@
-//! TicketTool tools for callers that take no tasks: what a ticket names can be waited for, with its
-//! questions, looked at and cancelled.
+//! Ticket tools for callers without task support: wait for the task of a ticket, with its input
+//! requests, poll it, or cancel it.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::server::delivery::tickets::{TicketTool, TicketToolArguments};
 use crate::server::{ClientHandle, WaitPolicy};
 
 impl ModernRequest {
-    /// How calls of this caller are held, if it gets tickets.
+    /// How long this caller waits for its calls, if it gets tickets.
     pub(super) fn wait_policy(&self, client: &ClientHandle) -> Option<WaitPolicy> {
         let policy = self.server.backend.wait_policy(client)?;
         (policy.tickets && !self.meta.tasks).then_some(policy)
     }
 
-    /// InputResponseReceiver a helper tool.
+    /// Replies to a call of a ticket tool.
     pub(super) async fn call_ticket_tool(
         &self,
         tool: TicketTool,

@@ -1,4 +1,5 @@
-//! Input responses to calls that are no tasks: the engine does not store those calls, so the session finds them.
+//! Input responses to plain calls. The engine does not store those calls, so the session routes
+//! their responses.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +7,7 @@ use outlast_engine::{Answer, AskKey, TaskId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
-/// Calls that are no tasks, by the id that their input requests carry.
+/// Plain calls, by the id in their input requests.
 #[derive(Default)]
 pub(in crate::server) struct CallInputResponses(Mutex<HashMap<TaskId, Sender>>);
 
@@ -20,7 +21,7 @@ pub(in crate::server) struct InputResponseReceiver<'a> {
 }
 
 impl CallInputResponses {
-    /// Registers a call for as long as the returned value lives.
+    /// Registers a call until the returned value is dropped.
     pub(in crate::server) fn register(&self, call: TaskId) -> InputResponseReceiver<'_> {
         let (sender, receiver) = mpsc::unbounded_channel();
         self.lock().insert(call, sender);
@@ -31,7 +32,7 @@ impl CallInputResponses {
         }
     }
 
-    /// Hands an input response to a call; gives it back if there is none of that id.
+    /// Routes an input response to a call; returns it if no call has that id.
     pub(in crate::server) fn respond(
         &self,
         call: TaskId,
@@ -58,9 +59,9 @@ impl InputResponseReceiver<'_> {
         self.receiver.recv().await
     }
 
-    /// Unregisters the call and returns the input responses that were not taken yet.
+    /// Unregisters the call and returns the unread input responses.
     pub(in crate::server) fn close(mut self) -> BTreeMap<AskKey, Answer> {
-        // In this order, so that a response that comes now is either here or for the engine.
+        // In this order: a response that arrives now is either read here or goes to the engine.
         self.calls.lock().remove(&self.call);
         let mut unread = BTreeMap::new();
         while let Ok((key, answer)) = self.receiver.try_recv() {
@@ -84,14 +85,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_that_comes_while_a_call_becomes_a_task_is_not_lost() {
+    fn no_response_is_lost_while_a_call_becomes_a_task() {
         let (calls, call) = (CallInputResponses::default(), RandomIds.task());
         let key = || AskKey::new("k");
         let answer = || Answer::Result(Raw::parse("{}".into()).unwrap());
         let responses = calls.register(call);
         assert_eq!(calls.respond(call, key(), answer()), None);
         assert_eq!(responses.close(), BTreeMap::from([(key(), answer())]));
-        // From now on it is the engine's.
+        // From now on responses go to the engine.
         assert!(calls.respond(call, key(), answer()).is_some());
     }
 }

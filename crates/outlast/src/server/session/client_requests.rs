@@ -1,4 +1,5 @@
-//! Questions that belong to no call: put to a client on its general stream, as soon as it listens there.
+//! Requests to the client that belong to no call. They are sent on a general stream, once the
+//! client listens on one.
 
 use std::collections::HashMap;
 use std::sync::Weak;
@@ -15,11 +16,11 @@ use super::streams::SessionStreams;
 use crate::server::ClientHandle;
 use crate::server::client_handle::ClientChannel;
 
-/// The questions of one session that belong to no call.
+/// The open requests of one session that belong to no call.
 #[derive(Debug, Default)]
 pub(super) struct ClientRequests {
     open: Mutex<Open>,
-    /// ChangeBroadcast whenever a client that has introduced itself begins to listen.
+    /// Becomes `true` when an initialized client begins to listen.
     listening: watch::Sender<bool>,
 }
 
@@ -28,21 +29,21 @@ struct Open {
     waiting: HashMap<Id, oneshot::Sender<Answer>>,
 }
 
-/// A question that was put: its id, and where the answer arrives.
+/// A sent request: its id, and the receiver of its response.
 pub(in crate::server) type PendingClientRequest = (Id, oneshot::Receiver<Answer>);
 
 impl ClientRequests {
-    /// The client listens from now on.
+    /// Records that the client listens.
     pub(super) fn set_listening(&self) {
         self.listening.send_replace(true);
     }
 
-    /// ChangeBroadcast whenever the client begins to listen.
+    /// Becomes `true` when the client begins to listen.
     pub(super) fn listening(&self) -> watch::Receiver<bool> {
         self.listening.subscribe()
     }
 
-    /// Puts a question; `None` if nobody listens.
+    /// Sends a request; `None` if the client does not listen.
     pub(super) fn send(
         &self,
         streams: &SessionStreams,
@@ -56,8 +57,8 @@ impl ClientRequests {
         let (respond, response) = oneshot::channel();
         let id = {
             let mut open = self.open();
-            // Questions of calls have ids with a dot. A relay continues the client's session after a restart of this
-            // process: no id may repeat there (V1-BASE-2).
+            // Ids of input requests contain a dot, these do not. A relay continues the client's
+            // session after a restart of this process, so no id may repeat (V1-BASE-2).
             let id = Id::text(&format!("outside-{}", random::token::<12>()));
             open.waiting.insert(id.clone(), respond);
             id
@@ -67,7 +68,7 @@ impl ClientRequests {
         Some((id, response))
     }
 
-    /// Hands over an answer; gives it back if it is to none of these questions.
+    /// Routes a response to its request; returns it if no request has that id.
     pub(super) fn complete(&self, id: &Id, answer: Answer) -> Option<Answer> {
         let found = self.open().waiting.remove(id);
         match found {
@@ -79,7 +80,7 @@ impl ClientRequests {
         }
     }
 
-    /// Takes a question back, unless it is answered.
+    /// Cancels a request, unless it has a response.
     pub(super) fn cancel(&self, streams: &SessionStreams, id: &Id) {
         let open = self.open().waiting.remove(id).is_some();
         if let Some(stream) = streams.general().filter(|_| open) {
@@ -97,8 +98,9 @@ impl ClientRequests {
 }
 
 impl ClientHandle {
-    /// Asks it something that belongs to no call, as soon as it listens. `None` if it does not within a moment, or ends
-    /// its session before it answers. Dropping this takes the question back.
+    /// Sends a request that belongs to no call, once the client listens. `None` if it does not
+    /// listen within a time limit, or ends its session before the response. Dropping the future
+    /// cancels the request.
     pub async fn send_request(&self, kind: AskKind, params: Option<&Raw>) -> Option<Answer> {
         let channel = self.channel()?;
         let mut listening = channel.upgrade()?.listening();
@@ -116,7 +118,7 @@ impl ClientHandle {
     }
 }
 
-/// A question that is taken back when nobody waits for its answer any more.
+/// Cancels a request when its caller stops waiting.
 struct CancelOnDrop<'a> {
     channel: &'a Weak<dyn ClientChannel>,
     id: Id,
@@ -130,5 +132,5 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// How long a client may take to begin to listen.
+/// How long to wait for a client to begin to listen.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);

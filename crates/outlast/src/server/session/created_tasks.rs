@@ -1,9 +1,10 @@
-//! The tasks that were made in a session and may still be open. A session is kept while one of them is.
+//! The tasks that were created in a session and may be open. A session is kept while one of them is
+//! open.
 
 use outlast_engine::TaskId;
 use parking_lot::Mutex;
 
-/// The tasks that were made in a session, the newest last.
+/// The tasks that were created in a session, the newest last.
 #[derive(Default)]
 pub(super) struct CreatedTasks(Mutex<Vec<TaskId>>);
 
@@ -25,5 +26,6 @@ impl CreatedTasks {
     }
 }
 
-/// How many tasks are remembered. More are open in one session only if the limit per owner is raised.
+/// How many tasks are recorded. A session has more open tasks only if the limit per owner is
+/// raised.
 const MAX_TASKS: usize = 64;

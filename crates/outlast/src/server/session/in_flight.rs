@@ -11,17 +11,17 @@ use tokio_util::sync::CancellationToken;
 pub(in crate::server) struct InFlight(Mutex<HashMap<Id, CancellationToken>>);
 
 impl InFlight {
-    /// Registers a request, which is cancelled by `token`.
+    /// Registers a request that `token` cancels.
     pub(in crate::server) fn begin(&self, request: &Id, token: CancellationToken) {
         self.lock().insert(request.clone(), token);
     }
 
-    /// The request is answered or dropped.
+    /// Unregisters a request that has its reply or was dropped.
     pub(in crate::server) fn done(&self, request: &Id) {
         self.lock().remove(request);
     }
 
-    /// Cancels a request. Unknown and finished ones are ignored (V1-CANC-4).
+    /// Cancels a request. Unknown and finished requests are ignored (V1-CANC-4).
     pub(in crate::server) fn cancel(&self, request: &Id) {
         let found = self.lock().remove(request);
         if let Some(token) = found {
@@ -29,7 +29,7 @@ impl InFlight {
         }
     }
 
-    /// Cancels every request: the session has ended.
+    /// Cancels all requests when the session ends.
     pub(super) fn cancel_all(&self) {
         let found = std::mem::take(&mut *self.lock());
         for token in found.into_values() {

@@ -1,5 +1,5 @@
-//! Input requests of tasks, and the streams on which they travel: where the client waits for the task, else where it
-//! listens, else later.
+//! Input requests of tasks, and the streams on which they are sent: where the client waits for the
+//! task, else on a general stream, else later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct InputRequest {
     sent_on: Option<StreamId>,
 }
 
-/// The client waits for a task on a stream.
+/// Registers that the client waits for a task on a stream, until it is dropped.
 pub(in crate::server) struct TaskWait<'a> {
     requests: &'a InputRequests,
     task: TaskId,
@@ -34,8 +34,8 @@ pub(in crate::server) struct TaskWait<'a> {
 }
 
 impl InputRequests {
-    /// The client waits for the outcome of `task` on `stream`, as long as the returned value lives: input requests of
-    /// the task can travel there (BR-IN-2).
+    /// Registers that the client waits for the outcome of `task` on `stream`, until the returned
+    /// value is dropped. Input requests of the task are sent there (BR-IN-2).
     pub(in crate::server) fn wait_on(
         &self,
         streams: &SessionStreams,
@@ -72,7 +72,7 @@ impl InputRequests {
         self.deliver(streams, |of| of == task);
     }
 
-    /// Keeps only those input requests of a task that are still open.
+    /// Removes the input requests of a task that are no longer open.
     pub(super) fn retain(&self, task: TaskId, open: impl Fn(&AskKey) -> bool) {
         let mut state = self.lock();
         state
@@ -80,8 +80,9 @@ impl InputRequests {
             .retain(|(of, key), _| *of != task || open(key));
     }
 
-    /// Sends input requests that are on no live stream: on one where the client waits for the task, else on a general
-    /// one, else later (A1-4, BD-16). A stream that broke before the response came does not count (BD-17).
+    /// Sends input requests that are on no live stream: on a stream where the client waits for the
+    /// task, else on a general stream, else later (A1-4, BD-16). A stream that broke before the
+    /// response does not count (BD-17).
     pub(super) fn deliver(&self, streams: &SessionStreams, of: impl Fn(TaskId) -> bool) {
         let mut state = self.lock();
         let general = streams.general();
@@ -100,7 +101,7 @@ impl InputRequests {
         }
     }
 
-    /// A live stream on which the client waits for a task: the newest.
+    /// The newest live stream on which the client waits for a task.
     pub(super) fn waiting_stream(
         &self,
         streams: &SessionStreams,

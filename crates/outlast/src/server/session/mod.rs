@@ -1,6 +1,6 @@
-//! One legacy session: who the client is, its streams and preferences, what it has in flight, what it was sent.
+//! One legacy session: its client, streams, preferences, and requests in flight.
 //!
-//! Each part of its state is a type of its own file, with one lock for one small structure.
+//! Each part of the state is a type with its own file and its own lock.
 
 mod call_input_responses;
 mod client_requests;
@@ -46,7 +46,7 @@ pub(crate) use table::{SessionLimits, SessionTable};
 pub(super) use task_events::{input_request_id, parse_input_request_id, progress_params};
 pub(crate) use usage::StreamPermit;
 
-/// The name of a session: visible ASCII that cannot be guessed (V1-SESS-1).
+/// The id of a session: visible ASCII that cannot be guessed (V1-SESS-1).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId(Arc<str>);
 
@@ -56,12 +56,12 @@ pub struct Session {
     pub(crate) owner: Owner,
     pub(crate) server: Arc<McpServer>,
     pub(crate) streams: SessionStreams,
-    /// Itself, for a client that is reached through it.
+    /// Itself, for the channel of its client.
     this: Weak<Session>,
     client: OnceLock<Arc<ClientHandle>>,
-    /// What the service said of itself to the client.
+    /// How the backend described itself to the client.
     description: OnceCell<BackendDescription>,
-    /// Whether the client has asked for a task.
+    /// Whether the client has requested a task.
     used_tasks: AtomicBool,
     created_tasks: CreatedTasks,
     pub(super) in_flight: InFlight,
@@ -73,29 +73,29 @@ pub struct Session {
 }
 
 impl SessionId {
-    /// The session of that name.
+    /// The session with this id.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
 
-    /// A name that no session has.
+    /// A new random id.
     pub(crate) fn random() -> Self {
         Self::new(random::token::<SESSION_ID_BYTES>())
     }
 
-    /// Whether `name` has the form of a drawn one.
+    /// Whether `name` has the form of a random id.
     pub(crate) fn is_well_formed(name: &str) -> bool {
         random::is_token::<SESSION_ID_BYTES>(name)
     }
 
-    /// The name.
+    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Session {
-    /// A session of `owner` whose client has not introduced itself yet.
+    /// A session of `owner`, before `initialize`.
     pub fn new(server: Arc<McpServer>, id: SessionId, owner: Owner) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             id,
@@ -124,17 +124,17 @@ impl Session {
         }
     }
 
-    /// The client, once it has introduced itself.
+    /// The client, after `initialize`.
     pub(crate) fn client(&self) -> Option<&Arc<ClientHandle>> {
         self.client.get()
     }
 
-    /// The same as it is stored with the session.
+    /// What the client declared, as it is stored with the session.
     pub(crate) fn client_info(&self) -> Option<&ClientInfo> {
         self.client().map(|client| client.client_info())
     }
 
-    /// The client that said this of itself, as it can be reached in this session.
+    /// A handle to the client of this session.
     pub(crate) fn client_handle(&self, client_info: ClientInfo) -> Arc<ClientHandle> {
         let (session, owner) = (self.id.clone(), self.owner.clone());
         Arc::new(ClientHandle::new(
@@ -145,7 +145,8 @@ impl Session {
         ))
     }
 
-    /// Records who the client is, and what the service said to it. The first introduction counts.
+    /// Sets the client and the description that it got; returns `false` if the session has a
+    /// client.
     pub(crate) fn set_client(
         &self,
         client: Arc<ClientHandle>,
@@ -161,27 +162,27 @@ impl Session {
         first
     }
 
-    /// What the service says of itself to the client.
+    /// The description of the backend for this client.
     pub(crate) async fn description(&self) -> Result<&BackendDescription, ErrorObject> {
-        let client = self
-            .client()
-            .ok_or_else(|| codes::invalid_request("the session begins with `initialize`"))?;
+        let client = self.client().ok_or_else(|| {
+            codes::invalid_request("the first request of a session must be `initialize`")
+        })?;
         self.description
             .get_or_try_init(|| self.server.backend.describe(client))
             .await
     }
 
-    /// What the service has said of itself, if it has.
+    /// The description of the backend, if the client already has it.
     pub(super) fn known_description(&self) -> Option<&BackendDescription> {
         self.description.get()
     }
 
-    /// Records that the client knows how to use tasks.
+    /// Records that the client has requested a task.
     pub(super) fn mark_task_use(&self) {
         self.used_tasks.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the client knows how to use tasks: it says so, or it has asked for one.
+    /// Whether the client can use tasks: it declares them, or it has requested one.
     pub(super) fn uses_tasks(&self, client: &ClientHandle) -> bool {
         let declared =
             object::find(client.capabilities(), &["tasks"]).is_some_and(RawRef::is_object);
@@ -193,13 +194,15 @@ impl Session {
         level >= self.preferences.level().unwrap_or(DEFAULT_LOG_LEVEL)
     }
 
-    /// Hands over the response to a request that belongs to no call; gives it back if there is none of that id.
+    /// Routes the response to a request that belongs to no call; returns it if no request has that
+    /// id.
     pub(super) fn complete_client_request(&self, id: &Id, answer: Answer) -> Option<Answer> {
         self.client_requests.complete(id, answer)
     }
 
-    /// Attaches a client that listens: to the rest of the stream whose event it `saw` last, else to a general one.
-    /// Returns the place after which the stream goes on. `sent_event_id` says whether the client named an event at all.
+    /// Attaches a listening client: to the rest of the stream of its last event, else to a new
+    /// general stream. Returns the position after which the stream continues. `sent_event_id` says
+    /// whether the client sent an event id.
     pub(crate) fn listen(
         self: &Arc<Self>,
         last_seen: Option<(StreamId, u64)>,
@@ -214,7 +217,7 @@ impl Session {
             resumed.unwrap_or_else(|| (self.streams.open(StreamKind::General), 0));
         let (session, stream) = (self.clone(), reader.stream);
         tokio::spawn(async move {
-            // The events of the lost stream are gone, so the client gets the status of all open tasks.
+            // The events of the old stream are lost, so send the status of all open tasks.
             if lost {
                 session.send_open_tasks(stream).await;
             }
@@ -238,8 +241,8 @@ impl Session {
         }
     }
 
-    /// A general stream is there: input requests can travel on it. Open tasks that no session follows, from before a
-    /// restart of the server or of the client, are followed by this session from now on.
+    /// Records that the client listens, so that input requests can be sent. The session becomes the
+    /// follower of the owner's open tasks that no session follows.
     pub(crate) async fn start_listening(self: &Arc<Self>) {
         self.client_requests.set_listening();
         let open = self.server.engine.open_tasks(&self.owner).await;
@@ -249,13 +252,14 @@ impl Session {
         self.input_requests.deliver(&self.streams, |_| true);
     }
 
-    /// Ends everything that belongs to the session: its client is gone for good. Tasks of a principal stay, its other
-    /// sessions reach them (V1-SESS-8, A1-20). Tasks that only this session could reach are cancelled (BD-22).
+    /// Ends everything that belongs to the session. Tasks of a principal stay, because its other
+    /// sessions can access them (V1-SESS-8, A1-20). Tasks that only this session can access are
+    /// cancelled (BD-22).
     async fn end(&self) {
         if matches!(self.owner, Owner::Session(_)) {
             let engine = &self.server.engine;
             for task in engine.open_tasks(&self.owner).await.unwrap_or_default() {
-                // One that has ended meanwhile needs nothing.
+                // A task that ended meanwhile needs no cancellation.
                 let _ = engine.cancel_now(&self.scope(), task.id()).await;
             }
         }
@@ -263,13 +267,13 @@ impl Session {
         self.streams.close();
     }
 
-    /// Whether anything can be sent to the client now.
+    /// Whether the client can receive messages now.
     pub(crate) fn is_reachable(&self) -> bool {
         self.streams.general().is_some() || self.input_requests.has_live_wait(&self.streams)
     }
 
-    /// The stream for events of a task: the general one, else one on which the client waits for the task (BD-11), else
-    /// the general one that broke, whose client may come back for what it missed (S2-62).
+    /// The stream for events of a task: a general one, else one on which the client waits for the
+    /// task (BD-11), else the last general one, which the client may resume (S2-62).
     fn stream_for_events(&self, task: TaskId) -> Option<StreamId> {
         self.streams
             .general()
@@ -313,8 +317,8 @@ impl Drop for Session {
     }
 }
 
-/// From which level on messages are sent to a client that has not set one.
+/// The lowest level of log messages for a client that has set none.
 const DEFAULT_LOG_LEVEL: Level = Level::Info;
 
-/// How many random bytes a session id stands for: 128 bits cannot be guessed.
+/// How many random bytes a session id has: 128 bits cannot be guessed.
 const SESSION_ID_BYTES: usize = 16;

@@ -1,5 +1,5 @@
-//! Preferences of a session (log level, resource subscriptions): stored with the session, and sent to the service again
-//! after a restart.
+//! Preferences of a session (log level, resource subscriptions). They are stored with the session
+//! and sent to the backend again after a restart.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -17,34 +17,34 @@ use serde_json::json;
 use super::Session;
 use crate::server::errors;
 
-/// What a client wants to hold for its session.
+/// The preferences of one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Preferences {
-    /// From which level on log messages are wanted, in the word for it.
+    /// The lowest level of log messages, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     level: Option<String>,
-    /// Resources that the client wants to hear of.
+    /// The URIs of subscribed resources.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     resources: BTreeSet<String>,
 }
 
-/// What holds for a session, and who stores it.
+/// The preferences of a live session, and how it is stored.
 #[derive(Default)]
 pub(in crate::server) struct SessionPreferences {
     values: Mutex<Preferences>,
-    /// Absent where sessions are not stored.
+    /// `None` if sessions are not stored.
     saver: OnceLock<SessionSaver>,
-    /// One change at a time: what is not stored yet is nothing to say, and nothing to go back to.
+    /// Allows one change at a time, so that a failed change can be rolled back.
     change_lock: tokio::sync::Mutex<()>,
 }
 
-/// Stores a session as it is now.
+/// Stores the current state of a session.
 pub(crate) type SessionSaver = Box<dyn Fn() -> SaveFuture + Send + Sync>;
 
 /// Resolves when a session is stored.
 pub(crate) type SaveFuture = Pin<Box<dyn Future<Output = Result<(), StoreError>> + Send>>;
 
-/// One more thing that a client wants, or one less.
+/// A change of a preference.
 pub(in crate::server) enum PreferenceChange {
     Level(Level),
     Subscribe(String),
@@ -52,13 +52,13 @@ pub(in crate::server) enum PreferenceChange {
 }
 
 impl SessionPreferences {
-    /// From which level on log messages are wanted, once the client has said so.
+    /// The lowest level of log messages, if the client has set one.
     pub(super) fn level(&self) -> Option<Level> {
         let values = self.values();
         values.level.as_deref().and_then(|word| word.parse().ok())
     }
 
-    /// Whether the client wants to hear of a resource.
+    /// Whether the client has subscribed to a resource.
     pub(in crate::server) fn has_subscribed(&self, uri: &str) -> bool {
         self.values().resources.contains(uri)
     }
@@ -69,10 +69,11 @@ impl SessionPreferences {
 }
 
 impl Preferences {
-    /// What is to be said to a service that does not know it, as methods with their params.
+    /// The requests that restore the preferences in a backend: methods with params.
     fn requests(&self) -> Vec<(&'static str, Raw)> {
-        let params =
-            |name: &str, value: &str| Raw::encode(&json!({ name: value })).expect("a text is JSON");
+        let params = |name: &str, value: &str| {
+            Raw::encode(&json!({ name: value })).expect("strings are JSON")
+        };
         let level = self.level.as_deref();
         let level = level.map(|level| (outlast_wire::log::SET_LEVEL, params("level", level)));
         let resources = self.resources.iter();
@@ -80,7 +81,7 @@ impl Preferences {
         level.into_iter().chain(resources).collect()
     }
 
-    /// Takes note of a change; refuses what would be too much to remember.
+    /// Applies a change; rejects a subscription beyond the limits.
     fn apply(&mut self, change: PreferenceChange) -> Result<(), ErrorObject> {
         match change {
             PreferenceChange::Level(level) => self.level = Some(level.as_str().to_owned()),
@@ -91,7 +92,7 @@ impl Preferences {
                     && bytes + uri.len() <= MAX_SUBSCRIPTION_BYTES;
                 if !has_room && !self.resources.contains(&uri) {
                     return Err(codes::invalid_params(format!(
-                        "a session subscribes to at most {MAX_SUBSCRIPTIONS} resources, whose addresses have {MAX_SUBSCRIPTION_BYTES} bytes together; \
+                        "a session may subscribe to {MAX_SUBSCRIPTIONS} resources with {MAX_SUBSCRIPTION_BYTES} bytes of URIs; \
                          unsubscribe first"
                     )));
                 }
@@ -103,7 +104,7 @@ impl Preferences {
 }
 
 impl Session {
-    /// Takes note of a change. Where sessions are stored, it is stored when this resolves.
+    /// Applies a change. If sessions are stored, it is durable when this returns.
     pub(in crate::server) async fn change_preference(
         &self,
         change: PreferenceChange,
@@ -127,35 +128,35 @@ impl Session {
         })
     }
 
-    /// What the client wants to hold for the session.
+    /// A copy of the preferences, for the record of the session.
     pub(crate) fn stored_preferences(&self) -> Preferences {
         self.preferences.values().clone()
     }
 
-    /// Takes up what the client said in an earlier life of this process. Whoever calls this has the service told, too.
+    /// Restores the preferences after a restart. The caller sends them to the backend, too.
     pub(crate) fn restore_preferences(&self, preferences: Preferences) {
         *self.preferences.values() = preferences;
     }
 
-    /// Has the session stored by `recorder` whenever that changes which is kept with it.
+    /// Sets how the session is stored when its record changes.
     pub(crate) fn set_saver(&self, saver: SessionSaver) {
-        // The first is as good as any other.
+        // A second saver would do the same.
         let _ = self.preferences.saver.set(saver);
     }
 
-    /// Has the session stored in the background, where sessions are stored.
+    /// Stores the session in the background, if sessions are stored.
     pub(super) fn save_in_background(&self) {
         if let Some(save) = self.preferences.saver.get() {
             let saved = save();
             tokio::spawn(async move {
                 if let Err(error) = saved.await {
-                    tracing::warn!(%error, "a session was not stored");
+                    tracing::warn!(%error, "could not store a session");
                 }
             });
         }
     }
 
-    /// Says to the service what it has heard in an earlier life of this process.
+    /// Sends the preferences to the backend after a restart.
     pub(crate) async fn replay_preferences(self: Arc<Self>) {
         let requests = self.stored_preferences().requests();
         if requests.is_empty() || self.description().await.is_err() {
@@ -167,10 +168,10 @@ impl Session {
     }
 }
 
-/// The most resources that one session may subscribe to.
+/// How many resources one session may subscribe to.
 const MAX_SUBSCRIPTIONS: usize = 1_000;
 
-/// How many bytes their addresses may have together: all of them are written with every change.
+/// How many bytes their URIs may have together: all of them are written with every change.
 const MAX_SUBSCRIPTION_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_said_reads_back_and_is_said_again() {
+    fn preferences_are_restored_as_requests() {
         let mut values = Preferences::default();
         assert_eq!(serde_json::to_string(&values).unwrap(), "{}");
         values.apply(PreferenceChange::Level(Level::Error)).unwrap();
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_has_more_remembered_than_there_is_room_for() {
+    fn subscriptions_are_limited() {
         let mut values = Preferences::default();
         for number in 0..MAX_SUBSCRIPTIONS {
             values

@@ -1,4 +1,4 @@
-//! A session as it is stored: who the client is, whose session it is, when it was used last.
+//! The stored record of a session: its client, its owner, its last use.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use super::preferences::Preferences;
 use super::{Session, SessionId};
 use crate::server::ClientInfo;
 
-/// What is stored of a session besides its key and its owner.
+/// The content of the record, apart from its key and owner.
 #[derive(Serialize, Deserialize)]
 struct Stored<P> {
     #[serde(rename = "peer")]
     client_info: P,
-    /// The endpoint at which it began, where several share a store.
+    /// The endpoint that created it, if several share a store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     endpoint: Option<Arc<str>>,
-    /// What the client wants to hold for the session.
+    /// Log level and subscriptions.
     #[serde(flatten)]
     preferences: Preferences,
-    /// When it was used last, in milliseconds since 1970. Records of the first version have none.
+    /// The last use in milliseconds since 1970. Records of the first version have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     used: Option<u64>,
-    /// Whose number of sessions it adds to, if that is not its owner.
+    /// The owner whose session count it adds to, if that is not its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counts_for: Option<String>,
-    /// The tasks that were made in it and may be open.
+    /// The tasks that were created in it and may be open.
     #[serde(rename = "made_tasks", default, skip_serializing_if = "Vec::is_empty")]
     created_tasks: Vec<String>,
 }
@@ -48,7 +48,7 @@ pub(super) fn key(id: &SessionId) -> RecordKey {
     RecordKey::new(KIND, id.as_str())
 }
 
-/// The record of a session that was used at `used`. It does not expire: a sweep removes idle sessions.
+/// The record of a session with its last use. It does not expire: a sweep removes idle sessions.
 pub(super) fn record(
     session: &Session,
     client_info: &ClientInfo,
@@ -74,7 +74,7 @@ pub(super) fn record(
     }
 }
 
-/// The session that a record holds, if the record is readable.
+/// Parses the record of a session; `None` if it is malformed.
 pub(super) fn read(record: &Record) -> Option<StoredSession> {
     let stored: Stored<ClientInfo> = serde_json::from_slice(&record.bytes).ok()?;
     let created_tasks = stored.created_tasks.iter().filter_map(|id| id.parse().ok());

@@ -1,7 +1,7 @@
 //! The sessions of one endpoint: those in use are in memory, all of them are stored.
 //!
-//! A session survives a restart of the process: it is stored before its client learns its name, and restored when a
-//! request names it. How many there may be and which are forgotten is decided by the [`SessionTable`].
+//! A session survives a restart: it is stored before its client gets its id, and restored when a
+//! request names it. The [`SessionTable`] limits the number of sessions and evicts idle ones.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl Sessions {
         &self.table
     }
 
-    /// A session of `principal`, or of its own, that is not stored yet.
+    /// A new session of `principal`, or of its own owner. It is not stored yet.
     pub(crate) fn create(&self, principal: Option<&Owner>) -> Arc<Session> {
         let id = SessionId::random();
         let session_owner = || Owner::session(id.as_str());
@@ -41,7 +41,7 @@ impl Sessions {
         Session::new(self.server.clone(), id, owner)
     }
 
-    /// Stores a session whose client has introduced itself: from now on it is known.
+    /// Stores an initialized session.
     pub(crate) async fn store(
         &self,
         session: Arc<Session>,
@@ -55,7 +55,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// The session of that name, if it is there and belongs to `principal`.
+    /// The session with this id, if it belongs to `principal`.
     pub(crate) async fn find(
         &self,
         name: &str,
@@ -77,7 +77,7 @@ impl Sessions {
         Ok(Some(entry))
     }
 
-    /// Ends a session for good. What is left to do for its tasks and streams goes on in the background.
+    /// Ends a session. The cancellation of its tasks and streams continues in the background.
     pub(crate) async fn end(&self, entry: &LiveSession) -> Result<(), StoreError> {
         self.table.remove(entry).await?;
         let session = entry.session.clone();
@@ -85,9 +85,9 @@ impl Sessions {
         Ok(())
     }
 
-    /// Restores a session that is stored.
+    /// Restores a stored session.
     async fn restore(&self, name: &str) -> Result<Option<Arc<LiveSession>>, StoreError> {
-        // The store is not read for a name that was never drawn here.
+        // The store is not read for an id that cannot exist.
         if !SessionId::is_well_formed(name) {
             return Ok(None);
         }
@@ -97,7 +97,7 @@ impl Sessions {
             return Ok(None);
         };
         let (Some(stored), Some(owner)) = (record::read(&record), record.owner.clone()) else {
-            tracing::warn!("the record of a session is not readable");
+            tracing::warn!("could not read the record of a session");
             return Ok(None);
         };
         let is_of_other_endpoint = stored.endpoint.as_ref().is_some_and(|endpoint| {
@@ -108,7 +108,7 @@ impl Sessions {
             return Ok(None);
         }
         let session = Session::new(self.server.clone(), id, owner);
-        // Nobody else has this session yet.
+        // The session is not shared yet.
         session.set_client(session.client_handle(stored.client_info.clone()), None);
         session.restore_preferences(stored.preferences.clone());
         for task in &stored.created_tasks {
@@ -125,7 +125,7 @@ impl Sessions {
         Ok(Some(entry))
     }
 
-    /// Has a session stored whenever that changes which is stored with it.
+    /// Stores a session whenever its record changes.
     fn save_on_change(&self, live_session: &Arc<LiveSession>) {
         let (table, entry) = (Arc::downgrade(&self.table), Arc::downgrade(live_session));
         live_session.session.set_saver(Box::new(move || {
@@ -133,21 +133,22 @@ impl Sessions {
             Box::pin(async move {
                 match live {
                     Some((table, entry)) => table.save(&entry).await,
-                    // No request can name it any more.
+                    // The session was removed from memory, and no request can name it.
                     None => Ok(()),
                 }
             })
         }));
     }
 
-    /// Permission for one more open request or stream of a session.
+    /// Counts one more open request or stream of a session; `None` at the limit.
     pub(crate) fn permit(&self, entry: &LiveSession) -> Option<StreamPermit> {
         self.table.permit(entry)
     }
 }
 
 impl LiveSession {
-    /// Whether the session belongs to `principal`, or to no principal (V1-SESS-7).
+    /// Whether the session belongs to `principal`; without one, whether it is anonymous
+    /// (V1-SESS-7).
     fn belongs_to(&self, principal: Option<&Owner>) -> bool {
         let owner: &Owner = &self.session.owner;
         match principal {

@@ -1,5 +1,5 @@
-//! Which sessions are known, whom they count for, and which are live. The [`SessionTable`](super::SessionTable) holds
-//! the slots under its lock.
+//! The index of sessions: the owner that each counts for, and which are in memory. The
+//! [`SessionTable`](super::SessionTable) holds it under its lock.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use outlast_wire::Timestamp;
 use super::usage::{SessionUse, now};
 use super::{Session, record};
 
-/// A session that is in memory.
+/// A session in memory.
 pub(crate) struct LiveSession {
     pub(crate) session: Arc<Session>,
     pub(super) usage: Arc<SessionUse>,
 }
 
-/// The known sessions, and room that is reserved for others.
+/// The indexed sessions, and the reserved slots.
 #[derive(Default)]
 pub(super) struct Slots {
     by_name: HashMap<Arc<str>, Slot>,
@@ -34,7 +34,7 @@ struct OwnerSessions {
 
 struct Slot {
     usage: Arc<SessionUse>,
-    /// Absent if no request has named the session since the process started.
+    /// `None` if no request has named the session since the process started.
     live: Option<Arc<LiveSession>>,
 }
 
@@ -46,20 +46,21 @@ pub(super) struct IdleSession {
     pub(super) last_used: Timestamp,
 }
 
-/// The session is not live; the store may have it.
+/// The session is not in memory; it may be stored.
 pub(super) struct NotLive;
 
-/// Why no session can be opened: as many as there may be are in use.
+/// The limit that rejects a new session: all sessions are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SessionLimitReached {
-    /// The owner has so many sessions.
+    /// The limit of one owner.
     Owner(usize),
-    /// All owners together have so many.
+    /// The limit of all sessions.
     All(usize),
 }
 
 impl Slots {
-    /// Reserves room for a session that counts for `owner`, where all together may have `max` and one `max_per_owner`.
+    /// Reserves a slot for a session that counts for `owner`, within the limit of all sessions and
+    /// the limit per owner.
     pub(super) fn reserve(
         &mut self,
         owner: &Owner,
@@ -77,20 +78,20 @@ impl Slots {
         Ok(())
     }
 
-    /// Gives reserved room back.
+    /// Releases a reserved slot.
     pub(super) fn release(&mut self, owner: &Owner) {
         self.reserved -= 1;
         self.change(owner, |account| account.reserved -= 1);
     }
 
-    /// The owners of sessions, the one with most first.
+    /// The owners of sessions, the one with most sessions first.
     pub(super) fn owners_by_size(&self) -> Vec<Owner> {
         let mut owners: Vec<_> = self.by_owner.iter().collect();
         owners.sort_by_key(|(_, account)| std::cmp::Reverse(account.size()));
         owners.into_iter().map(|(owner, _)| owner.clone()).collect()
     }
 
-    /// The live session of that name, which is used now; `None` if it has ended.
+    /// The session with this id, and records its use; `None` if it has ended.
     pub(super) fn find(
         &self,
         name: &str,
@@ -105,7 +106,7 @@ impl Slots {
         Ok(Some(entry))
     }
 
-    /// Makes a session live, unless it is, and marks it as used. `None` if it has ended.
+    /// Adds a session, unless it is in memory, and records its use. `None` if it has ended.
     pub(super) fn activate(
         &mut self,
         session: Arc<Session>,
@@ -119,7 +120,7 @@ impl Slots {
         Some(slot.activate(session))
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub(super) fn remove(&mut self, name: &str) {
         if let Some(slot) = self.by_name.remove(name) {
             self.change(slot.usage.counts_for(), |account| {
@@ -128,7 +129,7 @@ impl Slots {
         }
     }
 
-    /// Takes over which sessions are stored: other processes on the same store add and remove some.
+    /// Updates the index from the store: other processes on the same store add and remove sessions.
     pub(super) fn sync_with_store(&mut self, records: &[Record]) {
         let stored: HashSet<&str> = records.iter().map(|record| &*record.key.key).collect();
         let gone = |(name, slot): (&Arc<str>, &Slot)| {
@@ -150,12 +151,12 @@ impl Slots {
         }
     }
 
-    /// The live sessions.
+    /// The sessions in memory.
     pub(super) fn live(&self) -> impl Iterator<Item = &Arc<LiveSession>> {
         self.by_name.values().filter_map(|slot| slot.live.as_ref())
     }
 
-    /// Sessions without open requests and streams that were used at `since` or before.
+    /// Sessions without open requests and streams whose last use is not after `since`.
     pub(super) fn idle_since(&self, since: Timestamp) -> Vec<IdleSession> {
         let idle = self.by_name.iter();
         idle.filter_map(|(name, slot)| slot.idle(name))
@@ -174,7 +175,7 @@ impl Slots {
             .collect()
     }
 
-    /// The slot of that name; a new one counts for the owner that `usage` names.
+    /// The slot with this id. A new slot counts for the owner in `usage`.
     fn slot(&mut self, name: Arc<str>, usage: SessionUse) -> &mut Slot {
         let Self {
             by_name, by_owner, ..
@@ -189,7 +190,7 @@ impl Slots {
         })
     }
 
-    /// ChangeBroadcast the account of `owner`; an empty one is dropped.
+    /// Changes the sessions of `owner`; removes an empty entry.
     fn change(&mut self, owner: &Owner, change: impl FnOnce(&mut OwnerSessions)) {
         if let Some(account) = self.by_owner.get_mut(owner) {
             change(account);
@@ -207,7 +208,7 @@ impl OwnerSessions {
 }
 
 impl Slot {
-    /// The live session of this slot, which is `session` if there is none yet.
+    /// The session of this slot in memory, which becomes `session` if there is none.
     fn activate(&mut self, session: Arc<Session>) -> Arc<LiveSession> {
         let usage = self.usage.clone();
         let live = || Arc::new(LiveSession { session, usage });

@@ -1,8 +1,8 @@
-//! The streams of one session: every message goes onto exactly one of them (V1-SSE-10).
+//! The streams of one session: every message is sent on exactly one of them (V1-SSE-10).
 //!
-//! A stream outlives its connection for a while: what was sent is kept, bounded, and a client that comes
-//! back with the number of the last event it saw gets the rest (V1-RESUME-3). Event ids name stream and
-//! place, so they are unique within the session (V1-RESUME-1, V1-RESUME-2).
+//! A stream outlives its connection: a bounded number of events is retained for replay, and a
+//! client that returns with the id of its last event gets the rest (V1-RESUME-3). An event id names
+//! stream and position, so it is unique within the session (V1-RESUME-1, V1-RESUME-2).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,27 +14,27 @@ use tokio::sync::mpsc;
 #[derive(Debug, Default)]
 pub(crate) struct SessionStreams(Mutex<Streams>);
 
-/// One stream of a session.
+/// The id of a stream within its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StreamId(pub(crate) u64);
 
-/// Something on a stream.
+/// One event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StreamEvent {
-    /// The stream and the place on it.
+    /// The stream and the position on it.
     pub(crate) position: (StreamId, u64),
-    /// The message, on one line; none where the stream only has to be opened.
+    /// The message on one line; `None` if the event only opens the stream.
     pub(crate) line: Option<Arc<str>>,
-    /// Whether nothing follows.
+    /// Whether it is the last event.
     pub(crate) last: bool,
 }
 
-/// A connection to a stream.
+/// The reading end of a stream.
 #[derive(Debug)]
 pub(crate) struct StreamReader {
     /// The stream.
     pub(crate) stream: StreamId,
-    /// What is sent on it from here on, after what was kept.
+    /// Receives the replayed events, then the new ones.
     pub(crate) receiver: mpsc::Receiver<StreamEvent>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct StreamReader {
 struct Streams {
     next: u64,
     streams: BTreeMap<StreamId, Stream>,
-    /// How many bytes are kept on all streams.
+    /// How many bytes are retained on all streams.
     bytes: usize,
 }
 
@@ -59,16 +59,16 @@ struct Stream {
 /// What a stream is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamKind {
-    /// The client listens in general.
+    /// Messages outside of a response, on HTTP.
     General,
-    /// There is only this one, for everything; it never ends by an answer.
+    /// The only stream of a stdio session. A reply does not end it.
     Stdio,
-    /// The answer to one request.
+    /// The response to one request.
     Response,
 }
 
 impl SessionStreams {
-    /// Opens a stream that somebody is attached to.
+    /// Opens a stream with a reader.
     pub(crate) fn open(&self, kind: StreamKind) -> StreamReader {
         let mut streams = self.lock();
         streams.next += 1;
@@ -94,12 +94,12 @@ impl SessionStreams {
         }
     }
 
-    /// Attaches to a stream again, after the event that was seen last.
+    /// Resumes a stream after the last event that the client received.
     pub(crate) fn resume(&self, id: StreamId, last_seen: u64) -> Option<StreamReader> {
         let mut streams = self.lock();
         let stream = streams.streams.get_mut(&id)?;
-        // Where a client listens in general, a gap is told by a fresh stream; the rest of an answer is worth having
-        // in any case.
+        // A gap on a general stream is reported by a new stream. The rest of a response is useful
+        // even with a gap.
         if stream.kind == StreamKind::General
             && stream.first_replayable() > last_seen.saturating_add(1)
         {
@@ -111,7 +111,7 @@ impl SessionStreams {
             .iter()
             .filter(|event| event.position.1 > last_seen)
         {
-            // The channel is larger than what is kept.
+            // The channel is larger than the replay buffer.
             let _ = sender.try_send(event.clone());
         }
         stream.sender = (!stream.ended).then_some(sender);
@@ -121,22 +121,22 @@ impl SessionStreams {
         })
     }
 
-    /// Sends `line` on a stream. Kept if nobody is attached.
+    /// Sends a message on a stream. It is retained if there is no reader.
     pub(crate) fn send(&self, id: StreamId, line: impl Into<Arc<str>>) {
         self.push(id, Some(line.into()), false);
     }
 
-    /// Sends the last line of a stream.
+    /// Sends the last message of a stream.
     pub(crate) fn finish(&self, id: StreamId, line: impl Into<Arc<str>>) {
         self.push(id, Some(line.into()), true);
     }
 
-    /// Lets a stream be opened without a message: its first one may take long.
+    /// Opens a stream with an empty event, if its first message may take long.
     pub(crate) fn prime(&self, id: StreamId) {
         self.push(id, None, false);
     }
 
-    /// Ends a stream without another message. A pipe goes on.
+    /// Ends a stream without another message. The stdio stream stays open.
     pub(crate) fn end(&self, id: StreamId) {
         let mut streams = self.lock();
         if streams
@@ -155,12 +155,12 @@ impl SessionStreams {
         streams.bytes = 0;
     }
 
-    /// Whether somebody is attached.
+    /// Whether the stream has a reader.
     pub(crate) fn is_live(&self, id: StreamId) -> bool {
         self.lock().streams.get(&id).is_some_and(Stream::is_live)
     }
 
-    /// A stream on which the client listens in general, if there is one: the newest.
+    /// The newest general stream with a reader, if there is one.
     pub(crate) fn general(&self) -> Option<StreamId> {
         let streams = self.lock();
         let mut general = streams.streams.iter().rev();
@@ -169,7 +169,7 @@ impl SessionStreams {
             .map(|(id, _)| *id)
     }
 
-    /// The stream on which the client listened in general last: what is sent there waits until it comes back.
+    /// The newest general stream, with or without a reader: the client may resume it.
     pub(crate) fn last_general(&self) -> Option<StreamId> {
         let streams = self.lock();
         let mut general = streams.streams.iter().rev();
@@ -191,7 +191,7 @@ impl SessionStreams {
         };
         stream.next += 1;
         stream.ended |= last;
-        // One who does not keep up is cut off, and may come back for what is kept.
+        // A reader that is too slow is disconnected. The client may resume the stream.
         let delivered = stream
             .sender
             .as_ref()
@@ -213,7 +213,7 @@ impl SessionStreams {
 }
 
 impl Streams {
-    /// Keeps the number of streams bounded: the oldest that nobody is attached to go first.
+    /// Limits the number of streams: removes the oldest without a reader.
     fn drop_oldest(&mut self) {
         while self.streams.len() > MAX_STREAMS {
             let oldest = self
@@ -226,7 +226,8 @@ impl Streams {
         }
     }
 
-    /// Keeps the bytes of all streams bounded: what was sent longest ago on another stream than `id` goes first.
+    /// Limits the retained bytes of all streams: drops the replay buffer of the oldest stream other
+    /// than `id`.
     fn drop_replay(&mut self, id: StreamId) {
         while self.bytes > MAX_SESSION_REPLAY_BYTES {
             let oldest = self
@@ -258,7 +259,7 @@ impl Stream {
             .is_some_and(|sender| !sender.is_closed())
     }
 
-    /// The number of the first event that is kept, or of the next one where none is.
+    /// The position of the first retained event, or of the next event if none is retained.
     fn first_replayable(&self) -> u64 {
         self.replay
             .front()
@@ -285,22 +286,22 @@ impl std::fmt::Display for StreamId {
     }
 }
 
-/// How many messages a slow client may be behind.
+/// How many events a slow reader may be behind.
 const MAX_UNREAD_EVENTS: usize = 1_024;
 
-/// The same for a pipe, which cannot be opened again.
+/// The same for stdio, which cannot be resumed.
 const MAX_UNREAD_STDIO_EVENTS: usize = 1 << 20;
 
-/// How many messages of a stream are kept for a client that comes back.
+/// How many events of a stream are retained for replay.
 const MAX_REPLAY_EVENTS: usize = 256;
 
-/// How many bytes of a stream are kept.
+/// How many bytes of a stream are retained.
 const MAX_REPLAY_BYTES: usize = 1 << 20;
 
-/// How many bytes of all streams of a session are kept.
+/// How many bytes of all streams of a session are retained.
 const MAX_SESSION_REPLAY_BYTES: usize = 4 << 20;
 
-/// How many streams of a session are remembered.
+/// How many streams of a session are retained.
 const MAX_STREAMS: usize = 256;
 
 #[cfg(test)]
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_goes_onto_exactly_one_stream() {
+    fn a_message_is_sent_on_exactly_one_stream() {
         let session_streams = SessionStreams::default();
         let mut one = session_streams.open(StreamKind::General);
         let mut two = session_streams.open(StreamKind::General);
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_comes_back_gets_what_it_missed_of_its_own_stream() {
+    fn a_resumed_stream_replays_its_own_missed_events() {
         // V1-RESUME-3.
         let session_streams = SessionStreams::default();
         let mut mine = session_streams.open(StreamKind::General);
@@ -349,13 +350,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_replay_of_a_stream_is_bounded() {
         let session_streams = SessionStreams::default();
         let stream = session_streams.open(StreamKind::General).stream;
         for _ in 0..1_000 {
             session_streams.send(stream, "x".repeat(10_000));
         }
-        // A gap is not passed over.
+        // A gap is detected.
         assert!(session_streams.resume(stream, 0).is_none());
         let kept = MAX_REPLAY_BYTES as u64 / 10_000;
         let mut again = session_streams.resume(stream, 1_000 - kept).unwrap();
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_of_all_streams_together_is_bounded() {
+    fn the_replay_of_all_streams_is_bounded() {
         let session_streams = SessionStreams::default();
         let mut streams = Vec::new();
         for _ in 0..50 {

@@ -1,14 +1,17 @@
-//! All stored sessions of a server, over all its endpoints: how many there may be, and which are evicted.
+//! All stored sessions of a server, over all its endpoints: their limits and the eviction of idle
+//! ones.
 //!
-//! The number of sessions is limited, in all and for each owner; sessions without authentication count for the address
-//! that opened them. At a limit the session that has been idle for longest is evicted: of the owner at its limit, or,
-//! if all sessions together are at theirs, of the owner that has most. A session with an open request, stream or task is
-//! never evicted; if there are only such, no other session can be opened.
+//! The number of sessions is limited, in total and per owner; an anonymous session counts for the
+//! address that created it. At a limit, the session that is idle for longest is evicted: of the
+//! owner at its limit or, at the total limit, of the owner with most sessions. A session with an
+//! open request, stream or task is never evicted. If there are only such sessions, a new session is
+//! rejected.
 //!
-//! A sweep forgets sessions that are idle for longer than [`SessionLimits::idle_ms`] and have no tasks. The last use of a session
-//! is stored with it, at most a quarter of `idle` late, so all of this holds over a restart.
+//! A sweep evicts sessions without tasks that are idle for longer than [`SessionLimits::idle_ms`].
+//! The last use of a session is stored with it, at most a quarter of `idle_ms` late, so the limits
+//! hold over a restart.
 //!
-//! Which sessions are known is in [`Slots`], the use of each in [`SessionUse`].
+//! [`Slots`] has the index of sessions, [`SessionUse`] the last use of each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +27,13 @@ use super::slots::{IdleSession, LiveSession, NotLive, SessionLimitReached, Slots
 use super::usage::{SessionUse, StreamPermit, now};
 use super::{Session, SessionId};
 
-/// How many sessions there may be, how much of each, and for how long.
+/// The limits of sessions.
 pub(crate) struct SessionLimits {
-    /// The most sessions in all.
+    /// The maximum number of sessions.
     pub(crate) max_sessions: usize,
-    /// The most sessions that count for one owner.
+    /// The maximum number of sessions that count for one owner.
     pub(crate) max_sessions_per_owner: usize,
-    /// The most open requests and streams of one session.
+    /// The maximum number of open requests and streams of one session.
     pub(crate) max_streams: usize,
     /// How long a session without requests, streams and tasks is kept, in milliseconds.
     pub(crate) idle_ms: u64,
@@ -43,7 +46,7 @@ pub(crate) struct SessionTable {
     slots: RwLock<Slots>,
 }
 
-/// Room for one session, until it is filled or dropped.
+/// A slot for one session, until it is filled or dropped.
 pub(crate) struct SessionReservation {
     table: Arc<SessionTable>,
     counts_for: Owner,
@@ -54,13 +57,13 @@ pub(crate) struct SessionReservation {
 #[derive(PartialEq, Eq)]
 enum RetainedTasks {
     None,
-    /// Ended ones that no other session reaches.
+    /// Ended tasks that no other session can access.
     Ended,
     Open,
 }
 
 impl SessionTable {
-    /// The sessions that the store of `engine` has.
+    /// Loads the sessions from the store of `engine`.
     pub(crate) async fn load(
         engine: Engine,
         limits: SessionLimits,
@@ -71,13 +74,14 @@ impl SessionTable {
             slots: RwLock::default(),
         };
         match table.sweep().await {
-            // They are read when the store is open.
+            // Sessions are read once the store is open.
             Ok(()) | Err(StoreError::Starting) => Ok(Arc::new(table)),
             Err(error) => Err(error),
         }
     }
 
-    /// Room for another session that counts for `owner`. At a limit the session that is idle for longest makes room.
+    /// Reserves a slot for a session that counts for `owner`. At a limit, the session that is idle
+    /// for longest is evicted.
     pub(crate) async fn reserve(
         self: &Arc<Self>,
         owner: &Owner,
@@ -122,7 +126,7 @@ impl SessionTable {
         })
     }
 
-    /// Forgets the session of `owner` that is idle for longest, if one may be evicted.
+    /// Evicts the session of `owner` that is idle for longest, if there is one.
     async fn evict_oldest(&self, owner: &Owner) -> bool {
         let mut idle = self.slots.read().idle_of(owner);
         idle.sort_unstable_by_key(|session| session.last_used);
@@ -136,17 +140,19 @@ impl SessionTable {
         false
     }
 
-    /// The live session of that name, which is used now; `Err` if the session is not live but may be stored.
+    /// The session with this id, and records its use; `Err` if it is not in memory but may be
+    /// stored.
     pub(super) fn live(
         &self,
         name: &str,
         now: Timestamp,
     ) -> Result<Option<Arc<LiveSession>>, NotLive> {
-        // Under the lock: a session that is about to be evicted is either seen as used, or not found.
+        // Under the lock: a session that is about to be evicted is either marked as used, or not
+        // found.
         self.slots.read().find(name, now)
     }
 
-    /// Makes a session live that was stored just now. `None` if it was ended meanwhile.
+    /// Adds a session that was stored just now. `None` if it ended meanwhile.
     pub(super) fn add(
         &self,
         session: Arc<Session>,
@@ -159,7 +165,7 @@ impl SessionTable {
         slots.activate(session, usage)
     }
 
-    /// Makes a stored session live, unless it is. `None` if it was ended meanwhile.
+    /// Adds a restored session, unless it is in memory. `None` if it ended meanwhile.
     pub(super) fn restore(
         &self,
         session: Arc<Session>,
@@ -171,7 +177,7 @@ impl SessionTable {
 
     /// Removes a session that has ended.
     pub(super) async fn remove(&self, entry: &LiveSession) -> Result<(), StoreError> {
-        // Before the record is deleted: a save that runs meanwhile reads this after its write.
+        // Before the record is deleted: a concurrent save reads this flag after its write.
         entry.usage.end();
         let name = entry.session.id.as_str();
         self.delete([name]).await?;
@@ -179,14 +185,14 @@ impl SessionTable {
         Ok(())
     }
 
-    /// Closes the streams of all live sessions.
+    /// Closes the streams of all sessions in memory.
     pub(crate) fn close_streams(&self) {
         for entry in self.slots.read().live() {
             entry.session.streams.close();
         }
     }
 
-    /// Sweeps from time to time, until the handle is gone.
+    /// Sweeps at an interval. The future never ends.
     pub(crate) async fn sweep_periodically(self: Arc<Self>) {
         let interval = Duration::from_millis((self.limits.idle_ms / 4).clamp(1_000, 600_000));
         let mut pause = Duration::from_secs(1);
@@ -201,14 +207,15 @@ impl SessionTable {
         }
     }
 
-    /// Reads which sessions are stored, forgets those that are idle for too long, and stores the use of the others.
+    /// Reads the stored sessions, evicts those that are idle for too long, and stores the last use
+    /// of the others.
     async fn sweep(&self) -> Result<(), StoreError> {
         let now = now();
         let store = self.engine.store();
         let records = store.records(record::KIND, None, now).await?;
         self.slots.write().sync_with_store(&records);
         if self.engine.usage(&Owner::Local).await.is_err() {
-            // Until tasks are recovered it is not known which sessions have some.
+            // Until tasks are recovered it is unknown which sessions have tasks.
             return Err(StoreError::Starting);
         }
         let mut idle = Vec::new();
@@ -228,7 +235,7 @@ impl SessionTable {
         Ok(())
     }
 
-    /// The live sessions. One with an open request or stream is used now.
+    /// The sessions in memory. One with an open request or stream counts as used now.
     fn in_use(&self, now: Timestamp) -> Vec<Arc<LiveSession>> {
         let live: Vec<_> = self.slots.read().live().cloned().collect();
         for entry in live.iter().filter(|entry| entry.usage.is_open()) {
@@ -237,7 +244,8 @@ impl SessionTable {
         live
     }
 
-    /// The tasks that a session is kept for. A principal reaches its ended tasks in every session.
+    /// The tasks that a session is kept for. A principal can access its ended tasks in every
+    /// session.
     async fn tasks_of(&self, session: &IdleSession) -> RetainedTasks {
         let owner = session.usage.owner();
         if matches!(owner, Owner::Session(_)) {
@@ -245,7 +253,7 @@ impl SessionTable {
                 Ok(usage) if usage.owner_open > 0 => RetainedTasks::Open,
                 Ok(usage) if usage.owner_retained > 0 => RetainedTasks::Ended,
                 Ok(_) => RetainedTasks::None,
-                // Without an answer no session is evicted.
+                // Without a reply of the engine no session is evicted.
                 Err(_) => RetainedTasks::Open,
             };
         }
@@ -260,10 +268,10 @@ impl SessionTable {
         RetainedTasks::None
     }
 
-    /// Removes sessions, except those that were used meanwhile, and returns how many.
+    /// Removes sessions, except those that were used meanwhile; returns how many.
     async fn evict(&self, mut idle: Vec<IdleSession>) -> usize {
         {
-            // No request finds a session while it is ended.
+            // Under the lock, so that no request finds a session between the check and its end.
             let _slots = self.slots.write();
             idle.retain(|session| session.usage.end_if_unused_since(session.last_used));
         }
@@ -285,12 +293,12 @@ impl SessionTable {
         evicted
     }
 
-    /// Whether the stored use of a session is too far behind its last.
+    /// Whether the stored last use of a session is too old.
     pub(super) fn is_use_stale(&self, entry: &LiveSession) -> bool {
         entry.usage.is_stored_use_stale(self.limits.idle_ms / 4)
     }
 
-    /// Stores the use of a session in the background, once.
+    /// Stores the last use of a session in the background, once.
     pub(super) fn save_use(self: &Arc<Self>, entry: &Arc<LiveSession>) {
         let Some(before) = entry.usage.begin_store() else {
             return;
@@ -304,7 +312,7 @@ impl SessionTable {
         });
     }
 
-    /// Stores a session as it is now, unless it was ended meanwhile.
+    /// Stores a session, unless it ended meanwhile.
     pub(super) async fn save(&self, entry: &LiveSession) -> Result<(), StoreError> {
         let usage = &entry.usage;
         let used = usage.last_used();
@@ -316,7 +324,7 @@ impl SessionTable {
         written
     }
 
-    /// Stores a session that was used at `used`.
+    /// Stores a session with its last use.
     pub(super) async fn write(
         &self,
         session: &Session,
@@ -337,14 +345,14 @@ impl SessionTable {
         self.engine.store().write_records(deletes).await
     }
 
-    /// Permission for one more open request or stream of a session.
+    /// Counts one more open request or stream of a session; `None` at the limit.
     pub(super) fn permit(&self, entry: &LiveSession) -> Option<StreamPermit> {
         entry.usage.permit(self.limits.max_streams)
     }
 }
 
 impl SessionReservation {
-    /// Whose number of sessions the session adds to.
+    /// The owner whose session count the session adds to.
     pub(super) fn counts_for(&self) -> &Owner {
         &self.counts_for
     }
@@ -358,5 +366,5 @@ impl Drop for SessionReservation {
     }
 }
 
-/// The most sessions that one write removes.
+/// How many sessions one write removes.
 const MAX_EVICTED_PER_WRITE: usize = 256;

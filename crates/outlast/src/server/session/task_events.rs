@@ -16,7 +16,8 @@ use super::Session;
 use crate::server::McpServer;
 
 impl McpServer {
-    /// Lets `session` hear of a task until it ends, unless another session does.
+    /// Sends the events of a task to `session` until the task ends, unless another session follows
+    /// it.
     pub(crate) fn follow(self: &Arc<Self>, session: &Arc<Session>, task: TaskId) {
         let (engine, scope) = (self.engine.clone(), session.scope());
         let watch = async move { engine.watch(&scope, task).await.ok() };
@@ -25,7 +26,8 @@ impl McpServer {
         }
     }
 
-    /// The same for a task that `session` is about to make, from its beginning. The creation itself says that it works.
+    /// The same for a task that `session` is about to create. The create result already says
+    /// `working`.
     pub(crate) fn follower(self: &Arc<Self>, session: &Arc<Session>) -> Follower {
         let (server, session) = (self.clone(), session.clone());
         Box::new(move |watch| {
@@ -41,7 +43,7 @@ impl McpServer {
         })
     }
 
-    /// `known` is what the client was told of the task already.
+    /// `sent` is the status that the client already has.
     fn follow_with<W>(
         self: Arc<Self>,
         session: &Arc<Session>,
@@ -71,7 +73,7 @@ impl McpServer {
         })
     }
 
-    /// Tells `session` all of a task, as long as both live.
+    /// Forwards all events of a task to `session`, as long as both exist.
     async fn forward_events(&self, task: TaskId, session: &Weak<Session>, mut watch: Watch) {
         let token = match &watch.first {
             Snapshot::Open(task) => task.origin.progress_token.as_ref(),
@@ -82,7 +84,7 @@ impl McpServer {
             session.publish_status(&watch.first);
         }
         while let Some(event) = watch.next().await {
-            // The session ended, or another one of the owner's took over.
+            // The session ended, or another session of the owner follows the task now.
             if !self.is_follower(task, session) {
                 return;
             }
@@ -114,7 +116,8 @@ impl McpServer {
 }
 
 impl Session {
-    /// Records that a task was made in this session. The tasks of a session without a principal are found by its name.
+    /// Records a task that was created in this session. The tasks of an anonymous session are found
+    /// by its owner.
     fn record_created(&self, task: TaskId) {
         if !matches!(self.owner, Owner::Session(_)) {
             self.created_tasks.add(task);
@@ -122,8 +125,8 @@ impl Session {
         }
     }
 
-    /// Announces a task that this session follows, if it is news (V1-NOTIF-1, V1-NOTIF-3), and puts its
-    /// questions.
+    /// Sends the status of a followed task, if it is new (V1-NOTIF-1, V1-NOTIF-3), and its input
+    /// requests.
     pub(crate) fn publish_status(&self, task: &Snapshot) {
         if let Snapshot::Open(task) = task {
             self.send_input_requests(task);
@@ -139,7 +142,7 @@ impl Session {
         }
     }
 
-    /// Puts the open questions of a task, and takes those back that are not open any more.
+    /// Sends the open input requests of a task, and removes those that are no longer open.
     fn send_input_requests(&self, task: &Task) {
         let outstanding = task.outstanding();
         self.input_requests.retain(task.id, |key| {
@@ -153,14 +156,14 @@ impl Session {
         }
     }
 
-    /// Tells something of a task, which is only written if there is a stream that a client reads or may come back to.
+    /// Sends an event of a task. The line is built only if there is a stream.
     fn send_event(&self, task: TaskId, line: impl FnOnce() -> String) {
         if let Some(stream) = self.stream_for_events(task) {
             self.streams.send(stream, line());
         }
     }
 
-    /// Tells how far a task has come, under the token of the request that made it (V1-PROG-1, V1-PROG-4).
+    /// Sends progress under the token of the request that created the task (V1-PROG-1, V1-PROG-4).
     pub(crate) fn send_progress(&self, task: TaskId, token: &Id, progress: &Progress) {
         if let Some(params) = progress_params(token, progress, Some(task)) {
             self.send_event(task, || {
@@ -169,14 +172,15 @@ impl Session {
         }
     }
 
-    /// Tells what a task has to say, if the client wants to hear it (A1-22).
+    /// Sends a log message of a task, if the client wants its level (A1-22).
     fn send_log(&self, task: TaskId, log: &Log) {
         if let Some(line) = self.log_line(log, Some(task)) {
             self.send_event(task, || line);
         }
     }
 
-    /// The notification of a log message, unless the client does not want it. That of a task carries the task.
+    /// The notification of a log message, if the client wants its level. With a task, it names the
+    /// related task.
     pub(crate) fn log_line(&self, log: &Log, task: Option<TaskId>) -> Option<String> {
         if !self.wants_log(log.level) {
             return None;
@@ -186,15 +190,15 @@ impl Session {
     }
 }
 
-/// The tasks that a session follows, and what its client knows of each.
+/// The followed tasks of a session, with the last status that was sent of each.
 #[derive(Default)]
 pub(super) struct FollowedTasks(Mutex<BTreeMap<TaskId, Option<SentStatus>>>);
 
-/// What a client knows of a task: its status and its message.
+/// A status and its message.
 type SentStatus = (Status, Option<Arc<str>>);
 
 impl FollowedTasks {
-    /// The session follows `task` from now on; its client knows it as `known`.
+    /// Adds a task whose `sent` status the client already has.
     fn insert(&self, task: TaskId, sent: Option<SentStatus>) {
         self.lock().insert(task, sent);
     }
@@ -203,8 +207,8 @@ impl FollowedTasks {
         self.lock().remove(&task);
     }
 
-    /// Whether the client does not know `now` of a task that the session follows, which it does from then on. Nothing
-    /// is new after the end (V1-LIFE-10).
+    /// Records the status of a followed task; returns whether it must be sent. Nothing is sent
+    /// after the end (V1-LIFE-10).
     fn record_status(&self, task: TaskId, now: SentStatus) -> bool {
         let mut tasks = self.lock();
         let Some(sent) = tasks.get_mut(&task) else {
@@ -220,7 +224,7 @@ impl FollowedTasks {
         is_new
     }
 
-    /// Whether the client knows that a task has ended.
+    /// Whether the client was sent a terminal status.
     fn has_ended(&self, task: TaskId) -> bool {
         let tasks = self.lock();
         let sent = tasks.get(&task).and_then(Option::as_ref);
@@ -232,8 +236,8 @@ impl FollowedTasks {
     }
 }
 
-/// The request that asks a question. Its id names task and question, so that the answer finds its way after
-/// a restart, too (BD-17); a task's question carries the task (V1-INPUT-2).
+/// The message of an input request. Its id contains task and key, so that the response is routed
+/// after a restart, too (BD-17). It names the related task (V1-INPUT-2).
 pub(crate) fn input_request_line(
     task: TaskId,
     key: &str,
@@ -249,12 +253,12 @@ pub(crate) fn input_request_line(
     ))
 }
 
-/// The id of the request that asks a question.
+/// The id of the message of an input request.
 pub(crate) fn input_request_id(task: TaskId, key: &str) -> Id {
     Id::text(&format!("{task}.{key}"))
 }
 
-/// The question that a response answers, if its id is one of ours.
+/// The task and key in the id of an input request; `None` for any other id.
 pub(crate) fn parse_input_request_id(id: &Id) -> Option<(TaskId, AskKey)> {
     let text = id.as_text()?;
     let (task, key) = text.split_once('.')?;
@@ -276,7 +280,7 @@ pub(crate) fn progress_params(
     with_related_task(params.to_raw(), task)
 }
 
-/// `params` marked with their task, if they are a task's (V1-META-1).
+/// Adds the related task to `params`, if there is one (V1-META-1).
 fn with_related_task(params: Raw, task: Option<TaskId>) -> Option<Raw> {
     match task {
         Some(task) => meta::relate(params.borrow(), task.text().as_str()).ok(),
