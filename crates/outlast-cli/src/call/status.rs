@@ -464,7 +464,7 @@ mod tests {
         });
         assert_eq!(
             plain(&view),
-            "Working: task t1 · server unreachable for 0 s, trying again — the server's answer makes no sense: refused"
+            "Working: task t1 · server unreachable for 0 s, trying again — the server's response is invalid: refused"
         );
         view.ended = Some(Ok(Outcome::Result(result())));
         assert_eq!(plain(&view), "Completed: task t1 — reading");

@@ -1,4 +1,5 @@
-//! A tool call before it is made: what is called, and whether it shall be a task.
+//! The builder of a tool call: which tool, which arguments, and whether the call may be a task.
+//! [`driver`](super::driver) sends it.
 
 use std::fmt::Debug;
 use std::future::IntoFuture;
@@ -18,86 +19,88 @@ use super::execution::{CallController, Execution, ExecutionStatus, OutcomeError}
 use super::server_description::Generation;
 use super::tool_cache::Freshness;
 
-/// Whether a call shall be a task. In V2 the server decides for each call, and we only say whether it may (V2-CAP-5).
+/// Whether a call becomes a task. In V2 the server decides for each call; the client only declares
+/// whether a task is allowed (V2-CAP-5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TaskPreference {
-    /// Only if the tool cannot be called otherwise. In V2: it may.
+    /// A task only if the tool requires one. V2: a task is allowed.
     Allow,
-    /// If the server and the tool can. In V2: it may.
+    /// A task if the server and the tool support it. V2: a task is allowed.
     #[default]
     Prefer,
-    /// Or not at all. In V2: it may, and a server that makes no tasks is not called; a call that is answered at once
-    /// needs none.
+    /// A task, or the call fails before it is sent. V2: a task is allowed, and a server without
+    /// tasks is not called. A V2 call that returns its result at once needs no task.
     Require,
-    /// No.
+    /// No task.
     Forbid,
 }
 
-/// A tool call to be made: set it up, then `.await` it for its [`Execution`].
-#[must_use = "a call is made when it is awaited"]
+/// A tool call that is not sent yet. Configure it, then `.await` it to get its [`Execution`].
+#[must_use = "a call is sent when it is awaited"]
 pub struct Call {
     core: Arc<Core>,
     pub(crate) spec: CallSpec,
 }
 
-/// What is called.
+/// The parameters of a call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallSpec {
     pub(crate) tool: Arc<str>,
     pub(crate) arguments: Option<Raw>,
     pub(crate) preference: TaskPreference,
     pub(crate) ttl: Option<u64>,
-    /// What else the params hold.
+    /// Other members of the params.
     pub(crate) params: Option<Raw>,
-    /// Which of that is not sent.
+    /// Members of `params` that are not sent.
     pub(crate) omit: OmittedParams,
-    /// What else `_meta` holds.
+    /// An additional key of `_meta`.
     pub(crate) meta: Option<(&'static str, Raw)>,
-    /// What the caller calls it.
+    /// The caller's name for the call.
     pub(crate) name: Option<Arc<str>>,
-    /// Hears of rounds of questions.
+    /// Records the rounds of input requests.
     pub(crate) recorder: Option<Arc<dyn RoundRecorder>>,
-    /// The round in which an earlier life of this program left it.
+    /// The round that a previous run of this program did not finish.
     pub(crate) pending: Option<InputRequired>,
 }
 
-/// A call that can be made.
+/// A call whose form is decided, ready to be sent.
 pub(crate) struct CheckedCall {
     pub(crate) core: Arc<Core>,
     pub(crate) spec: CallSpec,
     pub(crate) form: CallForm,
 }
 
-/// Members of params, and keys of their `_meta`, that are not sent: those that belong to another hop.
+/// Members of params, and keys of their `_meta`, that are not sent because they belong to another
+/// hop.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OmittedParams {
     pub(crate) members: &'static [&'static str],
     pub(crate) meta: &'static [&'static str],
 }
 
-/// Hears of the rounds in which a server asks before it begins (V2-MRTR): in each, nothing is under way at the server until
-/// its answers are sent.
+/// Records the rounds of input requests that precede a result (V2-MRTR). Between the rounds no work
+/// runs at the server.
 #[async_trait]
 pub(crate) trait RoundRecorder: Send + Sync + Debug {
-    /// The server waits for these answers.
-    async fn asked(&self, round: &InputRequired);
+    /// The server waits for the responses of this round.
+    async fn round_started(&self, round: &InputRequired);
 
-    /// The answers are about to be sent. If this fails, they are not.
-    async fn answered(&self) -> Result<(), Error>;
+    /// Runs before the input responses are sent. If it fails, they are not sent.
+    async fn before_responses(&self) -> Result<(), Error>;
 }
 
-/// Why a call was not made. Nothing was sent.
+/// Why a call was not made. The call was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The server takes no tasks (S4-45).
+    /// The server does not support tasks (S4-45).
     #[error("server {0} does not support task-augmented tool calls")]
     ServerWithoutTasks(Arc<str>),
-    /// The tool takes none (S4-46).
+    /// The tool does not support tasks (S4-46).
     #[error("tool {0} does not support task execution")]
     ToolWithoutTasks(Arc<str>),
-    /// The tool takes nothing else.
-    #[error("tool {0} runs only as a task; allow that")]
+    /// The tool runs only as a task.
+    #[error("tool {0} runs only as a task; allow tasks for this call")]
     TaskRequired(Arc<str>),
     /// The server has no such tool.
     #[error("server {server} has no tool {tool}")]
@@ -107,16 +110,16 @@ pub enum CallError {
         /// The tool.
         tool: Arc<str>,
     },
-    /// The server could not be asked what the tool takes.
+    /// The tool list, which the check needs, could not be read.
     #[error(transparent)]
     Request(#[from] Error),
 }
 
-/// How a call is made.
+/// How a call is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallForm {
     Plain,
-    /// As a task (V1), or so that it may become one (V2).
+    /// V1: as a task. V2: with permission to become a task.
     Task,
 }
 
@@ -137,61 +140,62 @@ impl Call {
         Self { core, spec }
     }
 
-    /// Says whether it shall be a task. [`TaskPreference::Prefer`] if nothing is said.
+    /// Sets whether the call becomes a task. The default is [`TaskPreference::Prefer`].
     pub fn task(mut self, preference: TaskPreference) -> Self {
         self.spec.preference = preference;
         self
     }
 
-    /// Asks the server to keep the task for so many milliseconds from its creation. A V2 server decides that itself.
+    /// Requests a TTL in milliseconds from the creation of the task. A V2 server decides the TTL
+    /// itself.
     pub fn ttl(mut self, millis: u64) -> Self {
         self.spec.ttl = Some(millis);
         self
     }
 
-    /// Sends these params, an object, with whatever they hold besides the tool and its arguments.
+    /// Sets the params, an object. The tool and its arguments are added to it.
     pub fn params(mut self, params: Raw) -> Self {
         self.spec.params = Some(params);
         self
     }
 
-    /// Sends the params without these.
+    /// Sends the params without these members.
     pub(crate) fn omit(mut self, omit: OmittedParams) -> Self {
         self.spec.omit = omit;
         self
     }
 
-    /// Sends the params with this key of `_meta`.
+    /// Adds a key of `_meta` to the params.
     pub(crate) fn meta(mut self, key: &'static str, value: Raw) -> Self {
         self.spec.meta = Some((key, value));
         self
     }
 
-    /// Gives the call a name: questions of the server that belong to it carry it
+    /// Names the call. The server's input requests for this call carry the name
     /// ([`ServerInputRequest::call`](super::ServerInputRequest::call)).
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.spec.name = Some(name.into());
         self
     }
 
-    /// Tells `keeper` of rounds of questions.
+    /// Reports the rounds of input requests to `recorder`.
     pub(crate) fn recording_rounds(mut self, recorder: Arc<dyn RoundRecorder>) -> Self {
         self.spec.recorder = Some(recorder);
         self
     }
 
-    /// Goes on in a round in which an earlier life of this program was left.
+    /// Continues a round that a previous run of this program did not finish.
     pub(crate) fn resuming_round(mut self, round: InputRequired) -> Self {
         self.spec.pending = Some(round);
         self
     }
 
-    /// Checks the call and starts it. It runs in the background as long as the [`Execution`] lives.
+    /// Checks the call and starts it. It runs in the background until the [`Execution`] is dropped.
     async fn start(self) -> Result<Execution, CallError> {
-        Ok(Execution::begin(self.check().await?))
+        Ok(Execution::start(self.check().await?))
     }
 
-    /// Checks the call. Nothing is sent yet, except for a list of tools that the check needs.
+    /// Checks the call. Only the tool list is requested, if the check needs it.
     pub(crate) async fn check(self) -> Result<CheckedCall, CallError> {
         let form = self.form().await?;
         Ok(CheckedCall {
@@ -210,7 +214,8 @@ impl Call {
                 let found = tools.iter().find(|tool| tool.name == self.spec.tool);
                 found.map(|tool| tool.task_support)
             }
-            // V1-TOOL-1: whatever the tool says. No list is needed, nor where the server decides.
+            // V1-TOOL-1: without the server's capability the tool's own setting does not count. In
+            // V2 the server decides. Neither needs the tool list.
             Generation::V1(_) | Generation::V2 | Generation::None => None,
         };
         plan(
@@ -224,8 +229,9 @@ impl Call {
 }
 
 impl CheckedCall {
-    /// Makes the call and drives it to its end, without a spawned task: polling this future drives it. Dropping it
-    /// is as dropping an [`Execution`]. A result is as the server sent it.
+    /// Sends the call and drives it to its end without a spawned task: polling this future drives
+    /// it. Dropping it has the effect of dropping an [`Execution`]. The result is returned as the
+    /// server sent it.
     pub(crate) async fn drive<O: CallController>(
         self,
         controller: &mut O,
@@ -244,7 +250,8 @@ impl IntoFuture for Call {
     }
 }
 
-/// The form of a call to a tool with this support; `None` if the server's list does not have it.
+/// The form of a call to a tool with this task support; `None` if the tool is not in the server's
+/// list.
 fn plan(
     preference: TaskPreference,
     generation: Generation,
@@ -290,7 +297,7 @@ mod tests {
     use outlast_wire::v1::ServerTasks;
 
     #[test]
-    fn a_call_takes_the_form_that_all_three_allow() {
+    fn call_form_follows_preference_server_and_tool() {
         use TaskPreference::*;
         use TaskSupport::{Forbidden, Optional, Required};
         let tasks = Generation::V1(ServerTasks {
@@ -330,7 +337,7 @@ mod tests {
             plan(Require, tasks, None, &s, &t),
             Err(CallError::UnknownTool { .. })
         ));
-        // V2-CAP-5: the server decides; only whether it may is said.
+        // V2-CAP-5: the server decides; the client declares what is allowed.
         for preference in [Allow, Prefer, Require] {
             let planned = plan(preference, Generation::V2, None, &s, &t);
             assert_eq!(planned, Ok(CallForm::Task));
@@ -339,7 +346,7 @@ mod tests {
             plan(Forbid, Generation::V2, None, &s, &t),
             Ok(CallForm::Plain)
         );
-        // S4-45, S4-46: the seed's words.
+        // S4-45, S4-46: the text of the seeds.
         let says = |refused: Result<CallForm, CallError>| refused.unwrap_err().to_string();
         assert!(says(no_server()).contains("does not support task-augmented tool calls"));
         assert!(says(no_tool()).contains("does not support task execution"));

@@ -1,4 +1,4 @@
-//! The client: one connection to one server, and everything that can be asked of it.
+//! The client: a connection to one server, and the requests that can be sent on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,49 +35,52 @@ use super::tool_cache::{Freshness, ListOptions, PageCursor, ToolCache, ToolInfo,
 use super::{legacy, modern};
 use crate::transport::link::LinkError;
 
-/// A connection to a server. Cheap to clone; it is closed when the last clone and the last execution are gone.
+/// A connection to a server. Cheap to clone. The connection closes when the last clone and the last
+/// execution are dropped.
 #[derive(Clone)]
 pub struct Client(Arc<Core>);
 
-/// How a client is set up.
+/// The settings of a client.
 #[derive(Clone)]
 pub struct ClientOptions {
-    /// What we call the server. Its endpoint if nothing is said.
+    /// The name of the server in input requests and logs. The default is its endpoint.
     pub server_name: Option<Arc<str>>,
-    /// In which era the server is spoken to.
+    /// The era to use.
     pub era: Era,
-    /// Who we are: name and version.
+    /// Name and version of this client.
     pub identity: (String, String),
-    /// Who answers the server's questions.
+    /// Responds to the server's input requests.
     pub handler: Arc<dyn ClientHandler>,
-    /// Whether and how sampling and elicitation are hosted as tasks. Off if nothing is said (S1-23).
+    /// Hosts sampling and elicitation requests of the server as tasks. Off by default (S1-23).
     pub receiver_tasks: Option<ReceiverOptions>,
-    /// Whether and how a connection that was lost is made again. A session that the server has forgotten is always
-    /// opened anew.
+    /// Reconnects after a lost connection. If the server has dropped the session, the client opens
+    /// a new one even without this.
     pub reconnect: Option<ReconnectPolicy>,
-    /// Where references of tasks are kept, if anywhere.
+    /// Where task references are stored. Without it they are not stored.
     pub references: Option<ReferenceStore>,
-    /// Hears notifications that belong to no call: logs, and lists and resources that changed.
+    /// Receives notifications that belong to no call: logs, changed lists, changed resources.
     pub on_notification: Option<NotificationHandler>,
     /// How long the handshake may take.
     pub handshake_timeout: Duration,
-    /// How long a server may take to answer in the modern era before it is greeted in the legacy one (A3-1).
+    /// How long the client waits for the response to the modern probe before it sends the legacy
+    /// handshake (A3-1).
     pub probe_timeout: Duration,
-    /// How long a request may take that is answered at once.
+    /// How long a short request may take.
     pub request_timeout: Duration,
-    /// How long `tasks/result` may wait at a time; looks go on meanwhile and afterwards (V1-INIT-9, A1-26).
+    /// How long one `tasks/result` may wait. Polling continues meanwhile and afterwards (V1-INIT-9,
+    /// A1-26).
     pub result_timeout: Duration,
-    /// How long a plain call may go on without progress.
+    /// How long a call without a task may run without progress.
     pub idle_timeout: Duration,
-    /// How long a plain call may take in all.
+    /// How long a call without a task may run in total.
     pub call_timeout: Duration,
 }
 
-/// What a client and its executions share.
+/// The state that a client and its executions share.
 pub(crate) struct Core {
     connection: ReconnectingConnection,
     pub(crate) listener: Subscriptions,
-    /// Whether requests have headers on their way.
+    /// Whether the transport has headers.
     headers: bool,
     pub(crate) inbound: Arc<InboundHandler>,
     pub(crate) tool_cache: ToolCache,
@@ -108,7 +111,7 @@ impl Default for ClientOptions {
 }
 
 impl Client {
-    /// Connects to a server and introduces us.
+    /// Connects to a server and opens the conversation.
     pub async fn connect(target: Target, options: ClientOptions) -> Result<Self, Error> {
         let endpoint = target.endpoint();
         let server = options.server_name.clone();
@@ -165,12 +168,12 @@ impl Client {
         })))
     }
 
-    /// The server as it introduced itself last.
+    /// The description that the server sent last.
     pub async fn server(&self) -> Result<ServerDescription, Error> {
         Ok(self.0.conversation().await?.server.clone())
     }
 
-    /// Asks whether the server is there.
+    /// Checks that the server responds.
     pub async fn ping(&self) -> Result<(), Error> {
         let conversation = self.0.conversation().await?;
         let method = if conversation.server.is_modern() {
@@ -185,39 +188,40 @@ impl Client {
             .map(drop)
     }
 
-    /// Any request with unopened params, answered with an unopened result. It is framed as the server's era has it, and
-    /// questions that come before the result go to the host.
+    /// Sends a request with unopened params and returns the unopened result. The request is framed
+    /// for the server's era. Input requests that precede the result go to the handler.
     pub async fn request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, Error> {
         self.short_request(method, params.cloned()).await
     }
 
-    /// The same, with more to set up.
+    /// As [`Client::request`], with more settings.
     pub(crate) fn short_request(&self, method: &str, params: Option<Raw>) -> Request {
         Request::new(self.0.clone(), method, params).with_short_timeout()
     }
 
-    /// The same for a request that may take its time: within the limits of calls, not of requests.
+    /// As [`Client::request`], for a request that may take long: the limits of calls apply, not
+    /// those of requests.
     pub fn long_request(&self, method: &str, params: Option<Raw>) -> Request {
         Request::new(self.0.clone(), method, params)
     }
 
-    /// Any notification.
+    /// Sends a notification.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Error> {
         let conversation = self.0.conversation().await?;
         conversation.notify(method, params.map(Raw::borrow)).await
     }
 
-    /// Hears of changes of a resource from now on, by [`ClientOptions::notices`].
+    /// Subscribes to changes of a resource. They arrive at [`ClientOptions::on_notification`].
     pub async fn subscribe(&self, uri: &str) -> Result<(), Error> {
-        self.listen_to(uri, true).await
+        self.set_subscription(uri, true).await
     }
 
-    /// Does not want to hear of changes of a resource any more.
+    /// Ends the subscription to a resource.
     pub async fn unsubscribe(&self, uri: &str) -> Result<(), Error> {
-        self.listen_to(uri, false).await
+        self.set_subscription(uri, false).await
     }
 
-    async fn listen_to(&self, uri: &str, wanted: bool) -> Result<(), Error> {
+    async fn set_subscription(&self, uri: &str, wanted: bool) -> Result<(), Error> {
         let conversation = self.0.conversation().await?;
         if conversation.server.is_modern() {
             self.0.listener.resource(uri, wanted);
@@ -232,8 +236,8 @@ impl Client {
         self.request(method, Some(&params)).await.map(drop)
     }
 
-    /// Tells the server that the host's roots have changed (V1-ROOT-1). A modern server asks when it needs them
-    /// (V2-ROOT-1).
+    /// Notifies the server that the roots of the handler have changed (V1-ROOT-1). A modern server
+    /// is not notified: it requests the roots when it needs them (V2-ROOT-1).
     pub async fn roots_changed(&self) -> Result<(), Error> {
         let conversation = self.0.conversation().await?;
         if conversation.server.is_modern() {
@@ -243,35 +247,37 @@ impl Client {
         }
     }
 
-    /// The tools of the server, from all pages; from memory until the server says that they have changed, or as long as
-    /// it allows. OmittedParams those that cannot be called over HTTP (V2-PARAM-3).
+    /// The tools of the server, from all pages. They are cached until the server reports a change
+    /// or its cache hint expires. Tools that cannot be called over HTTP are omitted (V2-PARAM-3).
     pub async fn tools(&self) -> Result<Arc<[ToolInfo]>, Error> {
         let conversation = self.0.conversation().await?;
         self.0.tools(&conversation, Freshness::AsServerAllows).await
     }
 
-    /// The tools of the server as it lists them now.
+    /// The tools of the server, without the cache.
     pub(crate) async fn fresh_tools(&self) -> Result<Arc<[ToolInfo]>, Error> {
         self.0.tool_cache.forget();
         self.tools().await
     }
 
-    /// A call of a tool with these arguments, an object: `client.call_tool("x", args).ttl(60_000).await?`.
+    /// Prepares a call of a tool with these arguments, an object: `client.call_tool("x",
+    /// args).ttl(60_000).await?`.
     pub fn call_tool(&self, tool: impl Into<Arc<str>>, arguments: Option<Raw>) -> Call {
         Call::new(self.0.clone(), tool.into(), arguments)
     }
 
-    /// Goes on with a task that was left, or that an earlier life of this program began.
+    /// Follows a task again that was detached, or that a previous run of this program created.
     pub fn resume(&self, reference: TaskReference) -> Result<Execution, ReferenceInUse> {
         let references = self.0.options.references.as_ref();
         if references.is_some_and(|references| references.is_in_use(&reference)) {
             return Err(ReferenceInUse(reference.task));
         }
-        Ok(Execution::continued(self.0.clone(), reference))
+        Ok(Execution::resume(self.0.clone(), reference))
     }
 
-    /// The same without a task of the runtime, as [`CheckedCall::drive`](super::call::CheckedCall::drive), under a name as
-    /// of [`Call::named`]. The answers to `open` go to the server as answers to its requests.
+    /// As [`Client::resume`], but without a spawned task, as in
+    /// [`CheckedCall::drive`](super::call::CheckedCall::drive). `name` has the meaning of
+    /// [`Call::named`]. The responses of `open` are sent as responses to the server's requests.
     pub(crate) async fn drive_task<O: CallController>(
         &self,
         reference: TaskReference,
@@ -286,7 +292,7 @@ impl Client {
         driver.resume(core, reference, open, Some(name)).await
     }
 
-    /// Our tasks at the server, from all pages.
+    /// The tasks of this client at the server, from all pages.
     pub async fn list_tasks(&self) -> Result<Vec<PeerTask>, Error> {
         let conversation = self.0.conversation().await?;
         if !conversation.server.generation.lists() {
@@ -308,7 +314,7 @@ impl Client {
         }
     }
 
-    /// How a task stands.
+    /// Polls a task once.
     pub async fn get_task(&self, task: &str) -> Result<PeerTask, Error> {
         let conversation = self.0.conversation().await?;
         let report = conversation
@@ -317,8 +323,8 @@ impl Client {
         Ok(report.task)
     }
 
-    /// What the call of a task would have answered; waits for its end, within the limit of the options. Questions of the
-    /// task are not answered meanwhile: [`Client::resume`] does that.
+    /// The result of the call behind a task. Waits for the end of the task, up to `result_timeout`.
+    /// Input requests of the task get no response meanwhile; [`Client::resume`] handles them.
     pub async fn task_result(&self, task: &str) -> Result<Raw, Error> {
         let conversation = self.0.conversation().await?;
         let timeout = self.0.options.result_timeout;
@@ -329,7 +335,8 @@ impl Client {
         ended.unwrap_or(Err(Error::TimedOut(timeout)))
     }
 
-    /// CancelWaiters a task, and says how it stands then. A V2 task may go on for a while, and end in another way.
+    /// Cancels a task and returns its state. A V2 task may run on for a while, and may end with
+    /// another status.
     pub async fn cancel_task(&self, task: &str) -> Result<PeerTask, Error> {
         let conversation = self.0.conversation().await?;
         match conversation
@@ -341,31 +348,32 @@ impl Client {
         }
     }
 
-    /// Its conversations, for one who does not keep the connection open.
+    /// The conversations of the connection, without keeping the connection open.
     pub(crate) fn conversations(&self) -> ConversationWatch {
         self.0.connection.conversations()
     }
 
-    /// Whether the connection is over for good.
+    /// Whether the connection has ended and will not be opened again.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// Closes the connection, whoever uses it, and waits until that is done.
+    /// Closes the connection, even if other clones use it, and waits until it is closed.
     pub async fn close(&self) {
         self.0.connection.close().await;
     }
 }
 
 impl Core {
-    /// The open conversation, or the one that is on its way back, within the limit for requests.
+    /// The open conversation. While the client reconnects, waits for the next one, up to
+    /// `request_timeout`.
     pub(crate) async fn conversation(&self) -> Result<Arc<Conversation>, Error> {
         let timeout = self.options.request_timeout;
         let conversation = tokio::time::timeout(timeout, self.connection.conversation()).await;
         conversation.unwrap_or(Err(Error::TimedOut(timeout)))
     }
 
-    /// The outcome of a V2 task, once it has one.
+    /// Waits for the outcome of a V2 task.
     async fn outcome(&self, task: &str) -> Result<Raw, Error> {
         loop {
             let conversation = self.conversation().await?;
@@ -376,7 +384,9 @@ impl Core {
                 (ReportPayload::Result(result), _) => return modern::complete(&result),
                 (ReportPayload::Error(error), _) => {
                     let read = PeerError::read(error.borrow());
-                    let not_an_object = || Error::Malformed("its error is none".into());
+                    let not_an_object = || {
+                        Error::Malformed("the task's `error` is not a JSON-RPC error object".into())
+                    };
                     return Err(read.map_or_else(not_an_object, Error::Peer));
                 }
                 (_, Status::Cancelled) => {
@@ -406,8 +416,8 @@ impl Core {
             .await
     }
 
-    /// The headers of a call besides those that every request has (V2-PARAM-1). A list that cannot be had costs the
-    /// headers, and the server says so if it wants them.
+    /// The headers that mirror the arguments of a call (V2-PARAM-1). If the tool list cannot be
+    /// read, there are none, and the server rejects the call if it needs them.
     pub(crate) async fn call_headers(
         &self,
         conversation: &Arc<Conversation>,
@@ -432,15 +442,16 @@ impl Core {
         marked.map(mirrored).unwrap_or_default()
     }
 
-    /// Whether a call with this answer may be made again because the server certainly has not run it: the session was
-    /// gone, the headers were those of an older list (V2-PARAM-6), or the version is served after all (V2-VER-2).
+    /// Whether a call with this response may be sent again because the server has certainly not
+    /// executed it: the session was gone, the headers followed an outdated tool list (V2-PARAM-6),
+    /// or the server rejected a version that it supports (V2-VER-2).
     pub(crate) fn may_retry(
         &self,
         conversation: &Conversation,
-        answer: &Result<Raw, Error>,
+        response: &Result<Raw, Error>,
     ) -> bool {
         let outdated = conversation.server.is_modern() && self.headers;
-        match answer {
+        match response {
             Err(Error::Transport(LinkError::SessionGone)) => true,
             Err(error) if outdated && error.code() == Some(codes::HEADER_MISMATCH) => {
                 self.tool_cache.forget();
@@ -451,21 +462,21 @@ impl Core {
         }
     }
 
-    /// Whether the connection is over for good.
+    /// Whether the connection has ended and will not be opened again.
     pub(crate) fn is_closed(&self) -> bool {
-        self.connection.over().is_some()
+        self.connection.end_reason().is_some()
     }
 
-    /// A token for the progress of one call (V1-PRG-1).
+    /// A progress token for one call (V1-PRG-1).
     pub(crate) fn fresh_token(&self) -> Id {
         self.ids.fresh()
     }
 
-    /// Stores a reference, if they are kept.
-    pub(crate) async fn keep(&self, reference: &TaskReference) -> ReferenceGuard {
+    /// Stores a reference if a reference store is set.
+    pub(crate) async fn store_reference(&self, reference: &TaskReference) -> ReferenceGuard {
         match &self.options.references {
-            Some(references) => references.keep(reference).await,
-            None => ReferenceGuard::nowhere(),
+            Some(references) => references.acquire(reference).await,
+            None => ReferenceGuard::unstored(),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A connection that comes back: it is opened, watched, and opened again where that is allowed.
+//! A connection that is opened again after it is lost, as far as the options allow.
 //!
-//! A session that the server has forgotten is opened anew at once (V1-SESS-5). A child that died is started again with
-//! growing pauses, if the options say so. What was in flight is told that it is lost; who may repeat what is decided
-//! by whoever asked.
+//! A session that the server has dropped is replaced at once (V1-SESS-5). A child process that has
+//! ended is started again, with growing delays, if the options say so. Requests in flight fail;
+//! their senders decide whether to retry them.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -19,19 +19,19 @@ use super::rpc_handler::RpcHandler;
 use super::target::Target;
 use crate::transport::link::LinkError;
 
-/// When a connection that was lost is made again.
+/// When and how often a lost connection is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReconnectPolicy {
-    /// How long to wait before the first attempt, at most; twice as long before each further one. Each wait is
+    /// The delay before the first attempt. It doubles with each further attempt, and each delay is
     /// shortened at random by up to a half.
     pub first_delay: Duration,
-    /// The longest wait.
+    /// The longest delay.
     pub max_delay: Duration,
     /// How many attempts in a row may fail.
     pub max_attempts: u32,
 }
 
-/// Half a second at first, half a minute at most, ten attempts.
+/// First delay 0.5 s, longest delay 30 s, ten attempts.
 impl Default for ReconnectPolicy {
     fn default() -> Self {
         Self {
@@ -42,9 +42,9 @@ impl Default for ReconnectPolicy {
     }
 }
 
-/// What it takes to open a conversation.
+/// Opens conversations with one server.
 pub(crate) struct Connector {
-    /// What we call the server.
+    /// The name of the server in logs.
     pub(crate) name: Arc<str>,
     pub(crate) target: Target,
     pub(crate) era: Era,
@@ -55,20 +55,20 @@ pub(crate) struct Connector {
     pub(crate) ids: Arc<RequestIds>,
 }
 
-/// A connection that comes back. Dropping it closes it.
+/// A connection that reconnects. Dropping it closes it.
 pub(crate) struct ReconnectingConnection {
     state: ConversationWatch,
     closing: watch::Sender<bool>,
 }
 
-/// The conversations of a connection, one after the other, for those who do not keep it open.
+/// The conversations of a connection, one after the other. It does not keep the connection open.
 #[derive(Clone)]
 pub(crate) struct ConversationWatch(watch::Receiver<State>);
 
 #[derive(Clone)]
 enum State {
     Open(Arc<Conversation>),
-    /// On its way back.
+    /// The connection is lost and is being opened again.
     Reconnecting,
     Closed(LinkError),
 }
@@ -84,25 +84,25 @@ impl ReconnectingConnection {
         Ok(Self { state, closing })
     }
 
-    /// Its conversations.
+    /// The conversations of this connection.
     pub(crate) fn conversations(&self) -> ConversationWatch {
         self.state.clone()
     }
 
-    /// The conversation, once it is open; fails if it will not be any more.
+    /// Waits for the open conversation; fails if the connection has ended.
     pub(crate) async fn conversation(&self) -> Result<Arc<Conversation>, Error> {
         self.state.conversation().await
     }
 
-    /// Why the connection will not come back, if it will not.
-    pub(crate) fn over(&self) -> Option<LinkError> {
+    /// Why the connection has ended, if it has.
+    pub(crate) fn end_reason(&self) -> Option<LinkError> {
         match &*self.state.0.borrow() {
             State::Closed(error) => Some(error.clone()),
             State::Open(_) | State::Reconnecting => None,
         }
     }
 
-    /// Closes it and waits until that is done.
+    /// Closes the connection and waits until it is closed.
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);
         let mut state = self.state.0.clone();
@@ -113,12 +113,12 @@ impl ReconnectingConnection {
 }
 
 impl ConversationWatch {
-    /// The conversation, once it is open; fails if it will not be any more.
+    /// Waits for the open conversation; fails if the connection has ended.
     pub(crate) async fn conversation(&self) -> Result<Arc<Conversation>, Error> {
         self.first(|_| true).await
     }
 
-    /// The next conversation after `last`, once it is open; fails if there will be none.
+    /// Waits for the next conversation after `last`; fails if the connection has ended.
     pub(crate) async fn after(
         &self,
         last: &Weak<Conversation>,
@@ -132,7 +132,7 @@ impl ConversationWatch {
         wanted: impl Fn(&Arc<Conversation>) -> bool,
     ) -> Result<Arc<Conversation>, Error> {
         let mut state = self.0.clone();
-        let settled = state
+        let found = state
             .wait_for(|state| match state {
                 State::Open(conversation) => {
                     !conversation.channel.is_closed() && wanted(conversation)
@@ -141,7 +141,7 @@ impl ConversationWatch {
                 State::Closed(_) => true,
             })
             .await;
-        match settled.as_deref() {
+        match found.as_deref() {
             Ok(State::Open(conversation)) => Ok(conversation.clone()),
             Ok(State::Closed(error)) => Err(error.clone().into()),
             Ok(State::Reconnecting) | Err(_) => Err(LinkError::Closed.into()),
@@ -162,12 +162,12 @@ impl Connector {
             era => era,
         };
         match self.attempt(era).await {
-            // Some servers leave when they hear something else than a handshake first.
+            // Some servers exit if the first message is not a handshake.
             Err(OpenFailure::ClosedOnProbe(error)) if era == Era::Auto => {
                 tracing::info!(
                     server = &*self.name,
                     error = error.brief(),
-                    "the server left when it was asked for its era"
+                    "the server closed the connection on the era probe; trying the legacy handshake"
                 );
                 self.attempt(Era::Legacy).await
             }
@@ -190,7 +190,7 @@ impl Connector {
             .target
             .link()
             .map_err(|error| OpenFailure::Failed(error.into()))?;
-        let channel = RpcChannel::begin(link, self.ids.clone(), self.inbound.clone());
+        let channel = RpcChannel::start(link, self.ids.clone(), self.inbound.clone());
         let why = match open_conversation(
             &channel,
             &self.target,
@@ -202,7 +202,7 @@ impl Connector {
         {
             Ok(server) => {
                 let conversation = Conversation::new(channel, server, &self.description);
-                // What was not found out but wished for says nothing about the server.
+                // An era that the options prescribe says nothing about the server.
                 if self.era == Era::Auto {
                     self.target.remember_era(conversation.server.era());
                 }
@@ -211,8 +211,8 @@ impl Connector {
             Err(why) => why,
         };
         channel.close();
-        // A process that ended says more than that it does not answer.
-        let over = tokio::time::timeout(END_REASON_TIMEOUT, channel.over()).await;
+        // The exit of a process is a better explanation than a missing response.
+        let over = tokio::time::timeout(END_REASON_TIMEOUT, channel.wait_closed()).await;
         Err(match (why, over) {
             (OpenFailure::Failed(Error::Transport(_)), Ok(error @ LinkError::Ended { .. })) => {
                 OpenFailure::Failed(error.into())
@@ -221,7 +221,7 @@ impl Connector {
         })
     }
 
-    /// Keeps a connection open as long as it is wanted and the options allow.
+    /// Reopens the connection until it is closed or the options forbid it.
     async fn run(
         self,
         mut conversation: Arc<Conversation>,
@@ -230,10 +230,10 @@ impl Connector {
     ) {
         loop {
             let reason = tokio::select! {
-                reason = conversation.channel.over() => reason,
+                reason = conversation.channel.wait_closed() => reason,
                 () = closed(&mut closing) => {
                     conversation.channel.close();
-                    let _ = conversation.channel.over().await;
+                    let _ = conversation.channel.wait_closed().await;
                     sender.send_replace(State::Closed(LinkError::Closed));
                     return;
                 }
@@ -242,7 +242,7 @@ impl Connector {
             tracing::info!(
                 server = &*self.name,
                 reason = reason.brief(),
-                "the connection is lost"
+                "connection lost"
             );
             let reconnect_after = tokio::select! {
                 reconnect_after = self.reconnect_after(&reason) => reconnect_after,
@@ -279,17 +279,13 @@ impl Connector {
             tokio::time::sleep(pause).await;
             match self.open().await {
                 Ok(conversation) => {
-                    tracing::info!(server = &*self.name, "the connection is back");
+                    tracing::info!(server = &*self.name, "connection restored");
                     return Some(conversation);
                 }
                 Err(error) => {
                     pause = backoff.pause_of_at_least(error.retry_after());
                     let error = error.brief();
-                    tracing::warn!(
-                        server = &*self.name,
-                        error,
-                        "the connection could not be made again"
-                    );
+                    tracing::warn!(server = &*self.name, error, "could not reconnect");
                 }
             }
         }
@@ -297,7 +293,8 @@ impl Connector {
     }
 }
 
-/// Whether a server that answered the handshake so may be one of the modern era. It may also have left.
+/// Whether a server that failed the handshake in this way may be a modern one. It may also have
+/// exited.
 fn refuses_handshake(error: &Error) -> bool {
     match error {
         Error::Peer(error) => error.refused.is_none(),
@@ -310,10 +307,10 @@ fn refuses_handshake(error: &Error) -> bool {
     }
 }
 
-/// Resolves when the connection is not wanted any more.
+/// Resolves when the connection is to be closed.
 async fn closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
 }
 
-/// How long a link that could not be opened may take to say why.
+/// How long a connection that could not be opened may take to report the reason.
 const END_REASON_TIMEOUT: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! A conversation that is open. What is said there is said as the server's era and generation have it: this is the only
-//! place where they are told apart.
+//! An open conversation with a server. It frames requests and reads responses for the server's era
+//! and generation; no other module distinguishes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use super::server_description::ServerDescription;
 use super::task_report::TaskReport;
 use super::{legacy, modern};
 
-/// A conversation that is open.
+/// An open conversation with a server.
 pub(crate) struct Conversation {
     pub(crate) channel: Arc<RpcChannel>,
     pub(crate) server: ServerDescription,
-    /// How every request is framed, in the modern era.
+    /// The framing of requests in the modern era; `None` in the legacy era.
     framing: Option<modern::ModernFraming>,
 }
 
@@ -31,30 +31,30 @@ pub(crate) struct Conversation {
 pub(crate) struct RequestDraft<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: Option<RawRef<'a>>,
-    /// What is changed in the params, where something is.
+    /// Changes that are made to the params, if any.
     pub(crate) rewrite: Option<Rewrite<'a>>,
-    /// Whether the request declares the tasks extension, where there is one.
+    /// Whether the request declares the tasks extension, in the modern era.
     pub(crate) tasks: bool,
-    /// Headers besides those that every request has, where each has some.
+    /// Additional headers, where the transport has headers.
     pub(crate) headers: Vec<(String, String)>,
-    /// What a legacy server hears if nobody waits for the answer any more.
+    /// What is sent to a legacy server if the request is dropped before its response.
     pub(crate) on_drop: OnDrop,
 }
 
-/// What became of a call.
+/// The response to a call.
 pub(crate) enum CallResponse {
-    /// A task, and what the model may hear meanwhile.
+    /// A task, and the text for the model until it ends.
     Task(TaskReport, Option<String>),
     Result(Raw),
-    /// Questions first (V2-MRTR-1).
+    /// Input requests that precede the result (V2-MRTR-1).
     InputRequired(InputRequired),
 }
 
-/// The answer to a request that makes no task.
+/// The response to a request that creates no task.
 pub(crate) enum PlainResponse {
-    /// As the server sent it.
+    /// The result as the server sent it.
     Result(Raw),
-    /// Questions first (V2-MRTR-1).
+    /// Input requests that precede the result (V2-MRTR-1).
     InputRequired(InputRequired),
 }
 
@@ -96,7 +96,7 @@ impl Conversation {
         self.send_with_id(self.channel.fresh_id(), draft).await
     }
 
-    /// Sends a request under an id of [`RpcChannel::fresh_id`].
+    /// Sends a request with an id from [`RpcChannel::fresh_id`].
     pub(crate) async fn send_with_id(
         &self,
         id: Id,
@@ -130,13 +130,13 @@ impl Conversation {
         }
     }
 
-    /// Sends a request and waits for its answer, at most as long as `patience`.
+    /// Sends a request and waits up to `timeout` for its response.
     pub(crate) async fn request(
         &self,
         draft: &RequestDraft<'_>,
         timeout: Duration,
     ) -> Result<Raw, Error> {
-        let work = async { self.send(draft).await?.answer().await };
+        let work = async { self.send(draft).await?.response().await };
         let answered = tokio::time::timeout(timeout, work).await;
         let answered = answered.unwrap_or(Err(Error::TimedOut(timeout)));
         answered.map_err(modern::explain_version_error)
@@ -155,7 +155,7 @@ impl Conversation {
         self.channel.notify(method, params, headers).await
     }
 
-    /// How a task stands.
+    /// Polls a task.
     pub(crate) async fn poll(&self, task: &str, timeout: Duration) -> Result<TaskReport, Error> {
         match self.framing {
             Some(_) => self.poll_modern(task, timeout).await,
@@ -165,7 +165,7 @@ impl Conversation {
         }
     }
 
-    /// CancelWaiters a task; says how it stands if the server does.
+    /// Cancels a task. Returns the task if the server sends it.
     pub(crate) async fn cancel(
         &self,
         task: &str,
@@ -180,43 +180,49 @@ impl Conversation {
         }
     }
 
-    /// Reads the answer to a call that was made in this form.
+    /// Reads the response to a call of this form.
     pub(crate) fn read_call_response(
         &self,
-        answer: Raw,
+        response: Raw,
         form: CallForm,
     ) -> Result<CallResponse, Error> {
         match (&self.framing, form) {
-            (None, CallForm::Plain) => Ok(CallResponse::Result(answer)),
-            (None, CallForm::Task) => legacy::read_call_response(answer),
-            (Some(_), form) => match ResultType::of(answer.borrow()) {
-                // V2-CAP-7; V2-RT-6: only where it was declared.
+            (None, CallForm::Plain) => Ok(CallResponse::Result(response)),
+            (None, CallForm::Task) => legacy::read_call_response(response),
+            (Some(_), form) => match ResultType::of(response.borrow()) {
+                // V2-CAP-7; V2-RT-6: a task is valid only if the request allowed one.
                 ResultType::Task if form == CallForm::Task => {
-                    let task = v2::read_created(answer.borrow());
+                    let task = v2::read_created(response.borrow());
                     let task = task.map_err(|error| Error::Malformed(error.to_string()))?;
                     Ok(CallResponse::Task(TaskReport::brief(task), None))
                 }
-                _ => Ok(match self.read_answer(tool::CALL, answer)? {
+                _ => Ok(match self.read_response(tool::CALL, response)? {
                     PlainResponse::Result(result) => CallResponse::Result(result),
-                    PlainResponse::InputRequired(asked) => CallResponse::InputRequired(asked),
+                    PlainResponse::InputRequired(input) => CallResponse::InputRequired(input),
                 }),
             },
         }
     }
 
-    /// Reads the answer to a request that makes no task.
-    pub(crate) fn read_answer(&self, method: &str, answer: Raw) -> Result<PlainResponse, Error> {
+    /// Reads the response to a request that creates no task.
+    pub(crate) fn read_response(
+        &self,
+        method: &str,
+        response: Raw,
+    ) -> Result<PlainResponse, Error> {
         if self.framing.is_none() {
-            return Ok(PlainResponse::Result(answer));
+            return Ok(PlainResponse::Result(response));
         }
         // V2-MRTR-1.
         let may_ask = v2::method::MULTI_ROUND_TRIP.contains(&method);
-        match ResultType::of(answer.borrow()) {
-            ResultType::InputRequired if may_ask => match InputRequired::read(answer.borrow()) {
-                Some(asked) => Ok(PlainResponse::InputRequired(asked)),
-                None => Err(Error::Malformed("it asks, but nothing".into())),
+        match ResultType::of(response.borrow()) {
+            ResultType::InputRequired if may_ask => match InputRequired::read(response.borrow()) {
+                Some(input) => Ok(PlainResponse::InputRequired(input)),
+                None => Err(Error::Malformed(
+                    "`input_required` result without input requests".into(),
+                )),
             },
-            _ => modern::check_complete(&answer).map(|()| PlainResponse::Result(answer)),
+            _ => modern::check_complete(&response).map(|()| PlainResponse::Result(response)),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! One call from its request to its outcome. What a task needs after it was made is in [`observe`](super::poller).
+//! Drives one call from its request to its outcome. [`poller`](super::poller) follows the task, if
+//! the call becomes one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +31,7 @@ use super::task_report::TaskReport;
 use super::{audit, modern};
 use crate::transport::link::LinkError;
 
-/// Drives one call: shows its owner how it stands, and takes the owner's commands.
+/// Drives one call: reports its status to a controller and executes the controller's commands.
 pub(crate) struct Driver<'a, O> {
     pub(super) status: ExecutionStatus,
     pub(super) controller: &'a mut O,
@@ -38,24 +39,26 @@ pub(crate) struct Driver<'a, O> {
     event_sender: CallEventSender,
 }
 
-/// A cancellation that somebody waits for.
+/// The senders that wait for the result of a cancellation.
 pub(super) type CancelWaiters = Vec<oneshot::Sender<Result<(), CancelError>>>;
 
-/// What a call came to.
+/// The result of sending a call.
 enum CallStart {
     Task(Generation, TaskReport, Option<String>),
     Ended(Outcome),
-    /// The owner gave it up before it was answered.
+    /// The controller abandoned the call before its response.
     Abandoned(OutcomeError),
     Cancelled,
 }
 
-/// A request that is to make a task. If it is dropped before it is answered, the task is cancelled as soon as its id is
-/// known (A1-25): the answer may be on its way, and a request that makes a V1 task is never cancelled itself (V1-CANC-2).
+/// A request that creates a task. If it is dropped before its response, the task is cancelled as
+/// soon as its id is known (A1-25): the response may be on its way, and a request that creates a V1
+/// task is never cancelled itself (V1-CANC-2).
 struct PendingCreation {
     pending: Option<PendingResponse>,
     conversation: Arc<Conversation>,
-    /// Keeps the connection until a V1 task is made; a V2 server is told that the request is withdrawn.
+    /// Keeps the connection open until a V1 task is created. A V2 server is notified that the
+    /// request is withdrawn.
     core: Option<Arc<Core>>,
     timeout: Duration,
 }
@@ -71,20 +74,23 @@ impl<'a, O: CallController> Driver<'a, O> {
         }
     }
 
-    /// Makes a call and drives it to its end.
+    /// Sends a call and drives it to its end.
     pub(crate) async fn call(mut self, call: CheckedCall) -> Result<Outcome, OutcomeError> {
         let CheckedCall { core, spec, form } = call;
         let token = core.fresh_token();
-        // V1-PROG-3: from the call to the end of the task.
+        // V1-PROG-3: the token is valid until the end of the task.
         let _progress = core
             .inbound
             .routes
             .route_progress(token.clone(), self.event_sender.clone());
         let mut cancels = CancelWaiters::new();
-        match self.begin(&core, &spec, form, &token, &mut cancels).await? {
+        match self
+            .send_call(&core, &spec, form, &token, &mut cancels)
+            .await?
+        {
             CallStart::Ended(outcome) => {
                 self.drain_events(&core, Some(&token)).await;
-                finished(cancels);
+                notify_already_ended(cancels);
                 Ok(outcome)
             }
             CallStart::Cancelled => Ok(Outcome::Cancelled),
@@ -93,23 +99,23 @@ impl<'a, O: CallController> Driver<'a, O> {
                 let now = SystemClock.now();
                 let task = &report.task;
                 let reference = TaskReference::new(&core, generation, &spec, task, &token, now);
-                // Stored before it is reported: whoever knows of the task finds it after a crash.
-                let guard = core.keep(&reference).await;
+                // Stored before it is reported, so that a reported task can be found after a crash.
+                let guard = core.store_reference(&reference).await;
                 self.status.immediate_response = immediate_response;
                 self.status.reference = Some(Arc::new(reference));
                 let dispatcher = InputDispatcher::new(&core.inbound, spec.name.clone());
                 let inputs = TaskInputs::new(task.id.clone(), dispatcher, OnInvalid::Refuse);
                 let poller = TaskPoller::new(core.clone(), report, inputs, Instant::now(), cancels);
-                // Most calls are plain, and have no room for this in them.
+                // Boxed because most calls create no task and do not need this space.
                 let ended = Box::pin(self.poll_to_end(poller, Vec::new(), spec.name.clone())).await;
                 self.drain_events(&core, Some(&token)).await;
-                guard.done(&ended).await;
+                guard.finish(&ended).await;
                 ended
             }
         }
     }
 
-    /// Goes on with a task that an earlier life of this program began.
+    /// Follows a task that a previous run of this program created.
     pub(crate) async fn resume(
         mut self,
         core: Arc<Core>,
@@ -122,19 +128,19 @@ impl<'a, O: CallController> Driver<'a, O> {
         let _progress = token
             .clone()
             .map(|token| routes.route_progress(token, self.event_sender.clone()));
-        let guard = core.keep(&reference).await;
+        let guard = core.store_reference(&reference).await;
         self.status.reference = Some(Arc::new(reference.clone()));
         let age = Duration::from_millis(SystemClock.now().since(reference.created()));
         let now = Instant::now();
         let created = now.checked_sub(age).unwrap_or(now);
         let report = TaskReport::brief(reference.as_task());
         let dispatcher = InputDispatcher::new(&core.inbound, name.clone());
-        // A2-22: somebody else may have promised what we cannot answer.
+        // A2-22: another client may have declared input kinds that this one does not accept.
         let inputs = TaskInputs::new(reference.task.clone(), dispatcher, OnInvalid::Ignore);
         let poller = TaskPoller::new(core.clone(), report, inputs, created, CancelWaiters::new());
         let ended = self.poll_to_end(poller.polling_first(), open, name).await;
         self.drain_events(&core, token.as_ref()).await;
-        guard.done(&ended).await;
+        guard.finish(&ended).await;
         ended
     }
 
@@ -145,21 +151,21 @@ impl<'a, O: CallController> Driver<'a, O> {
         name: Option<Arc<str>>,
     ) -> Result<Outcome, OutcomeError> {
         let routes = poller.core.inbound.routes.clone();
-        // A task that somebody else here observes already is observed by polling alone.
+        // If another execution follows the task, this one only polls it.
         let _status = routes.route_task(&poller.task.id, self.event_sender.clone(), name);
         let _told = poller.core.listener.task(&poller.task.id);
         if !open.is_empty() {
-            answer_open(&poller.core, &poller.task.id, open).await;
+            reply_to_open_requests(&poller.core, &poller.task.id, open).await;
         }
-        let ended = poller.observe(self).await;
-        // A cancellation that ended the task has been told so.
-        finished(poller.cancels);
+        let ended = poller.run(self).await;
+        // If a cancellation ended the task, its waiters already have the result.
+        notify_already_ended(poller.cancels);
         ended
     }
 
-    /// Sends the call until it is answered: again only if the server certainly has not seen it, if it says that it
-    /// wants a task, or with the answers to its questions.
-    async fn begin(
+    /// Sends the call until it has a final response. It is sent again only if the server has
+    /// certainly not executed it, if the tool requires a task, or with input responses.
+    async fn send_call(
         &mut self,
         core: &Arc<Core>,
         spec: &CallSpec,
@@ -172,31 +178,31 @@ impl<'a, O: CallController> Driver<'a, O> {
         let (base, first) = spec.params(&tool, &token)?;
         let task = TaskRequest { ttl_ms: spec.ttl }.to_raw();
         let dispatcher = InputDispatcher::new(&core.inbound, spec.name.clone());
-        // The params of a repetition with input responses.
+        // The params of a retry with input responses.
         let mut retry_params: Option<Raw> = None;
         let mut rounds = InputRounds::default();
         let mut retries = 0;
         let mut pending = spec.pending.clone();
         loop {
-            if let Some(asked) = pending.take() {
-                rounds.record_round(&asked)?;
+            if let Some(round) = pending.take() {
+                rounds.record_round(&round)?;
                 if let Some(recorder) = &spec.recorder {
-                    recorder.asked(&asked).await;
+                    recorder.round_started(&round).await;
                 }
                 let plain = first
                     .apply(base.borrow())
                     .map_err(|_| modern::not_an_object("params"))?;
-                let retry = Box::pin(rounds.retry(&dispatcher, plain.borrow(), asked));
+                let retry = Box::pin(rounds.retry(&dispatcher, plain.borrow(), round));
                 retry_params = match self.unless_abandoned(retry).await {
                     Ok(Ok(params)) => Some(params),
-                    // A2-19: the call fails with what the host said.
+                    // A2-19: the call fails with the error of the handler.
                     Ok(Err(refused)) => {
                         return Ok(CallStart::Ended(refused.into_error().into()));
                     }
-                    Err(began) => return Ok(began),
+                    Err(start) => return Ok(start),
                 };
                 if let Some(recorder) = &spec.recorder {
-                    recorder.answered().await?;
+                    recorder.before_responses().await?;
                 }
             }
             let conversation = core.conversation().await?;
@@ -224,47 +230,47 @@ impl<'a, O: CallController> Driver<'a, O> {
             let routes = &core.inbound.routes;
             let name = spec.name.clone();
             let _named = name.map(|name| routes.name_request(id.clone(), name));
-            let answer = match conversation.send_with_id(id, &draft).await {
+            let response = match conversation.send_with_id(id, &draft).await {
                 Ok(pending) => {
                     let mut creation = PendingCreation::new(core, &conversation, pending, form);
                     match self
                         .await_response(core, &mut creation, form, cancels)
                         .await
                     {
-                        Ok(answer) => answer,
-                        Err(began) => return Ok(began),
+                        Ok(response) => response,
+                        Err(start) => return Ok(start),
                     }
                 }
                 Err(error) => Err(error),
             };
-            if retries < MAX_RETRIES && core.may_retry(&conversation, &answer) {
+            if retries < MAX_RETRIES && core.may_retry(&conversation, &response) {
                 retries += 1;
                 continue;
             }
             if retries < MAX_RETRIES
-                && let Some(pause) = delay_before_retry(&answer)
+                && let Some(pause) = delay_before_retry(&response)
             {
                 retries += 1;
                 match self.unless_abandoned(tokio::time::sleep(pause)).await {
                     Ok(()) => continue,
-                    Err(began) => return Ok(began),
+                    Err(start) => return Ok(start),
                 }
             }
             let takes_tasks =
                 matches!(conversation.server.generation, Generation::V1(tasks) if tasks.tools_call);
             let may_be_task = spec.preference != TaskPreference::Forbid && takes_tasks;
-            if form == CallForm::Plain && may_be_task && requires_task(&answer) {
+            if form == CallForm::Plain && may_be_task && requires_task(&response) {
                 form = CallForm::Task;
                 continue;
             }
-            let answer = match answer {
-                Ok(answer) => answer,
+            let response = match response {
+                Ok(response) => response,
                 Err(error) => match modern::explain_version_error(error) {
                     Error::Peer(error) => return Ok(CallStart::Ended(error.into())),
                     error => return Err(error.into()),
                 },
             };
-            match conversation.read_call_response(answer, form)? {
+            match conversation.read_call_response(response, form)? {
                 CallResponse::Task(report, immediate_response) => {
                     return Ok(CallStart::Task(
                         conversation.server.generation,
@@ -275,12 +281,12 @@ impl<'a, O: CallController> Driver<'a, O> {
                 CallResponse::Result(result) => {
                     return Ok(CallStart::Ended(Outcome::of_tool(result)));
                 }
-                CallResponse::InputRequired(asked) => pending = Some(asked),
+                CallResponse::InputRequired(round) => pending = Some(round),
             }
         }
     }
 
-    /// Waits for work during which nothing is under way at the server. `Err` if the call was given up.
+    /// Waits for work while nothing runs at the server. `Err` if the call is abandoned.
     async fn unless_abandoned<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CallStart> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -300,7 +306,8 @@ impl<'a, O: CallController> Driver<'a, O> {
         }
     }
 
-    /// Waits for the answer to a call, hearing its owner and its progress meanwhile. `Err` if it was given up.
+    /// Waits for the response to a call; meanwhile executes commands and reports progress. `Err` if
+    /// the call is abandoned.
     async fn await_response(
         &mut self,
         core: &Arc<Core>,
@@ -309,7 +316,7 @@ impl<'a, O: CallController> Driver<'a, O> {
         cancels: &mut CancelWaiters,
     ) -> Result<Result<Raw, Error>, CallStart> {
         let options = &core.options;
-        // A V1 task is made at once, and its making is never cancelled (V1-CANC-2).
+        // A V1 task is created at once, and its creation is never cancelled (V1-CANC-2).
         let makes_task = form == CallForm::Task && !creation.conversation.server.is_modern();
         let timeout = if makes_task {
             options.request_timeout
@@ -321,7 +328,7 @@ impl<'a, O: CallController> Driver<'a, O> {
         loop {
             tokio::select! {
                 biased;
-                answer = creation.answer() => return Ok(answer),
+                response = creation.response() => return Ok(response),
                 command = self.controller.command() => match command {
                     // A1-25: kept until the id is known.
                     Command::Cancel(sender) if makes_task => {
@@ -337,7 +344,7 @@ impl<'a, O: CallController> Driver<'a, O> {
                     Command::ReportStatus => self.show().await,
                 },
                 Some(event) = self.events.recv() => {
-                    // V1-INIT-9: progress shows that it lives, up to a limit.
+                    // V1-INIT-9: progress restarts the idle timeout, up to the limit of the call.
                     idle_until = (Instant::now() + timeout).min(limit);
                     self.show_progress(event).await;
                 }
@@ -348,7 +355,7 @@ impl<'a, O: CallController> Driver<'a, O> {
         }
     }
 
-    /// Shows progress that came before the end and was not shown yet.
+    /// Reports progress that arrived before the end and was not reported yet.
     async fn drain_events(&mut self, core: &Core, token: Option<&Id>) {
         while let Ok(event) = self.events.try_recv() {
             self.show_progress(event).await;
@@ -366,11 +373,11 @@ impl<'a, O: CallController> Driver<'a, O> {
         }
     }
 
-    /// Shows the owner how the task stands, if that has changed.
+    /// Reports the task to the controller if it has changed.
     pub(super) async fn show_task(&mut self, task: &PeerTask) {
         let shown = self.status.task.as_ref();
         if shown.map(|shown| shown.status) != Some(task.status) {
-            audit::moved(&self.status, task);
+            audit::status_changed(&self.status, task);
         }
         if shown != Some(task) {
             self.status.task = Some(task.clone());
@@ -378,7 +385,7 @@ impl<'a, O: CallController> Driver<'a, O> {
         }
     }
 
-    /// Shows the owner whether the server answers, if that has changed.
+    /// Reports the start or the end of an outage to the controller.
     pub(super) async fn show_outage(&mut self, error: Option<&Error>) {
         let before = self.status.outage.as_ref();
         let now = error.and_then(|error| Outage::after(before, error));
@@ -388,7 +395,7 @@ impl<'a, O: CallController> Driver<'a, O> {
         }
     }
 
-    /// Shows the owner how the call stands.
+    /// Reports the status of the call to the controller.
     pub(super) async fn show(&mut self) {
         self.controller.changed(&self.status).await;
     }
@@ -409,7 +416,7 @@ impl PendingCreation {
         }
     }
 
-    async fn answer(&mut self) -> Result<Raw, Error> {
+    async fn response(&mut self) -> Result<Raw, Error> {
         match &mut self.pending {
             Some(pending) => pending.wait().await,
             None => Err(Error::Transport(LinkError::Closed)),
@@ -419,7 +426,7 @@ impl PendingCreation {
 
 impl Drop for PendingCreation {
     fn drop(&mut self) {
-        // V1-CANC-1, V2-CANC-1: dropping the ticket of a plain call cancels it.
+        // V1-CANC-1, V2-CANC-1: dropping the pending response of a plain call cancels it.
         let (Some(mut pending), Some(core)) = (self.pending.take(), self.core.take()) else {
             return;
         };
@@ -442,9 +449,10 @@ impl Drop for PendingCreation {
     }
 }
 
-/// Sends the answers to requests of a previous connection as they come. If there is no connection, the observation of the task
-/// reports that. In another session the ids belong to other requests, so nothing is sent there.
-async fn answer_open(core: &Arc<Core>, task: &str, open: Vec<OpenInputRequest>) {
+/// Sends the responses to requests of a previous connection when they are ready. Without a
+/// connection it sends nothing, and the poller reports the outage. In a new session the ids belong
+/// to other requests, so nothing is sent there either.
+async fn reply_to_open_requests(core: &Arc<Core>, task: &str, open: Vec<OpenInputRequest>) {
     let Ok(conversation) = core.conversation().await else {
         return;
     };
@@ -452,11 +460,11 @@ async fn answer_open(core: &Arc<Core>, task: &str, open: Vec<OpenInputRequest>) 
         let routes = &core.inbound.routes;
         return routes.input_response_refused(task, LinkError::SessionGone.into());
     }
-    for OpenInputRequest { id, answer } in open {
+    for OpenInputRequest { id, response } in open {
         let (inbound, task) = (core.inbound.clone(), task.to_owned());
         let work = async move {
-            match answer.await {
-                Some(answer) => inbound.reply_for(task, answer),
+            match response.await {
+                Some(response) => inbound.reply_for(task, response),
                 None => Reply::none(),
             }
         };
@@ -464,38 +472,39 @@ async fn answer_open(core: &Arc<Core>, task: &str, open: Vec<OpenInputRequest>) 
     }
 }
 
-/// CancelWaiters a task that is not wanted any more as soon as its id is known.
+/// Cancels an abandoned task as soon as its id is known.
 async fn cancel_when_created(
     conversation: Arc<Conversation>,
     pending: PendingResponse,
     timeout: Duration,
 ) {
-    let answer = tokio::time::timeout(LATE_RESPONSE_TIMEOUT, pending.answer()).await;
-    let Ok(Ok(answer)) = answer else { return };
-    let Ok(CallResponse::Task(report, _)) = conversation.read_call_response(answer, CallForm::Task)
+    let response = tokio::time::timeout(LATE_RESPONSE_TIMEOUT, pending.response()).await;
+    let Ok(Ok(response)) = response else { return };
+    let Ok(CallResponse::Task(report, _)) =
+        conversation.read_call_response(response, CallForm::Task)
     else {
         return;
     };
     let _ = conversation.cancel(&report.task.id, timeout).await;
 }
 
-/// How long to wait before a call is sent again to a server that refused it without acting on it and named a time; `None`
-/// if it is not sent again.
-fn delay_before_retry(answer: &Result<Raw, Error>) -> Option<Duration> {
-    let error = answer.as_ref().err()?;
+/// The delay before a call is sent again to a server that refused it without executing it and named
+/// a delay; `None` if it is not sent again.
+fn delay_before_retry(response: &Result<Raw, Error>) -> Option<Duration> {
+    let error = response.as_ref().err()?;
     let pause = error.retry_after().filter(|_| error.nothing_happened());
     pause.filter(|pause| *pause <= MAX_RETRY_DELAY)
 }
 
-/// The call was over before it could be cancelled.
-fn finished(cancels: CancelWaiters) {
+/// Reports that the call ended before it could be cancelled.
+fn notify_already_ended(cancels: CancelWaiters) {
     for sender in cancels {
         let _ = sender.send(Err(CancelError::Finished));
     }
 }
 
 impl CallSpec {
-    /// The params as they were given, and what is changed in them when they are sent.
+    /// The params as the caller set them, and the changes that are made when they are sent.
     fn params<'a>(&'a self, tool: &'a Raw, token: &'a Raw) -> Result<(Raw, Rewrite<'a>), Error> {
         let mut rewrite = Rewrite {
             drop: self.omit.members,
@@ -517,11 +526,11 @@ impl CallSpec {
     }
 }
 
-/// How often a call is sent again to a server that has not seen it.
+/// How often a call is sent again if the server has not executed it.
 const MAX_RETRIES: u32 = 3;
 
-/// A server that wants to be left alone for longer refuses the call.
+/// A call fails if the server asks for a longer delay than this.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
-/// How long the answer to a call that nobody wants any more is waited for.
+/// How long the client waits for the response to an abandoned call.
 const LATE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(600);

@@ -1,7 +1,9 @@
-//! Which era a server is of: found out when a connection is opened, and remembered in its [`Target`] (V2-ERA-7).
+//! Detects the era of a server when a connection is opened. The result is kept in the [`Target`]
+//! (V2-ERA-7).
 //!
-//! The question is `server/discover`, which has no effect anywhere (A3-5). Whatever is not a modern answer to it means a
-//! legacy server (V2-ERA-2, V2-ERA-3, A3-4), except where nobody was asked: no way to the server, no admission.
+//! The probe is `server/discover`, which has no side effect (A3-5). Any response that is not a
+//! valid modern one means a legacy server (V2-ERA-2, V2-ERA-3, A3-4), unless the server was not
+//! reached or refused access.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,48 +20,49 @@ use super::server_description::ServerDescription;
 use super::target::Target;
 use crate::transport::http_client::Session;
 
-/// In which era a server is spoken to.
+/// The era in which to talk to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// In the modern one if the server knows it (BD-21), else in the legacy one.
+    /// Modern if the server supports it (BD-21), otherwise legacy.
     #[default]
     Auto,
-    /// With a handshake, in 2025-11-25 or an older version.
+    /// Legacy: with a handshake, in 2025-11-25 or an older version.
     Legacy,
-    /// In the legacy one if the server knows it, else in the modern one: for a caller that takes requests of the server,
-    /// which only the legacy era has.
+    /// Legacy if the server supports it, otherwise modern. For callers that handle requests of the
+    /// server, which only the legacy era has.
     PreferLegacy,
-    /// OmittedParams, in 2026-07-28; a server that does not know it is not spoken to (V2-ERA-4).
+    /// Modern: without a handshake, in 2026-07-28. Connecting to a server that does not support it
+    /// fails (V2-ERA-4).
     Modern,
 }
 
-/// What we say of ourselves.
+/// The description of this client that is sent to servers.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientDescription {
-    /// What is declared in a handshake.
+    /// The capabilities that the handshake declares.
     pub(crate) capabilities: Raw,
     pub(crate) info: Raw,
-    /// What may be asked of us; said with every request of the modern era.
+    /// The accepted input kinds. Every modern request declares them.
     pub(crate) accepts: Accepts,
 }
 
-/// How long finding out may take.
+/// The time limits for opening a conversation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OpenTimeouts {
     /// Until the conversation is open.
     pub(crate) handshake: Duration,
-    /// Until a server that says nothing counts as a legacy one (A3-1).
+    /// Until a server that does not respond to the probe is treated as legacy (A3-1).
     pub(crate) probe: Duration,
 }
 
-/// Why a conversation was not opened.
+/// Why a conversation could not be opened.
 pub(crate) enum OpenFailure {
     Failed(Error),
-    /// The server went away when it was asked for its era: the next one is not to be asked.
+    /// The server closed the connection after the probe. The next attempt must not probe.
     ClosedOnProbe(Error),
 }
 
-/// Opens a conversation on a fresh link.
+/// Opens a conversation on a new channel.
 pub(crate) async fn open_conversation(
     channel: &Arc<RpcChannel>,
     target: &Target,
@@ -78,11 +81,12 @@ pub(crate) async fn open_conversation(
             let again = legacy::reopen(channel, introduction.borrow()).await;
             again.map_err(OpenFailure::Failed)
         }
-        // The second attempt, for which this is not called, finds out whether the server is a modern one.
+        // [`Connector`](super::connection::Connector) makes a second attempt if this one shows a
+        // modern server.
         (Era::Legacy | Era::PreferLegacy, ..) => legacy(version::LEGACY).await,
         (Era::Modern, ..) => open_modern(channel, description, timeouts.handshake).await,
         (Era::Auto, None, Some(version::Era::Legacy)) => match legacy(version::LEGACY).await {
-            // V2-ERA-7: it is another server now.
+            // V2-ERA-7: another server answers now.
             Err(OpenFailure::Failed(Error::Peer(_) | Error::Unsupported(_))) => {
                 open_detecting_era(channel, description, timeouts, legacy).await
             }
@@ -98,26 +102,34 @@ async fn open_modern(
     timeout: Duration,
 ) -> Result<ServerDescription, OpenFailure> {
     let asking = async {
-        let first = modern::discover(channel, description).await?.answer().await;
-        match modern::read_discovered(&first) {
-            ProbeResult::Retry => modern::discover(channel, description).await?.answer().await,
+        let first = modern::discover(channel, description)
+            .await?
+            .response()
+            .await;
+        match modern::read_probe_response(&first) {
+            ProbeResult::Retry => {
+                modern::discover(channel, description)
+                    .await?
+                    .response()
+                    .await
+            }
             _ => first,
         }
     };
-    let answer = tokio::time::timeout(timeout, asking).await;
-    let answer = answer.unwrap_or(Err(Error::TimedOut(timeout)));
-    match modern::read_discovered(&answer) {
+    let response = tokio::time::timeout(timeout, asking).await;
+    let response = response.unwrap_or(Err(Error::TimedOut(timeout)));
+    match modern::read_probe_response(&response) {
         ProbeResult::Modern(server) => {
             channel.set_modern();
             Ok(server)
         }
         ProbeResult::Legacy(_) | ProbeResult::Closed | ProbeResult::Retry => {
-            Err(OpenFailure::Failed(match answer {
+            Err(OpenFailure::Failed(match response {
                 Err(error @ (Error::TimedOut(_) | Error::Transport(_))) => error,
                 Err(error) => unsupported(&error.to_string()),
-                Ok(_) => {
-                    unsupported("it does not say which versions it speaks, or none that we do")
-                }
+                Ok(_) => unsupported(
+                    "its response to `server/discover` names no common protocol version",
+                ),
             }))
         }
         ProbeResult::Failed(error) => Err(OpenFailure::Failed(error)),
@@ -137,11 +149,11 @@ where
     loop {
         let pending = modern::discover(channel, description).await;
         let mut pending = pending.map_err(OpenFailure::ClosedOnProbe)?;
-        let answer = match tokio::time::timeout(timeouts.probe, pending.wait()).await {
-            Ok(answer) => answer,
+        let response = match tokio::time::timeout(timeouts.probe, pending.wait()).await {
+            Ok(response) => response,
             Err(_) => return wait_for_late_probe(channel, pending, legacy(version::LEGACY)).await,
         };
-        return match (modern::read_discovered(&answer), answer) {
+        return match (modern::read_probe_response(&response), response) {
             (ProbeResult::Modern(server), _) => {
                 channel.set_modern();
                 Ok(server)
@@ -159,7 +171,8 @@ where
     }
 }
 
-/// A server that says nothing is a legacy one, or one that takes long to start: then its late answer counts.
+/// Sends the legacy handshake while the probe is still unanswered. A modern response to the probe
+/// still counts, because a server may take long to start.
 async fn wait_for_late_probe(
     channel: &Arc<RpcChannel>,
     mut pending: PendingResponse,
@@ -168,7 +181,7 @@ async fn wait_for_late_probe(
     let mut legacy = std::pin::pin!(legacy);
     tokio::select! {
         biased;
-        answer = pending.wait() => match modern::read_discovered(&answer) {
+        response = pending.wait() => match modern::read_probe_response(&response) {
             ProbeResult::Modern(server) => {
                 channel.set_modern();
                 Ok(server)

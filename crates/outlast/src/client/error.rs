@@ -1,4 +1,4 @@
-//! Why a request to a server has no result.
+//! The error of a request to a server.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use crate::transport::link::LinkError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The server answered with an error.
+    /// The server responded with an error.
     #[error(transparent)]
     Peer(#[from] PeerError),
-    /// The message or its answer did not get through.
+    /// The message or its response was not transmitted.
     #[error(transparent)]
     Transport(LinkError),
-    /// The server did not answer in time.
-    #[error("the server did not answer within {} ms", .0.as_millis())]
+    /// The server did not respond in time.
+    #[error("the server did not respond within {} ms", .0.as_millis())]
     TimedOut(Duration),
-    /// The server answered with something that the method does not allow.
-    #[error("the server's answer makes no sense: {0}")]
+    /// The response of the server is invalid for the method.
+    #[error("the server's response is invalid: {0}")]
     Malformed(String),
-    /// Nothing was sent, because our own store could not take note of it first: repair that.
-    #[error("nothing was sent, because it could not be stored first: {0}")]
+    /// Nothing was sent, because the local store could not record it first. Repair the store.
+    #[error("nothing was sent, because the local store could not record it first: {0}")]
     NotStored(String),
-    /// The server does not offer that.
+    /// The server does not support this.
     #[error("the server does not support {0}")]
     Unsupported(String),
 }
 
-/// A JSON-RPC error as a server sent it.
+/// A JSON-RPC error as the server sent it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct PeerError {
@@ -39,13 +39,13 @@ pub struct PeerError {
     pub code: i64,
     /// Its message.
     pub message: String,
-    /// The whole object as it came.
+    /// The whole error object.
     pub raw: Raw,
-    /// The HTTP status with which the server refused the request, without acting on it.
+    /// Set if the server refused the request with an HTTP status and did not execute it.
     pub refused: Option<Refusal>,
 }
 
-/// A refusal of an overloaded server: 429 or 503.
+/// A refusal by an overloaded server: 429 or 503.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -56,19 +56,19 @@ pub struct Refusal {
 }
 
 impl Error {
-    /// The same for a log: without anything that the server said.
+    /// The error for a log, without text from the server.
     pub(crate) fn brief(&self) -> String {
         match self {
-            Self::Peer(error) => format!("the server answered with error {}", error.code),
+            Self::Peer(error) => format!("the server responded with error {}", error.code),
             Self::Transport(error) => error.brief(),
-            Self::Malformed(_) => "the server's answer makes no sense".into(),
-            Self::Unsupported(_) => "the server does not support that".into(),
-            Self::NotStored(_) => "our store did not take note of it".into(),
+            Self::Malformed(_) => "the server's response is invalid".into(),
+            Self::Unsupported(_) => "the server does not support this".into(),
+            Self::NotStored(_) => "the local store could not record it".into(),
             Self::TimedOut(_) => self.to_string(),
         }
     }
 
-    /// The code of the server's error, if it is one.
+    /// The code of the server's error, if it sent one.
     pub fn code(&self) -> Option<i64> {
         match self {
             Self::Peer(error) => Some(error.code),
@@ -76,7 +76,7 @@ impl Error {
         }
     }
 
-    /// How long the server wants to be left alone, if it says so: by a header or in its error (A2-29).
+    /// The delay that the server asks for, in a header or in its error (A2-29).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Transport(LinkError::Refused { retry_after, .. }) => *retry_after,
@@ -92,8 +92,8 @@ impl Error {
         }
     }
 
-    /// Whether the same request may succeed later. An error whose code says that the request itself is wrong, such as
-    /// -32602 for an unknown task (V1-ERR-1), does not pass.
+    /// Whether the same request may succeed later. An error code that blames the request itself,
+    /// such as -32602 for an unknown task (V1-ERR-1), is permanent.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Peer(error) => {
@@ -112,7 +112,7 @@ impl Error {
         }
     }
 
-    /// Whether the server has certainly not acted on the request.
+    /// Whether the server has certainly not executed the request.
     pub fn nothing_happened(&self) -> bool {
         match self {
             Self::Transport(error) => error.nothing_happened(),
@@ -124,7 +124,7 @@ impl Error {
 }
 
 impl PeerError {
-    /// An error object as it came; `None` if it is none.
+    /// Reads an error object; `None` if it is invalid.
     pub(crate) fn read(error: RawRef<'_>) -> Option<Self> {
         ErrorView::read(error).map(|view| Self::of(&view))
     }
@@ -151,7 +151,7 @@ impl From<ErrorObject> for PeerError {
 }
 
 impl From<LinkError> for Error {
-    /// The server's own error counts more than the HTTP status that came with it.
+    /// The server's own error takes precedence over the HTTP status that it came with.
     fn from(error: LinkError) -> Self {
         let LinkError::Refused {
             status,

@@ -1,4 +1,5 @@
-//! A call that is under way, as its caller sees it: watch it, settle it, cancel it, leave it.
+//! A running call as its caller sees it: read its status, wait for its outcome, cancel it, detach
+//! from it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,44 +18,46 @@ use super::error::Error;
 use super::outcome::without_result_type;
 use super::reference::TaskReference;
 
-/// A call that is under way.
+/// A running call.
 ///
-/// Dropping it leaves it: a task goes on at its server and can be [resumed](super::Client::resume), a plain call is
-/// cancelled, because nobody could ever fetch its result.
+/// Dropping it detaches from the call. A task runs on at its server and can be
+/// [resumed](super::Client::resume). A call without a task is cancelled, because its result could
+/// not be fetched later.
 #[derive(Debug)]
 pub struct Execution {
     commands: mpsc::Sender<Command>,
     status: watch::Receiver<ExecutionStatus>,
 }
 
-/// How a call stands.
+/// The status of a call.
 #[derive(Clone, Debug)]
 pub struct ExecutionStatus {
-    /// What we call the server.
+    /// The name of the server.
     pub server: Arc<str>,
     /// The tool.
     pub tool: Arc<str>,
-    /// The task, as soon as the server has made one: id, status, message, times.
+    /// The task, once the server has created one.
     pub task: Option<PeerTask>,
-    /// What it takes to find the task again.
+    /// The reference with which the task can be resumed.
     pub reference: Option<Arc<TaskReference>>,
-    /// How far the work has come, if it says so.
+    /// The latest progress, if the server reports any.
     pub progress: Option<Progress>,
-    /// What the server wants the model to hear while the task runs (V1-CREATE-11).
+    /// The text that the server has for the model while the task runs (V1-CREATE-11).
     pub immediate_response: Option<String>,
-    /// Whether somebody here asked for a cancellation.
+    /// Whether a cancellation was requested here.
     pub cancelling: bool,
-    /// Whether the task's time will soon be over (S4-91).
+    /// Whether the TTL of the task ends soon (S4-91).
     pub expiring: bool,
-    /// Since when the server does not answer, while it does not.
+    /// The current outage of the server, if there is one.
     pub outage: Option<Outage>,
-    /// Why the structured result does not fit the `outputSchema` of the tool, where that is known (V1-TLS-6).
+    /// Why the structured result does not match the `outputSchema` of the tool, if it does not
+    /// (V1-TLS-6).
     pub output_mismatch: Option<String>,
-    /// How it ended, once it has.
+    /// The outcome, once the call has ended.
     pub ended: Option<Result<Outcome, OutcomeError>>,
 }
 
-/// A time in which the server of a task does not answer. The task is asked for again until its time is over.
+/// A period in which the server of a task does not respond. The task is polled until its TTL ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
     /// When the first request failed.
@@ -64,7 +67,7 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// The outage after a request failed with `fault`; `None` if the server did answer.
+    /// The outage after a request failed with `error`; `None` if the server did respond.
     pub(crate) fn after(before: Option<&Self>, error: &Error) -> Option<Self> {
         let is_silent = matches!(error, Error::Transport(_) | Error::TimedOut(_));
         is_silent.then(|| Self {
@@ -74,7 +77,7 @@ impl Outage {
     }
 }
 
-/// News of a call.
+/// The status changes of a call.
 #[derive(Clone, Debug)]
 pub struct StatusUpdates(watch::Receiver<ExecutionStatus>);
 
@@ -82,35 +85,36 @@ pub struct StatusUpdates(watch::Receiver<ExecutionStatus>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutcomeError {
-    /// The server has forgotten the task: its time was over (S4-29).
+    /// The server has dropped the task because its TTL ended (S4-29).
     #[error("task {0} has expired; call the tool again with a longer ttl")]
     Expired(String),
-    /// The server does not know the task, or does not say anything sensible about it any more.
+    /// The server does not know the task, or its responses about it are invalid.
     #[error("task {task} is lost: {why}")]
     Lost {
         /// The task.
         task: String,
-        /// What the server said last.
+        /// The last error.
         why: Error,
     },
-    /// The server has refused the answer to an input request of the task.
-    #[error("task {task} cannot go on: the server refused the answer to its input request ({why})")]
+    /// The server refused an input response of the task.
+    #[error("task {task} cannot continue: the server refused an input response ({why})")]
     InputResponseRefused {
         /// The task.
         task: String,
-        /// What the server said to the answer.
+        /// The server's error.
         why: Error,
     },
-    /// The call could not be made or was not answered. [`Error::nothing_happened`] says whether it may be repeated.
+    /// The call could not be sent, or has no response. [`Error::nothing_happened`] says whether it
+    /// may be sent again.
     #[error(transparent)]
     Request(#[from] Error),
-    /// The execution was left before it was over.
-    #[error("the execution was left before it was over")]
+    /// The execution was detached before the call ended.
+    #[error("the execution was detached before the call ended")]
     Detached,
 }
 
 impl OutcomeError {
-    /// How long the server wants to be left alone, if it says so.
+    /// The delay that the server asks for, if it does.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Lost { why, .. } | Self::Request(why) => why.retry_after(),
@@ -118,7 +122,7 @@ impl OutcomeError {
         }
     }
 
-    /// The same for a log: without anything that the server said.
+    /// The error for a log, without text from the server.
     pub(crate) fn brief(&self) -> String {
         match self {
             Self::Lost { why, .. } => format!("the task is lost: {}", why.brief()),
@@ -131,23 +135,23 @@ impl OutcomeError {
     }
 }
 
-/// Why a cancellation did not take place.
+/// Why a cancellation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CancelError {
-    /// The call was over already (S4-55).
+    /// The call had already ended (S4-55).
     #[error("the call was already finished")]
     Finished,
-    /// The server cannot cancel tasks.
+    /// The server does not support cancellation.
     #[error("the server does not support cancelling tasks")]
     Unsupported,
-    /// The server did not do it.
+    /// The request failed.
     #[error(transparent)]
     Request(#[from] Error),
 }
 
 impl CancelError {
-    /// The same for a log: without anything that the server said.
+    /// The error for a log, without text from the server.
     pub(crate) fn brief(&self) -> String {
         match self {
             Self::Request(error) => error.brief(),
@@ -156,24 +160,25 @@ impl CancelError {
     }
 }
 
-/// What the owner of a call wants.
+/// A command to the driver of a call.
 pub(crate) enum Command {
     Cancel(oneshot::Sender<Result<(), CancelError>>),
     Detach,
-    /// To see how the call stands, by [`CallController::changed`].
+    /// Report the status by [`CallController::changed`].
     ReportStatus,
 }
 
-/// The owner of a call that is driven: it sees how the call stands, and decides what becomes of it.
+/// Controls a running call: receives its status and issues commands.
 pub(crate) trait CallController: Send {
-    /// Waits for the next command. The future is dropped and made again whenever something else happens.
+    /// Waits for the next command. The future is dropped and created again after every other event.
     fn command(&mut self) -> impl Future<Output = Command> + Send;
 
-    /// The call has changed. It does not go on before this is done.
+    /// The status has changed. The call continues when this returns.
     fn changed(&mut self, status: &ExecutionStatus) -> impl Future<Output = ()> + Send;
 }
 
-/// The owner of a call that runs in the background: an [`Execution`] at the other end of two channels.
+/// The controller of a call that runs in the background. Two channels connect it to its
+/// [`Execution`].
 struct Background {
     commands: mpsc::Receiver<Command>,
     status: Arc<watch::Sender<ExecutionStatus>>,
@@ -190,25 +195,25 @@ impl CallController for Background {
 }
 
 impl Execution {
-    pub(crate) fn begin(call: CheckedCall) -> Self {
+    pub(crate) fn start(call: CheckedCall) -> Self {
         let status = ExecutionStatus::new(call.core.inbound.server.clone(), call.spec.tool.clone());
         let core = call.core.clone();
-        Self::driven(core, status.clone(), |mut controller| async move {
+        Self::spawn(core, status.clone(), |mut controller| async move {
             Driver::new(status, &mut controller).call(call).await
         })
     }
 
-    pub(crate) fn continued(core: Arc<Core>, reference: TaskReference) -> Self {
+    pub(crate) fn resume(core: Arc<Core>, reference: TaskReference) -> Self {
         let status =
             ExecutionStatus::new(core.inbound.server.clone(), reference.tool.as_str().into());
-        Self::driven(core.clone(), status.clone(), |mut controller| async move {
+        Self::spawn(core.clone(), status.clone(), |mut controller| async move {
             Driver::new(status, &mut controller)
                 .resume(core, reference, Vec::new(), None)
                 .await
         })
     }
 
-    fn driven<W>(
+    fn spawn<W>(
         core: Arc<Core>,
         status: ExecutionStatus,
         work: impl FnOnce(Background) -> W,
@@ -230,7 +235,7 @@ impl Execution {
             let mismatch =
                 mismatch.and_then(|outcome| core.tool_cache.output_mismatch(&tool, outcome));
             if let Some(why) = &mismatch {
-                tracing::warn!(%tool, why, "a result does not fit the `outputSchema` of its tool");
+                tracing::warn!(%tool, why, "the result does not match the `outputSchema` of the tool");
             }
             sender.send_modify(|status| {
                 status.output_mismatch = mismatch;
@@ -241,17 +246,17 @@ impl Execution {
         Self { commands, status }
     }
 
-    /// How it stands.
+    /// The current status.
     pub fn status(&self) -> ExecutionStatus {
         self.status.borrow().clone()
     }
 
-    /// News from now on.
+    /// The status changes from now on.
     pub fn updates(&self) -> StatusUpdates {
         StatusUpdates(self.status.clone())
     }
 
-    /// The id of its task, once there is one; `None` if the call ended without.
+    /// Waits for the id of the task; `None` if the call ended without a task.
     pub async fn task(&self) -> Option<String> {
         let mut status = self.status.clone();
         let known = status.wait_for(|status| status.task.is_some() || status.ended.is_some());
@@ -259,7 +264,7 @@ impl Execution {
         known.task.as_ref().map(|task| task.id.clone())
     }
 
-    /// Waits for the end.
+    /// Waits for the outcome.
     pub async fn outcome(&self) -> Result<Outcome, OutcomeError> {
         let mut status = self.status.clone();
         match status.wait_for(|status| status.ended.is_some()).await {
@@ -268,7 +273,8 @@ impl Execution {
         }
     }
 
-    /// CancelWaiters the call. RouteKey a task whose id is not known yet, the wish is kept until it is (A1-25).
+    /// Cancels the call. If the id of its task is not known yet, the task is cancelled when it is
+    /// (A1-25).
     pub async fn cancel(&self) -> Result<(), CancelError> {
         let (sender, result) = oneshot::channel();
         if self.commands.send(Command::Cancel(sender)).await.is_err() {
@@ -277,7 +283,7 @@ impl Execution {
         result.await.unwrap_or(Err(CancelError::Finished))
     }
 
-    /// Leaves the call: a task goes on at its server, and its id is returned.
+    /// Detaches from the call and returns the id of its task, which runs on at the server.
     pub async fn detach(self) -> Option<String> {
         let task = self
             .status
@@ -291,8 +297,8 @@ impl Execution {
 }
 
 impl StatusUpdates {
-    /// How the call stands after something has changed; `None` after the end. One who is slow sees the last of several
-    /// changes.
+    /// Waits for the next change and returns the status; `None` after the end. A slow reader gets
+    /// only the latest of several changes.
     pub async fn next(&mut self) -> Option<ExecutionStatus> {
         self.0.changed().await.ok()?;
         Some(self.0.borrow_and_update().clone())
@@ -322,7 +328,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_outage_lasts_from_the_first_failure_until_an_answer() {
+    async fn an_outage_lasts_from_first_failure_until_a_response() {
         let silent = Error::TimedOut(Duration::from_secs(1));
         let first = Outage::after(None, &silent).expect("the server is silent");
         tokio::time::advance(Duration::from_secs(5)).await;

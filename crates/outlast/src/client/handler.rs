@@ -1,4 +1,4 @@
-//! Who answers a server's questions on our side: sampling, elicitation, roots.
+//! The handler of a server's input requests: sampling, elicitation, roots.
 
 use std::sync::Arc;
 
@@ -8,52 +8,53 @@ use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, codes};
 use serde_json::{Value, json};
 
-/// Answers the questions of servers.
+/// Handles the input requests of servers.
 ///
-/// A question that is taken back (by its server, by the end of its task or of the connection) is dismissed by
-/// dropping the future: clean up in `Drop`.
+/// If an input request is withdrawn (by its server, or by the end of its task or connection), the
+/// future is dropped. Clean up in `Drop`.
 #[async_trait]
 pub trait ClientHandler: Send + Sync + 'static {
-    /// What may be asked. Declared to servers when a connection is opened; anything else is refused before it gets here.
+    /// The accepted input kinds. They are declared to servers when a connection is opened; any
+    /// other input request is refused before it arrives here.
     fn accepts(&self) -> Accepts;
 
-    /// Why `request` cannot be put to anyone at present, for instance because no conversation is open. The server gets
-    /// this error as the response, and no task is made (S0-70, S0-71).
+    /// Why `request` cannot be handled at present, for example because no conversation is open. The
+    /// server gets this error as the response, and no task is created (S0-70, S0-71).
     fn unavailable(&self, request: &ServerInputRequest) -> Option<ErrorObject> {
         let _ = request;
         None
     }
 
-    /// Answers one question: with the result of the request, or with an error.
+    /// Handles one input request. Returns the result of the request, or an error.
     async fn handle(&self, request: ServerInputRequest) -> Answer;
 
-    /// A page that a url elicitation opened is done with (V1-ELIC-13). RequestIds that are not known are to be ignored.
+    /// The page of a URL elicitation is completed (V1-ELIC-13). Ignore unknown ids.
     fn elicitation_complete(&self, server: &str, elicitation: &str) {
         let _ = (server, elicitation);
     }
 }
 
-/// A question of a server.
+/// An input request of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerInputRequest {
-    /// What sort of question.
+    /// Its kind.
     pub kind: AskKind,
-    /// Which server asks (V1-ELIC-9).
+    /// The name of the server (V1-ELIC-9).
     pub server: Arc<str>,
-    /// What we call the call that the question belongs to, if it has a name and the question says whose it is.
+    /// The caller's name for the call that the request belongs to, if both are known.
     pub call: Option<Arc<str>>,
-    /// The id of the server's request: an answer to it counts also after the stream on which it came has ended. A modern
-    /// server sends no requests.
+    /// The id of the server's request. A response to it is valid even after its stream has ended. A
+    /// modern server sends no requests.
     pub request: Option<Id>,
-    /// What the server calls the question, where it has a name for it: a modern one does.
+    /// The server's key of the input request. Only a modern server sends one.
     pub key: Option<Arc<str>>,
-    /// Our task at that server which the question belongs to, if it says so (S1-9).
+    /// The client's task at the server that the request belongs to, if the server names one (S1-9).
     pub task: Option<String>,
-    /// The parameters of the request, unopened.
+    /// The params of the request, unopened.
     pub params: Option<Raw>,
 }
 
-/// A host that answers nothing: servers are told so from the beginning.
+/// A handler that accepts no input requests. Servers see this in the declared capabilities.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHandler;
 
@@ -68,7 +69,7 @@ impl ClientHandler for NoHandler {
     }
 }
 
-/// The answer to an elicitation that was filled in. OmittedParams content for a url.
+/// The response to an accepted elicitation. A URL elicitation has no content.
 pub fn accept(content: Option<Value>) -> Answer {
     result(&match content {
         Some(content) => json!({ "action": "accept", "content": content }),
@@ -76,8 +77,8 @@ pub fn accept(content: Option<Value>) -> Answer {
     })
 }
 
-/// The person said no to a question: to an elicitation that is a result (V1-ELIC-7), to anything else an error
-/// (V1-SAMP-4, S0-75).
+/// The response if the user declines: a result for an elicitation (V1-ELIC-7), an error for any
+/// other kind (V1-SAMP-4, S0-75).
 pub fn decline(kind: AskKind) -> Answer {
     let error = |message| refused(&ErrorObject::new(codes::REFUSED_BY_PERSON, message));
     match kind {
@@ -87,7 +88,7 @@ pub fn decline(kind: AskKind) -> Answer {
     }
 }
 
-/// The person closed a question without saying anything.
+/// The response if the user closes the request without an answer.
 pub fn dismiss(kind: AskKind) -> Answer {
     match kind {
         AskKind::ElicitForm | AskKind::ElicitUrl => result(&json!({ "action": "cancel" })),
@@ -95,7 +96,7 @@ pub fn dismiss(kind: AskKind) -> Answer {
     }
 }
 
-/// The answer to `roots/list`.
+/// The response to `roots/list`.
 pub fn roots<'a>(roots: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> Answer {
     let root = |(uri, name): (&str, Option<&str>)| match name {
         Some(name) => json!({ "uri": uri, "name": name }),
@@ -113,7 +114,7 @@ fn refused(error: &ErrorObject) -> Answer {
     Answer::Error(error.to_raw())
 }
 
-/// What is declared of ourselves for a host that accepts this (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
+/// The capabilities to declare for these input kinds (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
 pub(crate) fn capabilities(accepts: Accepts) -> Raw {
     let mut all = json!({});
     if accepts.contains(AskKind::ElicitForm) {
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_what_is_accepted_is_declared() {
+    fn exactly_the_accepted_kinds_are_declared() {
         assert_eq!(declared(&[]), "{}");
         assert_eq!(
             declared(&[AskKind::ElicitUrl]),

@@ -1,4 +1,5 @@
-//! What we do when a server speaks on its own: news go to whoever waits for them, questions to the host.
+//! Messages that a server sends on its own. Notifications go to the execution they belong to, input
+//! requests to the [`ClientHandler`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,22 +20,22 @@ use super::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
 use super::task_report::TaskReport;
 use super::validate_request::validate_request;
 
-/// Hears every notification that nobody else is there for: logs, changed lists.
+/// Receives every notification that belongs to no call: logs, changed lists.
 pub type NotificationHandler = Arc<dyn Fn(&str, Option<RawRef<'_>>) + Send + Sync>;
 
-/// Everything that hears a server.
+/// Handles all messages that a server sends on its own.
 pub(crate) struct InboundHandler {
-    /// What we call the server: it must not choose that itself (V1-ELIC-9).
+    /// The name of the server. The server must not choose it (V1-ELIC-9).
     pub(crate) server: Arc<str>,
     pub(crate) routes: Arc<Routes>,
     pub(crate) handler: Arc<dyn ClientHandler>,
-    /// What was declared; a host that changes its mind is not asked more.
+    /// The declared input kinds. They are fixed when the connection is opened.
     pub(crate) accepts: Accepts,
     pub(crate) notices: Option<NotificationHandler>,
-    /// Hosts tasks for the server, if that is on.
+    /// Hosts tasks for the server, if enabled.
     receiver: Option<Arc<Receiver>>,
     tools_changed: AtomicU64,
-    /// The subscription that was acknowledged last, and what will be heard there (V2-SUB-2).
+    /// The last acknowledged subscription and its granted filter (V2-SUB-2).
     acknowledged: watch::Sender<Option<(Id, Filter)>>,
 }
 
@@ -57,53 +58,53 @@ impl InboundHandler {
         }
     }
 
-    /// How often the server said that its tools have changed (V1-TOOL-9).
+    /// How often the server has reported a change of its tools (V1-TOOL-9).
     pub(crate) fn tools_changed(&self) -> u64 {
         self.tools_changed.load(Ordering::Acquire)
     }
 
-    /// The subscription that was acknowledged last.
+    /// The last acknowledged subscription.
     pub(crate) fn acknowledged(&self) -> watch::Receiver<Option<(Id, Filter)>> {
         self.acknowledged.subscribe()
     }
 
-    async fn answer(&self, channel: &Arc<RpcChannel>, asked: PeerRequest) -> Reply {
-        if asked.method == method::PING {
+    async fn handle_request(&self, channel: &Arc<RpcChannel>, request: PeerRequest) -> Reply {
+        if request.method == method::PING {
             return Reply::result(Raw::empty_object());
         }
-        // V1-CAP-13: there are no tasks in older conversations.
+        // V1-CAP-13: older protocol versions have no tasks.
         let tasks = channel.version() == Some(version::LEGACY);
         let receiver = self.receiver.as_ref().filter(|_| tasks);
         if let Some(receiver) = receiver {
-            let params = asked.params.as_ref().map(Raw::borrow);
-            if let Some(answer) = receiver.serve(channel, &asked.method, params).await {
-                return Reply::new(answer);
+            let params = request.params.as_ref().map(Raw::borrow);
+            if let Some(response) = receiver.serve(channel, &request.method, params).await {
+                return Reply::new(response);
             }
         }
         let kind = match validate_request(
-            &asked.method,
-            asked.params.as_ref(),
+            &request.method,
+            request.params.as_ref(),
             self.accepts,
             Era::Legacy,
         ) {
             Ok(kind) => kind,
             Err(error) => return Reply::error(&error),
         };
-        let params = asked.params.as_ref().map(Raw::borrow);
+        let params = request.params.as_ref().map(Raw::borrow);
         let task = params.and_then(meta::related_task);
         let mut request = ServerInputRequest {
             kind,
             server: self.server.clone(),
-            request: Some(asked.id),
+            request: Some(request.id),
             key: None,
-            call: self.routes.call_name(task.as_deref(), asked.via.as_ref()),
+            call: self.routes.call_name(task.as_deref(), request.via.as_ref()),
             task,
-            params: asked.params,
+            params: request.params,
         };
         if let Some(error) = self.handler.unavailable(&request) {
             return Reply::error(&error);
         }
-        // S1-26: without a receiver, `task` is not even looked at.
+        // S1-26: without a receiver, `task` is ignored.
         if let Some(receiver) = receiver {
             match receiver.create_task(channel, request).await {
                 Ok(replied) => return replied,
@@ -111,20 +112,20 @@ impl InboundHandler {
             }
         }
         let task = request.task.clone();
-        let answer = self.handler.handle(request).await;
+        let response = self.handler.handle(request).await;
         match task {
-            Some(task) => self.reply_for(task, answer),
-            None => Reply::new(answer),
+            Some(task) => self.reply_for(task, response),
+            None => Reply::new(response),
         }
     }
 }
 
 impl InboundHandler {
-    /// The answer to an input request of a task. A server that refuses it does not go on with the task, and the observation
-    /// of the task reports that.
-    pub(crate) fn reply_for(&self, task: String, answer: Answer) -> Reply {
+    /// The reply to an input request of a task. If the server refuses it, the poller of the task
+    /// reports that.
+    pub(crate) fn reply_for(&self, task: String, response: Answer) -> Reply {
         let routes = self.routes.clone();
-        Reply::new(related(answer, &task)).then(move |delivered| {
+        Reply::new(with_related_task(response, &task)).then(move |delivered| {
             if let Err(error) = delivered {
                 routes.input_response_refused(&task, error);
             }
@@ -137,19 +138,19 @@ impl RpcHandler for InboundHandler {
         match method {
             notice::PROGRESS => {
                 if let Some(progress) = params.and_then(Progress::read) {
-                    self.routes.progress(progress);
+                    self.routes.forward_progress(progress);
                 }
                 return;
             }
             v1::method::STATUS => {
                 if let Some(Ok(task)) = params.map(v1::read_task) {
-                    self.routes.status(TaskReport::plain(task));
+                    self.routes.forward_status(TaskReport::plain(task));
                 }
                 return;
             }
             v2::method::TASKS => {
                 if let Some(Ok(task)) = params.map(v2::read_detailed) {
-                    self.routes.status(task.into());
+                    self.routes.forward_status(task.into());
                 }
                 return;
             }
@@ -171,14 +172,14 @@ impl RpcHandler for InboundHandler {
             }
             _ => {}
         }
-        if let Some(hear) = &self.notices {
-            hear(method, params);
+        if let Some(notify) = &self.notices {
+            notify(method, params);
         }
     }
 
-    fn asked(self: Arc<Self>, channel: &Arc<RpcChannel>, asked: PeerRequest) -> ReplyFuture {
+    fn requested(self: Arc<Self>, channel: &Arc<RpcChannel>, request: PeerRequest) -> ReplyFuture {
         let channel = channel.clone();
-        Box::pin(async move { self.answer(&channel, asked).await })
+        Box::pin(async move { self.handle_request(&channel, request).await })
     }
 
     fn closed(&self, channel: &Arc<RpcChannel>) {
@@ -189,14 +190,16 @@ impl RpcHandler for InboundHandler {
     }
 }
 
-/// The answer to a question of a task is marked with the task (V1-INPUT-9).
-fn related(answer: Answer, task: &str) -> Answer {
-    let Answer::Result(result) = &answer else {
-        return answer;
+/// Adds the task to the response to one of its input requests (V1-INPUT-9).
+fn with_related_task(response: Answer, task: &str) -> Answer {
+    let Answer::Result(result) = &response else {
+        return response;
     };
     match meta::relate(result.borrow(), task) {
         Ok(marked) => Answer::Result(marked),
-        // The host's answer is no object, and no answer.
-        Err(_) => Answer::Error(codes::internal("the host has no proper answer").to_raw()),
+        // A response that is not an object is invalid.
+        Err(_) => {
+            Answer::Error(codes::internal("the input response is not a valid result").to_raw())
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! A host for people: questions wait in a list until somebody answers, declines or closes them.
+//! A handler for interactive programs: input requests wait in a list until the user responds,
+//! declines or closes them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tokio::sync::{broadcast, oneshot};
 
 use super::handler::{ClientHandler, ServerInputRequest, decline, dismiss, roots};
 
-/// Questions that wait for a person. Cheap to clone; all clones are one inbox.
+/// Input requests that wait for a user. Cheap to clone; all clones share one list.
 #[derive(Clone)]
 pub struct Inbox(Arc<Inner>);
 
@@ -29,37 +30,38 @@ struct State {
     roots: Vec<(String, Option<String>)>,
 }
 
-/// Which question of an inbox.
+/// The id of an item in an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InboxItemId(pub u64);
 
-/// A question that waits.
+/// An input request that waits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboxItem {
-    /// Its place in the inbox.
+    /// Its id.
     pub id: InboxItemId,
-    /// The question, with the server that asks and the task it belongs to.
+    /// The input request, with its server and its task.
     pub request: ServerInputRequest,
     /// When it arrived.
     pub arrived: SystemTime,
 }
 
-/// News of an inbox.
+/// An event of an inbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InboxEvent {
-    /// A question has arrived (S1-8).
+    /// An input request has arrived (S1-8).
     Arrived(InboxItemId),
-    /// A question does not wait any more: answered here, or taken back by its server.
+    /// An input request no longer waits: it got its response here, or its server withdrew it.
     Removed(InboxItemId),
 }
 
-/// The question does not wait any more.
+/// The item is not in the inbox: it got its response, or its server withdrew it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("question {} does not wait any more", .0.0)]
+#[error("input request {} no longer waits for a response", .0.0)]
 pub struct NoSuchItem(pub InboxItemId);
 
 impl Inbox {
-    /// An inbox that takes these kinds of questions. Roots are answered from [`Inbox::share`].
+    /// Creates an inbox that accepts these input kinds. `roots/list` is answered with the roots set
+    /// by [`Inbox::share`].
     pub fn new(accepts: Accepts) -> Self {
         Self(Arc::new(Inner {
             accepts,
@@ -68,60 +70,60 @@ impl Inbox {
         }))
     }
 
-    /// What waits, oldest first.
+    /// The waiting items, oldest first.
     pub fn items(&self) -> Vec<InboxItem> {
         let state = self.0.state();
         state.items.values().map(|(item, _)| item.clone()).collect()
     }
 
-    /// One that waits.
+    /// A waiting item.
     pub fn item(&self, id: InboxItemId) -> Option<InboxItem> {
         Some(self.0.state().items.get(&id)?.0.clone())
     }
 
-    /// News from now on.
+    /// The events from now on.
     pub fn events(&self) -> broadcast::Receiver<InboxEvent> {
         self.0.events.subscribe()
     }
 
-    /// The oldest question, once there is one.
+    /// Waits for the oldest item.
     pub async fn first(&self) -> InboxItem {
         loop {
             let mut events = self.events();
             if let Some(item) = self.items().into_iter().next() {
                 return item;
             }
-            // Lagging behind is as good a reason to look as news.
+            // After a lag the list is read again, too.
             let _ = events.recv().await;
         }
     }
 
-    /// Answers a question with the result of its request.
+    /// Responds with the result of the request.
     pub fn respond(&self, id: InboxItemId, result: Raw) -> Result<(), NoSuchItem> {
-        self.settle(id, |_| Answer::Result(result))
+        self.resolve(id, |_| Answer::Result(result))
     }
 
-    /// Answers a question with an error.
+    /// Responds with an error.
     pub fn reject(
         &self,
         id: InboxItemId,
         error: &outlast_wire::envelope::ErrorObject,
     ) -> Result<(), NoSuchItem> {
-        self.settle(id, |_| Answer::Error(error.to_raw()))
+        self.resolve(id, |_| Answer::Error(error.to_raw()))
     }
 
-    /// Says no to a question.
+    /// Declines the request.
     pub fn decline(&self, id: InboxItemId) -> Result<(), NoSuchItem> {
-        self.settle(id, |request| decline(request.kind))
+        self.resolve(id, |request| decline(request.kind))
     }
 
-    /// Closes a question without an answer of its own. Its server is told so (S1-85).
+    /// Closes the request without an answer. The server gets the matching response (S1-85).
     pub fn cancel(&self, id: InboxItemId) -> Result<(), NoSuchItem> {
-        self.settle(id, |request| dismiss(request.kind))
+        self.resolve(id, |request| dismiss(request.kind))
     }
 
-    /// The folders that servers may know of, each with a name if it has one (V1-ROOT-4). Those that are no `file://`
-    /// URI are left out (V1-ROOT-2).
+    /// Sets the roots that servers may read, each with an optional name (V1-ROOT-4). URIs other
+    /// than `file://` are ignored (V1-ROOT-2).
     pub fn share(&self, roots: impl IntoIterator<Item = (String, Option<String>)>) {
         let files = roots
             .into_iter()
@@ -129,17 +131,17 @@ impl Inbox {
         self.0.state().roots = files.collect();
     }
 
-    fn settle(
+    fn resolve(
         &self,
         id: InboxItemId,
-        answer: impl FnOnce(&ServerInputRequest) -> Answer,
+        response: impl FnOnce(&ServerInputRequest) -> Answer,
     ) -> Result<(), NoSuchItem> {
         let found = self.0.state().items.remove(&id);
         let (item, sender) = found.ok_or(NoSuchItem(id))?;
         let _ = self.0.events.send(InboxEvent::Removed(id));
-        // Taken back in this very moment.
+        // The server withdrew the request at the same moment.
         sender
-            .send(answer(&item.request))
+            .send(response(&item.request))
             .map_err(|_| NoSuchItem(id))
     }
 }
@@ -164,9 +166,9 @@ impl ClientHandler for Inbox {
             inbox: &self.0,
             id: self.0.add(request, sender),
         };
-        let answer = receiver.await;
+        let response = receiver.await;
         drop(pending_item);
-        answer.unwrap_or_else(|_| dismiss(kind))
+        response.unwrap_or_else(|_| dismiss(kind))
     }
 }
 
@@ -193,7 +195,7 @@ impl Inner {
     }
 }
 
-/// That a question waits. Dropped with the future of whoever asked.
+/// Removes an item when the future of its request is dropped.
 struct PendingItem<'a> {
     inbox: &'a Inner,
     id: InboxItemId,
@@ -207,7 +209,7 @@ impl Drop for PendingItem<'_> {
     }
 }
 
-/// How much news a slow listener may be behind.
+/// How many events a slow subscriber may lag behind.
 const EVENT_CAPACITY: usize = 256;
 
 #[cfg(test)]
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_waits_until_it_is_answered_and_only_once() {
+    async fn an_input_request_waits_for_exactly_one_response() {
         let inbox = Inbox::new(Accepts::all());
         let mut events = inbox.events();
         let handler = inbox.clone();
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_that_is_taken_back_leaves_the_inbox() {
+    async fn a_withdrawn_input_request_leaves_the_inbox() {
         // S1-45, S0-74.
         let inbox = Inbox::new(Accepts::all());
         let handler = inbox.clone();
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn roots_are_those_that_are_shared() {
+    async fn only_shared_roots_are_returned() {
         // V1-ROOT-2, V1-ROOT-4, S1-10.
         let inbox = Inbox::new(Accepts::all());
         let Answer::Result(none) = inbox.handle(input_request(AskKind::Roots)).await else {

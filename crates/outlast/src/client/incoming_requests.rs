@@ -1,27 +1,27 @@
-//! Requests of a server that we answer.
+//! The requests of a server that are being handled.
 //!
-//! A request is known by its id until its answer is delivered. A server that resumes a broken stream may send the request
-//! again under the same id; that is the same request, and it is answered once.
+//! A request is identified by its id until its response is delivered. A server that resumes a
+//! broken stream may send a request again with the same id. It is handled once.
 
 use std::collections::HashMap;
 
 use outlast_wire::envelope::Id;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// The requests that are being answered. Dropping this drops the work on all of them.
+/// The requests that are being handled. Dropping this cancels all of them.
 #[derive(Default)]
 pub(super) struct IncomingRequests {
     work: JoinSet<()>,
     by_id: HashMap<Id, AbortHandle>,
 }
 
-/// What is to be done with a request that has come in.
+/// What to do with an incoming request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     New,
-    /// A request of that id is being answered.
+    /// A request with this id is being handled.
     Duplicate,
-    /// Too many requests are being answered.
+    /// Too many requests are being handled.
     Full,
 }
 
@@ -41,13 +41,13 @@ impl IncomingRequests {
         }
     }
 
-    /// Answers the request `id` by `work`.
+    /// Handles the request `id` with `work`.
     pub(super) fn begin(&mut self, id: Id, work: impl Future<Output = ()> + Send + 'static) {
         let handle = self.work.spawn(work);
         self.by_id.insert(id, handle);
     }
 
-    /// V1-CANC-3: stops the work, and no answer is sent. Unknown and finished requests are ignored.
+    /// V1-CANC-3: stops the work and sends no response. Unknown and finished requests are ignored.
     pub(super) fn cancel(&mut self, id: &Id) {
         if let Some(work) = self.by_id.remove(id) {
             work.abort();
@@ -55,5 +55,5 @@ impl IncomingRequests {
     }
 }
 
-/// The most requests of a server that are answered at the same time (V1-ELIC-23).
+/// How many requests of a server are handled at the same time (V1-ELIC-23).
 const MAX_REQUESTS: usize = 256;

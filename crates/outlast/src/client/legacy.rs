@@ -1,4 +1,5 @@
-//! The legacy era as a client: the handshake, and V1 tasks as their requestor. `modern` stands beside it.
+//! The legacy era on the client side: the handshake, and the V1 task methods as a requestor. The
+//! modern counterpart is `modern`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::server_description::{Generation, ServerDescription};
 use super::task_report::TaskReport;
 use crate::transport::http_client::Session;
 
-/// Opens a conversation (V1-INIT-1, V1-INIT-5).
+/// Opens a conversation with a handshake (V1-INIT-1, V1-INIT-5).
 pub(crate) async fn open(
     channel: &Arc<RpcChannel>,
     description: &ClientDescription,
@@ -38,15 +39,15 @@ pub(crate) async fn open(
                 SendOptions::legacy(OnDrop::Nothing),
             )
             .await?;
-        pending.answer().await
+        pending.response().await
     };
-    let answer = tokio::time::timeout(timeout, opening)
+    let response = tokio::time::timeout(timeout, opening)
         .await
         .unwrap_or(Err(Error::TimedOut(timeout)))?;
-    let server = read_server(answer.borrow())?;
-    channel.opened(&server.version).await?;
+    let server = read_server(response.borrow())?;
+    channel.handshake_done(&server.version).await?;
     if let Some(session) = session {
-        session.introduced(&answer);
+        session.introduced(&response);
     }
     channel
         .notify(v1::method::INITIALIZED, None, Vec::new())
@@ -54,33 +55,33 @@ pub(crate) async fn open(
     Ok(server)
 }
 
-/// Goes on in a session whose server introduced itself like this.
+/// Continues a session with the server's stored `initialize` result.
 pub(crate) async fn reopen(
     channel: &Arc<RpcChannel>,
     introduction: RawRef<'_>,
 ) -> Result<ServerDescription, Error> {
     let server = read_server(introduction)?;
     channel.mark_resumed();
-    channel.opened(&server.version).await?;
-    // Said once more, it changes nothing, and it shows whether the session is still there.
+    channel.handshake_done(&server.version).await?;
+    // A repeated `initialized` has no effect, and it shows whether the session still exists.
     channel
         .notify(v1::method::INITIALIZED, None, Vec::new())
         .await?;
     Ok(server)
 }
 
-fn read_server(answer: RawRef<'_>) -> Result<ServerDescription, Error> {
+fn read_server(response: RawRef<'_>) -> Result<ServerDescription, Error> {
     let malformed = |error: ErrorObject| Error::Malformed(error.message);
-    let said = Initialize::read(answer).map_err(malformed)?;
+    let said = Initialize::read(response).map_err(malformed)?;
     if !version::LEGACY_VERSIONS.contains(&said.version.as_str()) {
         // V1-INIT-4.
         let ours = version::LEGACY_VERSIONS.join(", ");
         return Err(Error::Unsupported(format!(
-            "a protocol version that we speak: it wants {}, we speak {ours}",
+            "any protocol version of this client: the server requires {}, the client supports {ours}",
             said.version
         )));
     }
-    // V1-CAP-13: no tasks below 2025-11-25, whatever is declared.
+    // V1-CAP-13: versions before 2025-11-25 have no tasks, whatever the server declares.
     let tasks = ServerTasks::read(said.capabilities).filter(|_| said.version == version::LEGACY);
     let name = said.info.and_then(|info| object::find(info, &["name"]));
     Ok(ServerDescription {
@@ -102,29 +103,29 @@ pub(crate) async fn poll(
     timeout: Duration,
 ) -> Result<PeerTask, Error> {
     let params = params::naming(task);
-    let answer = conversation
+    let response = conversation
         .request(
             &RequestDraft::new(v1::method::GET, Some(params.borrow())),
             timeout,
         )
         .await?;
-    read_task(answer.borrow())
+    read_task(response.borrow())
 }
 
-/// `tasks/result`: what the underlying request would have answered, without the mark of the task.
+/// `tasks/result`: the result of the call, without the related-task metadata.
 pub(crate) async fn fetch(
     conversation: &Conversation,
     task: &str,
     timeout: Duration,
 ) -> Result<Raw, Error> {
     let params = params::naming(task);
-    let answer = conversation
+    let response = conversation
         .request(
             &RequestDraft::new(v1::method::RESULT, Some(params.borrow())),
             timeout,
         )
         .await?;
-    meta::unrelate(answer.borrow()).map_err(|error| Error::Malformed(error.to_string()))
+    meta::unrelate(response.borrow()).map_err(|error| Error::Malformed(error.to_string()))
 }
 
 /// `tasks/cancel`.
@@ -134,13 +135,13 @@ pub(crate) async fn cancel(
     timeout: Duration,
 ) -> Result<PeerTask, Error> {
     let params = params::naming(task);
-    let answer = conversation
+    let response = conversation
         .request(
             &RequestDraft::new(v1::method::CANCEL, Some(params.borrow())),
             timeout,
         )
         .await?;
-    read_task(answer.borrow())
+    read_task(response.borrow())
 }
 
 /// One page of `tasks/list`.
@@ -150,27 +151,27 @@ pub(crate) async fn page(
     timeout: Duration,
 ) -> Result<TaskPage, Error> {
     let params = params::continuing(cursor);
-    let answer = conversation
+    let response = conversation
         .request(
             &RequestDraft::new(v1::method::LIST, Some(params.borrow())),
             timeout,
         )
         .await?;
-    v1::read_list(answer.borrow()).map_err(|error| Error::Malformed(error.to_string()))
+    v1::read_list(response.borrow()).map_err(|error| Error::Malformed(error.to_string()))
 }
 
-fn read_task(answer: RawRef<'_>) -> Result<PeerTask, Error> {
-    v1::read_task(answer).map_err(|error| Error::Malformed(error.to_string()))
+fn read_task(response: RawRef<'_>) -> Result<PeerTask, Error> {
+    v1::read_task(response).map_err(|error| Error::Malformed(error.to_string()))
 }
 
-/// Reads the answer to a call that was to be a task.
-pub(crate) fn read_call_response(answer: Raw) -> Result<CallResponse, Error> {
-    match v1::read_created(answer.borrow()) {
+/// Reads the response to a call that was sent as a task.
+pub(crate) fn read_call_response(response: Raw) -> Result<CallResponse, Error> {
+    match v1::read_created(response.borrow()) {
         Ok(Some(task)) => {
-            let immediate = meta::model_immediate_response(answer.borrow());
+            let immediate = meta::model_immediate_response(response.borrow());
             Ok(CallResponse::Task(TaskReport::plain(task), immediate))
         }
-        Ok(None) => Ok(CallResponse::Result(answer)),
+        Ok(None) => Ok(CallResponse::Result(response)),
         Err(error) => Err(Error::Malformed(error.to_string())),
     }
 }

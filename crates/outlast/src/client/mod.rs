@@ -1,21 +1,23 @@
-//! Our face towards servers: a client that drives their tasks and answers their questions.
+//! The client side: connects to servers, follows their tasks, and handles their input requests.
 //!
-//! A connection is a pipe of unopened messages ([`transport::link`](crate::transport::link)); what an era or a
-//! generation makes of them sits above it.
+//! The transport carries unopened messages ([`transport::link`](crate::transport::link)). The
+//! modules here add JSON-RPC, then the era, then the generation of tasks.
 //!
 //! | where | what |
 //! |---|---|
-//! | `rpc`, `pending_response`, `rpc_handler` | JSON-RPC on a link; our requests until they are answered; what the server sends on its own |
-//! | `connection`, `era` | opens the conversation, and again after it was lost; finds out the server's era |
-//! | `legacy`, `modern` | how the two eras open a conversation and write the task methods |
-//! | `conversation` | a conversation that is open: the only place where the eras are told apart |
-//! | `client`, `call`, `execution`, `request` | what users hold |
-//! | `driver`, `poller`, `task_report`, `poll_schedule` | one call from request to outcome; one task under observation; what a poll returns, and when to poll next |
-//! | `routes`, `inbound`, `incoming_requests` | what receives the messages that a server sends on its own |
-//! | `handler`, `inbox`, `validate_request` | what answers a server's input requests, and which are refused before |
-//! | `receiver` | tasks that we host for a server: its sampling and elicitation |
-//! | `audit` | what is logged of tasks at servers |
-//! | `reference` | finding a task again after a restart of the program |
+//! | `rpc`, `pending_response`, `rpc_handler` | JSON-RPC on a link; a sent request until its response; messages that a server sends on its own |
+//! | `incoming_requests`, `request_ids` | the requests of a server that are being handled; ids of requests |
+//! | `connection`, `era`, `target` | opens and reopens a conversation; detects the server's era |
+//! | `legacy`, `modern` | the handshake or the framing of an era, and its task methods |
+//! | `conversation` | an open conversation; the only place that distinguishes the eras |
+//! | `client`, `call`, `execution`, `request` | the types that users hold |
+//! | `driver`, `poller`, `task_report`, `poll_schedule` | one call from request to outcome; one task; its reports; when to poll next |
+//! | `inbound`, `routes` | messages that a server sends on its own, and the execution they belong to |
+//! | `handler`, `inbox`, `validate_request` | input requests of a server: validation and handling |
+//! | `receiver` | tasks that the client hosts for a server |
+//! | `tool_cache` | the tools of a server |
+//! | `audit` | audit events of tasks at servers |
+//! | `reference` | references with which a task is found again after a restart |
 //!
 //! ```no_run
 //! use outlast::client::{Client, ClientOptions, Target};

@@ -1,4 +1,4 @@
-//! Answers of a server as outcomes of calls.
+//! Converts responses of a server to outcomes of calls.
 
 use outlast_engine::{ErrorCode, Outcome};
 use outlast_wire::{PeerTask, Raw, codes, object, tool};
@@ -6,7 +6,7 @@ use outlast_wire::{PeerTask, Raw, codes, object, tool};
 use super::error::{Error, PeerError};
 use super::modern;
 
-/// An outcome without the word that says what its result is (BR-RES-2).
+/// Removes `resultType` from the result of an outcome (BR-RES-2).
 pub(crate) fn without_result_type(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Result(result) => Outcome::Result(modern::without_result_type(&result)),
@@ -23,24 +23,25 @@ impl From<PeerError> for Outcome {
     }
 }
 
-/// Whether a result says nothing: some servers answer so for tasks that were cancelled or failed (A1-1).
+/// Whether a result is empty. Some servers send one for a cancelled or failed task (A1-1).
 pub(crate) fn is_empty_result(result: &Raw) -> bool {
     let has = |name| object::find(result.borrow(), &[name]).is_some();
     !has("content") && !has("structuredContent") && !has("toolResult")
 }
 
-/// Whether an error that answers `tasks/result` is about the task instead of being its outcome: it names the task, or says
-/// that there is no result. The TypeScript SDK 1.x answers so for a task that failed by a status update (A1-2).
+/// Whether an error response to `tasks/result` is about the task instead of being its outcome: it
+/// names the task, or says that there is no result. The TypeScript SDK 1.x sends it for a task that
+/// failed by a status update (A1-2).
 pub(crate) fn has_no_result(error: &PeerError, task: &PeerTask) -> bool {
     let text = error.message.to_lowercase();
     text.contains(&task.id.to_lowercase()) || text.contains("no result")
 }
 
-/// Whether an answer to a plain call says that the tool runs only as a task: -32601, -32600, or a result flagged as
-/// an error that quotes one of them, prefixed once or twice (A1-5).
-pub(crate) fn requires_task(answer: &Result<Raw, Error>) -> bool {
+/// Whether the response to a plain call says that the tool requires a task: -32601, -32600, or an
+/// error result that quotes one of them, with one or two prefixes (A1-5).
+pub(crate) fn requires_task(response: &Result<Raw, Error>) -> bool {
     let about_tasks = |text: &str| text.to_lowercase().contains("task");
-    match answer {
+    match response {
         Err(Error::Peer(error)) => {
             matches!(error.code, codes::METHOD_NOT_FOUND | codes::INVALID_REQUEST)
                 && about_tasks(&error.message)
@@ -60,7 +61,7 @@ mod tests {
     use outlast_wire::envelope::ErrorObject;
 
     #[test]
-    fn a_tool_that_runs_only_as_a_task_says_so_in_several_ways() {
+    fn required_tasks_are_recognized_in_several_error_forms() {
         // A1-5.
         let error = |code, text: &str| -> Result<Raw, Error> {
             Err(Error::Peer(ErrorObject::new(code, text).into()))

@@ -1,4 +1,4 @@
-//! A request that was sent to a server, until its response is there.
+//! A sent request until its response arrives.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -13,18 +13,18 @@ use super::error::Error;
 use super::rpc::RpcChannel;
 use crate::transport::link::LinkError;
 
-/// The response to a request that was sent. Dropping it gives the request up.
+/// A request that waits for its response. Dropping it abandons the request.
 pub(crate) struct PendingResponse {
     id: Id,
-    answer: oneshot::Receiver<Result<Raw, Error>>,
-    /// The request itself, if the task that waits for the answer polls it.
+    receiver: oneshot::Receiver<Result<Raw, Error>>,
+    /// The request itself, if the waiting task polls it.
     direct: Option<DirectResponse>,
     channel: Arc<RpcChannel>,
     on_drop: OnDrop,
     open: bool,
 }
 
-/// A request that the task waiting for its answer polls. `None` if the answer comes on the link.
+/// A request that the waiting task polls. `None` if the response arrives on the link.
 pub(super) type DirectResponse =
     Pin<Box<dyn Future<Output = Result<Option<Result<Raw, Error>>, LinkError>> + Send>>;
 
@@ -32,33 +32,34 @@ pub(super) type DirectResponse =
 #[derive(Default)]
 pub(super) struct PendingRequests(Mutex<HashMap<Id, oneshot::Sender<Result<Raw, Error>>>>);
 
-/// What is sent to the server when a request is dropped before its answer.
+/// What is sent to the server when a request is dropped before its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnDrop {
-    /// That the request is cancelled.
+    /// A cancellation notification.
     Cancel,
-    /// The same as the modern era says it: by closing the request's stream, or by a message where it has none
-    /// (V2-CANC-1).
+    /// The cancellation of the modern era: the request's stream is closed, or a message is sent if
+    /// there is no such stream (V2-CANC-1).
     Withdraw,
-    /// Nothing: the request makes a task (V1-CANC-2), opens the session (V1-INIT-8) or asks for the era.
+    /// Nothing, because the request creates a task (V1-CANC-2), opens the session (V1-INIT-8) or
+    /// probes the era.
     Nothing,
 }
 
-/// How a request travels.
+/// How a request is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct SendOptions {
     pub(crate) on_drop: OnDrop,
-    /// Whether it stands alone, as requests of the modern era do.
+    /// Whether the request is stateless, as in the modern era.
     pub(crate) stateless: bool,
-    /// Headers where the transport has any.
+    /// Headers, where the transport has headers.
     pub(crate) headers: Vec<(String, String)>,
-    /// Whether the holder of its [`PendingResponse`] polls it until the answer is there, so that no task is
-    /// spawned for it.
+    /// Whether the holder of the [`PendingResponse`] polls it until the response is there, so that
+    /// no task needs to be spawned.
     pub(crate) polled: bool,
 }
 
 impl SendOptions {
-    /// A request of the legacy era.
+    /// The options of a legacy request.
     pub(crate) fn legacy(on_drop: OnDrop) -> Self {
         Self {
             on_drop,
@@ -71,20 +72,20 @@ impl SendOptions {
 
 impl PendingRequests {
     fn add(&self, id: Id) -> oneshot::Receiver<Result<Raw, Error>> {
-        let (sender, answer) = oneshot::channel();
+        let (sender, response) = oneshot::channel();
         self.0.lock().insert(id, sender);
-        answer
+        response
     }
 
-    /// Passes an answer to its request. One that no request waits for is late or invented, and ignored (V1-CANC-5).
-    pub(super) fn complete(&self, id: &Id, answer: Result<Raw, Error>) {
+    /// Completes a pending request. A response without a request is ignored (V1-CANC-5).
+    pub(super) fn complete(&self, id: &Id, response: Result<Raw, Error>) {
         let found = self.0.lock().remove(id);
         if let Some(sender) = found {
-            let _ = sender.send(answer);
+            let _ = sender.send(response);
         }
     }
 
-    /// Ends all requests, each with the error that `why` returns for it.
+    /// Fails all requests, each with the error that `why` returns for it.
     pub(super) fn fail_all(&self, why: impl Fn(&Id) -> LinkError) {
         let pending = std::mem::take(&mut *self.0.lock());
         for (id, sender) in pending {
@@ -92,17 +93,17 @@ impl PendingRequests {
         }
     }
 
-    /// Forgets a request; whether it had no answer.
+    /// Removes a request; returns whether it was pending.
     fn remove(&self, id: &Id) -> bool {
         self.0.lock().remove(id).is_some()
     }
 }
 
 impl PendingResponse {
-    /// The response to a request that is about to be sent: it can come from now on.
+    /// Registers a request before it is sent, so that its response can arrive at any time.
     pub(super) fn new(channel: Arc<RpcChannel>, id: Id, on_drop: OnDrop) -> Self {
         Self {
-            answer: channel.pending.add(id.clone()),
+            receiver: channel.pending.add(id.clone()),
             id,
             direct: None,
             channel,
@@ -111,61 +112,61 @@ impl PendingResponse {
         }
     }
 
-    /// Has the task that waits for the answer poll the request.
+    /// Lets the waiting task poll the request.
     pub(super) fn poll_directly(&mut self, direct: DirectResponse) {
         self.direct = Some(direct);
     }
 
-    /// The request.
+    /// The id of the request.
     pub(crate) fn id(&self) -> &Id {
         &self.id
     }
 
-    /// Whether its answer has not come.
+    /// Whether the response is still missing.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Gives the request up, and still hears an answer that is on its way.
+    /// Withdraws the request, and still accepts a response that is on its way.
     pub(crate) fn withdraw(&mut self) {
         self.channel.notify_dropped(&self.id, self.on_drop);
         self.on_drop = OnDrop::Nothing;
-        // Closing its connection is all that such a server is told (V2-CANC-1).
+        // V2-CANC-1: closing the request's connection is the cancellation.
         self.direct = None;
     }
 
-    /// Waits for the answer.
-    pub(crate) async fn answer(mut self) -> Result<Raw, Error> {
+    /// Waits for the response.
+    pub(crate) async fn response(mut self) -> Result<Raw, Error> {
         self.wait().await
     }
 
-    /// Waits for the answer and keeps the request.
+    /// Waits for the response and keeps the handle.
     pub(crate) async fn wait(&mut self) -> Result<Raw, Error> {
-        let answer = self.next().await;
+        let response = self.receive().await;
         self.open = false;
-        answer
+        response
     }
 
-    async fn next(&mut self) -> Result<Raw, Error> {
+    async fn receive(&mut self) -> Result<Raw, Error> {
         if let Some(direct) = &mut self.direct {
             let done = tokio::select! {
                 biased;
                 done = direct => done,
-                answer = &mut self.answer => return answer.unwrap_or_else(|_| Err(LinkError::Closed.into())),
+                response = &mut self.receiver => return response.unwrap_or_else(|_| Err(LinkError::Closed.into())),
             };
             self.direct = None;
-            let answer = match done {
-                Ok(Some(answer)) => Some(answer),
+            let response = match done {
+                Ok(Some(response)) => Some(response),
                 Ok(None) => None,
                 Err(error) => Some(Err(error.into())),
             };
-            if let Some(answer) = answer {
+            if let Some(response) = response {
                 self.channel.pending.remove(&self.id);
-                return answer;
+                return response;
             }
         }
-        let answer = (&mut self.answer).await;
-        answer.unwrap_or_else(|_| Err(LinkError::Closed.into()))
+        let response = (&mut self.receiver).await;
+        response.unwrap_or_else(|_| Err(LinkError::Closed.into()))
     }
 }
 

@@ -1,25 +1,25 @@
-//! When to look at a task next. Pure: the time is an argument.
+//! Decides when a task is polled next. Pure: the time is an argument.
 //!
-//! Looks are never closer than the server says, the next one is planned after the answer to the last (S4-39), and
-//! notifications only postpone it (S4-24).
+//! The interval is never shorter than the server says. It starts at the response to the last poll
+//! (S4-39). Notifications only postpone the next poll (S4-24).
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The plan for looking at one task.
+/// The poll schedule of one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PollSchedule {
     defaults: PollDefaults,
     interval: Duration,
     next: Instant,
-    /// No notification postpones the look beyond this.
+    /// Notifications postpone the poll at most until then.
     latest: Instant,
     failures: u32,
 }
 
 impl PollSchedule {
-    /// Begins at `now` with what the server says in milliseconds.
+    /// Starts at `now` with the server's interval in milliseconds.
     pub(crate) fn new(defaults: PollDefaults, now: Instant, interval_ms: Option<u64>) -> Self {
         let mut schedule = Self {
             defaults,
@@ -32,17 +32,17 @@ impl PollSchedule {
         schedule
     }
 
-    /// When to look next.
+    /// The time of the next poll.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
-    /// How many looks in a row failed.
+    /// How many polls in a row have failed.
     pub(crate) fn failures(&self) -> u32 {
         self.failures
     }
 
-    /// A look was answered by a server that has this habit.
+    /// A poll succeeded.
     pub(crate) fn polled(
         &mut self,
         defaults: PollDefaults,
@@ -56,25 +56,25 @@ impl PollSchedule {
         self.latest = now + self.interval * MAX_POSTPONED_INTERVALS;
     }
 
-    /// The server told on its own how the task stands.
+    /// A status notification arrived.
     pub(crate) fn notified(&mut self, now: Instant, interval_ms: Option<u64>) {
         self.interval = self.defaults.read(interval_ms);
         self.next = (now + self.interval).min(self.latest).max(self.next);
     }
 
-    /// There is a reason to look as soon as that is allowed at all.
+    /// Polls as soon as the minimum interval allows.
     pub(crate) fn poll_soon(&mut self, now: Instant) {
         self.next = self.next.min(now + MIN_INTERVAL);
     }
 
-    /// A look failed because the server wants to be left alone for so long.
+    /// A poll failed, and the server asks for this delay.
     pub(crate) fn retry_after(&mut self, now: Instant, pause: Duration) {
         self.failures += 1;
         self.next = now + pause.clamp(self.interval, MAX_BACKOFF.max(self.interval));
         self.latest = self.next;
     }
 
-    /// A look failed: the next one takes longer to come.
+    /// A poll failed. The next interval is longer.
     pub(crate) fn failed(&mut self, now: Instant) {
         self.failures += 1;
         let pause = self
@@ -86,12 +86,12 @@ impl PollSchedule {
     }
 }
 
-/// What is usual in a generation (BD-19).
+/// The default poll intervals of a generation (BD-19).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PollDefaults {
-    /// How far apart looks are where the server says nothing.
+    /// The interval if the server names none.
     default_interval: Duration,
-    /// Never further apart, or a server that says nonsense would never be asked again.
+    /// The longest accepted interval. Without it an absurd value would stop the polling.
     max_interval: Duration,
 }
 
@@ -108,7 +108,7 @@ impl PollDefaults {
         max_interval: Duration::from_secs(60),
     };
 
-    /// What the server says, if it makes sense (V1-GET-2, V2-GET-8).
+    /// The server's interval, within the limits (V1-GET-2, V2-GET-8).
     fn read(self, interval_ms: Option<u64>) -> Duration {
         interval_ms.map_or(self.default_interval, |millis| {
             Duration::from_millis(millis).clamp(MIN_INTERVAL, self.max_interval)
@@ -116,13 +116,13 @@ impl PollDefaults {
     }
 }
 
-/// Never closer, whatever the server says.
+/// The shortest interval, whatever the server says.
 const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The longest pause after failures, if the server does not want a longer one.
+/// The longest delay after failures, unless the server's interval is longer.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// How many intervals notifications can postpone a look by.
+/// How many intervals notifications can postpone a poll by.
 const MAX_POSTPONED_INTERVALS: u32 = 3;
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
     #[test]
-    fn the_interval_is_read_each_time_and_kept_within_reason() {
+    fn each_poll_sets_the_interval_within_limits() {
         let now = Instant::now();
         let mut schedule = PollSchedule::new(PollDefaults::V1, now, None);
         assert_eq!(schedule.next(), now + PollDefaults::V1.default_interval);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn each_generation_has_its_habits() {
+    fn each_generation_has_default_intervals() {
         // BD-19, A2-28.
         let now = Instant::now();
         for (defaults, interval_ms, expected) in [
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn notifications_postpone_the_look_and_do_not_replace_it() {
+    fn notifications_postpone_polls_but_never_replace_them() {
         let start = Instant::now();
         let mut schedule = PollSchedule::new(PollDefaults::V1, start, Some(1_000));
         let mut now = start;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_never_brings_a_look_forward() {
+    fn a_notification_never_makes_a_poll_earlier() {
         let now = Instant::now();
         let mut schedule = PollSchedule::new(PollDefaults::V1, now, Some(5_000));
         schedule.notified(now, Some(100));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_wants_to_be_left_alone_is() {
+    fn the_servers_retry_delay_is_kept() {
         // A2-29.
         let now = Instant::now();
         let mut schedule = PollSchedule::new(PollDefaults::V2, now, Some(1_000));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_make_it_slower() {
+    fn failures_lengthen_the_poll_interval() {
         let now = Instant::now();
         let mut schedule = PollSchedule::new(PollDefaults::V1, now, Some(1_000));
         let mut waits = Vec::new();

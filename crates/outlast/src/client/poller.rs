@@ -1,9 +1,11 @@
-//! The observation of one task, from its creation to its outcome.
+//! Follows one task from its creation to its outcome.
 //!
-//! Looks follow the server's pace ([`PollSchedule`]). In V1 a status that is terminal or asks for input is followed by
-//! `tasks/result` at once, whoever told it; only one of a task is under way at a time, because some servers answer only
-//! one of two. If a task has ended and a `tasks/result` from before its end is not answered, it is asked for again: the stream
-//! of the first may be lost. In V2 a look brings the outcome and the questions along, whose answers go out as they come ([`TaskInputs`]).
+//! Polls follow a [`PollSchedule`]. In V1 a status that is terminal or `input_required` is followed
+//! by `tasks/result` at once, whether it came by a poll or a notification. Only one `tasks/result`
+//! of a task is in flight, because some servers answer only one of two. If the task has ended and a
+//! `tasks/result` from before its end has no response, it is sent again, because the stream of the
+//! first may be lost. In V2 a poll contains the outcome and the input requests; their responses are
+//! sent when they are ready ([`TaskInputs`]).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,7 +29,7 @@ use super::task_report::{ReportPayload, TaskReport};
 use super::{legacy, modern};
 use crate::sleep::sleep_until;
 
-/// A task under observation.
+/// A task that is being followed.
 pub(super) struct TaskPoller {
     pub(super) core: Arc<Core>,
     pub(super) task: PeerTask,
@@ -38,24 +40,24 @@ pub(super) struct TaskPoller {
     seed: Option<TaskReport>,
     poll: Option<Work<TaskReport>>,
     fetch: Option<Work<Raw>>,
-    /// Whether the result was asked for before the task had ended.
+    /// Whether the result was requested before the task had ended.
     early: bool,
-    /// When the result is asked for again, although it was asked for before the end.
+    /// When to send `tasks/result` again if the early one has no response.
     refetch_at: Option<Instant>,
     cancel: Option<Work<Option<PeerTask>>>,
     update: Option<Work<Vec<Answer>>>,
-    /// How often the result of a task that has ended could not be fetched.
+    /// How often the result of an ended task could not be fetched.
     fetch_failures: u32,
-    /// How often answers were refused in a row.
+    /// How often in a row input responses were refused.
     update_failures: u32,
-    /// Why a question was refused, which ends the task.
+    /// Why an input request was refused. This ends the task.
     refused: Option<InputRefusal>,
     warned: bool,
 }
 
 type Work<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
 
-/// The end of an observation.
+/// The end of a followed task.
 type PollEnd = Result<Outcome, OutcomeError>;
 
 impl TaskPoller {
@@ -91,43 +93,40 @@ impl TaskPoller {
         }
     }
 
-    /// The same, with a look before anything else: what is known is old.
+    /// Polls first, because the known status is old.
     pub(super) fn polling_first(mut self) -> Self {
         self.poll = Some(self.start_poll());
         self
     }
 
-    /// Observes the task to its end.
-    pub(super) async fn observe<O: CallController>(
-        &mut self,
-        driver: &mut Driver<'_, O>,
-    ) -> PollEnd {
+    /// Follows the task to its end.
+    pub(super) async fn run<O: CallController>(&mut self, driver: &mut Driver<'_, O>) -> PollEnd {
         audit::followed(&driver.status, &self.task);
-        let ended = self.watch(driver).await;
-        audit::settled(&driver.status, &self.task, &ended);
+        let ended = self.poll_until_end(driver).await;
+        audit::ended(&driver.status, &self.task, &ended);
         ended
     }
 
-    async fn watch<O: CallController>(&mut self, driver: &mut Driver<'_, O>) -> PollEnd {
+    async fn poll_until_end<O: CallController>(&mut self, driver: &mut Driver<'_, O>) -> PollEnd {
         driver.show_task(&self.task).await;
         if !self.cancels.is_empty() {
             self.begin_cancel();
         }
         if let Some(seed) = self.seed.take() {
-            // V2-CREATE-3, A2-25: what it is in brief, it never is in full.
+            // V2-CREATE-3, A2-25: a create result has no payload, so poll for it.
             let brief = matches!(seed.payload, ReportPayload::None);
             if brief && seed.task.status != Status::Working {
                 self.schedule.poll_soon(Instant::now());
             }
-            if let Some(ended) = self.learn(seed) {
+            if let Some(ended) = self.apply_report(seed) {
                 return ended;
             }
         }
         loop {
             if self.task.status == Status::Cancelled {
-                // A notification may say so before the answer does.
+                // A notification may arrive before the response to the cancellation.
                 self.notify_cancel_waiters(&Ok(()));
-                // V1-CANCEL-6: there is nothing to fetch.
+                // V1-CANCEL-6: a cancelled task has no result.
                 return Ok(Outcome::Cancelled);
             }
             let look_at = self.schedule.next();
@@ -136,26 +135,26 @@ impl TaskPoller {
             let warn_at = self.warn_at();
             let ended = tokio::select! {
                 biased;
-                fetched = running(&mut self.fetch) => {
+                fetched = in_flight(&mut self.fetch) => {
                     self.fetch = None;
                     self.fetched(fetched)
                 }
-                cancelled = running(&mut self.cancel) => {
+                cancelled = in_flight(&mut self.cancel) => {
                     self.cancel = None;
                     self.cancelled(cancelled)
                 }
-                updated = running(&mut self.update) => {
+                updated = in_flight(&mut self.update) => {
                     self.update = None;
                     self.updated(updated)
                 }
-                answered = self.inputs.answered() => {
-                    match answered {
+                responded = self.inputs.next_response() => {
+                    match responded {
                         Ok(()) => self.begin_update(),
                         Err(refused) => self.refuse(refused),
                     }
                     None
                 }
-                polled = running(&mut self.poll) => {
+                polled = in_flight(&mut self.poll) => {
                     self.poll = None;
                     driver.show_outage(polled.as_ref().err()).await;
                     self.polled(polled)
@@ -176,7 +175,7 @@ impl TaskPoller {
                 },
                 Some(event) = driver.events.recv() => {
                     match event {
-                        // A task that has ended waits for no answer.
+                        // An ended task needs no input response.
                         CallEvent::InputResponseRefused(_) if self.task.status.is_terminal() => None,
                         CallEvent::InputResponseRefused(why) => Some(Err(OutcomeError::InputResponseRefused {
                             task: self.task.id.clone(),
@@ -184,9 +183,10 @@ impl TaskPoller {
                         })),
                         CallEvent::Status(mut report) => {
                             self.schedule.notified(Instant::now(), report.task.poll_interval_ms);
-                            // Some servers notify of another TTL than they grant. The answers to our requests count.
+                            // Some servers notify another TTL than they granted. The responses to
+                            // requests are authoritative.
                             report.task.ttl_ms = self.task.ttl_ms;
-                            self.learn(*report)
+                            self.apply_report(*report)
                         }
                         progress => {
                             driver.show_progress(progress).await;
@@ -200,7 +200,7 @@ impl TaskPoller {
                 }
                 () = sleep_until(self.refetch_at) => {
                     self.fetch = None;
-                    self.react();
+                    self.fetch_if_due();
                     None
                 }
                 () = sleep_until(warn_at) => {
@@ -217,8 +217,8 @@ impl TaskPoller {
         }
     }
 
-    /// Takes what a server says of the task. What has ended stays so (V1-NOTIF-7, V2-LIFE-6).
-    fn learn(&mut self, report: TaskReport) -> Option<PollEnd> {
+    /// Applies a report of the task. A terminal status is final (V1-NOTIF-7, V2-LIFE-6).
+    fn apply_report(&mut self, report: TaskReport) -> Option<PollEnd> {
         let was_terminal = self.task.status.is_terminal();
         if report.task.id != self.task.id || was_terminal && !report.task.status.is_terminal() {
             return None;
@@ -229,7 +229,7 @@ impl TaskPoller {
         }
         match (report.payload, self.task.status) {
             (ReportPayload::FetchSeparately, _) => {
-                self.react();
+                self.fetch_if_due();
                 None
             }
             (ReportPayload::Result(result), Status::Completed) => {
@@ -242,11 +242,13 @@ impl TaskPoller {
             (ReportPayload::Error(error), Status::Failed) => {
                 Some(match PeerError::read(error.borrow()) {
                     Some(error) => Ok(error.into()),
-                    None => Err(self.lost(Error::Malformed("its error is none".into()))),
+                    None => Err(self.lost(Error::Malformed(
+                        "the task's `error` is not a JSON-RPC error object".into(),
+                    ))),
                 })
             }
             (ReportPayload::InputRequests(asks), Status::InputRequired) => {
-                match self.inputs.outstanding(asks) {
+                match self.inputs.set_outstanding(asks) {
                     Ok(()) => {
                         self.begin_update();
                         None
@@ -255,17 +257,17 @@ impl TaskPoller {
                 }
             }
             (_, Status::Working) => {
-                // Nothing is outstanding, so nothing is wrong with it.
-                let _ = self.inputs.outstanding(Vec::new());
+                // An empty list cannot violate the protocol.
+                let _ = self.inputs.set_outstanding(Vec::new());
                 None
             }
-            // CallEvent in brief: a look shows the rest.
+            // The report has no payload; the next poll contains it.
             _ => None,
         }
     }
 
-    /// Keeps the status message of `before` if that was reported later: a poll may be answered before a notification is
-    /// sent and arrive after it.
+    /// Keeps the status message of `before` if it is newer: the response to a poll may be created
+    /// before a notification and arrive after it.
     fn keep_newer_message(&mut self, before: PeerTask) {
         let is_older = self.task.updated.is_some() && self.task.updated < before.updated;
         if is_older && !self.task.status.is_terminal() {
@@ -274,9 +276,9 @@ impl TaskPoller {
         }
     }
 
-    /// Fetches the result where that is called for: the task has ended (A1-2), or its questions may travel with the
-    /// result (V1-INPUT-3, A1-4).
-    fn react(&mut self) {
+    /// Fetches the result if the task has ended (A1-2), or if its input requests may arrive on the
+    /// stream of `tasks/result` (V1-INPUT-3, A1-4).
+    fn fetch_if_due(&mut self) {
         let wanted = matches!(
             self.task.status,
             Status::InputRequired | Status::Completed | Status::Failed
@@ -319,12 +321,12 @@ impl TaskPoller {
                     (&report.payload, report.task.status),
                     (ReportPayload::None, Status::Completed | Status::Failed)
                 );
-                let ended = self.learn(report);
+                let ended = self.apply_report(report);
                 if !incomplete || ended.is_some() {
                     return ended;
                 }
                 self.fetch_failures += 1;
-                let why = Error::Malformed("its task ended without its outcome".into());
+                let why = Error::Malformed("the ended task has no outcome".into());
                 return (self.fetch_failures > MAX_REFUSALS).then(|| Err(self.lost(why)));
             }
             Err(error) => error,
@@ -333,7 +335,7 @@ impl TaskPoller {
         self.end_after_failure(error, self.schedule.failures())
     }
 
-    /// Plans the next look after a failure.
+    /// Schedules the next poll after a failure.
     fn back_off(&mut self, error: &Error) {
         let now = Instant::now();
         match error.retry_after() {
@@ -342,8 +344,9 @@ impl TaskPoller {
         }
     }
 
-    /// How the observation ends after so many failures in a row, the last of them with `fault`; `None` if it goes on. What
-    /// may pass ends it only when the server may have forgotten the task, or when there is no way back to the server.
+    /// Decides whether polling ends after `failures` in a row, the last of them with `error`;
+    /// `None` if it goes on. A transient error ends it only when the TTL is over or the connection
+    /// has ended.
     fn end_after_failure(&self, error: Error, failures: u32) -> Option<PollEnd> {
         let expired = self.is_expired(Instant::now());
         if expired && error.code() == Some(codes::INVALID_PARAMS) {
@@ -352,7 +355,7 @@ impl TaskPoller {
         let is_closed = if error.is_passing() {
             expired || matches!(error, Error::Transport(_)) && self.core.is_closed()
         } else if matches!(error, Error::Transport(_)) {
-            // It would be as large the next time.
+            // A message that is too large will be too large again.
             true
         } else {
             // A1-15.
@@ -363,11 +366,11 @@ impl TaskPoller {
 
     fn fetched(&mut self, fetched: Result<Raw, Error>) -> Option<PollEnd> {
         let error = match fetched {
-            // Says nothing: what it means is seen at the next look (A1-1).
+            // A1-1: an empty result says nothing. The next poll shows the status.
             Ok(result) if is_empty_result(&result) && !self.task.status.is_terminal() => {
                 return None;
             }
-            // The failure is all there is.
+            // The status message is all that is known.
             Ok(result) if is_empty_result(&result) && self.task.status == Status::Failed => {
                 return Some(Ok(self.failed()));
             }
@@ -375,14 +378,14 @@ impl TaskPoller {
             Err(error) => error,
         };
         if !self.task.status.is_terminal() {
-            // A1-3: some servers refuse instead of waiting; or the task has failed with this very error. The next
-            // look tells.
+            // A1-3: some servers refuse instead of waiting, or the task failed with this error. The
+            // next poll shows which.
             let over = matches!(error, Error::Transport(_)) && self.core.is_closed();
             return over.then(|| Err(self.lost(error)));
         }
         if self.early {
-            // A1-3: it ended while the refusal was on its way.
-            self.react();
+            // A1-3: the task ended while the refusal was on its way.
+            self.fetch_if_due();
             return None;
         }
         if let Error::Peer(error) = &error
@@ -393,14 +396,14 @@ impl TaskPoller {
             return Some(if expired {
                 Err(OutcomeError::Expired(self.task.id.clone()))
             } else if is_failed && has_no_result(error, &self.task) {
-                // The error is about the fetch: the task has failed, and its server stored no result.
+                // The error is about the fetch: the task failed, and its server stored no result.
                 Ok(self.failed())
             } else {
-                // V1-RES-4: that is the outcome.
+                // V1-RES-4: the error is the outcome.
                 Ok(error.clone().into())
             });
         }
-        // The next look is followed by another attempt.
+        // The next poll is followed by another attempt.
         self.fetch_failures += 1;
         self.back_off(&error);
         self.end_after_failure(error, self.fetch_failures)
@@ -409,7 +412,7 @@ impl TaskPoller {
     /// The outcome of a failed task of which only the status message is known.
     fn failed(&self) -> Outcome {
         let why = self.task.message.as_deref();
-        let why = why.unwrap_or("the task failed, and its server does not say why");
+        let why = why.unwrap_or("the task failed; its server gave no reason");
         Outcome::error(ErrorCode(codes::INTERNAL_ERROR), why)
     }
 
@@ -424,7 +427,7 @@ impl TaskPoller {
         }));
     }
 
-    /// Sends the answers that are there, unless some are on their way.
+    /// Sends the responses that are ready, unless others are in flight.
     fn begin_update(&mut self) {
         let answers = self.inputs.ready();
         if answers.is_empty() || self.update.is_some() {
@@ -448,7 +451,8 @@ impl TaskPoller {
                 self.begin_update();
                 None
             }
-            // A2-4: it may be over. The next look shows it, or asks again, and then the answers are sent again.
+            // A2-4: the task may have ended. The next poll shows this, or repeats the input
+            // request, and the response is sent again.
             Err(error) => {
                 self.update_failures += 1;
                 if error.retry_after().is_some() {
@@ -459,13 +463,14 @@ impl TaskPoller {
         }
     }
 
-    /// A question was refused, and there is no way to say so: the task is cancelled (A2-19).
+    /// Cancels the task after an input request was refused, because the protocol cannot report a
+    /// refusal (A2-19).
     fn refuse(&mut self, refused: InputRefusal) {
         let (InputRefusal::Invalid(why) | InputRefusal::Denied(why)) = &refused;
         tracing::info!(
             code = why.code,
             task = self.task.id,
-            "a question was refused; the task is cancelled"
+            "an input request was refused; the task is cancelled"
         );
         self.refused = Some(refused);
         self.begin_cancel();
@@ -473,14 +478,14 @@ impl TaskPoller {
 
     fn cancelled(&mut self, cancelled: Result<Option<PeerTask>, Error>) -> Option<PollEnd> {
         let refusal = self.refused.as_ref().map(|refused| match refused {
-            // The caller hears why: it has cancelled nothing.
+            // The caller gets the error, because it has not cancelled the task itself.
             InputRefusal::Invalid(why) => why.clone().into(),
             InputRefusal::Denied(_) => Outcome::Cancelled,
         });
         let ended = refusal.map(|refusal| match &cancelled {
-            // V2-CANCEL-6: nobody wants to know what became of it.
+            // V2-CANCEL-6: the later status of the task does not matter.
             Ok(_) => Ok(refusal),
-            // It was over already, or is not there any more.
+            // The task had ended, or the server no longer has it.
             Err(error) if error.code() == Some(codes::INVALID_PARAMS) => Ok(refusal),
             Err(error) => Err(self.lost(error.clone())),
         });
@@ -488,11 +493,11 @@ impl TaskPoller {
             Ok(None) => Ok(()),
             Ok(Some(task)) => {
                 let result = match task.status {
-                    // Some servers answer so for a task that was over (A1-14).
+                    // A1-14: some servers respond with the ended task instead of an error.
                     Status::Completed | Status::Failed => Err(CancelError::Finished),
                     _ => Ok(()),
                 };
-                self.learn(TaskReport::plain(task));
+                self.apply_report(TaskReport::plain(task));
                 result
             }
             Err(Error::Unsupported(_)) => Err(CancelError::Unsupported),
@@ -503,7 +508,7 @@ impl TaskPoller {
         ended
     }
 
-    /// Tells those who wait for the cancellation what became of it.
+    /// Sends the result of the cancellation to all who wait for it.
     fn notify_cancel_waiters(&mut self, result: &Result<(), CancelError>) {
         for sender in self.cancels.drain(..) {
             let _ = sender.send(result.clone());
@@ -517,7 +522,7 @@ impl TaskPoller {
         }
     }
 
-    /// When the server may forget the task, by our own clock.
+    /// When the server may drop the task, by the local clock.
     fn expires(&self) -> Option<Instant> {
         self.created
             .checked_add(Duration::from_millis(self.task.ttl_ms?))
@@ -535,7 +540,7 @@ impl TaskPoller {
     }
 }
 
-/// What is usual where a task is shown like this.
+/// The default intervals of the generation that sends such reports.
 fn poll_defaults(report: &TaskReport) -> PollDefaults {
     match report.payload {
         ReportPayload::FetchSeparately => PollDefaults::V1,
@@ -543,19 +548,20 @@ fn poll_defaults(report: &TaskReport) -> PollDefaults {
     }
 }
 
-/// The answer to what is under way; never, if nothing is.
-async fn running<T>(work: &mut Option<Work<T>>) -> Result<T, Error> {
+/// Waits for work in flight; pending forever if there is none.
+async fn in_flight<T>(work: &mut Option<Work<T>>) -> Result<T, Error> {
     match work {
         Some(work) => work.await,
         None => std::future::pending().await,
     }
 }
 
-/// How many looks in a row may be refused before the task counts as lost.
+/// How many polls in a row may be refused before the task counts as lost.
 const MAX_REFUSALS: u32 = 3;
 
-/// How long a `tasks/result` from before the end of its task may take after the end.
+/// How long an early `tasks/result` may stay without a response after the task has ended.
 const EARLY_RESULT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long before the end of its time a task counts as expiring, at most; a fifth of its time if that is less.
+/// How long before the end of the TTL a task counts as expiring, at most. For a short TTL it is a
+/// fifth of it.
 const MAX_EXPIRY_WARNING: Duration = Duration::from_secs(60);

@@ -1,4 +1,5 @@
-//! What is needed to find a task again after this program has ended: stored before anybody hears of the task.
+//! References to tasks at servers. A reference is stored before the task is reported, so that the
+//! task can be found again after a restart of this program.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -16,53 +17,55 @@ use super::client::Core;
 use super::execution::OutcomeError;
 use super::server_description::Generation;
 
-/// A task at a server, and the call that made it.
+/// A task at a server, and the call that created it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskReference {
-    /// Where the server is: a URL, or a command.
+    /// The endpoint of the server: a URL or a command.
     pub endpoint: String,
-    /// How the server does tasks: `v1` or `v2`; empty where only the id is known.
+    /// The generation of the server: `v1` or `v2`; empty if only the id is known.
     pub generation: String,
-    /// The task.
+    /// The id of the task.
     pub task: String,
     /// The tool that was called.
     pub tool: String,
-    /// With what.
+    /// The arguments of the call.
     pub arguments: Option<Raw>,
-    /// When, in milliseconds since 1970, by our own clock.
+    /// When the task was created, in milliseconds since 1970, by the local clock.
     pub created_ms: u64,
-    /// How long the server keeps the task, in milliseconds.
+    /// The TTL of the task, in milliseconds.
     pub ttl_ms: Option<u64>,
     progress_token: Option<Id>,
 }
 
-/// An input request that the server sent to a previous connection in the same session, and that it still waits for.
+/// An input request that the server sent to a previous connection of the same session, and that
+/// still waits for its response.
 pub(crate) struct OpenInputRequest {
     /// The id of the server's request.
     pub(crate) id: Id,
-    /// The answer; `None` if the request is answered elsewhere or not any more.
-    pub(crate) answer: Pin<Box<dyn Future<Output = Option<Answer>> + Send>>,
+    /// The response; `None` if the request got its response elsewhere or no longer waits.
+    pub(crate) response: Pin<Box<dyn Future<Output = Option<Answer>> + Send>>,
 }
 
-/// ReferenceStore in a store. Cheap to clone; one process has each reference at most once in use.
+/// Stores references. Cheap to clone. A process uses each reference at most once at a time.
 #[derive(Clone)]
 pub struct ReferenceStore {
     store: Arc<dyn Store>,
     in_use: Arc<Mutex<BTreeSet<RecordKey>>>,
 }
 
-/// The reference is in use: its task is observed already.
+/// The reference is in use: an execution in this program already follows its task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("task {0} is observed already in this program")]
+#[error("task {0} is already followed in this program")]
 pub struct ReferenceInUse(pub String);
 
-/// A reference in use, until it is done with.
+/// Marks a reference as in use until it is dropped.
 pub(crate) struct ReferenceGuard {
-    place: Option<(ReferenceStore, RecordKey)>,
+    entry: Option<(ReferenceStore, RecordKey)>,
 }
 
 impl TaskReference {
-    /// A task of which only the id is known, such as one that another program began.
+    /// A reference to a task of which only the id is known, such as one that another program
+    /// created.
     pub fn known_by_id(endpoint: impl Into<String>, task: impl Into<String>) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -104,7 +107,7 @@ impl TaskReference {
         Timestamp(self.created_ms)
     }
 
-    /// The task as far as it is known without asking.
+    /// The task as far as it is known without a poll.
     pub(crate) fn as_task(&self) -> PeerTask {
         PeerTask {
             id: self.task.clone(),
@@ -118,13 +121,15 @@ impl TaskReference {
     }
 
     fn key(&self) -> RecordKey {
-        // An id is unique at its server only (S4-35).
+        // S4-35: an id is unique only at its server.
         RecordKey::new(KIND, format!("{} {}", self.task, self.endpoint))
     }
 
     fn record(&self) -> Record {
         let bytes = serde_json::to_vec(self).expect("strings and numbers are JSON");
-        let expires = self.ttl_ms.map(|ttl| self.created().plus(ttl).plus(MARGIN));
+        let expires = self
+            .ttl_ms
+            .map(|ttl| self.created().plus(ttl).plus(KEEP_AFTER_TTL_MS));
         Record {
             key: self.key(),
             owner: None,
@@ -135,7 +140,7 @@ impl TaskReference {
 }
 
 impl ReferenceStore {
-    /// ReferenceStore in `store`, which must outlive this program to be of use.
+    /// Keeps references in `store`, which should be durable.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -143,7 +148,7 @@ impl ReferenceStore {
         }
     }
 
-    /// Those of tasks at one server, or all; those in use as well.
+    /// All references, or those of one endpoint, including those in use.
     pub async fn all(&self, endpoint: Option<&str>) -> Result<Vec<TaskReference>, StoreError> {
         let records = self.store.records(KIND, None, SystemClock.now()).await?;
         let read = |record: Record| serde_json::from_slice::<TaskReference>(&record.bytes).ok();
@@ -152,40 +157,41 @@ impl ReferenceStore {
         Ok(found.filter(here).collect())
     }
 
-    /// Whether somebody in this program observes the task.
+    /// Whether an execution in this program follows the task.
     pub(crate) fn is_in_use(&self, reference: &TaskReference) -> bool {
         let in_use = self.in_use.lock();
         in_use.contains(&reference.key())
     }
 
-    /// Stores a reference and takes it into use. A store that fails costs the reference, not the call.
-    pub(crate) async fn keep(&self, reference: &TaskReference) -> ReferenceGuard {
+    /// Stores a reference and marks it as in use. If the store fails, only the reference is lost,
+    /// not the call.
+    pub(crate) async fn acquire(&self, reference: &TaskReference) -> ReferenceGuard {
         let key = reference.key();
         self.in_use.lock().insert(key.clone());
-        let kept = ReferenceGuard {
-            place: Some((self.clone(), key)),
+        let guard = ReferenceGuard {
+            entry: Some((self.clone(), key)),
         };
         let write = RecordWrite::Put(reference.record());
         if let Err(error) = self.store.write_records(vec![write]).await {
-            tracing::warn!(%error, task = reference.task, "the reference of a task was not stored");
+            tracing::warn!(%error, task = reference.task, "could not store the reference of a task");
         }
-        kept
+        guard
     }
 }
 
 impl ReferenceGuard {
-    /// A reference that is kept nowhere.
-    pub(crate) fn nowhere() -> Self {
-        Self { place: None }
+    /// A guard for a reference that is not stored.
+    pub(crate) fn unstored() -> Self {
+        Self { entry: None }
     }
 
-    /// The execution is over. The reference goes unless there may be something to come back for.
-    pub(crate) async fn done(self, ended: &Result<Outcome, OutcomeError>) {
+    /// Removes the reference at the end of its execution, unless the task may still be resumed.
+    pub(crate) async fn finish(self, ended: &Result<Outcome, OutcomeError>) {
         let over = matches!(ended, Ok(_) | Err(OutcomeError::Expired(_)));
-        if let Some((references, key)) = self.place.as_ref().filter(|_| over) {
+        if let Some((references, key)) = self.entry.as_ref().filter(|_| over) {
             let write = RecordWrite::Delete(key.clone());
             if let Err(error) = references.store.write_records(vec![write]).await {
-                tracing::warn!(%error, "the reference of a task that is over was not removed");
+                tracing::warn!(%error, "could not remove the reference of an ended task");
             }
         }
     }
@@ -193,15 +199,15 @@ impl ReferenceGuard {
 
 impl Drop for ReferenceGuard {
     fn drop(&mut self) {
-        if let Some((references, key)) = &self.place {
+        if let Some((references, key)) = &self.entry {
             let mut in_use = references.in_use.lock();
             in_use.remove(key);
         }
     }
 }
 
-/// The kind of these records.
+/// The kind of these records in the store.
 const KIND: &str = "client-task";
 
-/// How long a reference outlives its task, so that its owner can be told that the task has expired.
-const MARGIN: u64 = 24 * 3_600_000;
+/// How long a reference is kept after the TTL of its task, so that the expiry can be reported.
+const KEEP_AFTER_TTL_MS: u64 = 24 * 3_600_000;

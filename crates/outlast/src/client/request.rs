@@ -1,4 +1,5 @@
-//! Any request that may take its time: the server can ask while it works, and say how far it is.
+//! The builder of any request. While the request runs, the server may send input requests and
+//! progress.
 
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -18,8 +19,9 @@ use super::modern::{self, InputDispatcher, InputRounds};
 use super::pending_response::PendingResponse;
 use super::routes::{CallEvent, EVENT_CAPACITY};
 
-/// A request to be made: set it up, then `.await` it for its result. Dropping the future cancels it.
-#[must_use = "a request is made when it is awaited"]
+/// A request that is not sent yet. Configure it, then `.await` it to get its result. Dropping the
+/// future cancels it.
+#[must_use = "a request is sent when it is awaited"]
 pub struct Request {
     core: Arc<Core>,
     method: String,
@@ -31,10 +33,10 @@ pub struct Request {
     keeps_type: bool,
 }
 
-/// Changes of params, made while they are sent.
+/// Changes that are made to the params when they are sent.
 #[derive(Default)]
 pub(crate) struct ParamChanges {
-    /// What is not sent.
+    /// Members that are not sent.
     pub(crate) omit: OmittedParams,
     /// Members that are set.
     pub(crate) set: Vec<(&'static str, Raw)>,
@@ -42,16 +44,16 @@ pub(crate) struct ParamChanges {
     pub(crate) set_meta: Vec<(&'static str, Raw)>,
 }
 
-/// How long it may take.
+/// Which time limit applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestTimeout {
-    /// As long as a call.
+    /// The limits of a call.
     Call,
-    /// As long as a request that is answered at once.
+    /// The limit of a short request.
     Request,
 }
 
-/// Hears how far a request has come.
+/// Receives the progress of a request.
 type OnProgress = Box<dyn Fn(Progress) + Send + Sync>;
 
 impl Request {
@@ -68,13 +70,13 @@ impl Request {
         }
     }
 
-    /// The same for one that is answered at once.
+    /// Applies the limit of a short request.
     pub(crate) fn with_short_timeout(mut self) -> Self {
         self.timeout = RequestTimeout::Request;
         self
     }
 
-    /// Gives it a name, as [`Call::named`](super::Call::named).
+    /// Names the request, as [`Call::named`](super::Call::named) does.
     pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
@@ -86,19 +88,19 @@ impl Request {
         self
     }
 
-    /// Leaves `resultType` in the result.
+    /// Keeps `resultType` in the result.
     pub(crate) fn keeping_type(mut self) -> Self {
         self.keeps_type = true;
         self
     }
 
-    /// Lets `hear` hear how far it has come.
+    /// Reports progress to `on_progress`.
     pub fn progress(mut self, on_progress: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         self.progress = Some(Box::new(on_progress));
         self
     }
 
-    async fn answer(self) -> Result<Raw, Error> {
+    async fn send(self) -> Result<Raw, Error> {
         let core = &self.core;
         let (event_sender, mut events) = mpsc::channel(EVENT_CAPACITY);
         let token = core.fresh_token();
@@ -109,7 +111,7 @@ impl Request {
         let _progress = routes.route_progress(token, event_sender);
         let empty = Raw::empty_object();
         let base = self.params.as_ref().unwrap_or(&empty);
-        // The params of a repetition with input responses.
+        // The params of a retry with input responses.
         let mut retry_params: Option<Raw> = None;
         let dispatcher = InputDispatcher::new(&core.inbound, self.name.clone());
         let mut rounds = InputRounds::default();
@@ -121,7 +123,8 @@ impl Request {
             if retry_params.is_none() {
                 draft.rewrite = first.clone();
             }
-            // V2-CAP-1: task methods are for those who declare it; no other answer shall be a task.
+            // V2-CAP-1: task methods require the declared extension; other requests must not become
+            // tasks.
             draft.tasks = self.method.starts_with("tasks/");
             if self.method == tool::CALL {
                 let called = tool::called(base.borrow()).unwrap_or_default();
@@ -130,24 +133,25 @@ impl Request {
             let id = conversation.channel.fresh_id();
             let name = self.name.clone();
             let _named = name.map(|name| routes.name_request(id.clone(), name));
-            let answer = match conversation.send_with_id(id, &draft).await {
+            let response = match conversation.send_with_id(id, &draft).await {
                 Ok(pending) => self.wait(pending, &mut events).await,
                 Err(error) => Err(error),
             };
-            if retries < MAX_RETRIES && core.may_retry(&conversation, &answer) {
+            if retries < MAX_RETRIES && core.may_retry(&conversation, &response) {
                 retries += 1;
                 continue;
             }
-            match conversation
-                .read_answer(&self.method, answer.map_err(modern::explain_version_error)?)?
-            {
+            match conversation.read_response(
+                &self.method,
+                response.map_err(modern::explain_version_error)?,
+            )? {
                 PlainResponse::Result(result) if self.keeps_type => return Ok(result),
                 PlainResponse::Result(result) => return Ok(modern::without_result_type(&result)),
-                PlainResponse::InputRequired(asked) => {
-                    rounds.record_round(&asked)?;
+                PlainResponse::InputRequired(round) => {
+                    rounds.record_round(&round)?;
                     let plain = first.clone().unwrap_or_default().apply(base.borrow());
                     let plain = plain.map_err(|_| modern::not_an_object("params"))?;
-                    let retry = rounds.retry(&dispatcher, plain.borrow(), asked).await;
+                    let retry = rounds.retry(&dispatcher, plain.borrow(), round).await;
                     let retry = retry.map_err(|refused| Error::Peer(refused.into_error()))?;
                     retry_params = Some(retry);
                 }
@@ -170,9 +174,9 @@ impl Request {
         loop {
             tokio::select! {
                 biased;
-                answer = pending.wait() => return answer,
+                response = pending.wait() => return response,
                 Some(events) = events.recv() => {
-                    // V1-INIT-9: progress shows that it lives, up to a limit.
+                    // V1-INIT-9: progress restarts the idle timeout, up to the total limit.
                     idle_until = Instant::now() + silence;
                     if let (CallEvent::Progress(progress), Some(on_progress)) = (events, &self.progress) {
                         on_progress(*progress);
@@ -187,7 +191,7 @@ impl Request {
 }
 
 impl ParamChanges {
-    /// All changes, with the token under which progress is wanted. `None` if nothing changes.
+    /// All changes, including the progress token. `None` if nothing changes.
     fn rewrite<'a>(&'a self, has_params: bool, token: Option<RawRef<'a>>) -> Option<Rewrite<'a>> {
         let borrowed = |all: &'a [(&'static str, Raw)]| {
             let all = all.iter();
@@ -212,9 +216,9 @@ impl IntoFuture for Request {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.answer())
+        Box::pin(self.send())
     }
 }
 
-/// How often a request is sent again to a server that has not seen it.
+/// How often a request is sent again if the server has not executed it.
 const MAX_RETRIES: u32 = 3;

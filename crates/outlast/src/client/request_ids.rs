@@ -1,14 +1,15 @@
-//! RequestIds of requests and progress tokens.
+//! Ids of requests and progress tokens.
 //!
-//! A session at a server can outlive this process, and two programs can use one session at the same time. Within a session no
-//! id may be used twice (V1-BASE-2), so each client draws a random prefix and counts behind it.
+//! A session at a server can outlive this process, and two programs can use one session at the same
+//! time. An id must not be reused within a session (V1-BASE-2), so each client draws a random
+//! prefix and counts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use outlast_engine::random;
 use outlast_wire::envelope::Id;
 
-/// Makes ids that no other client makes.
+/// Generates ids that no other client generates.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
     prefix: String,
@@ -25,19 +26,19 @@ impl Default for RequestIds {
 }
 
 impl RequestIds {
-    /// An id that was not used before.
+    /// A new id.
     pub(crate) fn fresh(&self) -> Id {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         Id::text(&format!("{}-{count}", self.prefix))
     }
 
-    /// How many ids were made.
+    /// How many ids were generated.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 }
 
-/// How many random bytes tell the clients of one session apart.
+/// The length of the random prefix that distinguishes the clients of one session.
 const PREFIX_BYTES: usize = 9;
 
 #[cfg(test)]
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_clients_never_make_the_same_id() {
+    fn two_clients_never_generate_the_same_id() {
         // V1-BASE-2, V1-PRG-1.
         let (one, two) = (RequestIds::default(), RequestIds::default());
         let ids = [one.fresh(), one.fresh(), two.fresh(), two.fresh()];

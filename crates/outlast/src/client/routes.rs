@@ -1,8 +1,9 @@
-//! Which execution hears of what: progress by its token, status by the task's id; and to which call a question belongs,
-//! by the request on whose stream it came, or by the task that it names.
+//! Routes events to executions: progress by its token, status by the task id. It also finds the
+//! call that an input request belongs to, by the task that it names or by the request on whose
+//! stream it arrived.
 //!
-//! Status that comes before anybody knows the task is kept for a moment (A1-27): the notification may overtake the
-//! answer that names the task.
+//! A status notification may arrive before the response that names its task, so notifications of
+//! unknown tasks are kept for a while (A1-27).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,18 +19,19 @@ use tokio::time::Instant;
 use super::error::Error;
 use super::task_report::TaskReport;
 
-/// Something an execution hears. Small, because the channel of every call has room for dozens from its beginning.
+/// An event for an execution. Small, because the channel of every call reserves space for dozens of
+/// them.
 #[derive(Clone, Debug)]
 pub(crate) enum CallEvent {
     Progress(Box<Progress>),
     Status(Box<TaskReport>),
-    /// The server has refused the answer to an input request of the task.
+    /// The server refused an input response of the task.
     InputResponseRefused(Box<Error>),
 }
 
 const _: () = assert!(size_of::<CallEvent>() <= 16);
 
-/// An execution's ear.
+/// Sends events to an execution.
 pub(crate) type CallEventSender = mpsc::Sender<CallEvent>;
 
 #[derive(Default)]
@@ -38,15 +40,15 @@ pub(crate) struct Routes(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     tokens: HashMap<Id, CallEventSender>,
-    /// The last progress that found its ear full.
+    /// The latest progress that did not fit into its channel.
     missed: HashMap<Id, Progress>,
     tasks: HashMap<String, (CallEventSender, Option<Arc<str>>)>,
-    /// What callers call the requests that are under way.
+    /// The names of requests in flight.
     requests: HashMap<Id, Arc<str>>,
     early: VecDeque<(Instant, TaskReport)>,
 }
 
-/// That an execution hears of something, until this is dropped.
+/// An entry of the routing table. Dropping it removes the entry.
 pub(crate) struct Route {
     routes: Arc<Routes>,
     of: RouteKey,
@@ -59,7 +61,7 @@ enum RouteKey {
 }
 
 impl Routes {
-    /// Lets `ear` hear the progress under a token (V1-PROG-3).
+    /// Routes the progress of a token (V1-PROG-3).
     pub(crate) fn route_progress(
         self: &Arc<Self>,
         token: Id,
@@ -72,7 +74,7 @@ impl Routes {
         }
     }
 
-    /// Questions that come on the stream of this request belong to the call of that name.
+    /// Assigns input requests on the stream of this request to the named call.
     pub(crate) fn name_request(self: &Arc<Self>, request: Id, call: Arc<str>) -> Route {
         self.table().requests.insert(request.clone(), call);
         Route {
@@ -81,16 +83,16 @@ impl Routes {
         }
     }
 
-    /// The name of the call that a question belongs to: that of the task it names, or of the request on whose stream it
-    /// came.
+    /// The name of the call that an input request belongs to: by the task that it names, or by the
+    /// request on whose stream it arrived.
     pub(crate) fn call_name(&self, task: Option<&str>, request: Option<&Id>) -> Option<Arc<str>> {
         let table = self.table();
         let by_task = task.and_then(|task| table.tasks.get(task)?.1.clone());
         by_task.or_else(|| table.requests.get(request?).cloned())
     }
 
-    /// Lets `ear` hear the status of a task, beginning with what came early; its questions belong to the call of that
-    /// name. Fails if somebody hears of it already.
+    /// Routes the status of a task, starting with reports that arrived early, and assigns its input
+    /// requests to the named call. `None` if the task is already routed.
     pub(crate) fn route_task(
         self: &Arc<Self>,
         task: &str,
@@ -114,8 +116,8 @@ impl Routes {
         })
     }
 
-    /// Passes on progress. Under a token that nobody uses, or uses any more, it is ignored (A1-21).
-    pub(crate) fn progress(&self, progress: Progress) {
+    /// Forwards progress. Progress with an unknown token is ignored (A1-21).
+    pub(crate) fn forward_progress(&self, progress: Progress) {
         let mut table = self.table();
         let Some(event_sender) = table.tokens.get(&progress.token) else {
             return;
@@ -129,16 +131,16 @@ impl Routes {
         }
     }
 
-    /// The last progress under a token, if it was not passed on because its ear was full.
+    /// The latest progress of a token, if it did not fit into its channel.
     pub(crate) fn take_missed(&self, token: &Id) -> Option<Progress> {
         self.table().missed.remove(token)
     }
 
-    /// Passes on a status, or keeps it for a moment.
-    pub(crate) fn status(&self, report: TaskReport) {
+    /// Forwards a status report, or keeps it for a while.
+    pub(crate) fn forward_status(&self, report: TaskReport) {
         let mut table = self.table();
         if let Some((event_sender, _)) = table.tasks.get(&report.task.id) {
-            // An ear that is full belongs to one who polls anyway.
+            // If the channel is full, the next poll shows the status.
             let _ = event_sender.try_send(CallEvent::Status(Box::new(report)));
             return;
         }
@@ -154,10 +156,10 @@ impl Routes {
         table.early.push_back((now, report));
     }
 
-    /// Reports that the server has refused the answer to an input request of a task.
+    /// Reports that the server refused an input response of a task.
     pub(crate) fn input_response_refused(&self, task: &str, why: Error) {
         if let Some((event_sender, _)) = self.table().tasks.get(task) {
-            // A channel that is full belongs to a task that is polled anyway.
+            // If the channel is full, the next poll shows the status.
             let _ = event_sender.try_send(CallEvent::InputResponseRefused(Box::new(why)));
         }
     }
@@ -181,10 +183,10 @@ impl Drop for Route {
     }
 }
 
-/// How much an execution may be behind.
+/// How many events the channel of an execution holds.
 pub(crate) const EVENT_CAPACITY: usize = 64;
 
-/// How many notifications of unknown tasks are kept, and how long.
+/// How many reports of unknown tasks are kept, and for how long.
 const MAX_EARLY_REPORTS: usize = 256;
 const EARLY_REPORT_AGE: Duration = Duration::from_secs(60);
 
@@ -206,13 +208,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_came_early_is_heard_once_and_only_for_a_while() {
+    async fn early_reports_are_delivered_once_and_expire() {
         // A1-27.
         let routes = Arc::new(Routes::default());
-        routes.status(task("late", Status::Working));
+        routes.forward_status(task("late", Status::Working));
         tokio::time::advance(EARLY_REPORT_AGE + Duration::from_secs(1)).await;
-        routes.status(task("a", Status::Completed));
-        routes.status(task("b", Status::Working));
+        routes.forward_status(task("a", Status::Completed));
+        routes.forward_status(task("b", Status::Working));
         let (event_sender, mut events) = mpsc::channel(EVENT_CAPACITY);
         let route = routes
             .route_task("a", event_sender.clone(), Some("one".into()))
@@ -227,7 +229,7 @@ mod tests {
         let _late = routes.route_task("late", event_sender, None).unwrap();
         assert!(events.try_recv().is_err());
         for n in 0..1_000 {
-            routes.status(task(&format!("x{n}"), Status::Working));
+            routes.forward_status(task(&format!("x{n}"), Status::Working));
         }
         assert!(routes.table().early.len() <= MAX_EARLY_REPORTS);
     }

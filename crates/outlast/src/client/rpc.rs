@@ -1,6 +1,6 @@
-//! JSON-RPC on a [`Link`]: requests find their answers, the server's requests find ours. Payloads stay unopened.
-//!
-//! What a message means is decided by the [`RpcHandler`]. A request of ours has a [`PendingResponse`] until it is answered.
+//! JSON-RPC on a [`Link`]: matches responses to requests in both directions. Payloads stay
+//! unopened. The meaning of messages is left to the [`RpcHandler`]. A sent request is a
+//! [`PendingResponse`] until its response arrives.
 
 use outlast_engine::Answer;
 use outlast_wire::envelope::{self, Id, Message, Sort, write};
@@ -21,12 +21,12 @@ use super::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
 use crate::transport::http_client::DirectRequests;
 use crate::transport::link::{Incoming, Kind, Link, LinkError, Outgoing, Parcel, passed_on};
 
-/// One conversation on one link.
+/// A JSON-RPC channel on one link.
 pub(crate) struct RpcChannel {
     outgoing: Mutex<Option<mpsc::Sender<Outgoing>>>,
     direct: Option<Arc<DirectRequests>>,
     pub(super) pending: PendingRequests,
-    /// `None` when the link is over.
+    /// `None` after the link has closed.
     incoming: Mutex<Option<IncomingRequests>>,
     ids: Arc<RequestIds>,
     serial: u64,
@@ -37,9 +37,9 @@ pub(crate) struct RpcChannel {
 }
 
 impl RpcChannel {
-    /// Begins a conversation. Its requests take their ids from `ids`, which the links of a client share: a link that
-    /// replaces another uses no id again (V1-BASE-2).
-    pub(crate) fn begin(
+    /// Starts a channel. Its requests take their ids from `ids`, which all channels of a client
+    /// share: a new link never reuses an id (V1-BASE-2).
+    pub(crate) fn start(
         link: Link,
         ids: Arc<RequestIds>,
         inbound: Arc<dyn RpcHandler>,
@@ -49,7 +49,7 @@ impl RpcChannel {
             direct: link.direct,
             pending: PendingRequests::default(),
             incoming: Mutex::new(Some(IncomingRequests::default())),
-            // Every conversation begins with a request, so no two begin at the same number.
+            // Every channel starts with a request, so the counts at the start differ.
             serial: ids.count(),
             ids,
             version: OnceLock::new(),
@@ -71,12 +71,12 @@ impl RpcChannel {
             .await
     }
 
-    /// An id for a request.
+    /// A new request id.
     pub(crate) fn fresh_id(&self) -> Id {
         self.ids.fresh()
     }
 
-    /// Sends a request under an id of [`RpcChannel::fresh_id`].
+    /// Sends a request with an id from [`RpcChannel::fresh_id`].
     pub(crate) async fn send_with_id(
         self: &Arc<Self>,
         id: Id,
@@ -100,11 +100,11 @@ impl RpcChannel {
         let direct = self.direct.as_ref().filter(|_| send_options.polled);
         match direct.filter(|direct| direct.takes(&parcel.kind)) {
             Some(direct) => {
-                // The link may have ended before the request was pending.
+                // The link may have closed before this request was registered.
                 self.sender()?;
                 let direct = direct.clone();
                 pending_response.poll_directly(Box::pin(async move {
-                    let read = |line: &[u8]| read_answer(line, &id);
+                    let read = |line: &[u8]| read_response(line, &id);
                     direct.request(&parcel, &id, read).await
                 }));
             }
@@ -128,14 +128,14 @@ impl RpcChannel {
         self.enqueue(Outgoing::Message(parcel)).await
     }
 
-    /// Tells the transport that the handshake is over.
-    pub(crate) async fn opened(&self, version: &str) -> Result<(), Error> {
+    /// Notifies the transport that the handshake is done.
+    pub(crate) async fn handshake_done(&self, version: &str) -> Result<(), Error> {
         let version: Arc<str> = version.into();
         let _ = self.version.set(version.clone());
         self.enqueue(Outgoing::Opened { version }).await
     }
 
-    /// The conversation goes on in a session that a previous connection opened.
+    /// Marks that the channel continues a session of a previous connection.
     pub(crate) fn mark_resumed(&self) {
         self.resumed.store(true, Ordering::Release);
     }
@@ -145,28 +145,29 @@ impl RpcChannel {
         self.resumed.load(Ordering::Acquire)
     }
 
-    /// Goes on in the modern era: nothing is agreed, and the server has no requests for us (V2-BASE-3).
+    /// Switches to the modern era: no version is negotiated, and the server sends no requests
+    /// (V2-BASE-3).
     pub(crate) fn set_modern(&self) {
         let _ = self.version.set(version::MODERN.into());
     }
 
-    /// Tells this conversation from the others of its client.
+    /// Distinguishes this channel from the others of its client.
     pub(crate) fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// The version that was agreed, once it was.
+    /// The negotiated version, once it is known.
     pub(crate) fn version(&self) -> Option<&str> {
         self.version.get().map(|version| &**version)
     }
 
-    /// Closes the link in an orderly way.
+    /// Closes the link.
     pub(crate) fn close(&self) {
         self.outgoing().take();
     }
 
-    /// Resolves when the link is over, with the reason.
-    pub(crate) async fn over(&self) -> LinkError {
+    /// Waits until the link has closed and returns the reason.
+    pub(crate) async fn wait_closed(&self) -> LinkError {
         let mut over = self.over.subscribe();
         match over.wait_for(Option::is_some).await {
             Ok(error) => error.clone().unwrap_or(LinkError::Closed),
@@ -174,7 +175,7 @@ impl RpcChannel {
         }
     }
 
-    /// Whether the link is over.
+    /// Whether the link has closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.over.borrow().is_some()
     }
@@ -182,24 +183,24 @@ impl RpcChannel {
     async fn enqueue(&self, out: Outgoing) -> Result<(), Error> {
         match self.sender()?.send_timeout(out, SEND_TIMEOUT).await {
             Ok(()) => Ok(()),
-            Err(SendTimeoutError::Closed(_)) => Err(self.closed()),
+            Err(SendTimeoutError::Closed(_)) => Err(self.closed_error()),
             Err(SendTimeoutError::Timeout(_)) => {
-                let why = format!("it has read nothing for {} s", SEND_TIMEOUT.as_secs());
+                let why = format!("it has not read its input for {} s", SEND_TIMEOUT.as_secs());
                 Err(Error::Transport(LinkError::Unreachable(why)))
             }
         }
     }
 
-    /// The way to the server, unless the link is over.
+    /// The sender of outgoing messages; fails if the link has closed.
     fn sender(&self) -> Result<mpsc::Sender<Outgoing>, Error> {
-        self.outgoing().clone().ok_or_else(|| self.closed())
+        self.outgoing().clone().ok_or_else(|| self.closed_error())
     }
 
-    fn closed(&self) -> Error {
+    fn closed_error(&self) -> Error {
         Error::Transport(self.over.borrow().clone().unwrap_or(LinkError::Closed))
     }
 
-    /// Reads the link to its end.
+    /// Reads messages until the link closes.
     async fn read_messages(
         self: Arc<Self>,
         mut incoming: mpsc::Receiver<Incoming>,
@@ -212,7 +213,8 @@ impl RpcChannel {
                 Incoming::Message { line, via } => {
                     self.receive(&line, via, &inbound).await;
                 }
-                // The link is about to be over, and whoever was refused is told then: a repetition needs another.
+                // The link closes next. Refused requests fail only then, because a retry needs a
+                // new link.
                 Incoming::Failed {
                     id,
                     error: LinkError::SessionGone,
@@ -224,14 +226,15 @@ impl RpcChannel {
                 }
             }
         }
-        // Whoever was asked something need not answer any more; whoever waits is told why it is in vain.
+        // Drops the work on the server's requests; the pending requests fail with the reason.
         let incoming = self.incoming.lock().take();
         drop(incoming);
         self.close();
         self.over.send_replace(Some(reason.clone()));
         inbound.closed(&self);
         self.pending.fail_all(|id| match &reason {
-            // BR-GEN-7: that the session is gone says what became of a request only where it was the answer to it.
+            // BR-GEN-7: a lost session proves that a request was not executed only if this was its
+            // response.
             LinkError::SessionGone if !refused.contains(id) => {
                 LinkError::Broken(reason.to_string())
             }
@@ -255,7 +258,7 @@ impl RpcChannel {
                 return;
             }
             Err(malformed) => {
-                tracing::warn!(error = %malformed, "the server sent something that is no message");
+                tracing::warn!(error = %malformed, "the server sent an invalid message");
                 if let Some(id) = &malformed.id {
                     let error = malformed.to_error().to_raw();
                     self.try_reply(id, &Answer::Error(error));
@@ -271,8 +274,8 @@ impl RpcChannel {
             }
             Message::Notification(notification) if notification.method == notice::CANCELLED => {
                 match notification.params.and_then(notice::cancelled_request) {
-                    // V2-SUB-10: the end of something that we listen to.
-                    Some(id) if self.is_modern() => self.pending.complete(&id, Err(withdrawn())),
+                    // V2-SUB-10: the server ended a subscription stream.
+                    Some(id) if self.is_modern() => self.pending.complete(&id, Err(stream_ended())),
                     Some(id) => self.cancel_reply(&id),
                     None => {}
                 }
@@ -280,16 +283,17 @@ impl RpcChannel {
             Message::Notification(notification) => {
                 inbound.notified(&notification.method, notification.params);
             }
-            // V2-BASE-3, V2-STDIO-3: there are none, and nothing could be answered.
+            // V2-BASE-3, V2-STDIO-3: the modern era has no requests from the server, and no way to
+            // respond.
             Message::Request(request) if self.is_modern() => {
-                tracing::warn!(method = %request.method, "a modern server sent a request, which is ignored");
+                tracing::warn!(method = %request.method, "ignoring a request from a modern server");
             }
             Message::Request(request) => {
                 let id = request.id;
                 match self.admit(&id) {
                     Admission::New => {}
                     Admission::Duplicate => {
-                        tracing::debug!(method = %request.method, "the server sent a request again, which is being answered");
+                        tracing::debug!(method = %request.method, "ignoring a repeated request that is already being handled");
                         return;
                     }
                     Admission::Full => {
@@ -298,25 +302,26 @@ impl RpcChannel {
                         return;
                     }
                 }
-                let asked = PeerRequest {
+                let request = PeerRequest {
                     id: id.clone(),
                     method: request.method.into_owned(),
                     params: request.params.map(RawRef::to_raw),
                     via,
                 };
-                let work = inbound.clone().asked(self, asked);
+                let work = inbound.clone().requested(self, request);
                 self.start_reply(id, work);
             }
         }
     }
 
-    /// Answers the request `id` of the server with what `work` brings, unless that request is being answered already.
+    /// Sends the reply of `work` to the request `id` of the server, unless that request is already
+    /// being handled.
     pub(crate) fn start_reply(self: &Arc<Self>, id: Id, work: ReplyFuture) {
         let (channel, of) = (self.clone(), id.clone());
         let work = async move {
-            let Reply { answer, then } = work.await;
-            let Some(answer) = answer else { return };
-            let delivered = channel.deliver_reply(&of, &answer).await;
+            let Reply { response, then } = work.await;
+            let Some(response) = response else { return };
+            let delivered = channel.deliver_reply(&of, &response).await;
             if let Some(then) = then {
                 then(delivered);
             }
@@ -341,31 +346,33 @@ impl RpcChannel {
         }
     }
 
-    /// Sends an answer and waits until the server has taken it, where the transport reports that.
-    async fn deliver_reply(&self, id: &Id, answer: &Answer) -> Result<(), Error> {
+    /// Sends a reply and waits until the server has accepted it, if the transport reports that.
+    async fn deliver_reply(&self, id: &Id, response: &Answer) -> Result<(), Error> {
         match self.direct.as_ref().filter(|direct| direct.is_open()) {
-            Some(direct) => Ok(direct.deliver(&reply_message(id, answer)).await?),
-            None => self.queue_reply(id, answer).await,
+            Some(direct) => Ok(direct.deliver(&reply_message(id, response)).await?),
+            None => self.queue_reply(id, response).await,
         }
     }
 
-    /// Sends an answer with the other messages of the link.
-    async fn queue_reply(&self, id: &Id, answer: &Answer) -> Result<(), Error> {
-        self.enqueue(Outgoing::Message(reply_message(id, answer)))
+    /// Sends a reply through the queue of the link.
+    async fn queue_reply(&self, id: &Id, response: &Answer) -> Result<(), Error> {
+        self.enqueue(Outgoing::Message(reply_message(id, response)))
             .await
     }
 
-    /// The same without waiting for room in the queue, from which the answer is left out then: a server that does not read
-    /// would keep us from reading what it sends, its answers to our calls included.
-    fn try_reply(&self, id: &Id, answer: &Answer) {
+    /// Sends a reply only if the queue has space. Waiting for a server that does not read would
+    /// stop the reading of its messages, including the responses to calls.
+    fn try_reply(&self, id: &Id, response: &Answer) {
         let Ok(sender) = self.sender() else { return };
-        let answer = Outgoing::Message(reply_message(id, answer));
-        if sender.try_send(answer).is_err() {
-            tracing::debug!("the server does not read its input; a request of it is not answered");
+        let response = Outgoing::Message(reply_message(id, response));
+        if sender.try_send(response).is_err() {
+            tracing::debug!(
+                "the server does not read its input; dropping the response to its request"
+            );
         }
     }
 
-    /// Tells the server that a request is given up.
+    /// Notifies the server that a request was dropped.
     pub(super) fn notify_dropped(&self, id: &Id, how: OnDrop) {
         let Some(sender) = self.outgoing().clone() else {
             return;
@@ -374,7 +381,7 @@ impl RpcChannel {
             let params = notice::cancelling(id, None);
             write::notification(notice::CANCELLED, Some(params.borrow()))
         };
-        // A queue that is full is one whose other end has more to do than to hear of this.
+        // A full queue means an overloaded server; the notification is not worth waiting for.
         if how == OnDrop::Cancel {
             let _ = sender.try_send(Outgoing::Message(Parcel::new(cancelled(), Kind::OneWay)));
         }
@@ -396,17 +403,17 @@ impl RpcChannel {
     }
 }
 
-/// The message that answers the request `id` of the server.
-fn reply_message(id: &Id, answer: &Answer) -> Parcel {
-    let line = match answer {
+/// The message with a reply to the request `id` of the server.
+fn reply_message(id: &Id, response: &Answer) -> Parcel {
+    let line = match response {
         Answer::Result(result) => write::result(id, result.borrow()),
         Answer::Error(error) => write::error(Some(id), error.borrow()),
     };
     Parcel::new(line, Kind::OneWay)
 }
 
-/// The answer to the request `id`, if a message is that.
-fn read_answer(line: &[u8], id: &Id) -> Option<Result<Raw, Error>> {
+/// The response to the request `id`, if the message is one.
+fn read_response(line: &[u8], id: &Id) -> Option<Result<Raw, Error>> {
     match Message::parse(line, &passed_on()) {
         Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
             Some(outcome(&response.outcome))
@@ -422,9 +429,9 @@ fn outcome(outcome: &envelope::Outcome<'_>) -> Result<Raw, Error> {
     }
 }
 
-fn withdrawn() -> Error {
+fn stream_ended() -> Error {
     LinkError::Broken("the server ended the stream".into()).into()
 }
 
-/// How long a message waits for room in the queue to a server that does not read.
+/// How long a message waits for space in the queue to a server that does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! What a server sends on its own, and our replies to its requests.
+//! The handler of messages that a server sends on its own, and the replies to its requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,43 +10,44 @@ use outlast_wire::{Raw, RawRef};
 use super::error::Error;
 use super::rpc::RpcChannel;
 
-/// Receives what a server sends on its own.
+/// Handles the messages that a server sends on its own.
 pub(crate) trait RpcHandler: Send + Sync + 'static {
-    /// A notification.
+    /// A notification arrived.
     fn notified(&self, method: &str, params: Option<RawRef<'_>>);
 
-    /// A request. The future is dropped if the server takes it back or the connection ends.
-    fn asked(self: Arc<Self>, channel: &Arc<RpcChannel>, request: PeerRequest) -> ReplyFuture;
+    /// A request arrived. The future is dropped if the server cancels the request or the connection
+    /// ends.
+    fn requested(self: Arc<Self>, channel: &Arc<RpcChannel>, request: PeerRequest) -> ReplyFuture;
 
-    /// The conversation is over.
+    /// The channel is closed.
     fn closed(&self, channel: &Arc<RpcChannel>);
 }
 
-/// An answer in the making.
+/// The future of a reply.
 pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// An answer, and what is done when it is delivered or refused.
+/// The reply to a server's request, and a callback for its delivery.
 pub(crate) struct Reply {
-    /// None if the server waits for no answer any more.
-    pub(crate) answer: Option<Answer>,
+    /// `None` if the server no longer waits for a response.
+    pub(crate) response: Option<Answer>,
     pub(super) then: Option<OnDelivered>,
 }
 
-/// What is done when the server has taken an answer, or has refused it for good.
+/// Runs when the server has accepted the reply, or has finally refused it.
 pub(super) type OnDelivered = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 impl Reply {
-    pub(crate) fn new(answer: Answer) -> Self {
+    pub(crate) fn new(response: Answer) -> Self {
         Self {
-            answer: Some(answer),
+            response: Some(response),
             then: None,
         }
     }
 
-    /// No answer.
+    /// A reply that sends nothing.
     pub(crate) fn none() -> Self {
         Self {
-            answer: None,
+            response: None,
             then: None,
         }
     }
@@ -71,6 +72,6 @@ pub(crate) struct PeerRequest {
     pub(crate) id: Id,
     pub(crate) method: String,
     pub(crate) params: Option<Raw>,
-    /// The request of ours on whose own stream it came, where the transport has such streams.
+    /// The client's request on whose stream it arrived, if the transport has such streams.
     pub(crate) via: Option<Id>,
 }

@@ -1,4 +1,4 @@
-//! A server as it introduced itself, and how it does tasks.
+//! The description that a server sends of itself, and its generation of tasks.
 
 use std::sync::Arc;
 
@@ -6,50 +6,51 @@ use outlast_wire::Raw;
 use outlast_wire::v1::ServerTasks;
 use outlast_wire::version::{self, Era};
 
-/// A server as it introduced itself.
+/// The description that a server sends of itself.
 #[derive(Clone, Debug)]
 pub struct ServerDescription {
     /// Its name.
     pub name: Arc<str>,
-    /// The version of the protocol that was agreed.
+    /// The negotiated protocol version.
     pub version: Arc<str>,
-    /// What it can do, unopened.
+    /// Its capabilities, unopened.
     pub capabilities: Raw,
-    /// Who it is, unopened.
+    /// Its `serverInfo`, unopened.
     pub info: Option<Raw>,
-    /// What it wants the model to know.
+    /// Its instructions for the model.
     pub instructions: Option<String>,
-    /// How it does tasks.
+    /// Its generation of tasks.
     pub generation: Generation,
 }
 
-/// How a server does tasks.
+/// How a server supports tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Generation {
-    /// Not at all.
+    /// No tasks.
     None,
-    /// By the `tasks` utility of 2025-11-25.
+    /// The `tasks` utility of 2025-11-25.
     V1(ServerTasks),
-    /// By the extension `io.modelcontextprotocol/tasks` on 2026-07-28.
+    /// The extension `io.modelcontextprotocol/tasks` of 2026-07-28.
     V2,
 }
 
 impl ServerDescription {
-    /// The era in which it is spoken to.
+    /// The era of the negotiated version.
     pub fn era(&self) -> Era {
-        // Only versions that we speak are agreed upon.
+        // Only supported versions are negotiated.
         version::era(&self.version).unwrap_or(Era::Legacy)
     }
 
-    /// Whether that is the modern one.
+    /// Whether the era is modern.
     pub fn is_modern(&self) -> bool {
         self.era() == Era::Modern
     }
 }
 
 impl Generation {
-    /// Whether a tool may be called as a task: in V1 where the tool allows it (V1-TOOL-1), in V2 as the server decides.
+    /// Whether a tool call may become a task: in V1 if the tool also allows it (V1-TOOL-1), in V2
+    /// as the server decides.
     pub fn supports_tool_tasks(self) -> bool {
         match self {
             Self::None => false,
@@ -72,7 +73,7 @@ impl Generation {
         matches!(self, Self::V1(tasks) if tasks.list)
     }
 
-    /// The word for it: `none`, `v1`, `v2`.
+    /// The name of the generation: `none`, `v1`, `v2`.
     pub fn word(self) -> &'static str {
         match self {
             Self::None => "none",

@@ -1,4 +1,4 @@
-//! Where a server is, and how to get a connection to it, again and again.
+//! The address of a server, and how to open links to it.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::transport::http_client::{self, HttpClientOptions, Session};
 use crate::transport::link::{Link, LinkError, message_bytes};
 use crate::transport::register::Register;
 
-/// Where a server is. Clones share what is found out about it.
+/// The address of a server. Clones share what connections have detected.
 #[derive(Clone)]
 pub struct Target {
     how: TargetKind,
-    /// What is known of its eras (V2-ERA-7).
+    /// The detected eras (V2-ERA-7).
     eras: Arc<Mutex<KnownEras>>,
 }
 
-/// What connections have found out about the eras of a server.
+/// What connections have detected about the eras of a server.
 #[derive(Clone, Copy, Debug, Default)]
 struct KnownEras {
-    /// The one that it was found in.
+    /// The era of the last detection.
     found: Option<Era>,
-    /// Whether it refused a handshake and was found in the modern one.
+    /// Whether the server refused a handshake and was opened in the modern era.
     only_modern: bool,
 }
 
@@ -33,7 +33,7 @@ struct KnownEras {
 enum TargetKind {
     Child(ChildOptions),
     Http(HttpClientOptions),
-    Front(Arc<McpServer>),
+    InProcess(Arc<McpServer>),
     Other(
         Arc<str>,
         Arc<dyn Fn() -> Result<Link, LinkError> + Send + Sync>,
@@ -59,11 +59,11 @@ impl Target {
     }
 
     /// A server in this process.
-    pub fn in_process(front: Arc<McpServer>) -> Self {
-        Self::new(TargetKind::Front(front))
+    pub fn in_process(server: Arc<McpServer>) -> Self {
+        Self::new(TargetKind::InProcess(server))
     }
 
-    /// Anything else that makes connections; `endpoint` names it in references.
+    /// Any other way to open links. `endpoint` names the server in references.
     pub fn other(
         endpoint: impl Into<Arc<str>>,
         connect: impl Fn() -> Result<Link, LinkError> + Send + Sync + 'static,
@@ -71,7 +71,8 @@ impl Target {
         Self::new(TargetKind::Other(endpoint.into(), Arc::new(connect)))
     }
 
-    /// The name of the place, the same in every life of this program: a URL, or a command with its arguments.
+    /// The stable name of the server, which is the same after a restart: a URL, or a command with
+    /// its arguments.
     pub fn endpoint(&self) -> String {
         match &self.how {
             TargetKind::Child(options) => {
@@ -80,12 +81,12 @@ impl Target {
                 parts.join(" ")
             }
             TargetKind::Http(options) => options.url.clone(),
-            TargetKind::Front(_) => "in-process".into(),
+            TargetKind::InProcess(_) => "in-process".into(),
             TargetKind::Other(endpoint, _) => endpoint.to_string(),
         }
     }
 
-    /// The same place in a session of its own, if connections have sessions.
+    /// The same server with a separate session, if the transport has sessions.
     pub(crate) fn in_session(&self, session: Session) -> Option<Self> {
         match &self.how {
             TargetKind::Http(options) => {
@@ -96,19 +97,19 @@ impl Target {
                     eras: self.eras.clone(),
                 })
             }
-            TargetKind::Child(_) | TargetKind::Front(_) | TargetKind::Other(..) => None,
+            TargetKind::Child(_) | TargetKind::InProcess(_) | TargetKind::Other(..) => None,
         }
     }
 
-    /// The session that a connection goes on in or opens, where servers have some.
+    /// The session to continue or open, if the transport has sessions.
     pub(crate) fn session(&self) -> Option<&Session> {
         match &self.how {
             TargetKind::Http(options) => options.session.as_ref(),
-            TargetKind::Child(_) | TargetKind::Front(_) | TargetKind::Other(..) => None,
+            TargetKind::Child(_) | TargetKind::InProcess(_) | TargetKind::Other(..) => None,
         }
     }
 
-    /// The same place, with child processes written down in `register`.
+    /// Records child processes in `register`.
     pub(crate) fn with_child_register(mut self, register: &Register) -> Self {
         if let TargetKind::Child(options) = &mut self.how {
             options.register = Some(register.clone());
@@ -116,22 +117,22 @@ impl Target {
         self
     }
 
-    /// The same place, whose messages may carry a payload of so many bytes.
+    /// Sets the largest payload of a message, in bytes.
     pub(crate) fn with_payload(mut self, payload: usize) -> Self {
         match &mut self.how {
             TargetKind::Child(options) => options.message_bytes = message_bytes(payload),
             TargetKind::Http(options) => options.message_bytes = message_bytes(payload),
-            TargetKind::Front(_) | TargetKind::Other(..) => {}
+            TargetKind::InProcess(_) | TargetKind::Other(..) => {}
         }
         self
     }
 
-    /// Whether requests have headers on their way there.
+    /// Whether the transport has headers.
     pub(crate) fn has_headers(&self) -> bool {
         matches!(self.how, TargetKind::Http(_))
     }
 
-    /// The era of the server, if a connection has found out.
+    /// The detected era of the server, if there is one.
     pub(crate) fn known_era(&self) -> Option<Era> {
         self.eras.lock().found
     }
@@ -140,7 +141,7 @@ impl Target {
         self.eras.lock().found = Some(era);
     }
 
-    /// Whether the server has refused a handshake and speaks the modern era.
+    /// Whether the server has refused a handshake and supports the modern era.
     pub(crate) fn is_only_modern(&self) -> bool {
         self.eras.lock().only_modern
     }
@@ -149,12 +150,12 @@ impl Target {
         self.eras.lock().only_modern = true;
     }
 
-    /// A fresh connection.
+    /// Opens a new link.
     pub(crate) fn link(&self) -> Result<Link, LinkError> {
         match &self.how {
             TargetKind::Child(options) => child::spawn(options),
             TargetKind::Http(options) => http_client::connect(options),
-            TargetKind::Front(front) => Ok(duplex::to_front(front.clone())),
+            TargetKind::InProcess(server) => Ok(duplex::to_front(server.clone())),
             TargetKind::Other(_, connect) => connect(),
         }
     }

@@ -1,21 +1,21 @@
-//! How a task stands, by whatever way that was learned.
+//! A server's report of a task, from a create result, a poll or a notification.
 
 use outlast_wire::v2::{Ask, DetailedTask, Payload};
 use outlast_wire::{PeerTask, Raw};
 
-/// A task as a server showed it.
+/// A server's report of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskReport {
     pub(crate) task: PeerTask,
     pub(crate) payload: ReportPayload,
 }
 
-/// What the server showed besides.
+/// The payload of the report.
 #[derive(Clone, Debug)]
 pub(crate) enum ReportPayload {
-    /// In this generation outcome and questions come by ways of their own: V1.
+    /// V1: the outcome and the input requests are fetched separately.
     FetchSeparately,
-    /// Nothing: the task works, was cancelled, or was shown in brief.
+    /// No payload: the task works or was cancelled, or the report has only the task.
     None,
     InputRequests(Vec<Ask>),
     Result(Raw),
@@ -31,7 +31,7 @@ impl TaskReport {
         }
     }
 
-    /// A V2 task without its payload.
+    /// A V2 task without a payload.
     pub(crate) fn brief(task: PeerTask) -> Self {
         Self {
             task,

@@ -1,4 +1,4 @@
-//! The tools of a server, read page by page and remembered until the server says that they have changed.
+//! The tools of a server, read page by page and cached until the server reports a change.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -24,14 +24,14 @@ use crate::schema;
 pub struct ToolInfo {
     /// Its name.
     pub name: Arc<str>,
-    /// Whether it runs as a task; absent and unknown mean that it does not (V1-TOOL-7, V1-TOOL-10). In V2 the server decides
-    /// for each call.
+    /// Whether it runs as a task. A missing or unknown value means that it does not (V1-TOOL-7,
+    /// V1-TOOL-10). In V2 the server decides for each call.
     pub task_support: TaskSupport,
-    /// Its description as it came: schemas, annotations, everything.
+    /// The whole description as the server sent it.
     pub raw: Raw,
 }
 
-/// What is remembered.
+/// The cached tool list.
 #[derive(Default)]
 pub(crate) struct ToolCache(Mutex<Option<CachedTools>>);
 
@@ -39,21 +39,21 @@ struct CachedTools {
     tools: Arc<[ToolInfo]>,
     changes: u64,
     conversation: Weak<Conversation>,
-    /// Until when they may be taken as unchanged, where the server says so (V2-CACHE-4).
+    /// When the cache hint of the server expires, if it sent one (V2-CACHE-4).
     fresh_until: Option<Instant>,
 }
 
-/// How old what is remembered may be.
+/// How old the cached list may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
-    /// As the server allows.
+    /// As old as the cache hint of the server allows.
     AsServerAllows,
-    /// Any: a server that has changed its mind says so.
+    /// Any age. The server reports changes.
     Any,
 }
 
 impl ToolCache {
-    /// The tools, from memory where they are still the same.
+    /// The tools, from the cache if it is valid.
     pub(crate) async fn tools(
         &self,
         conversation: &Arc<Conversation>,
@@ -80,7 +80,7 @@ impl ToolCache {
         if let Some(tools) = cached {
             return Ok(tools);
         }
-        // Rare, and large: whoever finds them in memory has no room for it.
+        // Boxed because it is large and seldom needed.
         let (tools, fresh_until) = Box::pin(list(conversation, options)).await?;
         let tools: Arc<[ToolInfo]> = tools.into();
         let cached = CachedTools {
@@ -93,7 +93,8 @@ impl ToolCache {
         Ok(tools)
     }
 
-    /// Why the outcome of a call does not fit the `outputSchema` of its tool, as far as the tool is known (V1-TLS-6).
+    /// Why the outcome of a call does not match the `outputSchema` of its tool, if the tool is
+    /// cached (V1-TLS-6).
     pub(crate) fn output_mismatch(&self, tool: &str, outcome: &Outcome) -> Option<String> {
         let Outcome::Result(result) = outcome else {
             return None;
@@ -103,11 +104,11 @@ impl ToolCache {
         let schema = object::find(tool.raw.borrow(), &["outputSchema"])?;
         match object::find(result.borrow(), &["structuredContent"]) {
             Some(structured) => schema::misfit(schema, structured),
-            None => Some("it has no `structuredContent`".into()),
+            None => Some("the result has no `structuredContent`".into()),
         }
     }
 
-    /// What is remembered has proved wrong (V2-PARAM-6).
+    /// Drops the cache after it proved outdated (V2-PARAM-6).
     pub(crate) fn forget(&self) {
         *self.0.lock() = None;
     }
@@ -117,11 +118,11 @@ impl ToolCache {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListOptions {
     pub(crate) timeout: Duration,
-    /// Whether parameters of tools travel as headers.
+    /// Whether arguments are mirrored in headers.
     pub(crate) headers: bool,
 }
 
-/// All pages of `tools/list`, and until when they may be remembered.
+/// All pages of `tools/list`, and when their cache hint expires.
 async fn list(
     conversation: &Arc<Conversation>,
     options: ListOptions,
@@ -132,7 +133,7 @@ async fn list(
     let mut fresh_until = None;
     loop {
         let params = params::continuing(pages.cursor());
-        // A server may offer other tools to one who takes no tasks.
+        // A server may list other tools for clients without tasks.
         let draft = RequestDraft::new(tool::LIST, Some(params.borrow())).with_tasks();
         let page = conversation.request(&draft, options.timeout).await?;
         if modern {
@@ -154,18 +155,18 @@ async fn list(
     }
 }
 
-/// A tool whose annotations break the rules cannot be called over HTTP (V2-PARAM-3).
+/// A tool with invalid annotations cannot be called over HTTP (V2-PARAM-3).
 fn is_usable(tool: &ToolInfo) -> bool {
     match header_params(tool) {
         Ok(_) => true,
         Err(error) => {
-            tracing::warn!(tool = %tool.name, %error, "a tool is left out");
+            tracing::warn!(tool = %tool.name, %error, "tool omitted: its header annotations are invalid");
             false
         }
     }
 }
 
-/// The parameters of a tool that travel as headers, too (V2-PARAM-1).
+/// The parameters of a tool that are mirrored in headers (V2-PARAM-1).
 pub(crate) fn header_params(tool: &ToolInfo) -> Result<Vec<HeaderParam>, BadAnnotation> {
     match object::find(tool.raw.borrow(), &["inputSchema"]) {
         Some(schema) => headers::annotations(schema),
@@ -173,7 +174,7 @@ pub(crate) fn header_params(tool: &ToolInfo) -> Result<Vec<HeaderParam>, BadAnno
     }
 }
 
-/// A tool without a name cannot be called and is left out.
+/// Reads a tool. One without a name cannot be called and is omitted.
 fn read(conversation: &Conversation, raw: RawRef<'_>) -> Option<ToolInfo> {
     let name = object::find(raw, &["name"]).and_then(RawRef::text)?;
     Some(ToolInfo {
@@ -186,8 +187,8 @@ fn read(conversation: &Conversation, raw: RawRef<'_>) -> Option<ToolInfo> {
     })
 }
 
-/// The way through a list of pages. Cursors are opaque (V1-PAGE-1); a server that leads in circles or on for ever is
-/// not followed.
+/// The position in a paged list. Cursors are opaque (V1-PAGE-1). Repeated cursors and endless lists
+/// are errors.
 #[derive(Default)]
 pub(crate) struct PageCursor {
     cursor: Option<String>,
@@ -199,19 +200,22 @@ impl PageCursor {
         self.cursor.as_deref()
     }
 
-    /// Goes on to the next page; says whether there is one. `found` is how much there was on the pages so far.
+    /// Advances to the next page; returns whether there is one. `found` is the number of entries so
+    /// far.
     pub(crate) fn advance(&mut self, next: Option<String>, found: usize) -> Result<bool, Error> {
         let Some(next) = next else { return Ok(false) };
         if !self.seen.insert(next.clone()) || self.seen.len() > MAX_PAGES || found > MAX_ENTRIES {
-            return Err(Error::Malformed("its list does not end".into()));
+            return Err(Error::Malformed(
+                "its list has too many pages or entries".into(),
+            ));
         }
         self.cursor = Some(next);
         Ok(true)
     }
 }
 
-/// The most pages of one list.
+/// How many pages a list may have.
 const MAX_PAGES: usize = 10_000;
 
-/// The most entries of one list.
+/// How many entries a list may have.
 const MAX_ENTRIES: usize = 1_000_000;

@@ -1,4 +1,4 @@
-//! A server's question, checked before anybody is bothered with it.
+//! Validates an input request of a server before it is dispatched to the handler.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use outlast_wire::envelope::ErrorObject;
 use outlast_wire::version::Era;
 use outlast_wire::{Raw, RawRef, codes, method, object};
 
-/// What sort of question a request is, or why it is not put to anybody.
+/// The kind of an input request, or the error to respond with.
 pub(crate) fn validate_request(
     method: &str,
     params: Option<&Raw>,
@@ -17,9 +17,9 @@ pub(crate) fn validate_request(
     let params = params.map(Raw::borrow);
     let member = |name: &str| object::find(params?, &[name]).filter(|value| !value.is_null());
     let can = |kind| accepts.contains(kind);
-    // V1-ROOT-3: the code of a method that is not known, and words that say why.
+    // V1-ROOT-3: the code for an unknown method, with a message that gives the reason.
     let undeclared = |what: &str| {
-        let why = format!("the caller did not declare `{what}`, so it cannot be asked {method}");
+        let why = format!("the client did not declare `{what}`, so it does not accept {method}");
         Err(ErrorObject::new(codes::METHOD_NOT_FOUND, why))
     };
     match method {
@@ -34,7 +34,7 @@ pub(crate) fn validate_request(
             };
             // V1-ELIC-4.
             if !can(kind) {
-                let why = format!("the caller did not declare {}", kind.word());
+                let why = format!("the client did not declare {}", kind.word());
                 return Err(codes::invalid_params(why));
             }
             elicitation(kind, era, member)?;
@@ -45,7 +45,7 @@ pub(crate) fn validate_request(
             // V1-SAMP-2.
             if with_tools && !can(AskKind::SampleWithTools) {
                 return Err(codes::invalid_params(
-                    "the caller did not declare `sampling.tools`",
+                    "the client did not declare `sampling.tools`",
                 ));
             }
             let messages = member("messages").and_then(object::elements);
@@ -93,13 +93,14 @@ fn elicitation<'a>(
     }
 }
 
-/// Every use of a tool is followed by its result, and results stand alone (V1-SAMP-5, V1-SAMP-6).
+/// Every tool use is followed by its result, and results are not mixed with other content
+/// (V1-SAMP-5, V1-SAMP-6).
 fn conversation(messages: &[RawRef<'_>]) -> Result<(), ErrorObject> {
     let mut used = BTreeSet::new();
     for message in messages {
         let content = object::find(*message, &["content"])
             .ok_or_else(|| codes::invalid_params("a message has no `content`"))?;
-        // V1-SAMP-7: one block or an array of them.
+        // V1-SAMP-7: one block or an array of blocks.
         let blocks = object::elements(content).unwrap_or_else(|| vec![content]);
         let of_kind = |block: &RawRef<'_>, kind: &str| {
             object::find(*block, &["type"])
@@ -124,7 +125,7 @@ fn conversation(messages: &[RawRef<'_>]) -> Result<(), ErrorObject> {
         }
         if results != used {
             return Err(codes::invalid_params(
-                "a tool result is missing or too much",
+                "the tool results do not match the tool uses of the previous message",
             ));
         }
         used = blocks
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_declared_gets_through() {
+    fn undeclared_input_requests_are_refused() {
         let form = json!({ "message": "?", "requestedSchema": {} });
         let url =
             json!({ "mode": "url", "message": "?", "url": "https://x", "elicitationId": "1" });
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_without_what_they_need_are_refused() {
+    fn incomplete_input_requests_are_refused() {
         for params in [
             json!({}),
             json!({ "message": "?" }),
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_results_answer_tool_uses() {
+    fn every_tool_use_needs_its_result() {
         // V1-SAMP-5, V1-SAMP-6.
         let used = json!({ "role": "assistant", "content": [{ "type": "tool_use", "id": "1" }] });
         let given =

@@ -121,7 +121,7 @@ impl Debug for Rounds {
 
 #[async_trait]
 impl RoundRecorder for Rounds {
-    async fn asked(&self, round: &InputRequired) {
+    async fn round_started(&self, round: &InputRequired) {
         let asks = round.asks.iter().cloned();
         let asks = asks.map(|ask| (ask.key, ask.method, ask.params));
         let place = Place {
@@ -136,7 +136,7 @@ impl RoundRecorder for Rounds {
         }
     }
 
-    async fn answered(&self) -> Result<(), client::Error> {
+    async fn before_responses(&self) -> Result<(), client::Error> {
         // Whatever is stored must not be sent a second time.
         let stored = Place::default().store(&self.0).await;
         stored.map_err(|error| client::Error::NotStored(error.to_string()))
@@ -213,7 +213,7 @@ fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenInputR
             let (tell, answer) = watch::channel(None);
             open.push(OpenInputRequest {
                 id: id.clone(),
-                answer: Box::pin(answer_to(cx.clone(), key.clone(), tell)),
+                response: Box::pin(answer_to(cx.clone(), key.clone(), tell)),
             });
             answer
         });

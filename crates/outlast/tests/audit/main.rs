@@ -158,10 +158,15 @@ async fn every_step_of_a_task_that_we_follow_is_logged_with_its_server() {
             "tool=\"done\"",
             done.as_str(),
         ][..],
-        &["moved", "server=\"there\"", "completed", done.as_str()],
-        &["settled", "server=\"there\"", done.as_str()],
+        &[
+            "status changed",
+            "server=\"there\"",
+            "completed",
+            done.as_str(),
+        ],
+        &["outcome retrieved", "server=\"there\"", done.as_str()],
         &["followed", "tool=\"stopped\"", id.as_str()],
-        &["moved", "cancelled", id.as_str()],
+        &["status changed", "cancelled", id.as_str()],
     ] {
         assert!(lines.have(parts), "{parts:?}: {:?}", lines.0.lock());
     }

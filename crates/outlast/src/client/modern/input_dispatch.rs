@@ -1,4 +1,5 @@
-//! Questions of a modern server: inside a task or before a result, they go to the host alike (V2-UPD-3).
+//! Dispatches the input requests of a modern server to the handler, whether they come from a task
+//! or precede a result (V2-UPD-3).
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::client::handler::{ClientHandler, ServerInputRequest, dismiss};
 use crate::client::inbound::InboundHandler;
 use crate::client::validate_request::validate_request;
 
-/// Puts questions to a host.
+/// Dispatches input requests to the handler.
 #[derive(Clone)]
 pub(crate) struct InputDispatcher {
     server: Arc<str>,
@@ -24,17 +25,18 @@ pub(crate) struct InputDispatcher {
     call: Option<Arc<str>>,
 }
 
-/// Why a question has no answer. There is no way to tell that to a server (V2-MRTR-11).
+/// Why an input request has no response. The protocol has no way to report this to the server
+/// (V2-MRTR-11).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InputRefusal {
-    /// It was not put to anybody: it asks for what was not declared, or makes no sense.
+    /// It was not dispatched: its kind was not declared, or its params are invalid.
     Invalid(PeerError),
-    /// Whoever was asked refused.
+    /// The handler refused it.
     Denied(PeerError),
 }
 
 impl InputDispatcher {
-    /// Asks the host of the client, for the call of that name.
+    /// Creates a dispatcher to the client's handler, for the call of this name.
     pub(crate) fn new(inbound: &InboundHandler, call: Option<Arc<str>>) -> Self {
         Self {
             server: inbound.server.clone(),
@@ -44,47 +46,52 @@ impl InputDispatcher {
         }
     }
 
-    /// What sort of question it is, or why it is not put to anybody.
-    pub(crate) fn validate(&self, ask: &Ask) -> Result<AskKind, InputRefusal> {
-        let kind = validate_request(&ask.method, ask.params.as_ref(), self.accepts, Era::Modern);
+    /// The kind of an input request, or why it cannot be dispatched.
+    pub(crate) fn validate(&self, input_request: &Ask) -> Result<AskKind, InputRefusal> {
+        let kind = validate_request(
+            &input_request.method,
+            input_request.params.as_ref(),
+            self.accepts,
+            Era::Modern,
+        );
         kind.map_err(|error| {
-            let key = &ask.key;
+            let key = &input_request.key;
             let why = &error.message;
-            let why = format!("the server's input request `{key}` cannot be answered: {why}");
+            let why = format!("the server's input request `{key}` cannot be handled: {why}");
             InputRefusal::Invalid(ErrorObject::new(error.code, why).into())
         })
     }
 
-    /// The answer to a question: a bare result (V2-UPD-7).
+    /// Dispatches an input request and returns its result (V2-UPD-7).
     pub(crate) async fn dispatch(
         &self,
-        ask: Ask,
+        input_request: Ask,
         task: Option<String>,
     ) -> Result<Raw, InputRefusal> {
-        let kind = self.validate(&ask)?;
+        let kind = self.validate(&input_request)?;
         let request = ServerInputRequest {
             request: None,
             kind,
             server: self.server.clone(),
             call: self.call.clone(),
-            key: Some(ask.key.as_str().into()),
+            key: Some(input_request.key.as_str().into()),
             task,
-            params: ask.params,
+            params: input_request.params,
         };
         let in_task = request.task.is_some();
-        let answer = match (self.handler.handle(request).await, kind) {
-            // A2-19: a refusal of an elicitation can be said.
+        let response = match (self.handler.handle(request).await, kind) {
+            // A2-19: an elicitation has a result for a refusal.
             (Answer::Error(_), AskKind::ElicitForm | AskKind::ElicitUrl) => dismiss(kind),
-            // A person who declines to sample does not cancel the task.
+            // A declined sampling request does not cancel its task.
             (Answer::Error(error), AskKind::Sample | AskKind::SampleWithTools)
                 if in_task && is_declined(error.borrow()) =>
             {
                 Answer::Result(answers::declined_sample())
             }
-            (answer, _) => answer,
+            (response, _) => response,
         };
-        let improper = || codes::internal("the host has no proper answer").into();
-        match answer {
+        let improper = || codes::internal("the input response is not a valid result").into();
+        match response {
             Answer::Result(result) if result.borrow().is_object() => Ok(result),
             Answer::Result(_) => Err(InputRefusal::Denied(improper())),
             Answer::Error(error) => {
@@ -95,7 +102,7 @@ impl InputDispatcher {
     }
 }
 
-/// Whether an error says that a person declined (V1-SAMP-4).
+/// Whether an error says that the user declined (V1-SAMP-4).
 fn is_declined(error: RawRef<'_>) -> bool {
     PeerError::read(error).is_some_and(|error| error.code == answers::DECLINED)
 }

@@ -1,4 +1,4 @@
-//! Requests that are answered with questions first: the rounds until there is a result (V2-MRTR).
+//! Rounds of input requests that precede the result of a request (V2-MRTR).
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use crate::client::error::Error;
 #[derive(Debug, Default)]
 pub(crate) struct InputRounds {
     count: u32,
-    /// The state of the last round if that asked nothing, and how often it was the same.
+    /// The state of the last round if it had no input requests, and how often it was unchanged.
     unchanged: Option<(Option<String>, u32)>,
 }
 
 impl InputRounds {
-    /// Takes note of another round; fails if there is no end to them (V2-MRTR-12).
-    pub(crate) fn record_round(&mut self, asked: &InputRequired) -> Result<(), Error> {
+    /// Counts a round; fails if there are too many (V2-MRTR-12).
+    pub(crate) fn record_round(&mut self, round: &InputRequired) -> Result<(), Error> {
         self.count += 1;
-        self.unchanged = match (asked.asks.is_empty(), self.unchanged.take()) {
+        self.unchanged = match (round.asks.is_empty(), self.unchanged.take()) {
             (false, _) => None,
-            (true, Some((state, times))) if state == asked.state => Some((state, times + 1)),
-            (true, _) => Some((asked.state.clone(), 1)),
+            (true, Some((state, times))) if state == round.state => Some((state, times + 1)),
+            (true, _) => Some((round.state.clone(), 1)),
         };
         let stuck = self
             .unchanged
             .as_ref()
             .is_some_and(|(_, times)| *times > MAX_UNCHANGED);
-        let many = asked.asks.len();
+        let many = round.asks.len();
         if many > MAX_OPEN_INPUTS {
             return Err(Error::Malformed(
                 InputProtocolError::TooMany(many).to_string(),
@@ -39,27 +39,28 @@ impl InputRounds {
         }
         if self.count > MAX_ROUNDS || stuck {
             Err(Error::Malformed(
-                "it asks again and again instead of answering".into(),
+                "it keeps sending input requests instead of a result".into(),
             ))
         } else {
             Ok(())
         }
     }
 
-    /// The params of the next attempt: those of the first, with an answer for every question and the state as it came
-    /// (V2-MRTR-7, V2-MRTR-8, V2-MRTR-9). Dropping this dismisses the questions.
+    /// The params of the next attempt: those of the first, with a response to every input request
+    /// and the state as received (V2-MRTR-7, V2-MRTR-8, V2-MRTR-9). Dropping the future withdraws
+    /// the input requests from the handler.
     pub(crate) async fn retry(
         &self,
         dispatcher: &InputDispatcher,
         first: RawRef<'_>,
-        asked: InputRequired,
+        round: InputRequired,
     ) -> Result<Raw, InputRefusal> {
-        if asked.asks.is_empty() {
+        if round.asks.is_empty() {
             tokio::time::sleep(UNCHANGED_DELAY * self.count).await;
         }
         let retry = Retry {
-            answers: responses(dispatcher, asked.asks).await?,
-            state: asked.state,
+            answers: responses(dispatcher, round.asks).await?,
+            state: round.state,
         };
         let params = v2::retry_params(first, &retry);
         params.map_err(|_| {
@@ -69,40 +70,42 @@ impl InputRounds {
     }
 }
 
-/// Every answer, or why one of them is refused: then the others are not wanted, either.
+/// All responses, or the first refusal. After a refusal the other input requests are withdrawn.
 async fn responses(
     dispatcher: &InputDispatcher,
     asks: Vec<Ask>,
 ) -> Result<Vec<v2::Answer>, InputRefusal> {
-    // Nobody is bothered if one of them cannot be put at all.
-    for ask in &asks {
-        dispatcher.validate(ask)?;
+    // If one of them is invalid, none is dispatched.
+    for input_request in &asks {
+        dispatcher.validate(input_request)?;
     }
     let mut asking = JoinSet::new();
-    for ask in asks {
+    for input_request in asks {
         let dispatcher = dispatcher.clone();
         asking.spawn(async move {
-            let key = ask.key.clone();
-            let result = dispatcher.dispatch(ask, None).await?;
+            let key = input_request.key.clone();
+            let result = dispatcher.dispatch(input_request, None).await?;
             Ok(v2::Answer { key, result })
         });
     }
     let mut answers = Vec::new();
-    while let Some(answer) = asking.join_next().await {
-        let lost = || InputRefusal::Denied(outlast_wire::codes::internal("the host failed").into());
-        answers.push(answer.map_err(|_| lost())??);
+    while let Some(response) = asking.join_next().await {
+        let lost = || {
+            InputRefusal::Denied(outlast_wire::codes::internal("the input handler failed").into())
+        };
+        answers.push(response.map_err(|_| lost())??);
     }
     answers.sort_by(|one, two| one.key.cmp(&two.key));
     Ok(answers)
 }
 
-/// The most rounds of one request.
+/// How many rounds a request may have.
 const MAX_ROUNDS: u32 = 64;
 
-/// How often a server may send us back with nothing new.
+/// How often a server may return a round with nothing new.
 const MAX_UNCHANGED: u32 = 3;
 
-/// How long we wait before we come back with nothing new, longer each time.
+/// The delay after a round with nothing new. It grows with each round.
 const UNCHANGED_DELAY: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
@@ -110,19 +113,19 @@ mod tests {
     use super::*;
 
     fn round(key: Option<&str>, state: Option<&str>) -> InputRequired {
-        let ask = |key: &str| Ask {
+        let input_request = |key: &str| Ask {
             key: key.into(),
             method: "roots/list".into(),
             params: None,
         };
         InputRequired {
-            asks: key.into_iter().map(ask).collect(),
+            asks: key.into_iter().map(input_request).collect(),
             state: state.map(Into::into),
         }
     }
 
     #[test]
-    fn rounds_come_to_an_end() {
+    fn the_number_of_rounds_is_limited() {
         // V2-MRTR-12.
         let mut rounds = InputRounds::default();
         let all = (0..1_000).map(|_| rounds.record_round(&round(Some("k"), None)));

@@ -1,12 +1,13 @@
-//! The modern era as a client: requests that stand alone, and V2 tasks as their requestor. `legacy` stands beside it.
+//! The modern era on the client side: stateless requests, and the V2 task methods as a requestor.
+//! The legacy counterpart is `legacy`.
 //!
 //! | where | what |
 //! |---|---|
-//! | here | finding a server, framing a request, the task methods |
-//! | `asks` | questions of a server, by whatever way they came |
-//! | `rounds` | requests that are answered with questions first |
-//! | `inputs` | the questions of a task and what became of them |
-//! | `listen` | hearing of changes |
+//! | here | detecting a server, framing a request, the task methods |
+//! | `input_dispatch` | input requests of a server, on their way to the handler |
+//! | `input_rounds` | input requests that precede a result |
+//! | `task_inputs` | the input requests of a task and their state |
+//! | `subscriptions` | `subscriptions/listen` |
 
 mod input_dispatch;
 mod input_rounds;
@@ -35,26 +36,26 @@ pub(crate) use input_rounds::InputRounds;
 pub(crate) use subscriptions::Subscriptions;
 pub(crate) use task_inputs::{OnInvalid, TaskInputs};
 
-/// Who we are, as every request says it.
+/// The metadata that every modern request carries.
 #[derive(Clone, Debug)]
 pub(crate) struct ModernFraming {
     info: Raw,
     version: Raw,
     capabilities: Raw,
-    /// The same with the tasks extension.
+    /// The capabilities with the tasks extension.
     with_tasks: Raw,
 }
 
-/// What the answer to `server/discover` says of a server.
+/// The result of the probe with `server/discover`.
 pub(crate) enum ProbeResult {
     Modern(ServerDescription),
-    /// It is a legacy one, to be opened in this version.
+    /// A legacy server, to be opened in this version.
     Legacy(&'static str),
-    /// It refused the version that it speaks: it is to be asked once more.
+    /// The server rejected a version that it supports. Probe it once more.
     Retry,
-    /// It is gone.
+    /// The server closed the connection.
     Closed,
-    /// It could not be asked, or there is no version that both speak.
+    /// The server could not be probed, or there is no common version.
     Failed(Error),
 }
 
@@ -70,8 +71,8 @@ impl ModernFraming {
         }
     }
 
-    /// A request with what every one of this era says (V2-META-1, V2-META-2, V2-CAP-1), and the headers that repeat it
-    /// (V2-HH-1, V2-HH-3).
+    /// Adds to a request what every modern request carries (V2-META-1, V2-META-2, V2-CAP-1), and
+    /// builds the headers that mirror it (V2-HH-1, V2-HH-3).
     pub(crate) fn frame(&self, draft: &RequestDraft<'_>) -> Result<(Raw, SendOptions), Error> {
         let capabilities = if draft.tasks {
             self.with_tasks.borrow()
@@ -98,12 +99,12 @@ impl ModernFraming {
     }
 }
 
-/// What should be an object is none.
+/// The error for a value that is not an object.
 pub(crate) fn not_an_object(what: &str) -> Error {
     Error::Malformed(format!("{what} must be an object"))
 }
 
-/// The headers of any message.
+/// The headers of every message.
 pub(crate) fn general_headers(method: &str) -> Vec<(String, String)> {
     vec![
         (headers::PROTOCOL_VERSION.into(), version::MODERN.into()),
@@ -111,7 +112,8 @@ pub(crate) fn general_headers(method: &str) -> Vec<(String, String)> {
     ]
 }
 
-/// What is declared of ourselves for a host that accepts this: no news of roots is ever sent (V2-ROOT-1).
+/// The capabilities to declare for these input kinds. Changes of roots are never notified
+/// (V2-ROOT-1).
 fn declared(accepts: Accepts) -> Raw {
     let all = capabilities(accepts);
     if accepts.contains(AskKind::Roots) {
@@ -121,7 +123,7 @@ fn declared(accepts: Accepts) -> Raw {
     }
 }
 
-/// Asks what a server is (V2-ERA-1).
+/// Sends the probe `server/discover` (V2-ERA-1).
 pub(crate) async fn discover(
     channel: &Arc<RpcChannel>,
     description: &ClientDescription,
@@ -134,19 +136,19 @@ pub(crate) async fn discover(
         .await
 }
 
-/// Reads the answer (V2-ERA-2 to V2-ERA-6).
-pub(crate) fn read_discovered(answer: &Result<Raw, Error>) -> ProbeResult {
-    match answer {
+/// Reads the response to the probe (V2-ERA-2 to V2-ERA-6).
+pub(crate) fn read_probe_response(response: &Result<Raw, Error>) -> ProbeResult {
+    match response {
         Ok(result) => match Discover::read(result.borrow()) {
             Some(said) if speaks_modern(&said.versions) => ProbeResult::Modern(read_server(&said)),
             Some(said) => match common_legacy(&said.versions) {
                 Some(version) => ProbeResult::Legacy(version),
                 None => ProbeResult::Failed(no_common_version(&said.versions)),
             },
-            // An answer to something else.
+            // The response to another method.
             None => ProbeResult::Legacy(version::LEGACY),
         },
-        // It is overloaded, which says nothing of its era.
+        // The server is overloaded, which does not show its era.
         Err(Error::Peer(error)) if error.refused.is_some() => {
             ProbeResult::Failed(Error::Peer(error.clone()))
         }
@@ -186,13 +188,13 @@ fn speaks_modern(versions: &[String]) -> bool {
     versions.iter().any(|one| one == version::MODERN)
 }
 
-/// Whether a request was refused for its version although the server speaks it: then it may be repeated.
+/// Whether the server rejected a version that it supports. The request may be sent again.
 pub(crate) fn refused_own_version(error: &Error) -> bool {
     matches!(error, Error::Peer(error) if error.code == codes::UNSUPPORTED_VERSION
         && speaks_modern(&supported(error.raw.borrow())))
 }
 
-/// The newest legacy version that a server speaks, too.
+/// The newest legacy version that both sides support.
 fn common_legacy(versions: &[String]) -> Option<&'static str> {
     let speaks = |version: &&str| versions.iter().any(|one| one == version);
     version::LEGACY_VERSIONS.into_iter().find(speaks)
@@ -201,7 +203,7 @@ fn common_legacy(versions: &[String]) -> Option<&'static str> {
 fn no_common_version(versions: &[String]) -> Error {
     let theirs = versions.join(", ");
     Error::Unsupported(format!(
-        "a protocol version that we speak: it speaks {theirs}"
+        "any protocol version of this client: the server supports {theirs}"
     ))
 }
 
@@ -223,7 +225,7 @@ fn read_server(said: &Discover<'_>) -> ServerDescription {
     }
 }
 
-/// The versions that an error of an unsupported one lists (V2-VER-1).
+/// The versions that an unsupported-version error lists (V2-VER-1).
 fn supported(error: RawRef<'_>) -> Vec<String> {
     let list = object::find(error, &["data", "supported"]).and_then(object::elements);
     let text = |version: RawRef<'_>| Some(version.text()?.into_owned());
@@ -233,7 +235,7 @@ fn supported(error: RawRef<'_>) -> Vec<String> {
         .collect()
 }
 
-/// A fault with what it means for us (V2-VER-2).
+/// Replaces an unsupported-version error by one that lists the server's versions (V2-VER-2).
 pub(crate) fn explain_version_error(error: Error) -> Error {
     match error {
         Error::Peer(error) if error.code == codes::UNSUPPORTED_VERSION => {
@@ -243,12 +245,13 @@ pub(crate) fn explain_version_error(error: Error) -> Error {
     }
 }
 
-/// A result that is the answer itself, without the word that says so (BR-RES-2); anything else is invalid here.
+/// A complete result without its `resultType` (BR-RES-2). Other result types are invalid here.
 pub(crate) fn complete(result: &Raw) -> Result<Raw, Error> {
     check_complete(result).map(|()| without_result_type(result))
 }
 
-/// Whether a result is the answer itself; anything else is invalid here (V2-RT-5, V2-RT-6, V2-CAP-8).
+/// Checks that a result is complete. Other result types are invalid here (V2-RT-5, V2-RT-6,
+/// V2-CAP-8).
 pub(crate) fn check_complete(result: &Raw) -> Result<(), Error> {
     match ResultType::of(result.borrow()) {
         ResultType::Complete => Ok(()),
@@ -258,14 +261,14 @@ pub(crate) fn check_complete(result: &Raw) -> Result<(), Error> {
     }
 }
 
-/// A result without the word that says what it is.
+/// A result without its `resultType`.
 pub(crate) fn without_result_type(result: &Raw) -> Raw {
     let bare = object::remove(result.borrow(), &["resultType"]);
     bare.unwrap_or_else(|_| result.clone())
 }
 
 fn invalid(word: &str) -> Error {
-    Error::Malformed(format!("it answered with a result of the type `{word}`"))
+    Error::Malformed(format!("unexpected result type `{word}`"))
 }
 
 impl Conversation {
@@ -277,25 +280,27 @@ impl Conversation {
     ) -> Result<TaskReport, Error> {
         let params = params::naming(task);
         let draft = RequestDraft::new(v2::method::GET, Some(params.borrow())).with_tasks();
-        // A2-2: whatever the status.
-        let answer = complete(&self.request(&draft, timeout).await?)?;
-        let read = v2::read_detailed(answer.borrow());
+        // A2-2: the result is complete in every status.
+        let response = complete(&self.request(&draft, timeout).await?)?;
+        let read = v2::read_detailed(response.borrow());
         let read = read.map_err(|error| Error::Malformed(error.to_string()))?;
         if read.task.id == task {
             Ok(read.into())
         } else {
-            Err(Error::Malformed("it answered with another task".into()))
+            Err(Error::Malformed(
+                "the response is about another task".into(),
+            ))
         }
     }
 
-    /// `tasks/cancel`: only that it was heard is answered (V2-CANCEL-5).
+    /// `tasks/cancel`. The response is only an acknowledgement (V2-CANCEL-5).
     pub(super) async fn cancel_modern(&self, task: &str, timeout: Duration) -> Result<(), Error> {
         let params = params::naming(task);
         let draft = RequestDraft::new(v2::method::CANCEL, Some(params.borrow())).with_tasks();
         self.request(&draft, timeout).await.map(drop)
     }
 
-    /// `tasks/update`: answers to questions that are outstanding (V2-UPD-7, V2-UPD-8).
+    /// `tasks/update`: sends input responses (V2-UPD-7, V2-UPD-8).
     pub(crate) async fn update(
         &self,
         task: &str,

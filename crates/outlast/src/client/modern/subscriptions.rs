@@ -1,7 +1,8 @@
-//! `subscriptions/listen`: one stream on which a client hears of its tasks, of lists that changed and of resources.
+//! `subscriptions/listen`: one stream with notifications of tasks, changed lists and resources.
 //!
-//! What is heard is a reason to look sooner and never replaces a look, so nothing here is waited for. A stream that ends
-//! is opened again, also on the next connection (V2-SUB-8); a server that has none is left in peace.
+//! A notification only makes the client poll sooner; it never replaces a poll, so nothing waits for
+//! this stream. A stream that ends is opened again, also on the next connection (V2-SUB-8). A
+//! server without the method is not asked again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,11 +19,11 @@ use crate::client::error::Error;
 use crate::client::inbound::InboundHandler;
 use crate::client::pending_response::PendingResponse;
 
-/// What a client wants to hear of. Cheap to clone; the stream ends with the last clone.
+/// The subscriptions of a client. Cheap to clone; the stream ends with the last clone.
 #[derive(Clone)]
 pub(crate) struct Subscriptions(Arc<watch::Sender<SubscriptionSet>>);
 
-/// That changes of a task are heard, until this is dropped.
+/// A subscription to a task. Dropping it ends the subscription.
 pub(crate) struct TaskSubscription {
     listener: Subscriptions,
     task: String,
@@ -32,12 +33,13 @@ pub(crate) struct TaskSubscription {
 struct SubscriptionSet {
     lists: bool,
     resources: BTreeSet<String>,
-    /// By id, and by how many.
+    /// The number of subscribers by task id.
     tasks: BTreeMap<String, u32>,
 }
 
 impl Subscriptions {
-    /// Listens on whatever conversation is open; to changed lists only if somebody hears of them.
+    /// Starts to listen on the open conversation. Changed lists are included only if the client has
+    /// a notification handler.
     pub(crate) fn new(conversations: ConversationWatch, inbound: Arc<InboundHandler>) -> Self {
         let wanted = SubscriptionSet {
             lists: inbound.notices.is_some(),
@@ -55,7 +57,7 @@ impl Subscriptions {
         Self(Arc::new(sender))
     }
 
-    /// Hears of a task.
+    /// Subscribes to a task.
     pub(crate) fn task(&self, task: &str) -> TaskSubscription {
         self.0.send_modify(|wanted| {
             *wanted.tasks.entry(task.to_owned()).or_default() += 1;
@@ -66,7 +68,7 @@ impl Subscriptions {
         }
     }
 
-    /// Hears of changes of a resource, or not any more.
+    /// Starts or ends the subscription to a resource.
     pub(crate) fn resource(&self, uri: &str, wanted: bool) {
         self.0.send_modify(|all| {
             if wanted {
@@ -92,7 +94,7 @@ impl Drop for TaskSubscription {
 }
 
 impl SubscriptionSet {
-    /// What is asked of a server that can do this.
+    /// The filter to request, as far as the server supports it.
     fn filter(&self, conversation: &Conversation) -> Filter {
         let can = |path: &[&str]| {
             let declared = object::find(conversation.server.capabilities.borrow(), path);
@@ -109,24 +111,24 @@ impl SubscriptionSet {
     }
 }
 
-/// The one that listens.
+/// The task that keeps the stream open.
 struct ListenLoop {
     conversations: ConversationWatch,
     inbound: Arc<InboundHandler>,
     wanted_changes: watch::Receiver<SubscriptionSet>,
 }
 
-/// A stream that is open.
+/// An open stream.
 struct Stream {
     pending: PendingResponse,
-    /// What was asked for.
+    /// The requested filter.
     filter: Filter,
-    /// What will be heard, once the server has said so.
+    /// The granted filter, once the server has acknowledged the stream.
     granted: Option<Filter>,
 }
 
 impl Stream {
-    /// Whether the server has said that nothing will be heard.
+    /// Whether the server granted nothing.
     fn is_empty(&self) -> bool {
         let nothing = |granted: &Filter| {
             let tasks = granted.task_ids.clone().filter(|tasks| !tasks.is_empty());
@@ -140,7 +142,7 @@ impl Stream {
     }
 }
 
-/// Nobody wants to hear anything any more.
+/// There are no more subscribers.
 struct Stopped;
 
 impl ListenLoop {
@@ -155,9 +157,9 @@ impl ListenLoop {
                 if conversation.server.is_modern() {
                     self.listen(&conversation).await?;
                 }
-                // InputRefusal or legacy: until there is another conversation.
+                // The server is legacy or refused the stream: wait for the next conversation.
                 tokio::select! {
-                    _ = conversation.channel.over() => {}
+                    _ = conversation.channel.wait_closed() => {}
                     over = self.stopped() => return Err(over),
                 }
             }
@@ -165,13 +167,13 @@ impl ListenLoop {
         .await;
     }
 
-    /// Resolves when nobody wants to hear anything any more.
+    /// Resolves when there are no more subscribers.
     async fn stopped(&mut self) -> Stopped {
         while self.wanted_changes.changed().await.is_ok() {}
         Stopped
     }
 
-    /// Listens until the conversation is over or the server says that it has no such stream.
+    /// Listens until the conversation ends or the server refuses the method.
     async fn listen(&mut self, conversation: &Arc<Conversation>) -> Result<(), Stopped> {
         let mut failures = 0;
         let mut empty_streams = 0;
@@ -189,12 +191,12 @@ impl ListenLoop {
                 .is_some_and(|stream| covers(&stream.filter, &wanted))
             {
                 match self.open(conversation, wanted).await {
-                    // The old one is closed when the new one stands.
+                    // The old stream is closed when the new one is open.
                     Ok(new) => stream = Some(new),
                     Err(error) if is_final(&error) => return Ok(()),
                     Err(_) => failures += 1,
                 }
-                // V2-SUB-5: one on which nothing will be heard is not kept.
+                // V2-SUB-5: a stream without granted notifications is closed.
                 if stream.as_ref().is_some_and(Stream::is_empty) {
                     stream = None;
                     empty_streams += 1;
@@ -231,7 +233,7 @@ impl ListenLoop {
         Ok(())
     }
 
-    /// Opens a stream and waits a moment for its acknowledgement (V2-SUB-2).
+    /// Opens a stream and waits for its acknowledgement (V2-SUB-2).
     async fn open(
         &mut self,
         conversation: &Arc<Conversation>,
@@ -251,8 +253,8 @@ impl ListenLoop {
             () = tokio::time::sleep(ACKNOWLEDGE_TIMEOUT) => None,
         };
         if let Some(granted) = granted.as_ref().filter(|granted| !covers(granted, &filter)) {
-            // V2-SUB-5: what is not heard of is looked at, as ever.
-            tracing::debug!(?granted, "the server tells less than was asked for");
+            // V2-SUB-5: the client polls what the server does not notify.
+            tracing::debug!(?granted, "the server granted less than was requested");
         }
         Ok(Stream {
             pending,
@@ -261,8 +263,8 @@ impl ListenLoop {
         })
     }
 
-    /// Changes come together: a task that has just begun may be over in a moment. The more there are to hear of, the
-    /// less often a stream is worth another.
+    /// Waits for further changes so that they share one new stream: many tasks end soon after they
+    /// begin. The more tasks there are, the longer it waits.
     async fn batch_changes(&mut self) -> Result<(), Stopped> {
         let many = u32::try_from(self.wanted_changes.borrow().tasks.len() / TASKS_PER_BATCH_DELAY);
         let factor = many.unwrap_or(u32::MAX).saturating_add(1);
@@ -287,7 +289,7 @@ impl ListenLoop {
     }
 }
 
-/// Whether what is heard is all that is wanted.
+/// Whether the filter `covered` includes all of `wanted`.
 fn covers(covered: &Filter, wanted: &Filter) -> bool {
     let all =
         |covered: &[String], wanted: &[String]| wanted.iter().all(|one| covered.contains(one));
@@ -302,7 +304,7 @@ fn covers(covered: &Filter, wanted: &Filter) -> bool {
         && all(&tasks(covered), &tasks(wanted))
 }
 
-/// Whether the server has no such stream at all.
+/// Whether the server does not support the method.
 fn is_final(error: &Error) -> bool {
     matches!(
         error.code(),
@@ -311,23 +313,23 @@ fn is_final(error: &Error) -> bool {
 }
 
 fn ended_unacknowledged() -> Error {
-    Error::Malformed("it stopped telling before it began".into())
+    Error::Malformed("subscription ended before it was acknowledged".into())
 }
 
-/// How long an acknowledgement is waited for.
+/// How long to wait for an acknowledgement.
 const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How often in a row a server may say that nothing will be heard before it is not asked any more.
+/// How many streams in a row may be granted nothing before the client stops asking.
 const MAX_EMPTY_STREAMS: u32 = 3;
 
-/// How long further changes are waited for before a stream is opened.
+/// How long to collect changes before a stream is opened.
 const BATCH_DELAY: Duration = Duration::from_millis(100);
 
-/// So many tasks make that wait twice as long, twice as many three times.
+/// The number of tasks for which that delay grows by one more unit.
 const TASKS_PER_BATCH_DELAY: usize = 100;
 
-/// How long to wait before a stream that ended is opened again, longer after failures.
+/// The delay before a stream is opened again. It doubles with each failure.
 const FIRST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// The longest such wait.
+/// The longest such delay.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);

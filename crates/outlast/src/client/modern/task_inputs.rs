@@ -1,5 +1,5 @@
-//! The questions of one task and what became of them: each is put once and answered once (V2-UPD-4), and none changes
-//! its words under the same key (A2-21).
+//! The input requests of one task and their state. Each is dispatched once and gets one response
+//! (V2-UPD-4). A key must not be reused for another request (A2-21).
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::input_dispatch::{InputDispatcher, InputRefusal};
 
-/// The questions of one task. Dropping this dismisses them.
+/// The input requests of one task. Dropping this withdraws them from the handler.
 pub(crate) struct TaskInputs {
     task: String,
     dispatcher: InputDispatcher,
     on_unfit: OnInvalid,
     inputs: BTreeMap<String, TrackedInput>,
-    asking: JoinSet<(String, Result<Raw, InputRefusal>)>,
+    dispatched: JoinSet<(String, Result<Raw, InputRefusal>)>,
 }
 
-/// What becomes of a question that our host does not take.
+/// What to do with an input request that the handler does not accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnInvalid {
-    /// It is refused: we declared what we take when we made the task.
+    /// Refuse it: this client declared what it accepts when it created the task.
     Refuse,
-    /// It is left to somebody else: others made the task (A2-22).
+    /// Ignore it: another client created the task (A2-22).
     Ignore,
 }
 
 struct TrackedInput {
-    ask: Ask,
+    input_request: Ask,
     state: InputState,
 }
 
@@ -37,20 +37,20 @@ enum InputState {
     Pending(AbortHandle),
     Responded(Raw),
     Delivered,
-    /// The server does not wait for it (A2-23).
+    /// The server no longer waits for it (A2-23).
     Withdrawn,
-    /// Somebody else is to answer it.
+    /// Another client responds to it.
     Ignored,
 }
 
-/// What no server may ask.
+/// A protocol violation of the server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InputProtocolError {
-    /// A key names two questions.
-    #[error("it asks two things under the key `{0}`")]
+    /// Two input requests have the same key.
+    #[error("two input requests have the key `{0}`")]
     ReusedKey(String),
-    /// There are more than anybody would answer (V1-ELIC-23).
-    #[error("it asks {0} things at once")]
+    /// Too many input requests wait at the same time (V1-ELIC-23).
+    #[error("{0} input requests at once are too many")]
     TooMany(usize),
 }
 
@@ -61,56 +61,68 @@ impl TaskInputs {
             dispatcher,
             on_unfit,
             inputs: BTreeMap::new(),
-            asking: JoinSet::new(),
+            dispatched: JoinSet::new(),
         }
     }
 
-    /// The server waits for exactly these. New ones are put to the host, those that are gone are dismissed.
-    pub(crate) fn outstanding(&mut self, asks: Vec<Ask>) -> Result<(), InputProtocolError> {
+    /// Sets the input requests that the server waits for. New ones are dispatched, missing ones are
+    /// withdrawn.
+    pub(crate) fn set_outstanding(&mut self, asks: Vec<Ask>) -> Result<(), InputProtocolError> {
         if asks.len() > MAX_OPEN_INPUTS {
             return Err(InputProtocolError::TooMany(asks.len()));
         }
         for (key, input) in &mut self.inputs {
-            if !asks.iter().any(|ask| ask.key == *key) {
+            if !asks.iter().any(|input_request| input_request.key == *key) {
                 input.close();
             }
         }
-        for ask in asks {
-            match self.inputs.get(&ask.key) {
-                Some(input) if !same(&input.ask, &ask) => {
-                    return Err(InputProtocolError::ReusedKey(ask.key));
+        for input_request in asks {
+            match self.inputs.get(&input_request.key) {
+                Some(input) if !same(&input.input_request, &input_request) => {
+                    return Err(InputProtocolError::ReusedKey(input_request.key));
                 }
                 Some(input) if !matches!(input.state, InputState::Withdrawn) => {}
-                // New, or waited for again after all.
-                _ => self.put(ask),
+                // It is new, or the server waits for it again.
+                _ => self.add(input_request),
             }
         }
         Ok(())
     }
 
-    fn put(&mut self, ask: Ask) {
-        let key = ask.key.clone();
-        let left = self.on_unfit == OnInvalid::Ignore && self.dispatcher.validate(&ask).is_err();
-        let state = if left {
+    fn add(&mut self, input_request: Ask) {
+        let key = input_request.key.clone();
+        let ignored =
+            self.on_unfit == OnInvalid::Ignore && self.dispatcher.validate(&input_request).is_err();
+        let state = if ignored {
             InputState::Ignored
         } else {
-            let (dispatcher, task, asked) =
-                (self.dispatcher.clone(), self.task.clone(), ask.clone());
+            let (dispatcher, task, asked) = (
+                self.dispatcher.clone(),
+                self.task.clone(),
+                input_request.clone(),
+            );
             let key = key.clone();
             InputState::Pending(
-                self.asking
+                self.dispatched
                     .spawn(async move { (key, dispatcher.dispatch(asked, Some(task)).await) }),
             )
         };
-        self.inputs.insert(key, TrackedInput { ask, state });
+        self.inputs.insert(
+            key,
+            TrackedInput {
+                input_request,
+                state,
+            },
+        );
     }
 
-    /// Takes note of the next answer of the host; never, if nothing is asked. Fails if it is refused.
-    pub(crate) async fn answered(&mut self) -> Result<(), InputRefusal> {
+    /// Waits for the next response of the handler; pending forever if nothing is dispatched. Fails
+    /// if the handler refuses.
+    pub(crate) async fn next_response(&mut self) -> Result<(), InputRefusal> {
         loop {
-            let (key, answer) = match self.asking.join_next().await {
+            let (key, response) = match self.dispatched.join_next().await {
                 Some(Ok(answered)) => answered,
-                // Dismissed.
+                // The input request was withdrawn.
                 Some(Err(_)) => continue,
                 None => std::future::pending().await,
             };
@@ -118,13 +130,13 @@ impl TaskInputs {
                 continue;
             };
             if matches!(input.state, InputState::Pending(_)) {
-                input.state = InputState::Responded(answer?);
+                input.state = InputState::Responded(response?);
                 return Ok(());
             }
         }
     }
 
-    /// Answers that the server has yet to get.
+    /// The responses that are not delivered yet.
     pub(crate) fn ready(&self) -> Vec<Answer> {
         let ready = |(key, input): (&String, &TrackedInput)| match &input.state {
             InputState::Responded(result) => Some(Answer {
@@ -136,10 +148,10 @@ impl TaskInputs {
         self.inputs.iter().filter_map(ready).collect()
     }
 
-    /// The server has these.
+    /// Marks these responses as delivered.
     pub(crate) fn delivered(&mut self, answers: &[Answer]) {
-        for answer in answers {
-            if let Some(input) = self.inputs.get_mut(&answer.key) {
+        for response in answers {
+            if let Some(input) = self.inputs.get_mut(&response.key) {
                 input.state = InputState::Delivered;
             }
         }
@@ -149,8 +161,8 @@ impl TaskInputs {
 impl TrackedInput {
     fn close(&mut self) {
         match &self.state {
-            InputState::Pending(asking) => {
-                asking.abort();
+            InputState::Pending(dispatched) => {
+                dispatched.abort();
                 self.state = InputState::Withdrawn;
             }
             InputState::Responded(_) | InputState::Ignored => self.state = InputState::Withdrawn,
@@ -159,13 +171,14 @@ impl TrackedInput {
     }
 }
 
-/// The most questions of a server that wait at the same time.
+/// How many input requests of a server may wait at the same time.
 pub(super) const MAX_OPEN_INPUTS: usize = 256;
 
-/// Whether two questions are one, however they are written.
+/// Whether two input requests are equal, apart from JSON formatting.
 fn same(one: &Ask, other: &Ask) -> bool {
-    let params = |ask: &Ask| {
-        ask.params
+    let params = |input_request: &Ask| {
+        input_request
+            .params
             .as_ref()
             .map(Raw::borrow)
             .map(RawRef::open::<Value>)

@@ -1,8 +1,9 @@
-//! Tasks that we host for a server: its sampling and elicitation requests as tasks (seeds 000 and 001).
+//! Tasks that the client hosts for a server: its sampling and elicitation requests (seeds 000 and
+//! 001).
 //!
-//! A client has an engine of its own for them, and each connection is an owner of its own in it: no server reaches
-//! another server's tasks (S0-19), and a session that was opened anew does not reach those of the last. Nothing is
-//! durable here: the end of a connection ends its tasks.
+//! Each client has a separate engine for them, and each connection is a separate owner: no server
+//! reaches the tasks of another server (S0-19), and a new session does not reach those of the
+//! previous one. The tasks are not durable: they end with their connection.
 
 mod options;
 mod runner;
@@ -25,21 +26,21 @@ use crate::server::to_wire;
 
 pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
 
-/// The tasks that a client hosts.
+/// Hosts tasks for a server.
 pub(crate) struct Receiver {
     engine: Engine,
     options: ReceiverOptions,
 }
 
 impl Receiver {
-    /// A receiver whose questions go to `host`.
+    /// Opens a receiver whose tasks run at `handler`.
     pub(crate) async fn open(
         options: ReceiverOptions,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<Self, EngineError> {
         let policy = Policy {
             ttl_cap: options.max_ttl_ms,
-            // Client-hosted tasks live for their TTL (S1-25).
+            // Client-hosted tasks are kept for their TTL (S1-25).
             keep: Keep::Strict,
             poll_interval: options.poll_interval_ms,
             quota: Quota {
@@ -60,8 +61,8 @@ impl Receiver {
         Ok(Self { engine, options })
     }
 
-    /// What we declare besides what the host accepts (S0-25, S0-26, S1-46): only requests whose base capability is on
-    /// (S1-24), and never `tools.call` (S0-85).
+    /// Adds the task capabilities (S0-25, S0-26, S1-46): only for requests whose base capability is
+    /// declared (S1-24), and never `tools.call` (S0-85).
     pub(crate) fn declare(capabilities: &Raw, accepts: Accepts) -> Raw {
         let any = |kinds: &[AskKind]| kinds.iter().any(|kind| accepts.contains(*kind));
         let tasks = ClientTasks {
@@ -74,7 +75,8 @@ impl Receiver {
         declared.unwrap_or_else(|_| capabilities.clone())
     }
 
-    /// Makes a task of a question that asks for one; gives the question back if it does not (S0-21, S1-13).
+    /// Creates a task for an input request that asks for one; otherwise returns the request (S0-21,
+    /// S1-13).
     pub(crate) async fn create_task(
         self: &Arc<Self>,
         channel: &Arc<RpcChannel>,
@@ -109,20 +111,20 @@ impl Receiver {
         let text = task.id.text();
         let answer = v1::create_result(&task.view(&text, self.engine.now()), None);
         let (receiver, channel, id) = (self.clone(), channel.clone(), task.id);
-        // The server knows the task before it hears of it (S1-33).
+        // S1-33: the create result goes out before the first notification.
         Ok(Reply::result(answer).then(move |_| {
             tokio::spawn(receiver.send_status_changes(channel, Scope::Of(owner), id));
         }))
     }
 
-    /// Ends the tasks of a connection that has ended (S1-27, S1-58).
+    /// Ends the tasks of a closed connection (S1-27, S1-58).
     pub(crate) async fn end_tasks(&self, channel: &RpcChannel) {
         let owner = owner_of(channel);
         let scope = Scope::Of(owner.clone());
         let mut cursor = None;
         while let Ok(page) = self.engine.page(&owner, cursor.as_deref(), 100).await {
             for task in page.tasks.iter().filter(|task| task.ending().is_none()) {
-                // One that has just ended by itself is as well.
+                // A task that has just ended needs no cancellation.
                 let _ = self.engine.cancel_now(&scope, task.id()).await;
             }
             cursor = page.next;
@@ -143,5 +145,5 @@ fn origin(request: &ServerInputRequest) -> Origin {
     origin
 }
 
-/// The name under which the engine knows the host.
+/// The name of the runner in the engine.
 const RUNNER: &str = "host";

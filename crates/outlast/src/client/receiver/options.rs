@@ -1,54 +1,54 @@
-//! How tasks are hosted for a server.
+//! The settings of tasks that the client hosts for a server.
 
 use std::sync::Arc;
 
-/// How tasks are hosted for a server.
+/// The settings of tasks that the client hosts for a server.
 #[derive(Clone, Debug)]
 pub struct ReceiverOptions {
-    /// How long a task lives whose server wants nothing in particular.
+    /// The TTL of a task whose server requests none.
     pub ttl: ReceiverTtl,
-    /// The longest life that is granted, in milliseconds.
+    /// The longest TTL that is granted, in milliseconds.
     pub max_ttl_ms: u64,
-    /// How often the server should look, in milliseconds.
+    /// The poll interval that is reported to the server, in milliseconds.
     pub poll_interval_ms: u32,
-    /// How many tasks may wait at the same time.
+    /// How many tasks may be open at the same time.
     pub max_open_tasks: u32,
-    /// How a task looks while its person is asked.
+    /// The status of a task while it waits for the user.
     pub status_while_waiting: WaitingStatus,
-    /// What becomes of a task whose person declined an elicitation.
+    /// The end of a task whose elicitation was declined.
     pub on_decline: OnDecline,
 }
 
-/// The life of a task, in milliseconds.
+/// The TTL of a task, in milliseconds.
 #[derive(Clone)]
 pub enum ReceiverTtl {
-    /// Always the same.
+    /// The same for every task.
     Fixed(u64),
-    /// Chosen when the task is made.
+    /// Chosen when the task is created.
     Chosen(Arc<dyn Fn() -> u64 + Send + Sync>),
 }
 
-/// How a task looks while its person is asked (DESIGN §15, A1-13).
+/// The status of a task while it waits for the user (DESIGN §15, A1-13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitingStatus {
-    /// `input_required`, as both seeds want it.
+    /// `input_required`, as both seeds say.
     #[default]
     InputRequired,
-    /// `working`, as the letter of the specification has it.
+    /// `working`, as the text of the specification says.
     Working,
 }
 
-/// What becomes of a task whose person declined an elicitation (DESIGN §15).
+/// The end of a task whose elicitation was declined (DESIGN §15).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnDecline {
-    /// It completes with that as its result (V1-ELIC-7).
+    /// It completes, with the declined elicitation as its result (V1-ELIC-7).
     #[default]
     Completes,
-    /// It fails, as the seeds have it (S0-17, S1-60).
+    /// It fails, as the seeds say (S0-17, S1-60).
     Fails,
 }
 
-/// A minute, an hour at most, a look every two seconds (S0-45, S0-46), 32 at a time.
+/// TTL one minute, at most one hour; poll interval two seconds (S0-45, S0-46); 32 open tasks.
 impl Default for ReceiverOptions {
     fn default() -> Self {
         Self {

@@ -1,4 +1,5 @@
-//! The work of a hosted task: asking the host. Cancelling the task drops the question, which dismisses it (S0-74).
+//! Runs a hosted task by dispatching its request to the handler. Cancelling the task drops the
+//! future, which withdraws the request (S0-74).
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::task_methods::WAITING_MESSAGE;
 use super::{OnDecline, ReceiverOptions, WaitingStatus};
 use crate::client::handler::{ClientHandler, ServerInputRequest};
 
-/// Puts the questions of a server to a host.
+/// The runner of hosted tasks.
 pub(super) struct HandlerRunner {
     pub(super) handler: Arc<dyn ClientHandler>,
     pub(super) options: ReceiverOptions,
@@ -22,7 +23,10 @@ pub(super) struct HandlerRunner {
 impl Runner for HandlerRunner {
     async fn run(&self, _: Arc<Origin>, cx: CallContext) -> Outcome {
         let Some(request) = cx.parts::<ServerInputRequest>() else {
-            return Outcome::error(ErrorCode(codes::INTERNAL_ERROR), "the question is lost");
+            return Outcome::error(
+                ErrorCode(codes::INTERNAL_ERROR),
+                "the input request of the task is missing",
+            );
         };
         let answer = self.handler.handle((*request).clone());
         let answer = match self.options.status_while_waiting {
@@ -34,7 +38,8 @@ impl Runner for HandlerRunner {
                 let input_request = Question::new(request.kind, None);
                 tokio::select! {
                     answer = answer => answer,
-                    // Nobody answers here: the question stands for the host's, and goes with it.
+                    // This input request never gets a response. It only sets the status while the
+                    // handler works, and is dropped with it.
                     Err(error) = cx.ask(input_request) => {
                         return Outcome::error(ErrorCode(codes::INTERNAL_ERROR), error.to_string());
                     }
@@ -65,7 +70,7 @@ impl HandlerRunner {
                 }
                 None => Outcome::error(
                     ErrorCode(codes::INTERNAL_ERROR),
-                    "the host has no proper answer",
+                    "the input response is not a valid result",
                 ),
             },
         }

@@ -1,4 +1,5 @@
-//! `tasks/get`, `tasks/result`, `tasks/list` and `tasks/cancel` for a server, and what it is told without asking.
+//! `tasks/get`, `tasks/result`, `tasks/list` and `tasks/cancel` for a server, and the status
+//! notifications to it.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::client::rpc::RpcChannel;
 use crate::server::{cancel_to_wire, to_wire};
 
 impl Receiver {
-    /// Answers a request about tasks; `None` if it is none.
+    /// Handles a task method; `None` for any other method.
     pub(crate) async fn serve(
         &self,
         channel: &RpcChannel,
@@ -59,7 +60,7 @@ impl Receiver {
         )))
     }
 
-    /// S0-59 to S0-64: unknown and ended tasks are refused by the engine.
+    /// S0-59 to S0-64: the engine refuses unknown and ended tasks.
     async fn cancel(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
         let id = match task_id(params) {
             Ok(id) => id,
@@ -79,7 +80,7 @@ impl Receiver {
         }
     }
 
-    /// Waits for the outcome (S0-33, V1-RES-2), and marks it with its task (S0-37, S0-81).
+    /// Waits for the outcome (S0-33, V1-RES-2), and adds the task to it (S0-37, S0-81).
     async fn result(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
         let id = match task_id(params) {
             Ok(id) => id,
@@ -94,7 +95,7 @@ impl Receiver {
                 match v1::payload_result(body.borrow(), id.text().as_str()) {
                     Ok(result) => Answer::Result(result),
                     Err(_) => {
-                        Answer::Error(codes::internal("the answer is not an object").to_raw())
+                        Answer::Error(codes::internal("the result is not an object").to_raw())
                     }
                 }
             }
@@ -108,7 +109,8 @@ impl Receiver {
         }
     }
 
-    /// Tells the server of every change of a task (S0-36, S1-18). What cannot be told harms nobody (S0-69).
+    /// Notifies the server of every change of a task (S0-36, S1-18). A failed notification has no
+    /// consequence (S0-69).
     pub(super) async fn send_status_changes(
         self: Arc<Self>,
         channel: Arc<RpcChannel>,
@@ -118,7 +120,7 @@ impl Receiver {
         let Ok(mut watch) = self.engine.watch(&scope, id).await else {
             return;
         };
-        // The creation itself said that it works.
+        // The create result already reported `working`.
         let mut told = (Status::Working, None);
         let mut next = Some(watch.first.clone());
         loop {
@@ -132,7 +134,7 @@ impl Receiver {
                         .notify(v1::method::STATUS, Some(params.borrow()), Vec::new())
                         .await
                     {
-                        tracing::debug!(%error, "the status of a task was not told");
+                        tracing::debug!(%error, "could not send a status notification");
                         return;
                     }
                     told = now;
@@ -147,7 +149,7 @@ impl Receiver {
     }
 }
 
-/// A task that nobody has is not found, whatever its id looks like.
+/// An id that cannot be parsed is an unknown task.
 fn task_id(params: Option<RawRef<'_>>) -> Result<TaskId, EngineError> {
     let id = params::task_id(params).map_err(|_| EngineError::NotFound)?;
     id.parse().map_err(|_| EngineError::NotFound)
@@ -157,7 +159,7 @@ fn refused(error: &EngineError) -> Answer {
     Answer::Error(to_wire(error).to_raw())
 }
 
-/// What the seeds want to read where the engine has no words of its own (S0-61, S0-72).
+/// Sets the status texts of the seeds (S0-61, S0-72).
 fn with_seed_messages(mut view: TaskView<'_>) -> TaskView<'_> {
     match view.phase {
         Phase::AwaitingInput => view.message = Some(WAITING_MESSAGE),
@@ -169,11 +171,11 @@ fn with_seed_messages(mut view: TaskView<'_>) -> TaskView<'_> {
     view
 }
 
-/// What a task says while its person is asked.
+/// The status text of a task that waits for the user.
 pub(super) const WAITING_MESSAGE: &str = "Awaiting user approval";
 
-/// What a task says that was cancelled.
+/// The status text of a cancelled task.
 const CANCELLED_MESSAGE: &str = "Task cancelled by server";
 
-/// How many tasks are on a page.
+/// How many tasks a page contains.
 const PAGE_TASKS: usize = 100;

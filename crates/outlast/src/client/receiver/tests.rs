@@ -15,20 +15,20 @@ use crate::client::rpc::RpcChannel;
 use crate::client::rpc_handler::{PeerRequest, Reply, ReplyFuture, RpcHandler};
 use crate::transport::duplex;
 
-/// The server's side says nothing.
+/// The server side of the connection. It sends nothing.
 struct Silent;
 
 impl RpcHandler for Silent {
     fn notified(&self, _: &str, _: Option<RawRef<'_>>) {}
 
-    fn asked(self: Arc<Self>, _: &Arc<RpcChannel>, _: PeerRequest) -> ReplyFuture {
+    fn requested(self: Arc<Self>, _: &Arc<RpcChannel>, _: PeerRequest) -> ReplyFuture {
         Box::pin(async { Reply::error(&codes::internal("not used")) })
     }
 
     fn closed(&self, _: &Arc<RpcChannel>) {}
 }
 
-/// The connection of a client that has sent so many requests before.
+/// The connection of a client that has already sent this many requests.
 fn connection(sent: usize) -> Arc<RpcChannel> {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     // The server's end stays open.
@@ -39,7 +39,7 @@ fn connection(sent: usize) -> Arc<RpcChannel> {
     for _ in 0..sent {
         ids.fresh();
     }
-    RpcChannel::begin(link, ids, Arc::new(Silent))
+    RpcChannel::start(link, ids, Arc::new(Silent))
 }
 
 async fn receiver() -> Arc<Receiver> {
@@ -67,13 +67,13 @@ fn opened(answer: &Answer) -> Value {
     }
 }
 
-/// Makes a task for `connection` and returns its id.
+/// Creates a task for `connection` and returns its id.
 async fn made(receiver: &Arc<Receiver>, connection: &Arc<RpcChannel>) -> String {
     let taken = receiver.create_task(connection, sampling()).await;
-    let Ok(replied) = taken else {
+    let Ok(reply) = taken else {
         panic!("the request asks for a task");
     };
-    let id = opened(replied.answer.as_ref().unwrap())["task"]["taskId"].clone();
+    let id = opened(reply.response.as_ref().unwrap())["task"]["taskId"].clone();
     id.as_str().expect("a task has an id").to_owned()
 }
 
@@ -85,7 +85,7 @@ async fn served(
 ) -> Value {
     let params = Raw::from(&params);
     let answer = receiver.serve(connection, method, Some(params.borrow()));
-    opened(&answer.await.expect("it is a method of tasks"))
+    opened(&answer.await.expect("it is a task method"))
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn no_connection_reaches_the_tasks_of_another() {
     };
     assert_eq!(listed(two.clone()).await, json!([]));
     assert_eq!(listed(one.clone()).await[0]["taskId"], task["taskId"]);
-    // A connection that ends takes nothing from another.
+    // The end of one connection does not affect another.
     receiver.end_tasks(&two).await;
     let kept = served(&receiver, &one, "tasks/get", task).await;
     assert_ne!(kept["status"], "cancelled");
@@ -117,7 +117,7 @@ async fn a_managed_task_keeps_its_method_and_request() {
     let connection = connection(1);
     let id = made(&receiver, &connection).await;
     let scope = Scope::Of(owner_of(&connection));
-    let id = id.parse().expect("it is an id of ours");
+    let id = id.parse().expect("the id is valid");
     let Ok(Snapshot::Open(task)) = receiver.engine.get(&scope, id).await else {
         panic!("the task is open");
     };
