@@ -129,6 +129,27 @@ impl PeerError {
         ErrorView::read(error).map(|view| Self::of(&view))
     }
 
+    /// The same after `clean` has changed its text. If what is left is no error with the same code, only the code stays.
+    pub(crate) fn cleaned(self, clean: impl Fn(&str) -> String) -> Self {
+        let text = clean(self.raw.as_str());
+        if text == self.raw.as_str() {
+            return self;
+        }
+        let cleaned = Raw::parse(text).ok();
+        let cleaned = cleaned.and_then(|raw| Self::read(raw.borrow()));
+        let cleaned = cleaned.filter(|cleaned| cleaned.code == self.code);
+        let hidden = || {
+            ErrorObject::new(
+                self.code,
+                "the server's error is not shown: it names our session",
+            )
+        };
+        Self {
+            refused: self.refused,
+            ..cleaned.unwrap_or_else(|| hidden().into())
+        }
+    }
+
     pub(crate) fn of(view: &ErrorView<'_>) -> Self {
         Self {
             code: view.code,

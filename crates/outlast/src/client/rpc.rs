@@ -104,7 +104,7 @@ impl RpcChannel {
                 self.sender()?;
                 let direct = direct.clone();
                 pending_response.poll_directly(Box::pin(async move {
-                    let read = |line: &[u8]| read_response(line, &id);
+                    let read = |line: &[u8]| read_response(line, &id, &direct);
                     direct.request(&parcel, &id, read).await
                 }));
             }
@@ -269,7 +269,8 @@ impl RpcChannel {
         match message {
             Message::Response(response) => {
                 if let Some(id) = &response.id {
-                    self.pending.complete(id, outcome(&response.outcome));
+                    let outcome = outcome(&response.outcome, self.direct.as_deref());
+                    self.pending.complete(id, outcome);
                 }
             }
             Message::Notification(notification) if notification.method == notice::CANCELLED => {
@@ -413,19 +414,26 @@ fn reply_message(id: &Id, response: &Answer) -> Parcel {
 }
 
 /// The response to the request `id`, if the message is one.
-fn read_response(line: &[u8], id: &Id) -> Option<Result<Raw, Error>> {
+fn read_response(line: &[u8], id: &Id, direct: &DirectRequests) -> Option<Result<Raw, Error>> {
     match Message::parse(line, &passed_on()) {
         Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
-            Some(outcome(&response.outcome))
+            Some(outcome(&response.outcome, Some(direct)))
         }
         _ => None,
     }
 }
 
-fn outcome(outcome: &envelope::Outcome<'_>) -> Result<Raw, Error> {
+/// What a response brings. An error does not show the id of our session, which gives access.
+fn outcome(outcome: &envelope::Outcome<'_>, direct: Option<&DirectRequests>) -> Result<Raw, Error> {
     match outcome {
         envelope::Outcome::Result(result) => Ok(result.to_raw()),
-        envelope::Outcome::Error(error) => Err(PeerError::of(error).into()),
+        envelope::Outcome::Error(error) => {
+            let error = PeerError::of(error);
+            Err(match direct {
+                Some(direct) => error.cleaned(|text| direct.without_session(text)).into(),
+                None => error.into(),
+            })
+        }
     }
 }
 

@@ -6,13 +6,13 @@ use outlast::client::{self, Client, ClientOptions, OutcomeError, ReceiverOptions
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
+use outlast_testkit::mcp::{EventStream, ScriptedHttpServer, ScriptedRequest};
 use serde_json::json;
 
 use crate::front::{every_outcome, front};
 use crate::stage::{said, task, text, with_inbox};
-use crate::wire::Wire;
 
-async fn connected(wire: &mut Wire) -> (Client, crate::wire::Stream) {
+async fn connected(wire: &mut ScriptedHttpServer) -> (Client, EventStream) {
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let (listening, _) = wire.welcome(Some("s1")).await;
@@ -53,7 +53,7 @@ async fn a_token_lets_us_in_and_another_does_not() {
 #[tokio::test]
 async fn every_request_carries_what_it_must() {
     // V1-HTTP-4, V1-HTTP-5, V1-HTTP-10, V1-SESS-2, V1-SESS-6, V1-INPUT-5.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let mut options = HttpClientOptions::new(&wire.url).bearer("secret");
     options.headers = vec![("X-Mine".into(), "yes".into())];
     let (inbox, client_options) = with_inbox();
@@ -77,8 +77,7 @@ async fn every_request_carries_what_it_must() {
     assert_eq!(ping.header("mcp-protocol-version"), "2025-11-25");
     assert_eq!(ping.header("authorization"), "Bearer secret");
     assert_eq!(ping.header("x-mine"), "yes");
-    let answer = ping.answer(json!({}));
-    ping.json(200, "", &answer).await;
+    ping.reply(json!({})).await;
     pinging.await.unwrap().unwrap();
     // A question on the listening stream is answered by a message of its own.
     let ask = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": { "message": "?", "requestedSchema": {} } });
@@ -98,30 +97,28 @@ async fn every_request_carries_what_it_must() {
 #[tokio::test]
 async fn a_session_that_is_gone_is_opened_anew_and_the_call_repeated() {
     // V1-SESS-5.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
     let calling = tokio::spawn({
         let client = client.clone();
         async move { client.call_tool("x", None).await.unwrap().outcome().await }
     });
     let list = wire.next("POST", "tools/list").await;
-    let answer = list.answer(json!({ "tools": [] }));
-    list.json(200, "", &answer).await;
+    list.reply(json!({ "tools": [] })).await;
     wire.next("POST", "tools/call").await.plain(404).await;
     let (listening, sessions) = wire.welcome(Some("s2")).await;
     assert_eq!(sessions, ["", "s2"]);
     let _listening = listening.stream().await;
     let call = wire.next("POST", "tools/call").await;
     assert_eq!(call.header("mcp-session-id"), "s2");
-    let answer = call.answer(text("done"));
-    call.json(200, "", &answer).await;
+    call.reply(text("done")).await;
     assert_eq!(said(&calling.await.unwrap().unwrap()), "done");
 }
 
 #[tokio::test]
 async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
     // BR-GEN-7: only the call whose own request was answered by 404 is repeated.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
     let call = |tool: &'static str| {
         let client = client.clone();
@@ -129,8 +126,7 @@ async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
     };
     let runs = call("runs");
     let list = wire.next("POST", "tools/list").await;
-    let answer = list.answer(json!({ "tools": [] }));
-    list.json(200, "", &answer).await;
+    list.reply(json!({ "tools": [] })).await;
     let taken = wire.next("POST", "tools/call").await;
     assert_eq!(taken.body["params"]["name"], "runs");
     let mut stream = taken.stream().await;
@@ -141,8 +137,7 @@ async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
     let _listening = listening.stream().await;
     let again = wire.next("POST", "tools/call").await;
     assert_eq!(again.body["params"]["name"], "refused");
-    let answer = again.answer(text("done"));
-    again.json(200, "", &answer).await;
+    again.reply(text("done")).await;
     assert_eq!(said(&refused.await.unwrap().unwrap()), "done");
     let lost = runs.await.unwrap();
     assert!(
@@ -159,15 +154,14 @@ async fn a_session_that_is_gone_under_a_call_that_runs_does_not_run_it_again() {
 #[tokio::test]
 async fn what_a_server_says_to_coming_back_for_a_stream_does_not_run_a_call_again() {
     // BR-GEN-7.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
     let calling = tokio::spawn({
         let client = client.clone();
         async move { client.call_tool("x", None).await.unwrap().outcome().await }
     });
     let list = wire.next("POST", "tools/list").await;
-    let answer = list.answer(json!({ "tools": [] }));
-    list.json(200, "", &answer).await;
+    list.reply(json!({ "tools": [] })).await;
     let mut stream = wire.next("POST", "tools/call").await.stream().await;
     stream.send("id: e1\nretry: 5\ndata:\n\n").await;
     drop(stream);
@@ -187,7 +181,7 @@ async fn what_a_server_says_to_coming_back_for_a_stream_does_not_run_a_call_agai
 #[tokio::test]
 async fn a_stream_that_breaks_is_resumed_where_it_broke() {
     // V1-SSE-2, V1-SSE-3, V1-RESUME-4.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let (client, listening) = connected(&mut wire).await;
     let pinging = tokio::spawn({
         let client = client.clone();
@@ -216,7 +210,7 @@ async fn a_stream_that_breaks_is_resumed_where_it_broke() {
 
 #[tokio::test]
 async fn a_stream_that_ends_without_an_answer_fails_the_request() {
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
     let pinging = tokio::spawn(async move { client.ping().await });
     let ping = wire.next("POST", "ping").await;
@@ -230,7 +224,7 @@ async fn a_stream_that_ends_without_an_answer_fails_the_request() {
 
 #[tokio::test]
 async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url).bearer("secret"));
     let connecting = tokio::spawn(Client::connect(target.clone(), crate::stage::options()));
     let hello = wire.next("POST", "initialize").await;
@@ -264,7 +258,7 @@ async fn redirects_are_followed_within_the_origin_and_nowhere_else() {
 #[tokio::test]
 async fn an_error_of_the_protocol_counts_whatever_the_status() {
     // A2-30.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
     let looking = tokio::spawn({
         let client = client.clone();
@@ -287,7 +281,7 @@ async fn an_error_of_the_protocol_counts_whatever_the_status() {
 #[tokio::test]
 async fn a_server_without_a_stream_to_listen_to_is_polled() {
     // V1-HTTP-8, V1-NOTIF-2, S4-92.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
     let (listening, _) = wire.welcome(None).await;
@@ -307,15 +301,12 @@ async fn a_server_without_a_stream_to_listen_to_is_polled() {
     let list = wire.next("POST", "tools/list").await;
     let tool =
         json!({ "name": "slow", "inputSchema": {}, "execution": { "taskSupport": "optional" } });
-    let answer = list.answer(json!({ "tools": [tool] }));
-    list.json(200, "", &answer).await;
+    list.reply(json!({ "tools": [tool] })).await;
     let call = wire.next("POST", "tools/call").await;
     assert_eq!(call.header("mcp-session-id"), "");
-    let answer = call.answer(json!({ "task": task("working", 100) }));
-    call.json(200, "", &answer).await;
+    call.reply(json!({ "task": task("working", 100) })).await;
     let look = wire.next("POST", "tasks/get").await;
-    let answer = look.answer(task("completed", 100));
-    look.json(200, "", &answer).await;
+    look.reply(task("completed", 100)).await;
     let fetch = wire.next("POST", "tasks/result").await;
     let answer = fetch.answer(text("done"));
     let mut stream = fetch.stream().await;
@@ -351,7 +342,7 @@ async fn what_cannot_be_reached_says_so() {
 #[tokio::test]
 async fn nothing_is_asked_before_the_server_knows_that_we_listen() {
     // V1-INPUT-5: a question that a server sends while nobody listens is lost with some.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let options = HttpClientOptions {
         listen: Duration::from_secs(60),
         ..HttpClientOptions::new(&wire.url)
@@ -365,15 +356,14 @@ async fn nothing_is_asked_before_the_server_knows_that_we_listen() {
     assert!(early.await.is_err());
     let _stream = listening.stream().await;
     let ping = wire.next("POST", "ping").await;
-    let body = ping.answer(json!({}));
-    ping.json(200, "", &body).await;
+    ping.reply(json!({})).await;
     pinging.await.unwrap().unwrap();
 }
 
 #[tokio::test]
 async fn a_status_that_cannot_be_told_harms_no_task() {
     // S0-69, S1-34.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let (inbox, options) = with_inbox();
     let options = ClientOptions {
         receiver_tasks: Some(ReceiverOptions::default()),
@@ -405,28 +395,26 @@ async fn a_status_that_cannot_be_told_harms_no_task() {
 #[tokio::test]
 async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
     // A2-29, A2-30: `Retry-After` counts, also where the body is a JSON-RPC error.
-    let refuse = async |request: crate::wire::Request, status, headers: &str| {
+    let refuse = async |request: ScriptedRequest, status, headers: &str| {
         let error = json!({ "code": -32000, "message": "overloaded" });
         let body = json!({ "jsonrpc": "2.0", "id": request.body["id"], "error": error });
         request.json(status, headers, &body.to_string()).await;
     };
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let (client, _listening) = connected(&mut wire).await;
     let call = client.call_tool("slow", None);
     let call = tokio::spawn(async move { call.await.unwrap() });
     let list = wire.next("POST", "tools/list").await;
     let tool =
         json!({ "name": "slow", "inputSchema": {}, "execution": { "taskSupport": "required" } });
-    let body = list.answer(json!({ "tools": [tool] }));
-    list.json(200, "", &body).await;
+    list.reply(json!({ "tools": [tool] })).await;
     // The call itself is sent again: the server has not acted on it.
     let asked = wire.next("POST", "tools/call").await;
     let sent = std::time::Instant::now();
     refuse(asked, 429, "Retry-After: 1\r\n").await;
     let asked = wire.next("POST", "tools/call").await;
     assert!(sent.elapsed() >= Duration::from_secs(1));
-    let body = asked.answer(json!({ "task": task("working", 100) }));
-    asked.json(200, "", &body).await;
+    asked.reply(json!({ "task": task("working", 100) })).await;
     let call = call.await.unwrap();
     for status in [429, 503, 429, 503] {
         let look = wire.next("POST", "tasks/get").await;
@@ -437,23 +425,20 @@ async fn an_overloaded_server_loses_no_task_and_sets_the_pace() {
     refuse(look, 503, "Retry-After: 2\r\n").await;
     let look = wire.next("POST", "tasks/get").await;
     assert!(sent.elapsed() >= Duration::from_secs(2));
-    let body = look.answer(task("completed", 100));
-    look.json(200, "", &body).await;
+    look.reply(task("completed", 100)).await;
     // Nor is a refusal of `tasks/result` the outcome of the task.
     let fetch = wire.next("POST", "tasks/result").await;
     refuse(fetch, 503, "Retry-After: 1\r\n").await;
     let look = wire.next("POST", "tasks/get").await;
-    let body = look.answer(task("completed", 100));
-    look.json(200, "", &body).await;
+    look.reply(task("completed", 100)).await;
     let fetch = wire.next("POST", "tasks/result").await;
-    let body = fetch.answer(text("done"));
-    fetch.json(200, "", &body).await;
+    fetch.reply(text("done")).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
 #[tokio::test]
 async fn an_event_that_does_not_end_fails_its_request() {
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let mut options = HttpClientOptions::new(&wire.url);
     options.message_bytes = 10_000;
     let target = Target::http(options);
@@ -483,4 +468,40 @@ async fn an_event_that_does_not_end_fails_its_request() {
         ),
         "{failed:?}"
     );
+}
+
+#[tokio::test]
+async fn no_error_of_a_server_shows_our_session() {
+    // The id of a session gives access.
+    const SESSION: &str = "9d1c6f0a-secret";
+    let mut wire = ScriptedHttpServer::listen().await;
+    let target = Target::http(HttpClientOptions::new(&wire.url));
+    let connecting = tokio::spawn(Client::connect(target, crate::stage::options()));
+    let (listening, _) = wire.welcome(Some(SESSION)).await;
+    let _listening = listening.stream().await;
+    let client = connecting.await.unwrap().unwrap();
+    for (status, code) in [
+        (200, Some(-32000)),
+        (400, Some(-32000)),
+        (503, Some(-32000)),
+        (500, None),
+    ] {
+        let looking = tokio::spawn({
+            let client = client.clone();
+            async move { client.get_task("t1").await }
+        });
+        let look = wire.next("POST", "tasks/get").await;
+        let said = format!("session {SESSION} has no such task");
+        let error = json!({ "code": -32000, "message": said, "data": { "session": SESSION } });
+        let body = match code {
+            Some(_) => json!({ "jsonrpc": "2.0", "id": look.body["id"], "error": error }),
+            None => json!(said),
+        };
+        look.json(status, "", &body.to_string()).await;
+        let failed = looking.await.unwrap().unwrap_err();
+        let shown = format!("{failed} {failed:?}");
+        assert!(!shown.contains(SESSION), "{status}: {shown}");
+        assert!(shown.contains("has no such task"), "{status}: {shown}");
+        assert_eq!(failed.code(), code, "{status}");
+    }
 }

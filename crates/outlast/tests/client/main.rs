@@ -22,4 +22,3 @@ mod recovery;
 mod requestor;
 mod stage;
 mod tls;
-mod wire;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use outlast::engine::{Owner, Policy};
 use outlast::transport::http::HttpOptions;
 use outlast_testkit::eventually;
+use outlast_testkit::mcp::http::Answer;
 use serde_json::json;
 
 use crate::harness::Stage;
@@ -46,6 +47,30 @@ async fn a_request_names_its_session() {
         assert_eq!(lost.send("GET", &[], b"").await.status, 404);
         assert_eq!(lost.leave().await.status, 404);
     }
+}
+
+#[tokio::test]
+async fn no_error_shows_the_id_of_a_session() {
+    let stage = Stage::new().await;
+    let client = stage.client().await;
+    let id = client.session.clone().unwrap();
+    let check = async |answer: Answer, status: u16| {
+        assert_eq!(answer.status, status);
+        let body = answer.json().await;
+        assert!(body.get("error").is_some(), "{body}");
+        assert!(!body.to_string().contains(&id), "{body}");
+    };
+    for (method, params) in [
+        ("tools/call", json!({ "name": "none" })),
+        ("tasks/get", json!({ "taskId": "none" })),
+        ("none", json!({})),
+    ] {
+        check(client.ask(method, params).await, 200).await;
+    }
+    client.leave().await;
+    check(client.ask("ping", json!({})).await, 404).await;
+    check(client.send("GET", &[], b"").await, 404).await;
+    check(client.leave().await, 404).await;
 }
 
 #[tokio::test]

@@ -46,6 +46,11 @@ impl DirectRequests {
         self.is_open.store(true, Ordering::Release);
     }
 
+    /// A text of the server without the id of our session.
+    pub(crate) fn without_session(&self, text: &str) -> String {
+        self.endpoint.without_session(text)
+    }
+
     /// Resolves when the server has refused a request because it does not know the session any more.
     pub(super) async fn session_gone(&self) {
         self.session_gone.notified().await;

@@ -129,7 +129,7 @@ async fn refused(
         status: status.as_u16(),
         detail: text.chars().take(DETAIL).collect(),
         retry_after,
-        error: is_answer.then(|| error_in(&body)).flatten(),
+        error: is_answer.then(|| error_in(text.as_bytes())).flatten(),
     })
 }
 

@@ -6,12 +6,12 @@ use outlast::client::{self, Client, ClientOptions, Era, Generation, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::transport::link::LinkError;
+use outlast_testkit::mcp::ScriptedHttpServer;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{CAPABILITIES, EXTENSION, INFO, VERSION, capabilities, connected, discovered};
 use crate::stage::{self, target};
-use crate::wire::Wire;
 
 fn auto() -> ClientOptions {
     ClientOptions::default()
@@ -303,7 +303,7 @@ async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
         body(400, "{}"),
         body(200, "[]"),
     ] {
-        let mut wire = Wire::listen().await;
+        let mut wire = ScriptedHttpServer::listen().await;
         let target = Target::http(HttpClientOptions::new(&wire.url));
         let connecting = tokio::spawn(Client::connect(target, auto()));
         let asked = wire.next("POST", "server/discover").await;
@@ -313,7 +313,7 @@ async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
         assert!(!client.server().await.unwrap().is_modern(), "{answer}");
     }
     for status in [401, 403] {
-        let mut wire = Wire::listen().await;
+        let mut wire = ScriptedHttpServer::listen().await;
         let target = Target::http(HttpClientOptions::new(&wire.url));
         let connecting = tokio::spawn(Client::connect(target, auto()));
         let asked = wire.next("POST", "server/discover").await;
@@ -325,7 +325,7 @@ async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
         );
     }
     // An overloaded server says nothing of its era, whatever its body is.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let asked = wire.next("POST", "server/discover").await;
@@ -335,7 +335,7 @@ async fn over_http_a_refusal_without_a_modern_body_means_a_legacy_server() {
     let failed = connecting.await.unwrap().err().unwrap();
     assert_eq!(failed.code(), Some(-32000), "{failed:?}");
     // A modern error is no reason to try anything else.
-    let mut wire = Wire::listen().await;
+    let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, auto()));
     let asked = wire.next("POST", "server/discover").await;

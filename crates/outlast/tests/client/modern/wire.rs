@@ -5,35 +5,30 @@ use outlast::client::{
 };
 use outlast::engine::Outcome;
 use outlast::transport::http_client::HttpClientOptions;
+use outlast_testkit::mcp::ScriptedHttpServer;
 use serde_json::{Value, json};
 
 use super::{VERSION, capabilities, created, discovered, shown};
 use crate::stage::{raw, said, text};
-use crate::wire::{Request, Wire};
 
-async fn connected() -> (Client, Wire) {
-    let mut wire = Wire::listen().await;
+async fn connected() -> (Client, ScriptedHttpServer) {
+    let mut wire = ScriptedHttpServer::listen().await;
     let target = Target::http(HttpClientOptions::new(&wire.url));
     let connecting = tokio::spawn(Client::connect(target, ClientOptions::default()));
     let asked = wire.next("POST", "server/discover").await;
-    complete(asked, discovered(capabilities())).await;
+    asked.reply(discovered(capabilities())).await;
     (connecting.await.unwrap().unwrap(), wire)
 }
 
-async fn complete(request: Request, result: Value) {
-    let body = request.answer(result);
-    request.json(200, "", &body).await;
-}
-
 /// Answers `tools/list` with tools of these names and schemas.
-async fn list(wire: &mut Wire, tools: &[(&str, Value)]) {
+async fn list(wire: &mut ScriptedHttpServer, tools: &[(&str, Value)]) {
     let list = wire.next("POST", "tools/list").await;
     let tool = |(name, properties): &(&str, Value)| {
         let schema = json!({ "type": "object", "properties": properties });
         json!({ "name": name, "inputSchema": schema })
     };
     let tools: Vec<_> = tools.iter().map(tool).collect();
-    complete(list, json!({ "tools": tools, "ttlMs": 60_000 })).await;
+    list.reply(json!({ "tools": tools, "ttlMs": 60_000 })).await;
 }
 
 fn calling(client: &Client, tool: &str, arguments: Value) -> tokio::task::JoinHandle<Execution> {
@@ -59,14 +54,14 @@ async fn headers_repeat_the_body() {
     assert!(!asked.headers.contains_key("mcp-session-id"));
     let mut seed = created("working", 100);
     seed["taskId"] = json!(" odd");
-    complete(asked, seed).await;
+    asked.reply(seed).await;
     let call = call.await.unwrap();
     let look = wire.next("POST", "tasks/get").await;
     assert_eq!(look.header("mcp-method"), "tasks/get");
     assert_eq!(look.header("mcp-name"), "=?base64?IG9kZA==?=");
     let mut ended = shown("completed", 100, json!({ "result": text("done") }));
     ended["taskId"] = json!(" odd");
-    complete(look, ended).await;
+    look.reply(ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
     for (method, params, name) in [
         ("prompts/get", json!({ "name": "p" }), "p"),
@@ -81,7 +76,7 @@ async fn headers_repeat_the_body() {
         let asked = wire.next("POST", method).await;
         assert_eq!(asked.header("mcp-method"), method);
         assert_eq!(asked.header("mcp-name"), name);
-        complete(asked, json!({})).await;
+        asked.reply(json!({})).await;
         asking.await.unwrap().unwrap();
     }
     client.close().await;
@@ -108,7 +103,7 @@ async fn marked_parameters_travel_as_headers() {
     assert_eq!(asked.header("mcp-param-dry"), "true");
     assert!(!asked.headers.contains_key("mcp-param-none"));
     assert!(!asked.headers.contains_key("mcp-param-rest"));
-    complete(asked, text("done")).await;
+    asked.reply(text("done")).await;
     call.await.unwrap().outcome().await.unwrap();
     // A tool that cannot be called so is not there; the others are.
     let tools = client.tools().await.unwrap();
@@ -135,7 +130,7 @@ async fn headers_of_an_older_list_are_made_anew() {
     list(&mut wire, &[("x", marked)]).await;
     let asked = wire.next("POST", "tools/call").await;
     assert_eq!(asked.header("mcp-param-region"), "west");
-    complete(asked, text("done")).await;
+    asked.reply(text("done")).await;
     assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
@@ -152,7 +147,7 @@ async fn a_schema_that_points_elsewhere_is_not_followed() {
     list(&mut wire, &[("x", there)]).await;
     let asked = wire.any().await;
     assert_eq!(asked.body["method"], "tools/call");
-    complete(asked, text("done")).await;
+    asked.reply(text("done")).await;
     assert_eq!(said(&call.await.unwrap().outcome().await.unwrap()), "done");
 }
 
@@ -198,7 +193,7 @@ async fn a_stream_brings_news_and_the_answer_and_closing_it_cancels() {
     });
     let next = wire.any().await;
     assert_eq!(next.body["method"], "prompts/list");
-    complete(next, json!({})).await;
+    next.reply(json!({})).await;
     asking.await.unwrap().unwrap();
 }
 
@@ -224,7 +219,7 @@ async fn a_stream_that_breaks_loses_a_call_and_no_look() {
     // Neither a resumption nor a repetition came in between.
     let asked = wire.any().await;
     assert_eq!(asked.body["method"], "tools/call");
-    complete(asked, created("working", 100)).await;
+    asked.reply(created("working", 100)).await;
     let call = call.await.unwrap();
     let look = wire.next("POST", "tasks/get").await;
     let first = look.body["id"].clone();
@@ -233,7 +228,7 @@ async fn a_stream_that_breaks_loses_a_call_and_no_look() {
     assert_ne!(look.body["id"], first);
     assert!(!look.headers.contains_key("last-event-id"));
     let ended = shown("completed", 100, json!({ "result": text("done") }));
-    complete(look, ended).await;
+    look.reply(ended).await;
     assert_eq!(said(&call.outcome().await.unwrap()), "done");
 }
 
@@ -244,7 +239,7 @@ async fn a_server_that_is_asked_too_often_is_left_alone_for_a_while() {
     let call = calling(&client, "x", json!({}));
     list(&mut wire, &[]).await;
     let asked = wire.next("POST", "tools/call").await;
-    complete(asked, created("working", 100)).await;
+    asked.reply(created("working", 100)).await;
     let call = call.await.unwrap();
     wire.next("POST", "tasks/get").await.plain(429).await;
     let look = wire.next("POST", "tasks/get").await;
