@@ -73,6 +73,7 @@ use admission::OpenCalls;
 use connection::Way;
 use outlast_engine::Sizes;
 use pool::Pool;
+use probe::Probing;
 
 pub use assembly::{Gateway, RunningGateway, policy};
 pub use served::{Served, ServedUpstreams};
@@ -90,6 +91,7 @@ pub struct Upstream {
     open_calls: OpenCalls,
     /// Whether it could not be reached for nobody in particular, and has not been reached since.
     unmet: Arc<AtomicBool>,
+    probing: Probing,
 }
 
 /// How many calls may be under way at once, of all tools and of each.
@@ -119,6 +121,7 @@ impl Upstream {
             },
             open_calls: OpenCalls::default(),
             unmet: Arc::default(),
+            probing: Probing::default(),
             settings,
         }
     }

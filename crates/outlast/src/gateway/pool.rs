@@ -253,6 +253,9 @@ impl Upstream {
         {
             return Err(error.clone());
         }
+        if session.is_none() {
+            self.probing.done().await;
+        }
         let making = Making {
             way: self.way(key.era),
             state,
@@ -290,6 +293,7 @@ impl Upstream {
         }
         let place = self.pool.place_apart(client.owner(), &self.settings);
         let place = place.map_err(|too_many| self.crowded(too_many))?;
+        self.probing.done().await;
         // Rare, and large: whoever finds one has no room for it.
         let way = self.way(self.settings.era_for(client));
         Box::pin(Connection::open(

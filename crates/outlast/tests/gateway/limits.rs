@@ -59,6 +59,33 @@ async fn a_server_that_does_not_begin_does_not_delay_the_task_that_waits_for_it(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_begins_when_the_probe_has_ended() {
+    let (target, mut servers) = scripted::target();
+    let upstreams = vec![Upstream::new("played", target, quick())];
+    let mut gateway = Outlast::builder().build().gateway(upstreams).await.unwrap();
+    gateway.started().await.unwrap();
+    let (upstream, front) = {
+        let served = &gateway.served()[0];
+        (served.upstream.clone(), served.front.clone())
+    };
+    let again = upstream.clone();
+    let probing = tokio::spawn(async move { upstream.probe().await });
+    let mut probe = servers.next().await;
+    let connecting = tokio::spawn(async move { Caller::connect(Kind::V1, &front).await });
+    let early = tokio::time::timeout(Duration::from_secs(1), servers.next());
+    assert!(early.await.is_err(), "there are two connections at once");
+    probe.welcome("2025-11-25", capabilities()).await;
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", capabilities()).await;
+    connecting.await.unwrap();
+    probing.await.unwrap().unwrap();
+    // A connection shows that the server can be reached.
+    again.probe().await.unwrap();
+    let another = tokio::time::timeout(Duration::from_secs(1), servers.next());
+    assert!(another.await.is_err(), "there is another connection");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_takes_long_to_begin_has_begun_for_the_next_who_wants_it() {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
