@@ -75,6 +75,31 @@ async fn a_call_that_only_reads_is_made_again_when_its_server_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_hints_of_an_untrusted_server_run_nothing_again() {
+    // V1-TLS-4.
+    let (target, mut servers) = scripted::target();
+    let settings = Settings {
+        trust: false,
+        ..quick()
+    };
+    let (_, front) = gateway(Upstream::new("played", target, settings)).await;
+    let calling = tokio::spawn(async move {
+        let mut caller = Caller::connect(Kind::V1, &front).await;
+        caller.call("x", json!({})).await
+    });
+    let mut server = servers.next().await;
+    server.welcome("2025-11-25", json!({ "tools": {} })).await;
+    list(&mut server, true).await;
+    server.asked("tools/call").await;
+    drop(server);
+    let ended = calling.await.unwrap();
+    let Ending::Error(-32603, why) = ended else {
+        panic!("{ended:?}");
+    };
+    assert!(why.contains("unknown"), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_begin_is_told_and_not_begun_for_every_request() {
     let tries = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counted = tries.clone();

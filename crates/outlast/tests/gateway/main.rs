@@ -31,5 +31,6 @@ mod scripted;
 mod streamable;
 mod tickets;
 mod trace;
+mod undelivered;
 mod upstream;
 mod wire;

@@ -79,6 +79,17 @@ async fn a_method_that_nobody_knows_passes_with_every_member() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn null_params_pass_as_no_params() {
+    let (mut caller, mut server, _front) = played(Kind::V1, json!({ "tools": {} })).await;
+    let id = caller.send("example/odd", Value::Null).await;
+    let asked = server.asked("example/odd").await;
+    let params = asked.get("params");
+    assert!(params.is_none_or(Value::is_object), "{asked}");
+    server.reply(&asked, json!({})).await;
+    assert_eq!(caller.answer_to(id).await["result"], json!({}));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_of_the_server_is_the_clients() {
     let (mut caller, mut server, _front) = played(Kind::V1, json!({ "prompts": {} })).await;
     let id = caller.send("prompts/get", json!({ "name": "x" })).await;

@@ -1,6 +1,6 @@
 //! What strangers write into a pipe.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::Client;
 
@@ -90,4 +90,20 @@ async fn odd_task_params_are_told_apart() {
     }
     let unknown = client.call("resources/read", json!({})).await;
     assert_eq!(unknown["error"]["code"], -32601);
+}
+
+#[tokio::test(start_paused = true)]
+async fn null_params_are_no_params() {
+    let mut client = Client::new().await;
+    for method in ["ping", "tools/list", "tasks/list"] {
+        let answer = client.call(method, Value::Null).await;
+        assert!(answer.get("result").is_some(), "{method}: {answer}");
+    }
+    let refused = client.call("tools/call", Value::Null).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    // A notification is never answered, and the next request is.
+    client
+        .notify("notifications/roots/list_changed", Value::Null)
+        .await;
+    assert_eq!(client.call("ping", json!({})).await["result"], json!({}));
 }

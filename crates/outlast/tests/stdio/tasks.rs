@@ -1,9 +1,11 @@
 //! Tasks from creation to result.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::Policy;
 use outlast::engine::task::Keep;
+use outlast::engine::{MemoryStore, Policy};
+use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
 
 use crate::harness::Client;
@@ -241,6 +243,49 @@ async fn the_reported_poll_interval_grows_with_the_age_of_a_task() {
     client.call("tasks/cancel", json!({ "taskId": id })).await;
     let notification = client.told("notifications/tasks/status").await;
     assert_eq!(notification["params"]["pollInterval"], 5_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_poll_interval_is_at_most_a_quarter_of_the_ttl() {
+    let mut client = Client::new().await;
+    for (ttl, interval) in [(2_000, 500), (4_000, 1_000), (60_000, 1_000)] {
+        let params = json!({ "name": "endless", "task": { "ttl": ttl } });
+        let answer = client.call("tools/call", params).await;
+        let task = answer["result"]["task"].clone();
+        assert_eq!(task["pollInterval"], interval, "{task}");
+        let id = json!({ "taskId": task["taskId"] });
+        let got = client.call("tasks/get", id).await;
+        assert_eq!(got["result"]["pollInterval"], interval, "{got}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_progress_of_a_tool_arrives_before_its_end() {
+    for task in [false, true] {
+        let burst = Tool::new("burst", "reports a lot and ends", |_, cx| async move {
+            for step in 1..=500 {
+                cx.progress(step.into(), 500.0);
+            }
+            Ok(text("done"))
+        });
+        let tools = Tools::new().with(burst.task(TaskSupport::Optional));
+        let mut client = Client::connect(Arc::new(MemoryStore::new()), tools).await;
+        client.introduce("2025-11-25", json!({})).await;
+        let mut params = json!({ "name": "burst", "_meta": { "progressToken": 7 } });
+        if task {
+            params["task"] = json!({});
+        }
+        let answer = client.call("tools/call", params).await;
+        if task {
+            let id = &answer["result"]["task"]["taskId"];
+            client.call("tasks/result", json!({ "taskId": id })).await;
+        }
+        let is_progress = |message: &&Value| message["method"] == "notifications/progress";
+        let log = client.log().iter().map(|(_, message)| message);
+        let last = log.filter(is_progress).next_back();
+        let last = last.map(|message| message["params"]["progress"].clone());
+        assert_eq!(last, Some(json!(500.0)), "as a task: {task}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
