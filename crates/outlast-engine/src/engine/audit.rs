@@ -54,6 +54,11 @@ pub(crate) fn expired(task: TaskId) {
     tracing::info!(target: AUDIT, %task, "removed, its time is over");
 }
 
+/// A task was deleted before its TTL was over.
+pub(crate) fn deleted(task: TaskId) {
+    tracing::info!(target: AUDIT, %task, "deleted");
+}
+
 /// Writes a line about a task, in the trace that it belongs to.
 fn described(task: &Task, write: impl FnOnce(&str, &str, Option<&str>)) {
     if tracing::enabled!(target: AUDIT, tracing::Level::INFO) {

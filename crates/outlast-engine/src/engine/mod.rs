@@ -14,6 +14,7 @@ mod change;
 mod context;
 mod create;
 mod cursor;
+mod delete;
 mod doubt;
 mod drive;
 mod error;

@@ -144,3 +144,23 @@ fn strict() -> Policy {
         ..Policy::default()
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn only_an_ended_task_is_deleted_and_nothing_is_left_of_it() {
+    let stage = Stage::new().await;
+    let running = stage.create("stubborn").await.id;
+    assert!(!stage.engine.delete_ended(&ada(), running).await.unwrap());
+    assert!(stage.engine.get(&ada(), running).await.is_ok());
+    let ended = stage.create("echo").await.id;
+    stage.wait(ended).await;
+    assert!(stage.engine.delete_ended(&ada(), ended).await.unwrap());
+    assert!(matches!(
+        stage.engine.get(&ada(), ended).await,
+        Err(EngineError::NotFound)
+    ));
+    assert_eq!(stage.engine.usage(&owner()).await.unwrap().retained, 1);
+    assert!(matches!(
+        stage.engine.delete_ended(&ada(), ended).await,
+        Err(EngineError::NotFound)
+    ));
+}
