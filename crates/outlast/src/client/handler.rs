@@ -28,11 +28,26 @@ pub trait ClientHandler: Send + Sync + 'static {
     /// Handles one input request. Returns the result of the request, or an error.
     async fn handle(&self, request: ServerInputRequest) -> Answer;
 
+    /// The task of `request` ended before `handle` returned; the future of `handle` is dropped.
+    /// `reason` is [`TASK_CANCELLED`], [`TASK_EXPIRED`] or [`CONNECTION_ENDED`] (S0-62).
+    fn task_aborted(&self, request: &ServerInputRequest, reason: &str) {
+        let _ = (request, reason);
+    }
+
     /// The page of a URL elicitation is completed (V1-ELIC-13). Ignore unknown ids.
     fn elicitation_complete(&self, server: &str, elicitation: &str) {
         let _ = (server, elicitation);
     }
 }
+
+/// The reason of [`ClientHandler::task_aborted`] when the server or the program cancels the task.
+pub const TASK_CANCELLED: &str = "Cancelled";
+
+/// The reason of [`ClientHandler::task_aborted`] when the TTL of the task ends.
+pub const TASK_EXPIRED: &str = "Expired";
+
+/// The reason of [`ClientHandler::task_aborted`] when the connection to the server ends.
+pub const CONNECTION_ENDED: &str = "Connection ended";
 
 /// An input request of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]

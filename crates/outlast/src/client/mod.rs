@@ -73,7 +73,10 @@ pub use era::Era;
 pub use error::{Error, PeerError, Refusal};
 pub(crate) use execution::{CallController, Command};
 pub use execution::{CancelError, Execution, ExecutionStatus, Outage, OutcomeError, StatusUpdates};
-pub use handler::{ClientHandler, NoHandler, ServerInputRequest, accept, decline, dismiss, roots};
+pub use handler::{
+    CONNECTION_ENDED, ClientHandler, NoHandler, ServerInputRequest, TASK_CANCELLED, TASK_EXPIRED,
+    accept, decline, dismiss, roots,
+};
 pub use inbound::NotificationHandler;
 pub use inbox::{Inbox, InboxEvent, InboxItem, InboxItemId, NoSuchItem};
 pub use receiver::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};

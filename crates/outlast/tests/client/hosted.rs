@@ -324,3 +324,67 @@ async fn a_ttl_for_receivers_means_nothing_where_none_is_hosted() {
     let listed = call(&mut server, "tasks/list", json!({})).await;
     assert_eq!(listed["error"]["code"], -32601);
 }
+
+/// A host that never answers and reports why its requests were aborted.
+struct Unanswering(tokio::sync::mpsc::UnboundedSender<(ServerInputRequest, String)>);
+
+#[async_trait]
+impl ClientHandler for Unanswering {
+    fn accepts(&self) -> Accepts {
+        Accepts::all()
+    }
+
+    async fn handle(&self, _: ServerInputRequest) -> Answer {
+        std::future::pending().await
+    }
+
+    fn task_aborted(&self, request: &ServerInputRequest, reason: &str) {
+        self.0.send((request.clone(), reason.to_owned())).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_host_learns_why_the_request_of_a_task_is_aborted() {
+    // S0-62.
+    let (report, mut aborted) = tokio::sync::mpsc::unbounded_channel();
+    let options = crate::stage::options();
+    let host = Arc::new(Unanswering(report));
+    let (client, mut server) = hosting_by(host, ReceiverOptions::default(), options).await;
+    let task = made(&mut server, SAMPLING, sample()).await;
+    let asking = soon(server.told(STATUS)).await;
+    assert_eq!(asking["params"]["status"], "input_required");
+    let cancelled = call(&mut server, "tasks/cancel", named(&task)).await;
+    assert_eq!(cancelled["result"]["status"], "cancelled");
+    let (request, reason) = soon(aborted.recv()).await.unwrap();
+    assert_eq!(request.kind.method(), SAMPLING);
+    assert_eq!(reason, "Cancelled");
+    let mut short = form();
+    short["task"] = json!({ "ttl": 1 });
+    made(&mut server, ELICITATION, short).await;
+    let (request, reason) = soon(aborted.recv()).await.unwrap();
+    assert_eq!(request.kind.method(), ELICITATION);
+    assert_eq!(reason, "Expired");
+    made(&mut server, SAMPLING, sample()).await;
+    while soon(server.told(STATUS)).await["params"]["status"] != "input_required" {}
+    client.close().await;
+    let (_, reason) = soon(aborted.recv()).await.unwrap();
+    assert_eq!(reason, "Connection ended");
+}
+
+#[tokio::test]
+async fn poll_interval_and_status_message_are_options() {
+    // S1-31.
+    let options = ReceiverOptions {
+        poll_interval_ms: 700,
+        waiting_message: "Waiting for Ada".into(),
+        ..ReceiverOptions::default()
+    };
+    let (_client, mut server, _inbox) = hosting(options).await;
+    let task = made(&mut server, SAMPLING, sample()).await;
+    assert_eq!(task["pollInterval"], 700);
+    let asking = soon(server.told(STATUS)).await["params"].clone();
+    assert_eq!(asking["statusMessage"], "Waiting for Ada");
+    let got = call(&mut server, "tasks/get", named(&task)).await;
+    assert_eq!(got["result"]["statusMessage"], "Waiting for Ada");
+    assert_eq!(got["result"]["pollInterval"], 700);
+}

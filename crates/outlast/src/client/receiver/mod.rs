@@ -5,6 +5,7 @@
 //! reaches the tasks of another server (S0-19), and a new session does not reach those of the
 //! previous one. The tasks are not durable: they end with their connection.
 
+mod abort;
 mod options;
 mod runner;
 mod task_methods;
@@ -19,10 +20,11 @@ use outlast_engine::{Accepts, AskKind, Engine, MemoryStore, Origin, Owner, Polic
 use outlast_wire::v1::{ClientTasks, TaskRequest};
 use outlast_wire::{Raw, object, v1};
 
-use super::handler::{ClientHandler, ServerInputRequest};
+use super::handler::{CONNECTION_ENDED, ClientHandler, ServerInputRequest};
 use super::rpc::RpcChannel;
 use super::rpc_handler::Reply;
 use crate::server::to_wire;
+use abort::AbortReasons;
 
 pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
 
@@ -30,6 +32,7 @@ pub use options::{OnDecline, ReceiverOptions, ReceiverTtl, WaitingStatus};
 pub(crate) struct Receiver {
     engine: Engine,
     options: ReceiverOptions,
+    reasons: AbortReasons,
 }
 
 impl Receiver {
@@ -49,16 +52,22 @@ impl Receiver {
             },
             ..Policy::default()
         };
+        let reasons = AbortReasons::default();
         let runner = Arc::new(runner::HandlerRunner {
             handler,
             options: options.clone(),
+            reasons: reasons.clone(),
         });
         let (engine, _) = Engine::builder(Arc::new(MemoryStore::new()))
             .policy(policy)
             .runner(RUNNER, runner)
             .open()
             .await?;
-        Ok(Self { engine, options })
+        Ok(Self {
+            engine,
+            options,
+            reasons,
+        })
     }
 
     /// Adds the task capabilities (S0-25, S0-26, S1-46): only for requests whose base capability is
@@ -117,18 +126,25 @@ impl Receiver {
         }))
     }
 
-    /// Ends the tasks of a closed connection (S1-27, S1-58).
+    /// Ends the tasks of a closed connection and deletes their records (S1-27, S1-58).
     pub(crate) async fn end_tasks(&self, channel: &RpcChannel) {
         let owner = owner_of(channel);
         let scope = Scope::Of(owner.clone());
-        let mut cursor = None;
-        while let Ok(page) = self.engine.page(&owner, cursor.as_deref(), 100).await {
-            for task in page.tasks.iter().filter(|task| task.ending().is_none()) {
-                // A task that has just ended needs no cancellation.
-                let _ = self.engine.cancel_now(&scope, task.id()).await;
+        // Each round deletes what it has read, so the next one reads the rest.
+        while let Ok(page) = self.engine.page(&owner, None, DELETE_PAGE).await {
+            let mut deleted = 0;
+            for task in &page.tasks {
+                let id = task.id();
+                if task.ending().is_none() {
+                    self.reasons.set(id, CONNECTION_ENDED);
+                    // A task that ends by itself at this moment is deleted too.
+                    let _ = self.engine.cancel_now(&scope, id).await;
+                }
+                if let Ok(true) = self.engine.delete_ended(&scope, id).await {
+                    deleted += 1;
+                }
             }
-            cursor = page.next;
-            if cursor.is_none() {
+            if deleted == 0 {
                 return;
             }
         }
@@ -144,6 +160,9 @@ fn origin(request: &ServerInputRequest) -> Origin {
     origin.params = request.params.clone();
     origin
 }
+
+/// How many tasks of a closed connection are deleted at a time.
+const DELETE_PAGE: usize = 100;
 
 /// The name of the runner in the engine.
 const RUNNER: &str = "host";

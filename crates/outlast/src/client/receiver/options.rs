@@ -15,6 +15,8 @@ pub struct ReceiverOptions {
     pub max_open_tasks: u32,
     /// The status of a task while it waits for the user.
     pub status_while_waiting: WaitingStatus,
+    /// The status message of a task while it waits for the user (S1-31).
+    pub waiting_message: Arc<str>,
     /// The end of a task whose elicitation was declined.
     pub on_decline: OnDecline,
 }
@@ -57,10 +59,14 @@ impl Default for ReceiverOptions {
             poll_interval_ms: 2_000,
             max_open_tasks: 32,
             status_while_waiting: WaitingStatus::default(),
+            waiting_message: WAITING_MESSAGE.into(),
             on_decline: OnDecline::default(),
         }
     }
 }
+
+/// The default of [`ReceiverOptions::waiting_message`] (S0-72).
+const WAITING_MESSAGE: &str = "Awaiting user approval";
 
 impl ReceiverTtl {
     pub(super) fn millis(&self) -> u64 {

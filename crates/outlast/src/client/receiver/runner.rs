@@ -9,7 +9,7 @@ use outlast_engine::{Answer, AskKind, ErrorCode, Origin, Outcome, Question};
 use outlast_wire::envelope::ErrorView;
 use outlast_wire::{RawRef, codes, object};
 
-use super::task_methods::WAITING_MESSAGE;
+use super::abort::AbortReasons;
 use super::{OnDecline, ReceiverOptions, WaitingStatus};
 use crate::client::handler::{ClientHandler, ServerInputRequest};
 
@@ -17,6 +17,7 @@ use crate::client::handler::{ClientHandler, ServerInputRequest};
 pub(super) struct HandlerRunner {
     pub(super) handler: Arc<dyn ClientHandler>,
     pub(super) options: ReceiverOptions,
+    pub(super) reasons: AbortReasons,
 }
 
 #[async_trait]
@@ -28,10 +29,13 @@ impl Runner for HandlerRunner {
                 "the input request of the task is missing",
             );
         };
+        let pending = self
+            .reasons
+            .begin(cx.id(), self.handler.clone(), request.clone());
         let answer = self.handler.handle((*request).clone());
         let answer = match self.options.status_while_waiting {
             WaitingStatus::Working => {
-                cx.status(WAITING_MESSAGE);
+                cx.status(&self.options.waiting_message);
                 answer.await
             }
             WaitingStatus::InputRequired => {
@@ -46,6 +50,7 @@ impl Runner for HandlerRunner {
                 }
             }
         };
+        pending.answered();
         self.outcome(request.kind, answer)
     }
 }

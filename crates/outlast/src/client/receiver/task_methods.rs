@@ -10,6 +10,7 @@ use outlast_wire::neutral::{Phase, TaskView};
 use outlast_wire::{Raw, RawRef, Status, codes, params, v1};
 
 use super::{Receiver, owner_of};
+use crate::client::handler::TASK_CANCELLED;
 use crate::client::rpc::RpcChannel;
 use crate::server::{cancel_to_wire, to_wire};
 
@@ -40,7 +41,8 @@ impl Receiver {
                     let texts: Vec<_> = page.tasks.iter().map(|task| task.id().text()).collect();
                     let views = page.tasks.iter().zip(&texts);
                     let now = self.engine.now();
-                    let views = views.map(|(task, text)| with_seed_messages(task.view(text, now)));
+                    let views =
+                        views.map(|(task, text)| self.with_seed_messages(task.view(text, now)));
                     v1::list_result(views, page.next.as_deref())
                 })
             }
@@ -55,9 +57,9 @@ impl Receiver {
     async fn get(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Result<Raw, EngineError> {
         let task = self.engine.get(scope, task_id(params)?).await?;
         let text = task.id().text();
-        Ok(v1::task(&with_seed_messages(
-            task.view(&text, self.engine.now()),
-        )))
+        Ok(v1::task(
+            &self.with_seed_messages(task.view(&text, self.engine.now())),
+        ))
     }
 
     /// S0-59 to S0-64: the engine refuses unknown and ended tasks.
@@ -66,12 +68,15 @@ impl Receiver {
             Ok(id) => id,
             Err(error) => return refused(&error),
         };
+        if self.engine.get(scope, id).await.is_ok() {
+            self.reasons.set(id, TASK_CANCELLED);
+        }
         match self.engine.cancel_now(scope, id).await {
             Ok(task) => {
                 let text = id.text();
-                Answer::Result(v1::task(&with_seed_messages(
-                    task.view(&text, self.engine.now()),
-                )))
+                Answer::Result(v1::task(
+                    &self.with_seed_messages(task.view(&text, self.engine.now())),
+                ))
             }
             Err(error) => {
                 let error = cancel_to_wire(&self.engine, scope, id, &error).await;
@@ -109,6 +114,18 @@ impl Receiver {
         }
     }
 
+    /// Adds the status messages of the seeds where the engine has none (S0-61, S0-72).
+    fn with_seed_messages<'a>(&'a self, mut view: TaskView<'a>) -> TaskView<'a> {
+        match view.phase {
+            Phase::AwaitingInput => view.message = Some(&self.options.waiting_message),
+            Phase::Ended(outlast_wire::neutral::Ending::Cancelled) => {
+                view.message = Some(CANCELLED_MESSAGE);
+            }
+            _ => {}
+        }
+        view
+    }
+
     /// Notifies the server of every change of a task (S0-36, S1-18). A failed notification has no
     /// consequence (S0-69).
     pub(super) async fn send_status_changes(
@@ -126,7 +143,7 @@ impl Receiver {
         loop {
             if let Some(task) = next.take() {
                 let text = task.id().text();
-                let view = with_seed_messages(task.view(&text, self.engine.now()));
+                let view = self.with_seed_messages(task.view(&text, self.engine.now()));
                 let now = (v1::status(view.phase), view.message.map(str::to_owned));
                 if now != told {
                     let params = v1::task(&view);
@@ -158,21 +175,6 @@ fn task_id(params: Option<RawRef<'_>>) -> Result<TaskId, EngineError> {
 fn refused(error: &EngineError) -> Answer {
     Answer::Error(to_wire(error).to_raw())
 }
-
-/// Sets the status texts of the seeds (S0-61, S0-72).
-fn with_seed_messages(mut view: TaskView<'_>) -> TaskView<'_> {
-    match view.phase {
-        Phase::AwaitingInput => view.message = Some(WAITING_MESSAGE),
-        Phase::Ended(outlast_wire::neutral::Ending::Cancelled) => {
-            view.message = Some(CANCELLED_MESSAGE);
-        }
-        _ => {}
-    }
-    view
-}
-
-/// The status text of a task that waits for the user.
-pub(super) const WAITING_MESSAGE: &str = "Awaiting user approval";
 
 /// The status text of a cancelled task.
 const CANCELLED_MESSAGE: &str = "Task cancelled by server";

@@ -1,10 +1,11 @@
 //! One receiver with two connections: each sees only its own tasks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Accepts, Answer, AskKind, Scope};
-use outlast_wire::{Raw, RawRef, codes};
+use outlast_wire::{Raw, RawRef, Timestamp, codes};
 use serde_json::{Value, json};
 
 use super::{Receiver, ReceiverOptions, owner_of};
@@ -132,4 +133,50 @@ async fn a_managed_task_keeps_its_method_and_request() {
     assert_eq!(request, json!({ "messages": [], "maxTokens": 9 }));
     assert_eq!(task.lifetime.ttl, 5_000);
     assert!(task.updated >= task.created);
+}
+
+#[tokio::test]
+async fn the_end_of_a_connection_deletes_its_records() {
+    // S1-27, S1-58, S1-67, S1-89: nothing with a deadline stays, whether it had ended or not.
+    let receiver = receiver().await;
+    let (one, two) = (connection(1), connection(2));
+    let waiting = made(&receiver, &one).await;
+    let cancelled = json!({ "taskId": made(&receiver, &one).await });
+    served(&receiver, &one, "tasks/cancel", cancelled).await;
+    let kept = made(&receiver, &two).await;
+    let waiter = tokio::spawn({
+        let (receiver, one) = (receiver.clone(), one.clone());
+        async move {
+            served(
+                &receiver,
+                &one,
+                "tasks/result",
+                json!({ "taskId": waiting }),
+            )
+            .await
+        }
+    });
+    until_waited_for(&receiver).await;
+    receiver.end_tasks(&one).await;
+    // The waiter is settled, not left.
+    let settled = tokio::time::timeout(Duration::from_secs(60), waiter).await;
+    let settled = settled.expect("it ends").expect("it does not panic");
+    assert!(settled["code"].is_i64(), "{settled}");
+    let listed = served(&receiver, &one, "tasks/list", json!({})).await;
+    assert_eq!(listed["tasks"], json!([]));
+    let due = receiver.engine.store().due(Timestamp(u64::MAX - 1), 10);
+    let due = due.await.expect("the store works").tasks;
+    let due: Vec<_> = due.iter().map(|(id, _)| id.to_string()).collect();
+    assert_eq!(due, [kept]);
+}
+
+/// Resolves when a request waits for the result of a task.
+async fn until_waited_for(receiver: &Receiver) {
+    let wait = async {
+        while receiver.engine.listeners() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    waited.expect("a request waits");
 }
