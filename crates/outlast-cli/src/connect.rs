@@ -63,10 +63,11 @@ pub(crate) async fn connect(
             endpoint,
             starts: server.starts,
             fault,
+            printed: server.printed.lines(),
         }))
     })?;
     if comes_back {
-        // If it is gone, this is how we hear of it, and another is opened.
+        // If the session is gone, this request fails and opens another.
         let _ = client.ping().await;
     }
     drop(waiting);

@@ -320,7 +320,7 @@ mod tests {
     fn only_a_refusal_shows_that_an_era_is_absent() {
         let ended = client::Error::Transport(LinkError::Ended {
             status: "exit status: 1".into(),
-            stderr: "the store is in use".into(),
+            printed: "the store is in use".into(),
         });
         let silent = client::Error::TimedOut(OTHER_ERA_TIMEOUT);
         let refused = client::Error::Unsupported("MCP 2026-07-28".into());

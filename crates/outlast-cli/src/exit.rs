@@ -18,7 +18,7 @@ pub(crate) enum Failure {
     #[error("no task {0} here\n  next: `outlast tasks list` shows the tasks there are")]
     NoTask(String),
     #[error(
-        "the server has no task {0}: it never had it, it has expired, or it belongs to somebody else\n  \
+        "the server has no task {0}: it never had it, it has expired, or it belongs to another owner\n  \
          next: `outlast tasks list TARGET` shows yours"
     )]
     NoTaskThere(String),

@@ -14,6 +14,8 @@ pub(crate) struct Unconnected {
     pub(crate) endpoint: String,
     pub(crate) starts: Starts,
     pub(crate) fault: client::Error,
+    /// The last lines that the command printed and that were no messages.
+    pub(crate) printed: Vec<String>,
 }
 
 impl std::fmt::Display for Unconnected {
@@ -33,11 +35,11 @@ impl std::fmt::Display for Unconnected {
             client::Error::Transport(LinkError::Unreachable(cause)) => {
                 write!(f, "cannot connect to {what}: {}", clean(cause))?;
             }
-            client::Error::Transport(LinkError::Ended { status, stderr }) => {
-                write!(f, "{what} ended before it answered ({status})")?;
-                if !stderr.is_empty() {
-                    write!(f, "; it wrote: {}", clean(stderr))?;
-                }
+            client::Error::Transport(LinkError::Ended { status, .. }) => {
+                write!(
+                    f,
+                    "{what} is not an MCP server or did not start: it ended before it answered ({status})"
+                )?;
             }
             client::Error::Transport(LinkError::Refused { status, detail, .. }) => {
                 write!(f, "{what} answers with HTTP status {status}")?;
@@ -48,15 +50,49 @@ impl std::fmt::Display for Unconnected {
                 }
             }
             client::Error::TimedOut(limit) => {
-                write!(f, "{what} has not answered for {} s", limit.as_secs())?;
+                let seconds = limit.as_secs();
+                match self.starts {
+                    Starts::Elsewhere => write!(f, "{what} has not answered for {seconds} s")?,
+                    Starts::ByCommand | Starts::ByName => write!(
+                        f,
+                        "{what} is not an MCP server or is stuck: it has not answered for {seconds} s"
+                    )?,
+                }
             }
             fault => write!(f, "cannot connect to {what}: {}", clean(&fault.to_string()))?,
         }
+        self.write_printed(f)?;
         write!(f, "\n  next: {}", self.next())
     }
 }
 
 impl Unconnected {
+    /// Whether no server runs there, whatever it is asked.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(
+            self.fault,
+            client::Error::Transport(LinkError::Unreachable(_) | LinkError::Ended { .. })
+        )
+    }
+
+    /// Quotes what the command printed: often it says there why it is no server.
+    fn write_printed(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ran = !matches!(
+            self.fault,
+            client::Error::Transport(LinkError::Unreachable(_))
+        );
+        match &self.printed[..] {
+            [] if ran && self.starts != Starts::Elsewhere => write!(f, "\n  it printed nothing"),
+            [] => Ok(()),
+            [line] => write!(f, "\n  it printed: {}", clean(line)),
+            lines => {
+                write!(f, "\n  the end of what it printed:")?;
+                let mut lines = lines.iter();
+                lines.try_for_each(|line| write!(f, "\n  | {}", clean(line)))
+            }
+        }
+    }
+
     fn next(&self) -> &'static str {
         match (&self.fault, self.starts) {
             (
@@ -77,7 +113,7 @@ impl Unconnected {
                 "check the spelling of the command and that it is on the PATH"
             }
             (client::Error::Transport(LinkError::Ended { .. }), _) => {
-                "run the command by itself to see why it ends; --verbose shows what it writes"
+                "run the command by itself to see why it ends; --verbose shows all that it prints"
             }
             (_, Starts::Elsewhere) => "check that the URL is that of an MCP server",
             _ => "check that the command starts an MCP server on its standard input and output",
@@ -92,12 +128,45 @@ mod tests {
     use super::*;
 
     fn text(starts: Starts, endpoint: &str, fault: client::Error) -> String {
+        after_printing(starts, endpoint, fault, &[])
+    }
+
+    fn after_printing(
+        starts: Starts,
+        endpoint: &str,
+        fault: client::Error,
+        printed: &[&str],
+    ) -> String {
         Unconnected {
             endpoint: endpoint.to_owned(),
             starts,
             fault,
+            printed: printed.iter().map(|line| (*line).to_owned()).collect(),
         }
         .to_string()
+    }
+
+    #[test]
+    fn a_command_that_is_no_server_is_quoted() {
+        let ended = || {
+            client::Error::Transport(LinkError::Ended {
+                status: "exit status: 0".into(),
+                printed: String::new(),
+            })
+        };
+        let next = "\n  next: run the command by itself to see why it ends; --verbose shows all that it prints";
+        let ends = "the command `x` is not an MCP server or did not start: it ended before it answered (exit status: 0)";
+        for (printed, quoted) in [
+            (&[][..], "\n  it printed nothing"),
+            (&["\u{1b}[2Jhello"][..], "\n  it printed: \u{fffd}[2Jhello"),
+            (
+                &["one", "two\u{202e}"][..],
+                "\n  the end of what it printed:\n  | one\n  | two\u{fffd}",
+            ),
+        ] {
+            let text = after_printing(Starts::ByCommand, "x", ended(), printed);
+            assert_eq!(text, format!("{ends}{quoted}{next}"));
+        }
     }
 
     #[test]
@@ -129,7 +198,7 @@ mod tests {
                     "sleep 100",
                     client::Error::TimedOut(Duration::from_secs(60)),
                 ),
-                "the command `sleep 100` has not answered for 60 s\n  next: check that the command starts an MCP server on its standard input and output",
+                "the command `sleep 100` is not an MCP server or is stuck: it has not answered for 60 s\n  it printed nothing\n  next: check that the command starts an MCP server on its standard input and output",
             ),
         ] {
             assert_eq!(found, expected);

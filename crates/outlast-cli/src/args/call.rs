@@ -25,7 +25,7 @@ pub(crate) struct Reach {
         hide_possible_values = true
     )]
     pub(crate) how: How,
-    /// Show what a server started by a command writes to its standard error.
+    /// Show what a server that is started by a command prints.
     #[arg(long, short)]
     pub(crate) verbose: bool,
     /// In place of TARGET: a command that starts the server on its standard input and output.
@@ -67,10 +67,10 @@ pub(crate) struct Answering {
     /// Answer the server's questions from standard input although it is no terminal: one line each.
     #[arg(long, conflicts_with = "no_input")]
     pub(crate) interactive: bool,
-    /// Tell the server that nobody is there to answer questions.
+    /// Declare to the server that its questions cannot be answered.
     #[arg(long)]
     pub(crate) no_input: bool,
-    /// How long a question lives that the server makes a task of, in milliseconds, where it does not say.
+    /// The TTL in milliseconds of a question that the server sends as a task without a TTL.
     #[arg(long, value_name = "MS", default_value_t = 60_000)]
     pub(crate) question_ttl: u64,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Call {
     /// Do not call as a task: the same as --as plain.
     #[arg(long)]
     pub(crate) no_task: bool,
-    /// How long the server shall keep the task, in milliseconds.
+    /// How long the server keeps the task, in milliseconds.
     #[arg(long, value_name = "MS")]
     pub(crate) ttl: Option<u64>,
     /// Leave as soon as the task exists, and print its id.

@@ -27,28 +27,28 @@ pub(crate) struct Serve {
     /// What the gateway does differently, as the `outlast` object of a server in a configuration file.
     #[arg(long, value_name = "JSON", conflicts_with = "config")]
     pub(crate) settings: Option<String>,
-    /// What the gateway puts up with, as the `outlast` object of a whole configuration file.
+    /// Limits of the whole gateway, as the `outlast` object of a configuration file.
     #[arg(long, value_name = "JSON", conflicts_with = "config")]
     pub(crate) limits: Option<String>,
     /// Where to listen.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8040")]
     pub(crate) http: SocketAddr,
-    /// A name under which clients reach the address, beside those of this machine. Can be said more than once.
+    /// A name under which clients reach the address, beside those of this machine. Can be given more than once.
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
-    /// An origin whose pages may call, such as `https://example.org`. Can be said more than once.
+    /// An origin whose pages may call, such as `https://example.org`. Can be given more than once.
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
     /// Where tasks live: `sqlite:PATH` or `memory:` [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// Let everybody in who reaches the address; then each session is an owner of its own.
+    /// Accept clients without a token. Each session is then an owner of its own.
     #[arg(long)]
     pub(crate) no_token: bool,
     /// More tokens for clients: a file with a JSON object of names and secrets.
     #[arg(long, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
-    /// Show what servers write to their standard error. What clients and servers say may be in it.
+    /// Show what servers print. It may contain what clients and servers send.
     #[arg(long, short)]
     pub(crate) verbose: bool,
     /// Do not start or call servers before a client needs them, to see whether they can be reached.

@@ -69,7 +69,7 @@ pub(crate) struct AnswerOne {
     /// [default: ask on the terminal].
     #[arg(long, value_name = "JSON")]
     pub(crate) with: Option<String>,
-    /// Say no.
+    /// Decline the question.
     #[arg(long, conflicts_with = "with")]
     pub(crate) decline: bool,
     #[command(flatten)]

@@ -28,8 +28,8 @@ pub(crate) enum Interrupt {
     Leave,
 }
 
-/// What a person who pressed Ctrl-C wants.
-enum Wish {
+/// What a person chooses after Ctrl-C.
+enum Choice {
     Cancel,
     Leave,
     GoOn,
@@ -60,19 +60,19 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
         }
         status.borrow_mut().give_way(true);
         let task = execution.status().task.map(|task| task.id);
-        let wish = match (&task, interrupt, person) {
+        let choice = match (&task, interrupt, person) {
             // Nobody could ever fetch the result of a plain call.
-            (None, ..) => Wish::Cancel,
+            (None, ..) => Choice::Cancel,
             (Some(_), Interrupt::Ask, Person::There(..)) => asked(&lines, &mut interrupts).await,
-            (Some(_), ..) => Wish::Leave,
+            (Some(_), ..) => Choice::Leave,
         };
-        match (wish, task) {
-            (Wish::Leave, Some(task)) => {
+        match (choice, task) {
+            (Choice::Leave, Some(task)) => {
                 execution.detach().await;
                 return End::Left(task);
             }
-            (Wish::GoOn, _) => {}
-            (Wish::Cancel | Wish::Leave, _) => {
+            (Choice::GoOn, _) => {}
+            (Choice::Cancel | Choice::Leave, _) => {
                 if let Err(error) = execution.cancel().await {
                     say!("{error}");
                 }
@@ -83,17 +83,17 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
 }
 
 /// Asks what Ctrl-C meant; pressed again, it means to leave.
-async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Wish {
+async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Choice {
     // The terminal has shown ^C on the line of the status.
     say!("");
     let question = "[c]ancel the task, [d]etach and let it go on, or [s]tay?";
     tokio::select! {
-        choice = lines.choose(question, &["c", "d", "s"]) => match choice {
-            Some("c") => Wish::Cancel,
-            Some("s") => Wish::GoOn,
-            _ => Wish::Leave,
+        chosen = lines.choose(question, &["c", "d", "s"]) => match chosen {
+            Some("c") => Choice::Cancel,
+            Some("s") => Choice::GoOn,
+            _ => Choice::Leave,
         },
-        () = interrupts.next() => Wish::Leave,
+        () = interrupts.next() => Choice::Leave,
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::control::{self, FirstLine, Reply};
 use super::socket;
 use crate::place;
-use crate::target::{Named, Starts};
+use crate::target::{Named, Printed, Starts};
 
 /// A server that has nothing but tasks.
 pub(super) struct Desk;
@@ -72,5 +72,6 @@ pub(crate) fn at_gateway() -> Option<Named> {
         era: Era::Legacy,
         session: None,
         anonymous: false,
+        printed: Printed::default(),
     })
 }

@@ -197,8 +197,13 @@ async fn connect_to_list(
             era: Era::Legacy,
             ..server.clone()
         };
-        if let Ok(connected) = connect(older, person, purpose).await {
-            return Ok(connected);
+        match connect(older, person, purpose).await {
+            // A server that does not run is not started or waited for a second time.
+            Err(Failure::Unconnected(why)) if why.is_absent() => {
+                return Err(Failure::Unconnected(why));
+            }
+            Err(_) => {}
+            connected => return connected,
         }
     }
     connect(server, person, purpose).await

@@ -80,7 +80,7 @@ fn from_file(
         if let Place::Http { url, .. } = &place {
             refuse_itself(name, url, address)?;
         }
-        let target = place.target(verbose);
+        let target = place.target(verbose, None);
         all.push(Upstream::new(name, target, settings));
     }
     if all.is_empty() {

@@ -36,7 +36,7 @@ pub(crate) enum Place {
 struct File {
     #[serde(default, alias = "mcpServers")]
     servers: BTreeMap<String, Server>,
-    /// What the gateway puts up with in all.
+    /// Limits of the whole gateway.
     outlast: Option<serde_json::Value>,
 }
 

@@ -2,6 +2,7 @@
 
 mod config;
 mod jsonc;
+mod printed;
 mod url;
 mod variables;
 
@@ -9,7 +10,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use outlast::client::{Era, Target};
-use outlast::transport::child::ChildOptions;
+use outlast::transport::child::{ChildOptions, OnLine};
 use outlast::transport::http_client::{HttpClientOptions, Session};
 
 use crate::args::Reach;
@@ -19,6 +20,7 @@ use crate::terminal;
 
 pub(crate) use config::{Config, Place};
 pub(crate) use jsonc::OPTIONS as JSONC;
+pub(crate) use printed::Printed;
 
 /// Who starts a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub(crate) struct Named {
     pub(crate) session: Option<(String, Session)>,
     /// Whether requests go to a URL without a token, so that the server knows us by our session alone.
     pub(crate) anonymous: bool,
+    /// What its command prints that is no message; nothing for a server elsewhere.
+    pub(crate) printed: Printed,
 }
 
 /// Takes the target off the front of `words`, unless a command stands in its place.
@@ -61,14 +65,20 @@ pub(crate) fn take(reach: &Reach, words: &mut Vec<String>) -> Result<Option<Name
 /// The server that `word` or the command names.
 pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failure> {
     match (&reach.command[..], word) {
-        ([program, args @ ..], None) => Ok(Named {
-            name: program.to_string_lossy().into_owned(),
-            starts: Starts::ByCommand,
-            target: Target::child(child_of(program.clone(), args.to_vec(), reach.verbose)),
-            era: reach.how.era(),
-            session: None,
-            anonymous: false,
-        }),
+        ([program, args @ ..], None) => {
+            let printed = Printed::default();
+            let mut child = child_of(program.clone(), args.to_vec(), reach.verbose);
+            child.on_output = child.on_output.map(|next| printed.before(next));
+            Ok(Named {
+                name: program.to_string_lossy().into_owned(),
+                starts: Starts::ByCommand,
+                target: Target::child(child),
+                era: reach.how.era(),
+                session: None,
+                anonymous: false,
+                printed,
+            })
+        }
         ([_, ..], Some(word)) => Err(Failure::Usage(format!(
             "there is a target ({word}) and a command after `--`\n  next: leave one of them out"
         ))),
@@ -86,22 +96,26 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
                     options.headers = headers;
                     Ok(at_url(reach, name, options))
                 }
-                command @ Place::Command { .. } => Ok(Named {
-                    name: name.to_owned(),
-                    starts: Starts::ByName,
-                    target: command.target(reach.verbose),
-                    era: reach.how.era(),
-                    session: None,
-                    anonymous: false,
-                }),
+                command @ Place::Command { .. } => {
+                    let printed = Printed::default();
+                    Ok(Named {
+                        name: name.to_owned(),
+                        starts: Starts::ByName,
+                        target: command.target(reach.verbose, Some(&printed)),
+                        era: reach.how.era(),
+                        session: None,
+                        anonymous: false,
+                        printed,
+                    })
+                }
             }
         }
     }
 }
 
 impl Place {
-    /// The server there, without a session that is remembered.
-    pub(crate) fn target(self, verbose: bool) -> Target {
+    /// The server there, without a session that is remembered. What a command prints is kept in `printed`.
+    pub(crate) fn target(self, verbose: bool, printed: Option<&Printed>) -> Target {
         match self {
             Self::Http { url, headers } => {
                 let mut options = http_of(&url);
@@ -121,6 +135,9 @@ impl Place {
                     .map(|(name, value)| (name.into(), value.into()))
                     .collect();
                 options.directory = directory;
+                if let Some(printed) = printed {
+                    options.on_output = options.on_output.map(|next| printed.before(next));
+                }
                 Target::child(options)
             }
         }
@@ -138,6 +155,7 @@ fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
             .clone()
             .map(|session| (options.url.clone(), session)),
         target: Target::http(options),
+        printed: Printed::default(),
     }
 }
 
@@ -145,12 +163,13 @@ fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
 pub(crate) fn child_of(program: OsString, args: Vec<OsString>, verbose: bool) -> ChildOptions {
     let mut options = ChildOptions::new(program).args(args);
     let called = options.program.to_string_lossy().into_owned();
-    options.stderr = Some(if verbose {
+    let on_output: OnLine = if verbose {
         Arc::new(|line| terminal::say!("server: {line}"))
     } else {
-        // Whatever it is: a server may well write down what it is asked.
-        Arc::new(move |line| tracing::debug!(program = called, line, "server says"))
-    });
+        // Not at a higher level: a server may log the arguments of its calls.
+        Arc::new(move |line| tracing::debug!(program = called, line, "output of the server"))
+    };
+    options.on_output = Some(on_output);
     options
 }
 

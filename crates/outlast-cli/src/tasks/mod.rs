@@ -104,7 +104,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
             Person::There(..) => Given::Ask,
             Person::Later | Person::Away => {
                 return Err(Failure::Usage(
-                    "nobody is there to answer\n  next: use --with JSON, --decline, or --interactive".into(),
+                    "there is no terminal to answer on\n  next: use --with JSON, --decline, or --interactive".into(),
                 ));
             }
         },
@@ -154,6 +154,6 @@ fn result_as_json(at: &Place) -> bool {
 
 fn needs_target(what: &str, id: &str) -> Failure {
     Failure::Usage(format!(
-        "a store is only looked at; to {what} a task, its server must be asked\n  next: `outlast tasks {what} TARGET {id}`"
+        "a store is only read here; to {what} a task, name the server that runs it\n  next: `outlast tasks {what} TARGET {id}`"
     ))
 }

@@ -93,7 +93,11 @@ fn what_is_wrong_is_told_with_a_next_step() {
             3,
             "the server has no task nope",
         ),
-        (&["tasks", "cancel", "nope"], 2, "its server must be asked"),
+        (
+            &["tasks", "cancel", "nope"],
+            2,
+            "name the server that runs it",
+        ),
         (
             &["doctor", "http://127.0.0.1:1/mcp"],
             6,

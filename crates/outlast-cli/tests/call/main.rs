@@ -1,6 +1,7 @@
 //! Commands against a server that runs in another process.
 
 mod calls;
+mod errors;
 mod hostile;
 mod interrupt;
 mod pty;

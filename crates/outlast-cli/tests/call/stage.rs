@@ -123,6 +123,16 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Starts a command with pipes.
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        Self::new(child.expect("it starts"))
+    }
+
     fn new(mut child: Child) -> Self {
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let (tell, lines) = mpsc::channel();

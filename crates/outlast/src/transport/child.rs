@@ -3,7 +3,7 @@
 //!
 //! Ending goes from polite to certain: its input is closed, then it is told to terminate, then it is killed, with
 //! the whole group each time. What it writes to its standard error is passed on line by line and is no error
-//! (V1-STDIO-4).
+//! (V1-STDIO-4), and so are lines of its standard output that are no messages.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -36,8 +36,9 @@ pub struct ChildOptions {
     pub inherits: bool,
     /// Where it runs, if not here.
     pub directory: Option<PathBuf>,
-    /// Hears every line that the server writes to its standard error.
-    pub stderr: Option<Hear>,
+    /// Called with each line that the server writes to its standard error, and with each line of its standard output
+    /// that is no message.
+    pub on_output: Option<OnLine>,
     /// How long the server may take to leave after its input was closed, and again after it was told to.
     pub patience: Duration,
     /// How many bytes a message of the server may have.
@@ -46,8 +47,8 @@ pub struct ChildOptions {
     pub register: Option<Register>,
 }
 
-/// Hears one line.
-pub type Hear = Arc<dyn Fn(&str) + Send + Sync>;
+/// Called with one line of text.
+pub type OnLine = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl ChildOptions {
     /// Starts `program` without arguments.
@@ -58,7 +59,7 @@ impl ChildOptions {
             env: Vec::new(),
             inherits: true,
             directory: None,
-            stderr: None,
+            on_output: None,
             patience: Duration::from_secs(2),
             message_bytes: Limits::default().bytes,
             register: None,
@@ -111,14 +112,22 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
     };
     let group = Group::of(&child);
     let noted = group.note(options.register.as_ref());
-    let tail = Arc::new(Mutex::new(Tail::default()));
-    let said = tokio::spawn(pass_on(stderr, tail.clone(), options.stderr.clone()));
+    let output = Output {
+        tail: Arc::default(),
+        on_line: options.on_output.clone(),
+    };
+    let said = tokio::spawn(pass_on(stderr, output.clone()));
     let (outgoing, mut sent) = mpsc::channel(QUEUE);
     let (tell, incoming) = mpsc::channel(QUEUE);
     let (patience, limit) = (options.patience, options.message_bytes);
     tokio::spawn(async move {
         let closed = {
-            let reading = lines::read(BufReader::new(stdout), &tell, limit);
+            let stray = |line: &[u8]| {
+                if !may_be_message(line) {
+                    output.push(line);
+                }
+            };
+            let reading = lines::read(BufReader::new(stdout), &tell, limit, stray);
             let mut reading = std::pin::pin!(reading);
             let writing = async {
                 let mut stdin = stdin;
@@ -153,7 +162,7 @@ pub fn spawn(options: &ChildOptions) -> Result<Link, LinkError> {
         let _ = tokio::time::timeout(FAREWELL, said).await;
         let error = closed.unwrap_or_else(|| LinkError::Ended {
             status,
-            stderr: tail.lock().text(),
+            printed: output.tail.lock().text(),
         });
         let _ = tell.send(Incoming::Closed(error)).await;
     });
@@ -209,8 +218,35 @@ impl Drop for Group {
     }
 }
 
-/// Passes on what a server says about itself.
-async fn pass_on(stderr: ChildStderr, tail: Arc<Mutex<Tail>>, hear: Option<Hear>) {
+/// What a server prints that is no message.
+#[derive(Clone)]
+struct Output {
+    tail: Arc<Mutex<Tail>>,
+    on_line: Option<OnLine>,
+}
+
+impl Output {
+    fn push(&self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line.trim_ascii_end());
+        self.tail.lock().push(&text);
+        if let Some(on_line) = &self.on_line {
+            on_line(&text);
+        }
+    }
+}
+
+/// Whether a line of the standard output may be a message. A line that is not is text for people, such as a banner or a
+/// log in JSON. Long lines are not searched.
+fn may_be_message(line: &[u8]) -> bool {
+    matches!(line.trim_ascii_start().first(), Some(b'{' | b'['))
+        && (line.len() as u64 > LINE
+            || line
+                .windows(JSONRPC.len())
+                .any(|part| part == JSONRPC.as_bytes()))
+}
+
+/// Passes on what a server writes to its standard error.
+async fn pass_on(stderr: ChildStderr, output: Output) {
     let mut input = BufReader::new(stderr);
     loop {
         let mut line = Vec::new();
@@ -219,11 +255,7 @@ async fn pass_on(stderr: ChildStderr, tail: Arc<Mutex<Tail>>, hear: Option<Hear>
         if !matches!(read, Ok(1..)) {
             return;
         }
-        let text = String::from_utf8_lossy(line.trim_ascii_end());
-        tail.lock().push(&text);
-        if let Some(hear) = &hear {
-            hear(&text);
-        }
+        output.push(&line);
     }
 }
 
@@ -258,7 +290,10 @@ pub(crate) const FAREWELL: Duration = Duration::from_secs(1);
 /// How many bytes of one line of the standard error are passed on at once.
 const LINE: u64 = 16 << 10;
 
-/// How much of the standard error is remembered for whoever asks why the server ended.
+/// The member that every message has.
+const JSONRPC: &str = "\"jsonrpc\"";
+
+/// How much of the output is kept for the error that says why the server ended.
 const TAIL_LINES: usize = 20;
 const TAIL_BYTES: usize = 4 << 10;
 

@@ -28,7 +28,12 @@ pub fn over(
     let (outgoing, mut sent) = mpsc::channel(QUEUE);
     let (tell, incoming) = mpsc::channel(QUEUE);
     tokio::spawn(async move {
-        let reading = lines::read(BufReader::new(input), &tell, Limits::default().bytes);
+        let reading = lines::read(
+            BufReader::new(input),
+            &tell,
+            Limits::default().bytes,
+            |_| (),
+        );
         let writing = async {
             let mut output = output;
             let written = lines::write(&mut sent, &mut output).await;

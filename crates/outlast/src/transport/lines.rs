@@ -9,11 +9,13 @@ use tokio::sync::mpsc;
 use super::link::{Incoming, LinkError, Outgoing};
 
 /// Passes on every line of `input` until it ends or nobody listens. Empty lines are passed over. A line of more than
-/// `limit` bytes is not kept: if it answers a request, that request fails.
+/// `limit` bytes is not kept: if it answers a request, that request fails. `on_line` is called with each line that is passed
+/// on.
 pub(crate) async fn read(
     mut input: impl AsyncBufRead + Unpin,
     incoming: &mpsc::Sender<Incoming>,
     limit: usize,
+    on_line: impl Fn(&[u8]),
 ) -> Result<(), LinkError> {
     let broken = |error: io::Error| LinkError::Broken(error.to_string());
     // Room for the end of the line.
@@ -35,6 +37,7 @@ pub(crate) async fn read(
             if line.is_empty() {
                 continue;
             }
+            on_line(&line);
             Incoming::Message { line, via: None }
         };
         if incoming.send(message).await.is_err() {
@@ -128,7 +131,7 @@ mod tests {
 
     async fn all(input: &str, limit: usize) -> (Vec<Incoming>, Result<(), LinkError>) {
         let (tell, mut told) = mpsc::channel(8);
-        let read = read(input.as_bytes(), &tell, limit).await;
+        let read = read(input.as_bytes(), &tell, limit, |_| ()).await;
         drop(tell);
         let mut all = Vec::new();
         while let Some(item) = told.recv().await {

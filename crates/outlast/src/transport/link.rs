@@ -142,12 +142,12 @@ pub enum LinkError {
         limit: u64,
     },
     /// The server's process ended.
-    #[error("the server ended ({status}){}", shown(stderr))]
+    #[error("the server ended ({status}){}", shown(printed))]
     Ended {
         /// How it ended.
         status: String,
-        /// The last it wrote to its standard error.
-        stderr: String,
+        /// The last lines of its standard error and of its standard output that were no messages.
+        printed: String,
     },
     /// We closed it.
     #[error("the connection was closed")]

@@ -33,7 +33,7 @@ async fn a_child_is_spoken_to_and_what_it_says_of_itself_is_heard() {
     // V1-STDIO-4.
     let (heard, hear) = collector();
     let options = ChildOptions {
-        stderr: Some(Arc::new(hear)),
+        on_output: Some(Arc::new(hear)),
         ..shell(SERVER)
     };
     let client = Client::connect(Target::child(options), crate::stage::options())
@@ -50,21 +50,26 @@ async fn a_child_that_dies_says_how_and_what_it_said_last() {
         .await
         .unwrap();
     let died = client.request("die", None).await;
-    let Err(client::Error::Transport(LinkError::Ended { status, stderr })) = died else {
+    let Err(client::Error::Transport(LinkError::Ended { status, printed })) = died else {
         panic!("{died:?}");
     };
     assert!(
-        status.contains('3') && stderr.contains("dying"),
-        "{status} {stderr}"
+        status.contains('3') && printed.contains("dying"),
+        "{status} {printed}"
     );
     // One that never lived says it as well.
-    let broken = shell("echo 'no such luck' >&2; exit 7");
-    let failed = Client::connect(Target::child(broken), crate::stage::options()).await;
-    let text = failed.err().unwrap().to_string();
-    assert!(
-        text.contains("no such luck") && text.contains('7'),
-        "{text}"
-    );
+    for script in [
+        "echo 'no such luck' >&2; exit 7",
+        "echo 'no such luck'; exit 7",
+        r#"echo '{"level":"error","text":"no such luck"}'; exit 7"#,
+    ] {
+        let failed = Client::connect(Target::child(shell(script)), crate::stage::options()).await;
+        let text = failed.err().unwrap().to_string();
+        assert!(
+            text.contains("no such luck") && text.contains('7'),
+            "{text}"
+        );
+    }
     let nothing = ChildOptions::new("/nonexistent/program");
     let failed = Client::connect(Target::child(nothing), crate::stage::options()).await;
     assert!(matches!(

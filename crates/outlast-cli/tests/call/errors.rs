@@ -1,0 +1,153 @@
+//! Errors name the URL, path, port or command and a next step, and are printed once.
+
+use std::net::TcpListener;
+
+use outlast_testkit::example;
+use tempfile::TempDir;
+
+use crate::stage::{Running, Said, outlast};
+
+/// Runs `outlast` with `words` in a home of its own.
+fn run(words: &[&str]) -> Said {
+    let home = TempDir::new().expect("a folder");
+    let output = outlast(home.path()).args(words).output();
+    output.expect("it runs").into()
+}
+
+fn behind() -> String {
+    example("behind").to_str().expect("a path").to_owned()
+}
+
+/// Checks an error: its exit code, its parts, one next step, and that each part is there once.
+fn check(said: &Said, code: i32, parts: &[&str]) {
+    assert_eq!(said.code, Some(code), "{}", said.err);
+    for part in parts.iter().chain(&["next:"]) {
+        assert_eq!(said.err.matches(part).count(), 1, "{part}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_command_that_is_no_server_is_quoted_without_control_characters() {
+    let script = r"printf '\033[2Jusage: thing\n'; echo 'no such option' >&2; exit 3";
+    for command in ["tools", "doctor"] {
+        let said = run(&[command, "--", "sh", "-c", script]);
+        check(
+            &said,
+            6,
+            &[
+                "is not an MCP server",
+                "exit status: 3",
+                "usage: thing",
+                "no such option",
+            ],
+        );
+        assert!(!said.err.contains('\u{1b}'), "{:?}", said.err);
+    }
+    check(
+        &run(&["call", "x", "--", "true"]),
+        6,
+        &[
+            "the command `true` is not an MCP server",
+            "it printed nothing",
+        ],
+    );
+    // It answers each request with the request.
+    check(
+        &run(&["call", "x", "--", "cat"]),
+        6,
+        &["the command `cat` is not an MCP server"],
+    );
+    check(
+        &run(&["tools", "--", "no-such-command"]),
+        6,
+        &[
+            "the command `no-such-command`",
+            "did not start",
+            "on the PATH",
+        ],
+    );
+}
+
+#[test]
+fn a_silent_command_is_reported_while_the_wait_goes_on() {
+    let home = TempDir::new().expect("a folder");
+    let script = "cat > /dev/null";
+    let mut call = Running::start(outlast(home.path()).args(["tools", "--", "sh", "-c", script]));
+    call.until("has not answered for 5 s; still waiting");
+}
+
+#[test]
+fn a_port_in_use_is_named_by_every_server() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let behind = behind();
+    for words in [
+        &["serve", "--http", &address, "--", &behind][..],
+        &["demo", "--http", &address],
+    ] {
+        let message = format!("cannot listen on {address}");
+        check(&run(words), 2, &[&message, "--http"]);
+    }
+}
+
+#[test]
+fn an_unusable_data_directory_is_named_by_every_command() {
+    let home = TempDir::new().expect("a folder");
+    let file = home.path().join("file");
+    std::fs::write(&file, "").expect("it is written");
+    let path = file.join("outlast");
+    let path = path.to_str().expect("a path");
+    let behind = behind();
+    for words in [
+        &["tasks", "list"][..],
+        &["demo"],
+        &["serve", "--http", "127.0.0.1:0", "--", &behind],
+        &["stdio", "--", &behind],
+        &["gateway", "status"],
+        &["gateway", "stop"],
+        &["gateway", "logs"],
+        &["gateway", "token"],
+    ] {
+        let mut command = outlast(home.path());
+        let output = command.args(words).env("XDG_DATA_HOME", &file).output();
+        let said = Said::from(output.expect("it runs"));
+        check(&said, 5, &[path, "XDG_DATA_HOME"]);
+    }
+}
+
+#[test]
+fn a_mistyped_store_is_an_error_and_no_new_store() {
+    let home = TempDir::new().expect("a folder");
+    let path = home.path().join("typo.db");
+    let store = format!("sqlite:{}", path.display());
+    let id = "0".repeat(26);
+    let copy = home.path().join("copy.db");
+    let copy = copy.to_str().expect("a path");
+    for words in [
+        &["tasks", "list", "--store", &store][..],
+        &["tasks", "get", "--store", &store, &id],
+        &["tasks", "result", "--store", &store, &id],
+        &["tasks", "watch", "--store", &store, &id],
+        &["store", "backup", copy, "--store", &store],
+    ] {
+        let output = outlast(home.path()).args(words).output();
+        let said = Said::from(output.expect("it runs"));
+        check(&said, 5, &[path.to_str().expect("a path"), "--store"]);
+        assert!(!path.exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn every_network_address_warns_and_the_snippet_can_be_used() {
+    let home = TempDir::new().expect("a folder");
+    let behind = behind();
+    let words = ["serve", "--http", "0.0.0.0:0", "--no-probe", "--", &behind];
+    let mut serving = Running::start(outlast(home.path()).args(words));
+    serving.until("warning: 0.0.0.0 is every network address");
+    serving.until("\"url\": \"http://127.0.0.1:");
+    serving.interrupt();
+    let said = serving.end();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(!said.err.contains("http://0.0.0.0"), "{}", said.err);
+    assert!(said.out.starts_with("http://127.0.0.1:"), "{}", said.out);
+}
