@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::server::ServerInfo;
-use outlast::tools::Hints;
+use outlast::tools::{Arguments, Hints, ToolFailure};
 use outlast::{Outlast, Tool, Tools, text};
 use serde_json::json;
 
@@ -13,18 +13,21 @@ async fn main() -> std::io::Result<()> {
         Ok(text(args.text("say")?))
     })
     .input(json!({ "type": "object", "properties": { "say": { "type": "string" } } }));
-    let takes = json!({ "type": "object", "properties": { "ms": { "type": "integer" } } });
+    let takes = json!({
+        "type": "object",
+        "properties": { "ms": { "type": "integer" }, "file": { "type": "string" } },
+    });
     let wait = Tool::new(
         "wait",
         "Waits, and may have done something.",
         |args, _| async move {
-            tokio::time::sleep(Duration::from_millis(args.number("ms", 0.0)? as u64)).await;
+            pause(&args).await?;
             Ok(text("waited"))
         },
     )
     .input(takes.clone());
     let read = Tool::new("read", "Waits, and only reads.", |args, _| async move {
-        tokio::time::sleep(Duration::from_millis(args.number("ms", 0.0)? as u64)).await;
+        pause(&args).await?;
         Ok(text("read"))
     })
     .input(takes)
@@ -52,4 +55,16 @@ async fn main() -> std::io::Result<()> {
         instructions: None,
     };
     Outlast::builder().build().tools(tools, about).stdio().await
+}
+
+/// Waits for the time of the argument `ms`, and until the file of the argument `file` exists.
+async fn pause(args: &Arguments) -> Result<(), ToolFailure> {
+    tokio::time::sleep(Duration::from_millis(args.number("ms", 0.0)? as u64)).await;
+    if args.get("file").is_some() {
+        let file = args.text("file")?;
+        while !std::path::Path::new(file).exists() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+    Ok(())
 }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Host, Serving, outlast, run, said, status, text};
+use crate::host::{Host, Serving, outlast, run, said, status, text, wait_for_end};
 
 #[test]
 fn the_gateway_command_shows_stops_and_logs() {
@@ -118,7 +118,7 @@ fn demo_drains_on_either_signal_and_the_second_ends_it_at_once() {
 /// Checks that a process does not use the 10 s that its calls have.
 fn ends_soon(child: &mut Child) {
     let begun = Instant::now();
-    let ended = child.wait().expect("it ends");
+    let ended = wait_for_end(child);
     assert!(!ended.success(), "{ended}");
     assert!(
         begun.elapsed() < Duration::from_secs(8),

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl Host {
     /// The host closes its window.
     pub(crate) fn leave(mut self) {
         drop(self.stdin.take());
-        let left = self.child.wait().expect("it ends");
+        let left = wait_for_end(&mut self.child);
         assert!(left.success(), "{left}");
     }
 }
@@ -212,11 +212,17 @@ pub(crate) fn kill_gateway(home: &Path) -> Pid {
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) url: String,
+    stdout: Receiver<String>,
     pub(crate) stderr: Receiver<String>,
 }
 
 impl Serving {
     pub(crate) fn start(home: &Path) -> Self {
+        Self::begin(home).started()
+    }
+
+    /// Starts the process and does not wait until it listens.
+    pub(crate) fn begin(home: &Path) -> Self {
         let behind = example("behind");
         let mut child = outlast(home)
             .args(["serve", "--http", "127.0.0.1:0", "--no-probe", "--"])
@@ -232,16 +238,29 @@ impl Serving {
                 let _ = tell.send(line);
             }
         });
-        let mut url = String::new();
-        let said = child.stdout.take().expect("a pipe");
-        BufReader::new(said).read_line(&mut url).expect("its URL");
-        assert!(
-            url.starts_with("http://"),
-            "{:?}",
-            stderr.try_iter().collect::<Vec<_>>()
-        );
-        let url = url.trim_end().to_owned();
-        Self { child, url, stderr }
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let (tell, stdout) = channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
+        Self {
+            child,
+            url: String::new(),
+            stdout,
+            stderr,
+        }
+    }
+
+    /// Waits until it listens.
+    pub(crate) fn started(mut self) -> Self {
+        let url = self.stdout.recv_timeout(Duration::from_secs(90));
+        self.url = url.unwrap_or_else(|error| {
+            panic!("{error}: {:?}", self.stderr.try_iter().collect::<Vec<_>>())
+        });
+        assert!(self.url.starts_with("http://"), "{}", self.url);
+        self
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -257,6 +276,21 @@ impl Serving {
             lines.iter().any(|line| line.contains(words))
         });
     }
+
+    /// Waits until the process has ended.
+    pub(crate) fn wait_for_end(&mut self) {
+        wait_for_end(&mut self.child);
+    }
+}
+
+/// Waits until a process has ended.
+pub(crate) fn wait_for_end(child: &mut Child) -> ExitStatus {
+    let mut ended = None;
+    until("the process ends", || {
+        ended = child.try_wait().expect("it is our child");
+        ended.is_some()
+    });
+    ended.expect("it has ended")
 }
 
 impl Drop for Serving {

@@ -16,7 +16,8 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     let ended = host.task("wait", json!({ "ms": 1 }));
     let result = host.ask("tasks/result", json!({ "taskId": ended }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
-    let again = host.task("read", json!({ "ms": 3_000 }));
+    let gate = home.join("gate");
+    let again = host.task("read", json!({ "file": gate }));
     let once = host.task("wait", json!({ "ms": 3_600_000 }));
     let waiting = host.send("tasks/result", json!({ "taskId": again }));
     let plain = host.send(
@@ -32,6 +33,7 @@ fn a_host_keeps_its_server_when_the_gateway_is_killed() {
     assert!(why.contains("outcome is unknown"), "{why}");
     assert_eq!(lost["error"]["data"]["outcome"], "unknown", "{lost}");
     // The wait for the task goes on, and the call is run again by the same server.
+    std::fs::write(&gate, "").expect("it is written");
     let result = host.answer(waiting);
     assert_eq!(result["result"]["content"][0]["text"], "read", "{result}");
     let task = host.ask("tasks/get", json!({ "taskId": once }));
@@ -110,21 +112,36 @@ fn a_question_of_a_plain_call_is_cancelled_at_the_host() {
 fn a_gateway_that_stops_finishes_its_calls_and_loses_no_request() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
+    let gate = home.join("gate");
     let mut host = Host::start(home);
     let running = host.send(
         "tools/call",
-        json!({ "name": "wait", "arguments": { "ms": 2_000 } }),
+        json!({ "name": "wait", "arguments": { "file": gate } }),
     );
     until("the call runs", || status(home)["gateway"]["calls"] == 1);
     let before = gateway_pid(home);
     kill_process(before, Signal::TERM).expect("it runs");
-    // Requests that it does not take any more wait for the next gateway.
-    for number in 0..20 {
-        host.echo(&format!("request {number}"));
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    // Requests that it does not take any more wait for the next gateway, which starts when this one has ended.
+    let requests: Vec<_> = (0..20)
+        .map(|number| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let arguments = json!({ "say": format!("request {number}") });
+            host.send(
+                "tools/call",
+                json!({ "name": "echo", "arguments": arguments }),
+            )
+        })
+        .collect();
+    until("the gateway stops", || status(home)["running"] == false);
+    std::fs::write(&gate, "").expect("it is written");
     let result = host.answer(running);
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
+    for (number, id) in requests.into_iter().enumerate() {
+        let said = host.answer(id);
+        let expected = format!("request {number}");
+        assert_eq!(said["result"]["content"][0]["text"], expected, "{said}");
+    }
+    host.echo("after its end");
     assert_ne!(gateway_pid(home), before);
     host.leave();
 }

@@ -36,7 +36,7 @@ fn serve_takes_over_from_a_gateway_in_the_background_and_hands_its_windows_on() 
     let mut host = Host::start(home);
     host.echo("one");
     let before = gateway_pid(home);
-    let serving = Serving::start(home);
+    let mut serving = Serving::start(home);
     assert_ne!(serving.pid(), before);
     host.echo("two");
     assert_eq!(gateway_pid(home), serving.pid());
@@ -45,7 +45,9 @@ fn serve_takes_over_from_a_gateway_in_the_background_and_hands_its_windows_on() 
     let result = host.ask("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     kill_process(serving.pid(), Signal::TERM).expect("it runs");
+    // Either gateway may answer this one: the signal arrives at any time.
     host.echo("three");
+    serving.wait_for_end();
     let result = host.ask("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
     assert_ne!(gateway_pid(home), serving.pid());
@@ -56,13 +58,16 @@ fn serve_takes_over_from_a_gateway_in_the_background_and_hands_its_windows_on() 
 fn serve_waits_for_the_calls_of_a_gateway_in_the_background() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();
+    let gate = home.join("gate");
     let mut host = Host::start(home);
-    let task = host.task("wait", json!({ "ms": 4_000 }));
-    let serving = Serving::start(home);
+    let task = host.task("wait", json!({ "file": gate }));
+    let serving = Serving::begin(home);
     serving.wait_for("waiting for the gateway in the background");
+    std::fs::write(&gate, "").expect("it is written");
     // The call was not cut off.
     let result = host.ask("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["result"]["content"][0]["text"], "waited", "{result}");
+    let serving = serving.started();
     assert_eq!(gateway_pid(home), serving.pid());
     host.leave();
 }
