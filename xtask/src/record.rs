@@ -68,13 +68,12 @@ impl Record {
         let record = Self::parse(part, &text)
             .ok_or_else(|| format!("the record of the part {part} cannot be read: {advice}"))?;
         if record.began < sources.changed {
-            Err(format!(
+            return Err(format!(
                 "{} changed after the part {part} ran: {advice}",
                 sources.file.display()
-            ))
-        } else {
-            Ok(record)
+            ));
         }
+        Ok(record)
     }
 
     fn parse(part: &str, text: &str) -> Option<Self> {
@@ -147,6 +146,36 @@ fn file(part: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_older_than_a_source_file_is_refused() {
+        let part = format!("unit-test-{}", std::process::id());
+        begin(&part).expect("it is written");
+        add(&part, &["a::b".to_owned()]).expect("it is written");
+        let sources = |seconds: i64| {
+            let now = SystemTime::now();
+            let changed = match seconds {
+                0.. => now + Duration::from_secs(seconds.unsigned_abs()),
+                _ => now - Duration::from_secs(seconds.unsigned_abs()),
+            };
+            Newest {
+                file: "crates/a.rs".into(),
+                changed,
+            }
+        };
+        let record = Record::read(&part, &sources(-60)).expect("it is younger");
+        assert!(record.passed().contains("a::b"));
+        let why = Record::read(&part, &sources(60))
+            .err()
+            .expect("it is older");
+        assert!(why.contains("crates/a.rs changed after"), "{why}");
+        // A new run removes what passed before.
+        begin(&part).expect("it is written");
+        let record = Record::read(&part, &sources(-60)).expect("it is younger");
+        assert!(record.passed().is_empty());
+        std::fs::remove_file(file(&part)).expect("it is there");
+        assert!(Record::read(&part, &sources(-60)).is_err());
+    }
 
     #[test]
     fn a_record_says_when_it_began_and_what_passed() {
