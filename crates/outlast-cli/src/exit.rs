@@ -1,6 +1,6 @@
 //! How a command fails: in words, with a next step, and with a documented exit code.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use outlast::client::{self, CallError, CancelError, OutcomeError};
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     HasEnded(String, String),
     #[error("there is no store at {}\n  next: check the path after --store", .0.display())]
     NoStore(PathBuf),
-    #[error("{0}")]
+    #[error("{}", not_opened(.0))]
     Open(#[from] OpenError),
     #[error("{0}")]
     Backup(#[from] outlast::store::sqlite::BackupError),
@@ -57,6 +57,11 @@ pub(crate) enum Failure {
         path.display()
     )]
     DataDirectory { path: PathBuf, why: std::io::Error },
+    #[error(
+        "cannot write beside the store, in {}: {why}\n  next: create the folder or make it writable, or name another --store",
+        path.display()
+    )]
+    StoreFolder { path: PathBuf, why: std::io::Error },
     #[error("{0}")]
     Io(#[from] std::io::Error),
     /// The text says what was wrong and what to type instead.
@@ -105,6 +110,21 @@ fn foreign(error: &impl ToString) -> String {
     clean(&error.to_string())
 }
 
+/// Why a store cannot be opened, with the advice on a line of its own.
+fn not_opened(error: &OpenError) -> String {
+    let text = error.to_string();
+    match error {
+        OpenError::Io { .. } | OpenError::Sqlite { .. } => {
+            format!("{text}\n  next: check the path and who may write there, or name another --store")
+        }
+        OpenError::Incomplete { .. } => text,
+        _ => match text.rsplit_once("; ") {
+            Some((what, advice)) => format!("{what}\n  next: {advice}"),
+            None => text,
+        },
+    }
+}
+
 /// What to do after a fault.
 fn after(fault: &client::Error) -> &'static str {
     match fault {
@@ -140,6 +160,12 @@ const CANCELLED: Code = Code(8);
 const UNKNOWN: Code = Code(9);
 
 impl Failure {
+    /// A file beside a store cannot be written.
+    pub(crate) fn beside_store(file: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = file.parent().unwrap_or(file).to_owned();
+        move |why| Self::StoreFolder { path, why }
+    }
+
     /// A shortened id that fits several tasks.
     pub(crate) fn ambiguous(id: &str, tasks: &[impl ToString]) -> Self {
         let tasks: Vec<_> = tasks.iter().map(|task| clean(&task.to_string())).collect();
@@ -181,6 +207,7 @@ impl Failure {
             | Self::NoStore(_)
             | Self::DataDirectory { .. }
             | Self::Backup(_)
+            | Self::StoreFolder { .. }
             | Self::Store(_)
             | Self::Engine(EngineError::Store(_)) => STORE,
             Self::Engine(_)

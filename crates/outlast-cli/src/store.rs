@@ -40,6 +40,7 @@ fn run_backup(backup: &Backup) -> Result<(), Failure> {
         Err(error @ BackupError::Exists(_)) => Err(Failure::Usage(format!(
             "{error}\n  next: choose another name, or use --force"
         ))),
+        Err(BackupError::NoStore(path)) => Err(Failure::NoStore(path)),
         Err(error) => Err(error.into()),
     }
 }

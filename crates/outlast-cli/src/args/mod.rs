@@ -78,8 +78,8 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
     /// Serve the sample tools over Streamable HTTP instead of running them here, such as at 127.0.0.1:8040.
-    #[arg(long, value_name = "ADDRESS")]
-    pub(crate) http: Option<std::net::SocketAddr>,
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    pub(crate) http: Option<SocketAddr>,
     /// How many rounds of sample tasks to run.
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(crate) rounds: u32,

@@ -31,7 +31,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "JSON", conflicts_with = "config")]
     pub(crate) limits: Option<String>,
     /// Where to listen.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8040")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8040", value_parser = address)]
     pub(crate) http: SocketAddr,
     /// A name under which clients reach the address, beside those of this machine. Can be given more than once.
     #[arg(long, value_name = "NAME")]

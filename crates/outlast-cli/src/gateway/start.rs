@@ -49,7 +49,7 @@ impl StartLock {
     ) -> Result<Option<Self>, Failure> {
         let until = Instant::now() + OTHER_START;
         loop {
-            let lock = Self::try_take(socket)?;
+            let lock = Self::try_take(socket).map_err(Failure::beside_store(socket))?;
             if served() {
                 return Ok(None);
             }

@@ -110,7 +110,7 @@ impl Way {
     /// Starts a gateway that outlives this process and the host.
     fn start(&self, socket: &Path) -> Result<Child, Failure> {
         // An error at its start is written there, too.
-        let log = logs::append(&socket::log(socket))?;
+        let log = logs::append(&socket::log(socket)).map_err(Failure::beside_store(socket))?;
         let mut command = std::process::Command::new(std::env::current_exe()?);
         command
             .args(["background", "--store", &place::shown(&self.store)])

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use outlast::transport::child::OnLine;
 use parking_lot::Mutex;
 
-/// The last lines that a command printed. Clones share them.
+/// The last lines that a command printed, each once: it is started again for the other era. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Printed(Arc<Mutex<VecDeque<String>>>);
 
@@ -16,8 +16,9 @@ impl Printed {
         let lines = self.0.clone();
         Arc::new(move |line| {
             let mut kept = lines.lock();
-            if !line.trim().is_empty() {
-                kept.push_back(line.chars().take(MAX_LINE_CHARS).collect());
+            let text: String = line.chars().take(MAX_LINE_CHARS).collect();
+            if !text.trim().is_empty() && !kept.contains(&text) {
+                kept.push_back(text);
             }
             if kept.len() > MAX_LINES {
                 kept.pop_front();
@@ -53,10 +54,11 @@ mod tests {
             on_line(&format!("{number} {}", "x".repeat(1_000)));
         }
         on_line("");
+        on_line(&format!("99 {}", "x".repeat(1_000)));
         let lines = printed.lines();
         assert_eq!(lines.len(), MAX_LINES);
         assert!(lines[MAX_LINES - 1].starts_with("99 x"), "{lines:?}");
         assert!(lines.iter().all(|line| line.len() == MAX_LINE_CHARS));
-        assert_eq!(*passed.lock(), 101);
+        assert_eq!(*passed.lock(), 102);
     }
 }

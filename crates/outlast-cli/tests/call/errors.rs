@@ -28,19 +28,19 @@ fn check(said: &Said, code: i32, parts: &[&str]) {
 
 #[test]
 fn a_command_that_is_no_server_is_quoted_without_control_characters() {
-    let script = r"printf '\033[2Jusage: thing\n'; echo 'no such option' >&2; exit 3";
+    let home = TempDir::new().expect("a folder");
+    let script = home.path().join("script");
+    let text = r"printf '\033[2Jusage: thing\n'; echo 'no such option' >&2; exit 3";
+    std::fs::write(&script, text).expect("it is written");
     for command in ["tools", "doctor"] {
-        let said = run(&[command, "--", "sh", "-c", script]);
-        check(
-            &said,
-            6,
-            &[
-                "is not an MCP server",
-                "exit status: 3",
-                "usage: thing",
-                "no such option",
-            ],
-        );
+        let said = run(&[command, "--", "sh", script.to_str().expect("a path")]);
+        let parts = [
+            "is not an MCP server",
+            "exit status: 3",
+            "[2Jusage: thing",
+            "| no such option",
+        ];
+        check(&said, 6, &parts);
         assert!(!said.err.contains('\u{1b}'), "{:?}", said.err);
     }
     check(
@@ -134,6 +134,24 @@ fn a_mistyped_store_is_an_error_and_no_new_store() {
         let said = Said::from(output.expect("it runs"));
         check(&said, 5, &[path.to_str().expect("a path"), "--store"]);
         assert!(!path.exists(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_hold_a_store_is_named_by_every_server() {
+    let home = TempDir::new().expect("a folder");
+    let folder = home.path().join("missing");
+    let store = format!("sqlite:{}", folder.join("tasks.db").display());
+    let folder = folder.to_str().expect("a path");
+    let behind = behind();
+    for words in [
+        &["demo", "--store", &store][..],
+        &["serve", "--http", "127.0.0.1:0", "--store", &store, "--", &behind],
+        &["stdio", "--store", &store, "--", &behind],
+    ] {
+        let output = outlast(home.path()).args(words).output();
+        let said = Said::from(output.expect("it runs"));
+        check(&said, 5, &[folder, "--store"]);
     }
 }
 

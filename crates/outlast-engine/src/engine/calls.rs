@@ -23,7 +23,8 @@ pub(crate) struct Calls {
 impl Calls {
     /// Registers a call. An earlier attempt of the same task is superseded and told to stop.
     pub(crate) fn add(&self, cell: Arc<Cell>) {
-        self.running.fetch_add(1, Ordering::AcqRel);
+        // In one order with the phase of the engine: either the shutdown sees this call, or the call sees the shutdown.
+        self.running.fetch_add(1, Ordering::SeqCst);
         if let Some(earlier) = self.shards.of(cell.id).insert(cell.id, cell) {
             earlier.call_off();
             self.left();

@@ -50,6 +50,11 @@ impl Engine {
         let stage = Stage::Plain(task.clone(), Some(tell));
         let cell = Arc::new(Cell::new(&task, stage, parts));
         self.inner.calls.add(cell.clone());
+        // A shutdown waits for the calls that it finds. One that began since `admit` may have found none.
+        if let Err(closing) = self.inner.check_open() {
+            self.inner.calls.take(cell.id, cell.attempt);
+            return Err(closing);
+        }
         let inner = self.inner.clone();
         spawn(inner.clone().drive(cell.clone(), runner, Begin::Run));
         Ok(RunningCall {

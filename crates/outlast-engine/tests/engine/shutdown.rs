@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use outlast_engine::engine::{EngineError, Shutdown};
-use outlast_engine::{Ending, Scope};
+use outlast_engine::{Ending, Outcome, Scope};
 
 use crate::stage::{Stage, ada, call, pass};
 
@@ -71,4 +71,34 @@ async fn waiters_are_answered_at_shutdown() {
     pass(10).await;
     stage.engine.shutdown(Duration::from_secs(1)).await.unwrap();
     assert_eq!(waiter.await.unwrap(), Err(EngineError::Closing));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_call_that_meets_a_shutdown_is_refused_or_finishes() {
+    let mut refused = 0;
+    for _ in 0..300 {
+        let stage = Stage::new().await;
+        let begin = std::sync::Arc::new(tokio::sync::Barrier::new(2));
+        let starting = tokio::spawn({
+            let (engine, begin) = (stage.engine.clone(), begin.clone());
+            async move {
+                begin.wait().await;
+                match engine.start(call("echo")) {
+                    Ok(mut call) => Some(call.outcome().await),
+                    Err(error) => {
+                        assert_eq!(error, EngineError::Closing);
+                        None
+                    }
+                }
+            }
+        });
+        begin.wait().await;
+        let engine = stage.engine.clone();
+        engine.shutdown(Duration::from_secs(10)).await.unwrap();
+        match starting.await.unwrap() {
+            Some(outcome) => assert!(matches!(outcome, Outcome::Result(_)), "{outcome:?}"),
+            None => refused += 1,
+        }
+    }
+    println!("{refused} of 300 calls were refused");
 }
