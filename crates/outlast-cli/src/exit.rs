@@ -115,7 +115,9 @@ fn not_opened(error: &OpenError) -> String {
     let text = error.to_string();
     match error {
         OpenError::Io { .. } | OpenError::Sqlite { .. } => {
-            format!("{text}\n  next: check the path and who may write there, or name another --store")
+            format!(
+                "{text}\n  next: check the path and who may write there, or name another --store"
+            )
         }
         OpenError::Incomplete { .. } => text,
         _ => match text.rsplit_once("; ") {

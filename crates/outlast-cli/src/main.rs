@@ -12,6 +12,7 @@ mod gateway;
 mod interrupts;
 mod left;
 mod logs;
+mod nearest;
 mod person;
 mod place;
 mod relay;

@@ -3,6 +3,7 @@
 use outlast::client;
 use outlast::transport::link::LinkError;
 use outlast::wire::codes;
+use outlast::wire::envelope::ErrorView;
 
 use crate::target::Starts;
 use crate::terminal::clean;
@@ -41,9 +42,18 @@ impl std::fmt::Display for Unconnected {
                     "{what} is not an MCP server or did not start: it ended before it answered ({status})"
                 )?;
             }
-            client::Error::Transport(LinkError::Refused { status, detail, .. }) => {
+            client::Error::Transport(LinkError::Refused {
+                status,
+                detail,
+                error,
+                ..
+            }) => {
                 write!(f, "{what} answers with HTTP status {status}")?;
-                let detail = clean(detail);
+                let error = error.as_ref().map(outlast::wire::Raw::borrow);
+                let detail = match error.and_then(ErrorView::read) {
+                    Some(error) => clean(&error.message),
+                    None => clean(detail),
+                };
                 // A page of HTML explains nothing on a terminal.
                 if !detail.is_empty() && !detail.trim_start().starts_with('<') {
                     write!(f, ": {detail}")?;

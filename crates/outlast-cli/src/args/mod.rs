@@ -9,6 +9,8 @@ mod serve;
 mod store;
 mod tasks;
 
+use std::net::SocketAddr;
+
 use clap::{Parser, Subcommand};
 use outlast::store::StoreUrl;
 
@@ -90,6 +92,16 @@ pub(crate) struct Demo {
     pub(crate) logs: Logs,
 }
 
+/// An address to listen on. A port alone is one of this machine.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse() {
+        return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
+    }
+    let text = text.replace("localhost:", "127.0.0.1:");
+    text.parse()
+        .map_err(|_| "write an address and a port, such as 127.0.0.1:8040, or a port".into())
+}
+
 /// One place for the table; `exit.rs` has the same numbers.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
@@ -104,3 +116,23 @@ Exit codes:
   8  the call was cancelled
   9  the outcome is unknown: the task expired, the server lost it, or the server stopped during the call
 The codes are the same for tasks in a store and at a server.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_be_a_port_alone() {
+        for (text, expected) in [
+            ("8040", "127.0.0.1:8040"),
+            ("localhost:8040", "127.0.0.1:8040"),
+            ("0.0.0.0:1", "0.0.0.0:1"),
+            ("[::1]:1", "[::1]:1"),
+        ] {
+            let found = address(text).map(|address| address.to_string());
+            assert_eq!(found.as_deref(), Ok(expected), "{text}");
+        }
+        let why = address("example").unwrap_err();
+        assert!(why.contains("such as 127.0.0.1:8040"), "{why}");
+    }
+}

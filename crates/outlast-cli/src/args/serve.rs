@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use outlast::store::StoreUrl;
 
-use super::Logs;
+use super::{Logs, address};
 
 #[derive(Debug, Parser)]
 #[command(after_help = SERVE_HELP)]

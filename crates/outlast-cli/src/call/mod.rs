@@ -13,6 +13,7 @@ use crate::args::Call;
 use crate::connect::{Connected, connect};
 use crate::exit::Failure;
 use crate::left::Left;
+use crate::nearest::nearest;
 use crate::person::Person;
 use crate::sessions::Purpose;
 use crate::target;
@@ -103,9 +104,14 @@ async fn schema_of(client: &Client, tool: &str) -> Result<Value, Failure> {
     let tools = client.tools().await?;
     let Some(found) = tools.iter().find(|info| &*info.name == tool) else {
         let names: Vec<_> = tools.iter().map(|info| &*info.name).collect();
+        let next = match nearest(tool, &names) {
+            Some(name) => format!("call {name}; `outlast tools` with the same target lists all"),
+            None if names.len() <= FEW_TOOLS => format!("call one of: {}", names.join(", ")),
+            None => "`outlast tools` with the same target lists them".into(),
+        };
         return Err(Failure::Usage(format!(
-            "the server has no tool {tool}\n  next: call one of: {}",
-            clean(&names.join(", "))
+            "the server has no tool {tool}\n  next: {}",
+            clean(&next)
         )));
     };
     let raw: Value = found.raw.open().unwrap_or_default();
@@ -128,3 +134,6 @@ fn given(args: Option<&str>) -> Result<Map<String, Value>, Failure> {
         ))
     })
 }
+
+/// How many names of tools fit into an error.
+const FEW_TOOLS: usize = 8;

@@ -125,6 +125,9 @@ fn detail(view: &ExecutionStatus) -> String {
     let text = |result: &Raw| first_text(result.borrow()).unwrap_or_default();
     match (&view.ended, &view.progress, &view.task) {
         (Some(Ok(Outcome::Result(result) | Outcome::ToolError(result, _))), ..) => text(result),
+        (Some(Ok(outcome)), ..) if outcome.is_unknown() => {
+            "outcome unknown: the server stopped during the call".into()
+        }
         (Some(Ok(Outcome::Error(_, _, message))), ..) => {
             message.as_deref().unwrap_or("").to_owned()
         }

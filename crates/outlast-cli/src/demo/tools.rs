@@ -105,11 +105,14 @@ fn confirm() -> Tool {
                     "required": ["confirm"],
                 },
             });
-            let mut answer = cx.elicit(form).await?;
-            if let Some(answer) = answer.as_object_mut() {
-                answer.remove("_meta");
-            }
-            Ok(text(format!("{file}: answered with {answer}")))
+            let answer = cx.elicit(form).await?;
+            let is_confirmed = answer["content"]["confirm"] == true;
+            let what = match answer["action"].as_str() {
+                Some("accept") if is_confirmed => "confirmed",
+                Some("accept" | "decline") => "declined",
+                _ => "cancelled",
+            };
+            Ok(text(format!("{file}: {what}")))
         },
     )
 }

@@ -3,7 +3,6 @@
 mod called;
 mod limits;
 mod metrics;
-mod nearest;
 mod opening;
 mod pages;
 mod settings;

@@ -7,7 +7,7 @@ use outlast::engine::Retry;
 use outlast::gateway::{Isolate, Settings, TaskMode, ToolSettings};
 use serde_json::{Map, Value};
 
-use super::nearest::nearest;
+use crate::nearest::nearest;
 
 /// Reads the object. What is not known is not guessed at.
 pub(crate) fn read(object: &Value) -> Result<Settings, String> {

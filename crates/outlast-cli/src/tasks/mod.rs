@@ -57,11 +57,11 @@ async fn run_watch(watch: Watch) -> Result<(), Failure> {
         ([], false) => (gateway::at_gateway(), None),
         // A lone word that names no server is a task in the store, or at the gateway that uses it.
         ([word], false) if is_task(&watch.at, word) => {
-            let server = match watch.at.store {
-                Some(_) => None,
-                None => gateway::at_gateway(),
+            let (server, id) = match watch.at.store {
+                Some(_) => (None, word.clone()),
+                None => at_gateway(word)?,
             };
-            (server, Some(word.clone()))
+            (server, Some(id))
         }
         _ => {
             let (server, mut rest) = there(&watch.at, words)?;
@@ -82,7 +82,9 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
     let mut words = answer.words;
     let by_command = !answer.reach.command.is_empty();
     let server = if words.len() == 1 && !by_command {
-        match gateway::at_gateway() {
+        let (gateway, id) = at_gateway(&words[0])?;
+        words[0] = id;
+        match gateway {
             Some(gateway) => Some(gateway),
             None => return Err(needs_target("answer", &words[0])),
         }
@@ -131,7 +133,7 @@ fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
     let by_command = !one.at.reach.command.is_empty();
     match (&one.words[..], by_command) {
         ([id], false) if one.at.store.is_some() => Ok((None, id.clone())),
-        ([id], false) => Ok((gateway::at_gateway(), id.clone())),
+        ([id], false) => at_gateway(id),
         ([_, id], false) | ([id], true) => {
             let (server, _) = there(&one.at, one.words.clone())?;
             Ok((server, id.clone()))
@@ -139,6 +141,14 @@ fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
         _ => Err(Failure::Usage(
             "which task?\n  next: write [TARGET] ID".into(),
         )),
+    }
+}
+
+/// The gateway on the usual store, if it runs, and the whole id of a task that is named by its beginning.
+fn at_gateway(id: &str) -> Result<(Option<Named>, String), Failure> {
+    match gateway::at_gateway() {
+        Some(gateway) => Ok((Some(gateway), stored::whole_id_at_gateway(id)?)),
+        None => Ok((None, id.to_owned())),
     }
 }
 

@@ -163,6 +163,24 @@ fn find(at: &Place, id: &str) -> Result<(SqliteReader, Task), Failure> {
     Ok((reader, task.ok_or_else(missing)?))
 }
 
+/// The whole id of a task at the gateway on the usual store, where every owner's tasks are. An id that the store does not
+/// have is returned as it is: the gateway refuses it with a reason.
+pub(super) fn whole_id_at_gateway(id: &str) -> Result<String, Failure> {
+    let reader = match place::gateway_store()? {
+        StoreUrl::Sqlite(path) => SqliteReader::open(&path)?,
+        StoreUrl::Memory => None,
+    };
+    let Some(reader) = reader.filter(|_| id.parse::<TaskId>().is_err()) else {
+        return Ok(id.to_owned());
+    };
+    let matching = reader.ids(&Scope::Anyone, &id.to_lowercase(), SEVERAL)?;
+    match &matching[..] {
+        [] => Ok(id.to_owned()),
+        [only] => Ok(only.to_string()),
+        several => Err(Failure::ambiguous(id, several)),
+    }
+}
+
 fn by_beginning(reader: &SqliteReader, at: &Place, id: &str) -> Result<TaskId, Failure> {
     let matching = reader.ids(&scope(at), &id.to_lowercase(), SEVERAL)?;
     match &matching[..] {

@@ -64,6 +64,7 @@ fn what_is_wrong_is_told_with_a_next_step() {
         ),
         (&["call", "{}", "countdown"], 2, "the tool needs from"),
         (&["call", "{}", "nope"], 2, "the server has no tool nope"),
+        (&["call", "{}", "countdwon"], 2, "next: call countdown;"),
         (&["call", "{}"], 2, "which tool?"),
         (
             &[

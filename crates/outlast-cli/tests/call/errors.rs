@@ -146,7 +146,15 @@ fn a_folder_that_cannot_hold_a_store_is_named_by_every_server() {
     let behind = behind();
     for words in [
         &["demo", "--store", &store][..],
-        &["serve", "--http", "127.0.0.1:0", "--store", &store, "--", &behind],
+        &[
+            "serve",
+            "--http",
+            "127.0.0.1:0",
+            "--store",
+            &store,
+            "--",
+            &behind,
+        ],
         &["stdio", "--store", &store, "--", &behind],
     ] {
         let output = outlast(home.path()).args(words).output();

@@ -66,6 +66,27 @@ fn the_token_is_shown_once_and_its_file_is_private() {
 }
 
 #[test]
+fn the_gateway_knows_the_tasks_of_every_owner_by_shortened_ids() {
+    let folder = TempDir::new().expect("a folder");
+    let home = folder.path();
+    let serving = Serving::start(home);
+    let words = [
+        "call",
+        &serving.url,
+        "wait",
+        "ms=3600000",
+        "--task",
+        "--detach",
+    ];
+    let task = said(home, &words);
+    // Its owner is the one of the token, not the local user.
+    let cancelled = run(home, &["tasks", "cancel", &task[..8]]);
+    assert!(cancelled.status.success(), "{}", text(&cancelled.stderr));
+    let got = said(home, &["tasks", "get", &task[..8], "--json"]);
+    assert!(got.contains("\"cancelled\""), "{got}");
+}
+
+#[test]
 fn the_second_signal_ends_serve_at_once() {
     let folder = TempDir::new().expect("a folder");
     let home = folder.path();

@@ -1,7 +1,7 @@
-//! Which of the words that are known somebody may have meant.
+//! The known word that a mistyped word most likely stands for.
 
 /// The word of `known` that is most like `word`, if any is.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let lower = word.to_lowercase();
     let distance = |known: &&str| strsim::levenshtein(&lower, &known.to_lowercase());
     let found = known.iter().copied().min_by_key(distance)?;
