@@ -34,7 +34,7 @@ impl std::fmt::Display for Unconnected {
                 )?;
             }
             client::Error::Transport(LinkError::Unreachable(cause)) => {
-                write!(f, "cannot connect to {what}: {}", clean(cause))?;
+                write!(f, "cannot connect to {what}: {}", clean(essence(cause)))?;
             }
             client::Error::Transport(LinkError::Ended { status, .. }) => {
                 write!(
@@ -131,6 +131,18 @@ impl Unconnected {
     }
 }
 
+/// The part of a connection error that says why, without the layers of the HTTP client around it.
+fn essence(cause: &str) -> &str {
+    let mut cause = cause
+        .rsplit("client error (Connect): ")
+        .next()
+        .unwrap_or(cause);
+    for layer in ["tcp connect error: ", "dns error: "] {
+        cause = cause.strip_prefix(layer).unwrap_or(cause);
+    }
+    cause
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -191,7 +203,9 @@ mod tests {
         };
         let url = "http://127.0.0.1:9/mcp";
         let unreachable =
-            client::Error::Transport(LinkError::Unreachable("Connection refused".into()));
+            client::Error::Transport(LinkError::Unreachable(
+            "http://127.0.0.1:9: error sending request: client error (Connect): tcp connect error: Connection refused".into(),
+        ));
         let page = "<html>\n<p>\u{1b}[31mHello";
         for (found, expected) in [
             (

@@ -38,11 +38,16 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     let tools = Arc::new(tools::samples(Duration::from_millis(args.step_ms)));
     let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await?;
+    let front = front(&engine, tools);
+    // An address that is in use is reported alone.
+    let server = match args.http {
+        Some(address) => Some(serve::listen(front.clone(), address).await?),
+        None => None,
+    };
     welcome(&url);
     interrupted::print(&interrupted, &engine).await?;
-    let front = front(&engine, tools);
-    if let Some(address) = args.http {
-        let server = serve::over_http(front, address).await?;
+    if let Some(server) = server {
+        serve::print(&server);
         signals.next().await;
         say!("{STOPPING}");
         let stopping = async {

@@ -10,7 +10,7 @@ use crate::exit::Failure;
 use crate::terminal::{say, show};
 
 /// Serves until the returned server is shut down.
-pub(super) async fn over_http(
+pub(super) async fn listen(
     front: Arc<McpServer>,
     address: SocketAddr,
 ) -> Result<HttpServer, Failure> {
@@ -19,11 +19,15 @@ pub(super) async fn over_http(
         bind: address,
         ..HttpOptions::default()
     };
-    let server = serve(front, options).await.map_err(|error| {
+    serve(front, options).await.map_err(|error| {
         Failure::Usage(format!(
             "cannot listen on {address}: {error}\n  next: choose another address with --http"
         ))
-    })?;
+    })
+}
+
+/// Prints the URL, and for people what to do with it.
+pub(super) fn print(server: &HttpServer) {
     let url = server.url();
     show!("{url}");
     say!("");
@@ -45,5 +49,4 @@ pub(super) async fn over_http(
     );
     say!("");
     say!("Ctrl-C stops it; what runs then has 10 s to finish.");
-    Ok(server)
 }

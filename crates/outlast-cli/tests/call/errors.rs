@@ -86,7 +86,9 @@ fn a_port_in_use_is_named_by_every_server() {
         &["demo", "--http", &address],
     ] {
         let message = format!("cannot listen on {address}");
-        check(&run(words), 2, &[&message, "--http"]);
+        let said = run(words);
+        check(&said, 2, &[&message, "--http"]);
+        assert_eq!(said.err.lines().count(), 2, "{}", said.err);
     }
 }
 
