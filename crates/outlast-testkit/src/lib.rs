@@ -11,6 +11,7 @@ mod ids;
 mod limit;
 pub mod mcp;
 mod model;
+mod output;
 mod process;
 mod until;
 
@@ -20,5 +21,6 @@ pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
 pub use ids::CountingIds;
 pub use limit::{eventually, within};
 pub use model::ModelStore;
+pub use output::OutputLines;
 pub use process::ServerProcess;
 pub use until::until;

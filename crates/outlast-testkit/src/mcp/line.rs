@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{
     AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, DuplexStream, Lines,
+    ReadHalf, WriteHalf,
 };
 use tokio::time::Instant;
 
@@ -40,6 +41,19 @@ impl Line {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(ours);
         (Self::new(read, write), theirs)
+    }
+
+    /// An end whose other end is served by `serve`, in a task of its own.
+    pub fn served<F>(
+        serve: impl FnOnce(BufReader<ReadHalf<DuplexStream>>, WriteHalf<DuplexStream>) -> F,
+    ) -> Self
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (line, theirs) = Self::pair();
+        let (read, write) = tokio::io::split(theirs);
+        tokio::spawn(serve(BufReader::new(read), write));
+        line
     }
 
     /// Sends a request under `id`.

@@ -7,8 +7,9 @@ use outlast::Outlast;
 use outlast::engine::{MemoryStore, Store};
 use outlast::gateway::{Settings, TaskMode, Upstream};
 use outlast::server::McpServer;
+use outlast::transport::stdio;
+use outlast_testkit::mcp::Line;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use crate::caller::{Caller, Kind};
 use crate::scripted;
@@ -40,25 +41,17 @@ async fn whether_there_are_tasks_is_what_the_server_said_last() {
 
 /// A look at a task by a client that has asked for nothing before.
 async fn look(front: &Arc<McpServer>, task: &Value) -> Value {
-    let (ours, theirs) = tokio::io::duplex(1 << 16);
-    let (read, write) = tokio::io::split(theirs);
     let front = front.clone();
-    tokio::spawn(async move {
-        outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
-    });
-    let (read, mut write) = tokio::io::split(ours);
+    let mut line = Line::served(|read, write| stdio::serve_on(front, read, write));
     let can = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": can,
     });
     let params = json!({ "taskId": task, "_meta": meta });
-    let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": params });
-    let line = format!("{asked}\n");
-    write.write_all(line.as_bytes()).await.unwrap();
-    let mut lines = BufReader::new(read).lines();
-    let line = tokio::time::timeout(Duration::from_secs(10), lines.next_line()).await;
-    serde_json::from_str(&line.expect("it is answered").unwrap().unwrap()).unwrap()
+    let id = json!(1);
+    line.request(&id, "tasks/get", params).await;
+    line.answer_to(&id).await
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::server::McpServer;
+use outlast::transport::stdio;
 use outlast_testkit::mcp::{Line, LineClient};
 use outlast_testkit::within;
 use serde_json::{Value, json};
-use tokio::io::BufReader;
 
 use crate::schema;
 
@@ -17,11 +17,7 @@ pub(crate) struct Pipe(LineClient);
 
 impl Pipe {
     pub(crate) fn connect(front: Arc<McpServer>) -> Self {
-        let (line, theirs) = Line::pair();
-        let (read, write) = tokio::io::split(theirs);
-        tokio::spawn(async move {
-            outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
-        });
+        let line = Line::served(|read, write| stdio::serve_on(front, read, write));
         Self(LineClient::new(line, check))
     }
 

@@ -1,16 +1,16 @@
 //! A server with a lab behind it, and clients that speak by hand on a pipe.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use outlast::engine::{Engine, Store};
 use outlast::rmcp::RmcpServer;
 use outlast::server::McpServer;
+use outlast::transport::stdio;
 use outlast::{Outlast, TaskSupport};
-use outlast_testkit::mcp::{Line, LineClient};
+use outlast_testkit::mcp::{Line, LineClient, check_v1};
 use outlast_testkit::within;
 use serde_json::{Value, json};
-use tokio::io::BufReader;
 
 use crate::lab::{Equipment, Told};
 
@@ -89,12 +89,8 @@ impl Stage {
 
 impl Client {
     pub(crate) fn connect(front: Arc<McpServer>) -> Self {
-        let (line, theirs) = Line::pair();
-        let (read, write) = tokio::io::split(theirs);
-        tokio::spawn(async move {
-            outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
-        });
-        Self(LineClient::new(line, check))
+        let line = Line::served(|read, write| stdio::serve_on(front, read, write));
+        Self(LineClient::new(line, check_v1))
     }
 
     pub(crate) async fn introduce(&mut self, capabilities: Value) -> Value {
@@ -150,28 +146,6 @@ impl Client {
     }
 }
 
-/// Holds a message of the server against the official schema.
-fn check(message: &Value, method: Option<&str>) {
-    let (shape, part) = match (method, message["method"].as_str()) {
-        (_, Some(method)) => (of_method(method), message),
-        (_, None) if message.get("error").is_some() => ("JSONRPCErrorResponse", message),
-        (Some(method), None) => (result_of(method, message), &message["result"]),
-        // The response to a modern request.
-        (None, None) => return,
-    };
-    static SCHEMA: OnceLock<Value> = OnceLock::new();
-    let schema = SCHEMA.get_or_init(|| {
-        let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2025-11-25.json");
-        serde_json::from_str(text).unwrap()
-    });
-    let mut of_shape = schema.clone();
-    of_shape["$ref"] = format!("#/$defs/{shape}").into();
-    let validator = jsonschema::validator_for(&of_shape).unwrap();
-    if let Err(error) = validator.validate(part) {
-        panic!("{message} is no {shape}: {error}");
-    }
-}
-
 impl Deref for Client {
     type Target = LineClient;
 
@@ -191,35 +165,4 @@ pub(crate) fn text(answer: &Value) -> String {
     let text = answer["result"]["content"][0]["text"].as_str();
     let text = text.or(answer["error"]["message"].as_str());
     text.unwrap_or_else(|| panic!("{answer}")).to_owned()
-}
-
-fn of_method(method: &str) -> &'static str {
-    match method {
-        "elicitation/create" => "ElicitRequest",
-        "sampling/createMessage" => "CreateMessageRequest",
-        "roots/list" => "ListRootsRequest",
-        "notifications/tasks/status" => "TaskStatusNotification",
-        "notifications/progress" => "ProgressNotification",
-        "notifications/message" => "LoggingMessageNotification",
-        "notifications/resources/updated" => "ResourceUpdatedNotification",
-        "notifications/tools/list_changed" => "ToolListChangedNotification",
-        other => panic!("{other} is not expected here"),
-    }
-}
-
-fn result_of(method: &str, message: &Value) -> &'static str {
-    match method {
-        "initialize" => "InitializeResult",
-        "tools/list" => "ListToolsResult",
-        "tools/call" if message["result"].get("task").is_some() => "CreateTaskResult",
-        "tools/call" | "tasks/result" => "CallToolResult",
-        "tasks/get" => "GetTaskResult",
-        "tasks/cancel" => "CancelTaskResult",
-        "prompts/list" => "ListPromptsResult",
-        "prompts/get" => "GetPromptResult",
-        "resources/list" => "ListResourcesResult",
-        "resources/read" => "ReadResourceResult",
-        "completion/complete" => "CompleteResult",
-        _ => "Result",
-    }
 }

@@ -1,63 +1,28 @@
 //! The examples that a host starts, run as a host does.
 
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::ops::{Deref, DerefMut};
+use std::process::Command;
 
 use outlast_testkit::example;
+use outlast_testkit::mcp::ProcessClient;
 use serde_json::{Value, json};
 
-/// A server in a process of its own.
-struct Process {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Lines<BufReader<ChildStdout>>,
-    next: i64,
-}
+/// A client of an example in a process of its own.
+struct Process(ProcessClient);
 
 impl Process {
-    /// Starts the example `name` and introduces itself.
+    /// Starts the example `name` and introduces the client.
     fn start(name: &str) -> (Self, Value) {
-        let mut child = Command::new(example(name))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdin = child.stdin.take();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut process = Self {
-            child,
-            stdin,
-            lines,
-            next: 0,
-        };
-        let params = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": { "elicitation": {}, "sampling": {} },
-            "clientInfo": { "name": "by-hand", "version": "1" },
-        });
-        let met = process.call("initialize", params);
-        process.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        (process, met["result"].clone())
+        let mut client = ProcessClient::start(&mut Command::new(example(name)));
+        let met = client.initialize(json!({ "elicitation": {}, "sampling": {} }));
+        (Self(client), met)
     }
 
-    fn write(&mut self, message: &Value) {
-        let line = format!("{message}\n");
-        let stdin = self.stdin.as_mut().unwrap();
-        stdin.write_all(line.as_bytes()).unwrap();
-    }
-
-    fn read(&mut self) -> Value {
-        // V1-STDIO-2: every line is a message.
-        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
-    }
-
-    /// Sends a request and waits for its answer; questions on the way are answered.
+    /// Sends a request and waits for its response; input requests on the way are answered.
     fn call(&mut self, method: &str, params: Value) -> Value {
-        self.next += 1;
-        let id = self.next;
-        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        let id = self.send(method, params);
         loop {
-            let message = self.read();
+            let message = self.find(|message| message.get("id").is_some());
             let answer = match message["method"].as_str() {
                 None => {
                     assert_eq!(message["id"], id, "{message}");
@@ -70,9 +35,9 @@ impl Process {
                     "role": "assistant", "model": "none",
                     "content": { "type": "text", "text": "Tides come and go." },
                 }),
-                Some(_) => continue,
+                Some(other) => panic!("{other} is not expected here"),
             };
-            self.write(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": answer }));
+            self.respond(&message, answer);
         }
     }
 
@@ -86,17 +51,22 @@ impl Process {
     }
 
     /// Closes the pipe; the server ends by itself.
-    fn leave(mut self) {
-        drop(self.stdin.take());
-        assert!(self.child.wait().unwrap().success());
+    fn leave(self) {
+        assert!(self.0.close().success());
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Gone already is as good as ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+impl Deref for Process {
+    type Target = ProcessClient;
+
+    fn deref(&self) -> &ProcessClient {
+        &self.0
+    }
+}
+
+impl DerefMut for Process {
+    fn deref_mut(&mut self) -> &mut ProcessClient {
+        &mut self.0
     }
 }
 

@@ -1,18 +1,18 @@
 //! The other end of the pipe, and the tools behind ours.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::{Engine, MemoryStore, Policy, Store};
 use outlast::server::{McpServer, Middleware, RUNNER, ServerInfo};
 use outlast::tools::Hints;
+use outlast::transport::stdio;
 use outlast::wire::Timestamp;
 use outlast::{Level, Own, TaskSupport, Tool, Tools, text};
 use outlast_testkit::SimClock;
-use outlast_testkit::mcp::{Line, LineClient};
+use outlast_testkit::mcp::{Line, LineClient, check_v1};
 use serde_json::{Value, json};
-use tokio::io::BufReader;
 
 /// A client that speaks by hand.
 pub(crate) struct Client {
@@ -76,13 +76,9 @@ impl Client {
             .runner(RUNNER, own.clone());
         let (engine, _) = builder.open().await.unwrap();
         let front = McpServer::with_backend(engine.clone(), own, filters);
-        let (line, theirs) = Line::pair();
-        let (read, write) = tokio::io::split(theirs);
-        tokio::spawn(async move {
-            outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
-        });
+        let line = Line::served(|read, write| stdio::serve_on(front, read, write));
         Self {
-            line: LineClient::new(line, check),
+            line: LineClient::new(line, check_v1),
             engine,
         }
     }
@@ -110,58 +106,6 @@ impl Deref for Client {
 impl DerefMut for Client {
     fn deref_mut(&mut self) -> &mut LineClient {
         &mut self.line
-    }
-}
-
-/// Holds a message of the server against the official schema.
-fn check(message: &Value, method: Option<&str>) {
-    let (shape, part) = match (method, message["method"].as_str()) {
-        (_, Some("notifications/tasks/status")) => ("TaskStatusNotification", message),
-        (_, Some("notifications/progress")) => ("ProgressNotification", message),
-        (_, Some("notifications/message")) => ("LoggingMessageNotification", message),
-        (_, Some("notifications/prompts/list_changed")) => {
-            ("PromptListChangedNotification", message)
-        }
-        (_, Some("notifications/resources/list_changed")) => {
-            ("ResourceListChangedNotification", message)
-        }
-        (_, Some("notifications/resources/updated")) => ("ResourceUpdatedNotification", message),
-        (_, Some("elicitation/create")) => ("ElicitRequest", message),
-        (_, Some("sampling/createMessage")) => ("CreateMessageRequest", message),
-        (_, Some("roots/list")) => ("ListRootsRequest", message),
-        (_, Some(other)) => panic!("{other} is not expected here"),
-        (_, None) if message.get("error").is_some() => ("JSONRPCErrorResponse", message),
-        (Some(method), None) => match method {
-            "initialize" => ("InitializeResult", &message["result"]),
-            "tools/list" => ("ListToolsResult", &message["result"]),
-            "tools/call" if message["result"].get("task").is_some() => {
-                ("CreateTaskResult", &message["result"])
-            }
-            "tools/call" => ("CallToolResult", &message["result"]),
-            "prompts/list" => ("ListPromptsResult", &message["result"]),
-            "prompts/get" => ("GetPromptResult", &message["result"]),
-            "resources/list" => ("ListResourcesResult", &message["result"]),
-            "resources/templates/list" => ("ListResourceTemplatesResult", &message["result"]),
-            "resources/read" => ("ReadResourceResult", &message["result"]),
-            "completion/complete" => ("CompleteResult", &message["result"]),
-            "tasks/get" => ("GetTaskResult", &message["result"]),
-            "tasks/list" => ("ListTasksResult", &message["result"]),
-            "tasks/cancel" => ("CancelTaskResult", &message["result"]),
-            "tasks/result" => ("CallToolResult", &message["result"]),
-            _ => ("EmptyResult", &message["result"]),
-        },
-        (None, None) => panic!("{message} is no message"),
-    };
-    static SCHEMA: OnceLock<Value> = OnceLock::new();
-    let schema = SCHEMA.get_or_init(|| {
-        let text = include_str!("../../../outlast-wire/tests/schemas/mcp-2025-11-25.json");
-        serde_json::from_str(text).unwrap()
-    });
-    let mut of_shape = schema.clone();
-    of_shape["$ref"] = format!("#/$defs/{shape}").into();
-    let validator = jsonschema::validator_for(&of_shape).unwrap();
-    if let Err(error) = validator.validate(part) {
-        panic!("{message} is no {shape}: {error}");
     }
 }
 

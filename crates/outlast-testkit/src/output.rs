@@ -1,0 +1,87 @@
+//! What a process prints, line by line. Every wait has a limit.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// The lines of one output of a process.
+pub struct OutputLines {
+    lines: Receiver<String>,
+    /// Every line that was returned or passed over.
+    text: String,
+}
+
+impl OutputLines {
+    /// Reads `output` to its end in a thread of its own, so that a full pipe never stops the process.
+    pub fn read(output: impl Read + Send + 'static) -> Self {
+        let (send, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                // The test may have all that it needs.
+                let _ = send.send(line);
+            }
+        });
+        Self {
+            lines,
+            text: String::new(),
+        }
+    }
+
+    /// The next line, or none at the end.
+    ///
+    /// # Panics
+    ///
+    /// If there is neither within two minutes.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a test waits for a line; it does not iterate"
+    )]
+    pub fn next(&mut self) -> Option<String> {
+        match self.lines.recv_timeout(LIMIT) {
+            Ok(line) => {
+                self.text.push_str(&line);
+                self.text.push('\n');
+                Some(line)
+            }
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                let seconds = LIMIT.as_secs();
+                panic!("no line within {seconds} s after {:?}", self.text);
+            }
+        }
+    }
+
+    /// Waits for a line that is `wanted`, and passes the others over.
+    ///
+    /// # Panics
+    ///
+    /// If the output ends without one, or none comes within two minutes.
+    pub fn find(&mut self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        loop {
+            match self.next() {
+                Some(line) if wanted(&line) => return line,
+                Some(_) => {}
+                None => panic!("{what} was not printed: {:?}", self.text),
+            }
+        }
+    }
+
+    /// Waits for a line that contains `text`.
+    ///
+    /// # Panics
+    ///
+    /// As [`OutputLines::find`].
+    pub fn until(&mut self, text: &str) -> String {
+        self.find(text, |line| line.contains(text))
+    }
+
+    /// All that was printed, once the output is closed.
+    pub fn finish(mut self) -> String {
+        while self.next().is_some() {}
+        self.text
+    }
+}
+
+/// More than anything takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
