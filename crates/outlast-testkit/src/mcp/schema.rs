@@ -6,8 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// Checks a message of a server at 2025-11-25; `method` is that of the request that it responds to, where it was sent
-/// by [`LineClient::send_as`](super::LineClient::send_as). A response to another request is not checked.
+/// Checks a message of a server at 2025-11-25; `method` is that of the request that it responds to.
 ///
 /// # Panics
 ///
@@ -18,7 +17,7 @@ pub fn check_v1(message: &Value, method: Option<&str>) {
         (Some(sent), _) => check_shape(shape_of(sent), message),
         (None, _) if message.get("error").is_some() => check_shape("JSONRPCErrorResponse", message),
         (None, Some(method)) => check_shape(shape_of_result(method, result), result),
-        (None, None) => {}
+        (None, None) => panic!("{message} responds to nothing"),
     }
 }
 

@@ -90,7 +90,7 @@ impl Stage {
 impl Client {
     pub(crate) fn connect(front: Arc<McpServer>) -> Self {
         let line = Line::served(|read, write| stdio::serve_on(front, read, write));
-        Self(LineClient::new(line, check_v1))
+        Self(LineClient::new(line, check))
     }
 
     pub(crate) async fn introduce(&mut self, capabilities: Value) -> Value {
@@ -143,6 +143,13 @@ impl Client {
     pub(crate) async fn name(&mut self, asked: &Value, name: &str) {
         let result = json!({ "action": "accept", "content": { "name": name } });
         self.respond(&asked["id"], result).await;
+    }
+}
+
+/// Checks what is not the result of a modern request.
+fn check(message: &Value, method: Option<&str>) {
+    if method.is_some() || message.get("result").is_none() {
+        check_v1(message, method);
     }
 }
 
