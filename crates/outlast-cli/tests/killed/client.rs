@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
 use serde_json::{Value, json};
-
-use crate::caller::{Caller, Ending, Kind};
 
 /// A call whose client was cut off, and how its client would go on.
 pub(crate) enum Thread {

@@ -9,9 +9,6 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
-#[path = "../../../outlast/tests/gateway/caller.rs"]
-#[expect(dead_code, reason = "the tests of the gateway use more of it")]
-mod caller;
 #[path = "../../../outlast/tests/gateway/cell.rs"]
 #[expect(dead_code, reason = "the tests of the gateway use more of it")]
 mod cell;
@@ -24,7 +21,3 @@ mod place;
 mod playing;
 mod run;
 mod states;
-#[path = "../../../outlast/tests/gateway/streamable.rs"]
-mod streamable;
-#[path = "../../../outlast/tests/gateway/wire.rs"]
-mod wire;

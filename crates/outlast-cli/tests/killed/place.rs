@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use outlast_testkit::mcp::caller::Caller;
+use outlast_testkit::mcp::entrance::{Entrance, Way};
 use outlast_testkit::{ServerProcess, example};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::caller::Caller;
 use crate::cell::{Cell, Server};
 use crate::gateway::Gateway;
-use crate::wire::{Entrance, Way};
 
 pub(crate) struct Place {
     home: TempDir,

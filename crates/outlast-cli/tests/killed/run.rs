@@ -1,10 +1,11 @@
 //! Which cases are played: a few in the default run, all of them by `cargo xtask soak gateway`.
 
-use crate::caller::Kind;
+use outlast_testkit::mcp::caller::Kind;
+use outlast_testkit::mcp::entrance::{WAYS, Way};
+
 use crate::cell::{Cell, Server};
 use crate::playing::{self, Scene};
 use crate::states::{Case, STATES, State};
-use crate::wire::{WAYS, Way};
 
 async fn play(cases: Vec<Case>) -> Vec<(Case, Option<String>)> {
     let scene = |case: Case| -> (Case, Scene) { (case, Box::pin(case.play())) };

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use outlast_testkit::mcp::caller::{Caller, Ending, Kind, accepting};
+use outlast_testkit::mcp::entrance::Way;
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, Kind, accepting};
 use crate::cell::{Cell, Fate, Server};
 use crate::client::{Thread, end_of, end_of_thread, found, status, task_in, until};
 use crate::place::Place;
-use crate::wire::Way;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {

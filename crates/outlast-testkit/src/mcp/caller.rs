@@ -1,29 +1,29 @@
-//! A client of each kind, which calls a tool in its own way and drives the call to its end. What carries its words is a
-//! [`Wire`].
+//! A client of each kind, which calls a tool in its own way and drives the call to its end, over a pipe or HTTP.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::server::McpServer;
 use serde_json::{Map, Value, json};
 
-use crate::wire::{Entrance, Wire};
+use super::entrance::{Entrance, Wire};
+use crate::within;
 
 /// How a client does tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Not at all, with a session.
     PlainLegacy,
     /// Not at all, without one.
     PlainModern,
+    /// By 2025-11-25.
     V1,
+    /// By 2026-07-28.
     V2,
 }
 
 impl Kind {
     /// The word for it in documents.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::PlainLegacy => "no tasks, up to 2025-11-25",
             Self::PlainModern => "no tasks, 2026-07-28",
@@ -45,69 +45,59 @@ impl Kind {
         matches!(self, Self::PlainModern | Self::V2)
     }
 
-    pub(crate) fn has_tasks(self) -> bool {
+    /// Whether it has tasks.
+    pub fn has_tasks(self) -> bool {
         matches!(self, Self::V1 | Self::V2)
     }
 }
 
-pub(crate) const KINDS: [Kind; 4] = [Kind::PlainLegacy, Kind::PlainModern, Kind::V1, Kind::V2];
+/// Every kind.
+pub const KINDS: [Kind; 4] = [Kind::PlainLegacy, Kind::PlainModern, Kind::V1, Kind::V2];
 
 /// How a call ended, without what belongs to the way it was called.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ending {
+pub enum Ending {
+    /// A result.
     Result(Value),
+    /// A code and a message.
     Error(i64, String),
+    /// It was cancelled.
     Cancelled,
 }
 
 /// Answers a question: with a result, or with an error.
-pub(crate) type Answers = fn(&str, &Value) -> Result<Value, Value>;
+pub type Answers = fn(&str, &Value) -> Result<Value, Value>;
 
-pub(crate) struct Caller {
-    pub(crate) kind: Kind,
+/// A client whose calls the test makes.
+pub struct Caller {
+    /// How it does tasks.
+    pub kind: Kind,
     name: &'static str,
-    pub(crate) answers: Answers,
+    /// How it answers input requests.
+    pub answers: Answers,
     /// Leaves questions open, and takes them for something it was told.
-    pub(crate) silent: bool,
+    pub silent: bool,
     /// What it declares that it can be asked.
-    pub(crate) can: Value,
+    pub can: Value,
     /// Every question it was asked, with its method.
-    pub(crate) asked: Vec<(String, Value)>,
+    pub asked: Vec<(String, Value)>,
     /// Everything that was told without being asked for.
-    pub(crate) told: Vec<Value>,
+    pub told: Vec<Value>,
     /// What the server said of itself.
-    pub(crate) about: Value,
+    pub about: Value,
     wire: Wire,
     early: VecDeque<Value>,
     next: i64,
 }
 
 impl Caller {
-    pub(crate) async fn connect(kind: Kind, front: &Arc<McpServer>) -> Self {
-        Self::connect_as(kind, front, "by-hand").await
+    /// A client that calls itself `by-hand` and can be asked everything.
+    pub async fn enter(kind: Kind, entrance: &Entrance) -> Self {
+        Self::enter_as(kind, entrance, "by-hand", everything()).await
     }
 
-    /// The same for a client that calls itself `name`.
-    pub(crate) async fn connect_as(kind: Kind, front: &Arc<McpServer>, name: &'static str) -> Self {
-        Self::connect_able(kind, front, name, everything()).await
-    }
-
-    /// The same for one that declares this.
-    pub(crate) async fn connect_able(
-        kind: Kind,
-        front: &Arc<McpServer>,
-        name: &'static str,
-        can: Value,
-    ) -> Self {
-        Self::introduced(kind, &Entrance::Pipe(front.clone()), name, can).await
-    }
-
-    /// The same for one that comes in there.
-    pub(crate) async fn enter(kind: Kind, entrance: &Entrance) -> Self {
-        Self::introduced(kind, entrance, "by-hand", everything()).await
-    }
-
-    async fn introduced(kind: Kind, entrance: &Entrance, name: &'static str, can: Value) -> Self {
+    /// A client that calls itself `name` and declares `can`.
+    pub async fn enter_as(kind: Kind, entrance: &Entrance, name: &'static str, can: Value) -> Self {
         let mut caller = Self {
             kind,
             name,
@@ -147,7 +137,7 @@ impl Caller {
     }
 
     /// Loses its way to the gateway, with everything that was under way on it.
-    pub(crate) fn fall_silent(&mut self) {
+    pub fn fall_silent(&mut self) {
         self.early.clear();
         match &mut self.wire {
             Wire::Http(http) => http.fall_silent(),
@@ -156,7 +146,7 @@ impl Caller {
     }
 
     /// Comes back: over HTTP in its session, on a pipe as a client that begins.
-    pub(crate) async fn come_back(&mut self, entrance: &Entrance) {
+    pub async fn come_back(&mut self, entrance: &Entrance) {
         match &mut self.wire {
             Wire::Http(_) if self.kind.is_modern() => {}
             Wire::Http(http) => http.listen().await,
@@ -168,14 +158,14 @@ impl Caller {
     }
 
     /// Calls a tool and drives the call to its end, answering whatever is asked.
-    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Ending {
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Ending {
         let params = json!({ "name": tool, "arguments": arguments });
         let begun = self.begin(params.clone()).await;
         self.finish(params, begun).await
     }
 
     /// Calls a tool, and returns the first answer.
-    pub(crate) async fn begin(&mut self, mut params: Value) -> Value {
+    pub async fn begin(&mut self, mut params: Value) -> Value {
         if self.kind == Kind::V1 {
             params["task"] = json!({});
         }
@@ -183,7 +173,7 @@ impl Caller {
     }
 
     /// Drives a call to its end from its first answer.
-    pub(crate) async fn finish(&mut self, params: Value, mut answer: Value) -> Ending {
+    pub async fn finish(&mut self, params: Value, mut answer: Value) -> Ending {
         loop {
             let result = &answer["result"];
             let kind = result["resultType"].as_str();
@@ -201,7 +191,7 @@ impl Caller {
     }
 
     /// Waits for a task as a client does that has none, however often it has to ask, and answers what is asked.
-    pub(crate) async fn wait(&mut self, task: &Value) -> Ending {
+    pub async fn wait(&mut self, task: &Value) -> Ending {
         let params = json!({ "name": "task_wait", "arguments": task });
         loop {
             let mut answer = self.request("tools/call", params.clone()).await;
@@ -215,7 +205,7 @@ impl Caller {
     }
 
     /// Calls again with answers to what the first answer asks.
-    pub(crate) async fn retry(&mut self, mut params: Value, asked: &Value) -> Value {
+    pub async fn retry(&mut self, mut params: Value, asked: &Value) -> Value {
         params["inputResponses"] = self.respond(&asked["inputRequests"], &mut Vec::new());
         if let Some(state) = asked.get("requestState") {
             params["requestState"] = state.clone();
@@ -225,29 +215,31 @@ impl Caller {
 
     async fn poll(&mut self, task: Value) -> Ending {
         let mut answered = Vec::new();
-        for _ in 0..10_000 {
-            let got = self.request("tasks/get", json!({ "taskId": task })).await;
-            let now = &got["result"];
-            match now["status"].as_str().unwrap_or_else(|| panic!("{got}")) {
-                "completed" | "failed" => {
-                    return ended(
-                        &json!({ "result": now.get("result"), "error": now.get("error") }),
-                    );
+        let ended = async {
+            loop {
+                let got = self.request("tasks/get", json!({ "taskId": task })).await;
+                let now = &got["result"];
+                match now["status"].as_str().unwrap_or_else(|| panic!("{got}")) {
+                    "completed" | "failed" => {
+                        return ended(
+                            &json!({ "result": now.get("result"), "error": now.get("error") }),
+                        );
+                    }
+                    "cancelled" => return Ending::Cancelled,
+                    "input_required" => {
+                        let asks = &now["inputRequests"];
+                        self.update(&task, asks, &mut answered).await;
+                    }
+                    _ => {}
                 }
-                "cancelled" => return Ending::Cancelled,
-                "input_required" => {
-                    let asks = &now["inputRequests"];
-                    self.update(&task, asks, &mut answered).await;
-                }
-                _ => {}
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("task {task} does not end");
+        };
+        within("the end of a task", ended).await
     }
 
     /// Answers questions of a task that were not answered before.
-    pub(crate) async fn update(&mut self, task: &Value, asks: &Value, answered: &mut Vec<String>) {
+    pub async fn update(&mut self, task: &Value, asks: &Value, answered: &mut Vec<String>) {
         let responses = self.respond(asks, answered);
         let update = json!({ "taskId": task, "inputResponses": responses });
         self.request("tasks/update", update).await;
@@ -256,12 +248,12 @@ impl Caller {
     /// The responses to questions that were not answered before.
     fn respond(&mut self, requests: &Value, answered: &mut Vec<String>) -> Value {
         let mut responses = Map::new();
-        for (key, request) in requests.as_object().unwrap() {
+        for (key, request) in requests.as_object().expect("an object") {
             if answered.contains(key) {
                 continue;
             }
             answered.push(key.clone());
-            let method = request["method"].as_str().unwrap();
+            let method = request["method"].as_str().expect("a string");
             self.asked.push((method.into(), request["params"].clone()));
             // This era has no errors for an answer.
             let answer = (self.answers)(method, &request["params"]);
@@ -274,12 +266,13 @@ impl Caller {
     }
 
     /// Sends a request and waits for its answer; questions are answered meanwhile.
-    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+    pub async fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         self.answer_to(id).await
     }
 
-    pub(crate) async fn send(&mut self, method: &str, params: Value) -> i64 {
+    /// Sends a request and returns its id.
+    pub async fn send(&mut self, method: &str, params: Value) -> i64 {
         self.next += 1;
         let id = self.next;
         let params = if self.kind.is_modern() {
@@ -292,18 +285,19 @@ impl Caller {
         id
     }
 
-    pub(crate) async fn answer_to(&mut self, id: i64) -> Value {
+    /// The response to a request; input requests are answered meanwhile.
+    pub async fn answer_to(&mut self, id: i64) -> Value {
         loop {
             let ours = |message: &Value| message["id"] == id && message.get("method").is_none();
             if let Some(at) = self.early.iter().position(ours) {
-                return self.early.remove(at).unwrap();
+                return self.early.remove(at).expect("it is at this place");
             }
             self.hear().await;
         }
     }
 
     /// Waits until the server has told something of that method.
-    pub(crate) async fn until_told(&mut self, method: &str) -> Value {
+    pub async fn until_told(&mut self, method: &str) -> Value {
         loop {
             if let Some(at) = self.told.iter().position(|told| told["method"] == method) {
                 return self.told.remove(at);
@@ -312,13 +306,14 @@ impl Caller {
         }
     }
 
-    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
+    /// Sends a notification.
+    pub async fn notify(&mut self, method: &str, params: Value) {
         self.write(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
             .await;
     }
 
     /// Stops a call that was begun: by the task that its first answer names, or by the id of its request.
-    pub(crate) async fn cancel(&mut self, id: i64) {
+    pub async fn cancel(&mut self, id: i64) {
         let params = match self.kind {
             Kind::PlainModern if self.wire.close(id) => return,
             Kind::PlainLegacy | Kind::PlainModern => {
@@ -332,14 +327,17 @@ impl Caller {
             .request("tasks/cancel", json!({ "taskId": params }))
             .await;
         assert!(cancelled.get("error").is_none(), "{cancelled}");
-        loop {
-            let got = self.request("tasks/get", json!({ "taskId": params })).await;
-            match got["result"]["status"].as_str() {
-                Some("cancelled") => return,
-                Some("working") => tokio::time::sleep(Duration::from_millis(10)).await,
-                other => panic!("{other:?}"),
+        let cancelled = async {
+            loop {
+                let got = self.request("tasks/get", json!({ "taskId": params })).await;
+                match got["result"]["status"].as_str() {
+                    Some("cancelled") => return,
+                    Some("working") => tokio::time::sleep(POLL_INTERVAL).await,
+                    other => panic!("{other:?}"),
+                }
             }
-        }
+        };
+        within("the cancellation of a task", cancelled).await;
     }
 
     fn modern(&self, mut params: Value) -> Value {
@@ -370,13 +368,14 @@ impl Caller {
         }
     }
 
-    pub(crate) async fn write(&mut self, message: Value) {
+    /// Sends any message.
+    pub async fn write(&mut self, message: Value) {
         self.wire.send(message).await;
     }
 }
 
 /// What a client declares that can be asked everything.
-fn everything() -> Value {
+pub fn everything() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
@@ -385,8 +384,8 @@ fn ended(answer: &Value) -> Ending {
         if error["data"]["status"] == "cancelled" {
             return Ending::Cancelled;
         }
-        let message = error["message"].as_str().unwrap().to_owned();
-        return Ending::Error(error["code"].as_i64().unwrap(), message);
+        let message = error["message"].as_str().expect("a string").to_owned();
+        return Ending::Error(error["code"].as_i64().expect("a number"), message);
     }
     let mut result = answer["result"].clone();
     let members = result.as_object_mut().unwrap_or_else(|| panic!("{answer}"));
@@ -402,10 +401,10 @@ fn ended(answer: &Value) -> Ending {
 }
 
 /// Says yes to everything.
-pub(crate) fn accepting(method: &str, params: &Value) -> Result<Value, Value> {
+pub fn accepting(method: &str, params: &Value) -> Result<Value, Value> {
     Ok(match method {
         "elicitation/create" => {
-            json!({ "action": "accept", "content": { "name": format!("Ada/{}", params["message"].as_str().unwrap()) } })
+            json!({ "action": "accept", "content": { "name": format!("Ada/{}", params["message"].as_str().expect("a string")) } })
         }
         "sampling/createMessage" => {
             json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "a thought" } })
@@ -416,9 +415,12 @@ pub(crate) fn accepting(method: &str, params: &Value) -> Result<Value, Value> {
 }
 
 /// Says no to everything.
-pub(crate) fn declining(method: &str, _: &Value) -> Result<Value, Value> {
+pub fn declining(method: &str, _: &Value) -> Result<Value, Value> {
     match method {
         "elicitation/create" => Ok(json!({ "action": "decline" })),
         _ => Err(json!({ "code": -1, "message": "User rejected sampling request" })),
     }
 }
+
+/// How often the state of a task is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);

@@ -1,35 +1,41 @@
-//! What carries the words of a caller: a pipe, or Streamable HTTP.
+//! Where a server lets its clients in, and what carries the messages of a client: a pipe, or Streamable HTTP.
 
 use std::sync::Arc;
 
-use outlast::server::McpServer;
-use outlast_testkit::mcp::Line;
 use serde_json::Value;
-use tokio::io::BufReader;
+use tokio::io::DuplexStream;
 
-use crate::streamable::Streamable;
+use super::Line;
+use super::streamable::Streamable;
 
-/// The two ways on either side of the gateway.
+/// The two transports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub enum Way {
+    /// A line for each message.
     Pipe,
+    /// Streamable HTTP.
     Http,
 }
 
-pub(crate) const WAYS: [Way; 2] = [Way::Pipe, Way::Http];
+/// Both.
+pub const WAYS: [Way; 2] = [Way::Pipe, Way::Http];
 
-/// Where a gateway lets its clients in.
+/// Where a server lets its clients in.
 #[derive(Clone)]
-pub(crate) enum Entrance {
-    Pipe(Arc<McpServer>),
+pub enum Entrance {
+    /// It serves this end of a pipe.
+    Pipe(Arc<dyn Fn(DuplexStream) + Send + Sync>),
+    /// It listens there.
     Http {
         /// Such as `127.0.0.1:8040`.
         authority: String,
+        /// The bearer token.
         token: Option<String>,
     },
 }
 
-pub(crate) enum Wire {
+/// What carries the messages of a client.
+pub(super) enum Wire {
     Pipe(Line),
     Http(Streamable),
     /// There was one.
@@ -38,15 +44,11 @@ pub(crate) enum Wire {
 
 impl Wire {
     /// A way in for a client that speaks `version`.
-    pub(crate) fn to(entrance: &Entrance, version: &'static str) -> Self {
+    pub(super) fn to(entrance: &Entrance, version: &'static str) -> Self {
         match entrance {
-            Entrance::Pipe(front) => {
+            Entrance::Pipe(serve) => {
                 let (line, theirs) = Line::pair();
-                let (read, write) = tokio::io::split(theirs);
-                let front = front.clone();
-                tokio::spawn(async move {
-                    outlast::transport::stdio::serve_on(front, BufReader::new(read), write).await
-                });
+                serve(theirs);
                 Self::Pipe(line)
             }
             Entrance::Http { authority, token } => {
@@ -56,25 +58,25 @@ impl Wire {
     }
 
     /// Sends a message.
-    pub(crate) async fn send(&mut self, message: Value) {
+    pub(super) async fn send(&mut self, message: Value) {
         match self {
             Self::Pipe(line) => line.write(message).await,
             Self::Http(http) => http.send(message).await,
-            Self::Closed => panic!("nobody hears {message}"),
+            Self::Closed => panic!("the connection is closed: {message}"),
         }
     }
 
     /// The next message.
-    pub(crate) async fn hear(&mut self) -> Value {
+    pub(super) async fn hear(&mut self) -> Value {
         match self {
             Self::Pipe(line) => line.next().await,
             Self::Http(http) => http.hear().await,
-            Self::Closed => panic!("there is nothing to hear"),
+            Self::Closed => panic!("the connection is closed"),
         }
     }
 
     /// Takes a request back without a word, where a request has a stream of its own to be closed (V2-CANC-1).
-    pub(crate) fn close(&mut self, id: i64) -> bool {
+    pub(super) fn close(&mut self, id: i64) -> bool {
         match self {
             Self::Http(http) => http.close(id),
             Self::Pipe(_) | Self::Closed => false,

@@ -1,5 +1,6 @@
 //! HTTP/1.1 by hand: one request on one connection, and its answer piece by piece.
 
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -41,6 +42,10 @@ pub async fn send(address: SocketAddr, request: &[u8]) -> Answer {
 impl Answer {
     /// Reads the head of an answer, if the connection is not closed before.
     pub async fn read(stream: TcpStream) -> Option<Self> {
+        within("the head of the answer", Self::read_head(stream)).await
+    }
+
+    async fn read_head(stream: TcpStream) -> Option<Self> {
         let mut stream = BufReader::new(stream);
         let first = line(&mut stream).await.filter(|line| !line.is_empty())?;
         let status = first
@@ -74,53 +79,55 @@ impl Answer {
     }
 
     /// The body as JSON.
-    pub async fn json(mut self) -> Value {
+    pub async fn json(self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"));
-        let length = self
-            .header("content-length")
-            .expect("a length")
-            .parse()
-            .expect("a number");
-        let mut body = vec![0; length];
-        let read = self.stream.read_exact(&mut body);
-        within("the body of the answer", read)
-            .await
-            .expect("a body");
+        let body = self.body().await.expect("a body");
         serde_json::from_slice(&body).expect("JSON")
+    }
+
+    /// The body of an answer that is no stream.
+    pub async fn body(mut self) -> io::Result<Vec<u8>> {
+        let length = self.header("content-length").expect("a length");
+        let mut body = vec![0; length.parse().expect("a number")];
+        let read = self.stream.read_exact(&mut body);
+        within("the body of the answer", read).await?;
+        Ok(body)
     }
 
     /// The next event, or none at the end of the stream. Comments are passed over.
     pub async fn event(&mut self) -> Option<Event> {
-        let next = async {
+        within("an event", self.event_without_limit()).await
+    }
+
+    /// The same for a task that reads a stream on which nothing may come: who waits for its messages has the limit.
+    pub(super) async fn event_without_limit(&mut self) -> Option<Event> {
+        loop {
+            let (mut id, mut data) = (None, None);
+            let mut fields = 0;
             loop {
-                let (mut id, mut data) = (None, None);
-                let mut fields = 0;
-                loop {
-                    let line = self.chunked_line().await?;
-                    if line.is_empty() {
-                        break;
-                    }
-                    if line.starts_with(':') {
-                        continue;
-                    }
-                    fields += 1;
-                    let (name, value) = line.split_once(':').expect("a name and a value");
-                    let value = value.strip_prefix(' ').unwrap_or(value);
-                    match name {
-                        "id" => id = Some(value.to_owned()),
-                        "data" => data = Some(value.to_owned()),
-                        _ => {}
-                    }
+                let line = self.chunked_line().await?;
+                if line.is_empty() {
+                    break;
                 }
-                if fields > 0 {
-                    let message = data
-                        .filter(|data| !data.is_empty())
-                        .map(|data| serde_json::from_str(&data).expect("JSON"));
-                    return Some(Event { id, message });
+                if line.starts_with(':') {
+                    continue;
+                }
+                fields += 1;
+                let (name, value) = line.split_once(':').expect("a name and a value");
+                let value = value.strip_prefix(' ').unwrap_or(value);
+                match name {
+                    "id" => id = Some(value.to_owned()),
+                    "data" => data = Some(value.to_owned()),
+                    _ => {}
                 }
             }
-        };
-        within("an event", next).await
+            if fields > 0 {
+                let message = data
+                    .filter(|data| !data.is_empty())
+                    .map(|data| serde_json::from_str(&data).expect("JSON"));
+                return Some(Event { id, message });
+            }
+        }
     }
 
     /// The next comment.
@@ -210,7 +217,7 @@ impl Answer {
 
 async fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {
     let mut text = String::new();
-    match within("bytes of the answer", stream.read_line(&mut text)).await {
+    match stream.read_line(&mut text).await {
         Ok(0) | Err(_) => None,
         Ok(_) => Some(text.trim_end().to_owned()),
     }

@@ -1,5 +1,8 @@
-//! Peers whose messages the test writes: a client and a server on a pipe, a client of a process, and a client over HTTP.
+//! Peers whose messages the test writes: a client and a server on a pipe, a client of a process, a client over HTTP, and
+//! a client of each kind that calls tools.
 
+pub mod caller;
+pub mod entrance;
 pub mod http;
 mod http_client;
 mod line;
@@ -8,6 +11,7 @@ mod scripted_http_server;
 mod process_client;
 mod schema;
 mod scripted_server;
+mod streamable;
 
 pub use http_client::HttpClient;
 pub use line::Line;

@@ -3,16 +3,18 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 
-pub(crate) struct Streamable {
+use super::http::Answer;
+use crate::within;
+
+pub(super) struct Streamable {
     place: Place,
     tell: UnboundedSender<Value>,
     heard: UnboundedReceiver<Value>,
@@ -31,7 +33,7 @@ struct Place {
 }
 
 impl Streamable {
-    pub(crate) fn new(authority: &str, token: Option<&str>, version: &'static str) -> Self {
+    pub(super) fn new(authority: &str, token: Option<&str>, version: &'static str) -> Self {
         let (tell, heard) = unbounded_channel();
         Self {
             place: Place {
@@ -48,14 +50,14 @@ impl Streamable {
     }
 
     /// Sends a message. The answer to a request is heard later; anything else has been accepted when this returns.
-    pub(crate) async fn send(&mut self, message: Value) {
+    pub(super) async fn send(&mut self, message: Value) {
         let (place, tell) = (self.place.clone(), self.tell.clone());
         let is_request = message.get("method").is_some() && message.get("id").is_some();
         if is_request {
-            let id = message["id"].as_i64().unwrap();
+            let id = message["id"].as_i64().expect("an id");
             let post = tokio::spawn(async move {
                 let answered = match place.post(&message).await {
-                    Ok(answer) => answer.read(&tell, Some(id)).await,
+                    Ok(answer) => pass_on(answer, &tell, Some(id)).await,
                     Err(error) => Err(error),
                 };
                 if let Err(error) = answered {
@@ -66,30 +68,34 @@ impl Streamable {
             self.posts.insert(id, post);
             return;
         }
-        let accepted = self.place.post(&message).await.unwrap();
+        let accepted = self.place.post(&message).await.expect("the server answers");
         assert_eq!(accepted.status, 202, "{message}");
     }
 
     /// The next message, on whichever stream.
-    pub(crate) async fn hear(&mut self) -> Value {
-        let heard = tokio::time::timeout(PATIENCE, self.heard.recv());
-        heard.await.expect("an answer").expect("we hold one end")
+    pub(super) async fn hear(&mut self) -> Value {
+        let heard = within("a message", self.heard.recv()).await;
+        heard.expect("we hold one end")
     }
 
     /// Closes the stream of a request.
-    pub(crate) fn close(&mut self, id: i64) -> bool {
+    pub(super) fn close(&mut self, id: i64) -> bool {
         let post = self.posts.remove(&id);
         post.inspect(|post| post.abort()).is_some()
     }
 
     /// Listens in general, as clients with a session do.
-    pub(crate) async fn listen(&mut self) {
-        let answer = self.place.request("GET", &[], "").await.unwrap();
+    pub(super) async fn listen(&mut self) {
+        let answer = self
+            .place
+            .request("GET", &[], "")
+            .await
+            .expect("the server answers");
         assert_eq!(answer.status, 200);
         let tell = self.tell.clone();
         let listening = tokio::spawn(async move {
             // It ends with the server.
-            let _ = answer.read(&tell, None).await;
+            let _ = pass_on(answer, &tell, None).await;
         });
         if let Some(before) = self.listening.replace(listening) {
             before.abort();
@@ -97,7 +103,7 @@ impl Streamable {
     }
 
     /// Closes everything, as a client does that loses its way.
-    pub(crate) fn fall_silent(&mut self) {
+    pub(super) fn fall_silent(&mut self) {
         let posts = self.posts.drain().map(|(_, post)| post);
         for open in posts.chain(self.listening.take()) {
             open.abort();
@@ -146,110 +152,49 @@ impl Place {
         if let Some(token) = &self.token {
             say("authorization", &format!("Bearer {token}"));
         }
-        if let Some(session) = &*self.session.lock().unwrap() {
+        if let Some(session) = &*self.session.lock().unwrap_or_else(PoisonError::into_inner) {
             say("mcp-session-id", session);
         }
         request.push_str("\r\n");
         request.push_str(body);
         let mut stream = TcpStream::connect(authority).await?;
         stream.write_all(request.as_bytes()).await?;
-        let answer = Answer::head(BufReader::new(stream)).await?;
+        let answer = Answer::read(stream).await;
+        let answer = answer.ok_or(io::ErrorKind::UnexpectedEof)?;
         if let Some(session) = answer.header("mcp-session-id") {
-            *self.session.lock().unwrap() = Some(session.to_owned());
+            *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.to_owned());
         }
         Ok(answer)
     }
 }
 
-/// An answer whose head has arrived.
-struct Answer {
-    status: u16,
-    headers: Vec<(String, String)>,
-    stream: BufReader<TcpStream>,
-}
-
-impl Answer {
-    async fn head(mut stream: BufReader<TcpStream>) -> io::Result<Self> {
-        let first = line(&mut stream).await?;
-        let status = first.split(' ').nth(1).and_then(|word| word.parse().ok());
-        let mut headers = Vec::new();
-        loop {
-            let line = line(&mut stream).await?;
-            if line.is_empty() {
-                break;
-            }
-            let (name, value) = line.split_once(':').unwrap();
-            headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
-        }
-        Ok(Self {
-            status: status.unwrap(),
-            headers,
-            stream,
-        })
+/// Passes every message of the body on. One that ends without the answer to `id` has broken.
+async fn pass_on(
+    mut answer: Answer,
+    tell: &UnboundedSender<Value>,
+    id: Option<i64>,
+) -> io::Result<()> {
+    if !answer.is_stream() {
+        // A server that closes may answer with nothing but a status.
+        let body = answer.body().await?;
+        let _ = tell.send(serde_json::from_slice(&body)?);
+        return Ok(());
     }
-
-    fn header(&self, name: &str) -> Option<&str> {
-        let mut found = self.headers.iter().filter(|(known, _)| known == name);
-        found.next().map(|(_, value)| value.as_str())
-    }
-
-    /// Tells every message of the body. One that ends without the answer to `id` has broken.
-    async fn read(mut self, tell: &UnboundedSender<Value>, id: Option<i64>) -> io::Result<()> {
-        if self.header("content-type") != Some("text/event-stream") {
-            let length = self.header("content-length").unwrap().parse().unwrap();
-            let mut body = vec![0; length];
-            self.stream.read_exact(&mut body).await?;
-            // A server that closes may answer with nothing but a status.
-            let _ = tell.send(serde_json::from_slice(&body)?);
+    while let Some(event) = answer.event_without_limit().await {
+        let Some(message) = event.message else {
+            continue;
+        };
+        let is_last = id.is_some_and(|id| message["id"] == id) && message.get("method").is_none();
+        let _ = tell.send(message);
+        if is_last {
             return Ok(());
         }
-        let mut lines = Vec::new();
-        while let Some(chunk) = self.chunk().await? {
-            lines.extend_from_slice(&chunk);
-            while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<_> = lines.drain(..=end).collect();
-                let line = String::from_utf8(line).unwrap();
-                // Everything of ours is on one line; comments, ids and empty events say nothing here.
-                let data = line.strip_prefix("data:").map(str::trim);
-                let Some(data) = data.filter(|data| !data.is_empty()) else {
-                    continue;
-                };
-                let message: Value = serde_json::from_str(data).unwrap();
-                let is_last =
-                    id.is_some_and(|id| message["id"] == id) && message.get("method").is_none();
-                let _ = tell.send(message);
-                if is_last {
-                    return Ok(());
-                }
-            }
-        }
-        Err(io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            "the stream ended before the answer",
-        ))
     }
-
-    /// The next piece of a chunked body, or none at its end.
-    async fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let size = usize::from_str_radix(&line(&mut self.stream).await?, 16).unwrap();
-        let mut chunk = vec![0; size + 2];
-        self.stream.read_exact(&mut chunk).await?;
-        chunk.truncate(size);
-        Ok((size > 0).then_some(chunk))
-    }
+    Err(io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "the stream ended before the answer",
+    ))
 }
-
-/// A line without its end; one that does not come has broken.
-async fn line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
-    let mut text = String::new();
-    match stream.read_line(&mut text).await? {
-        0 => Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => Ok(text.trim_end().to_owned()),
-    }
-}
-
-/// How long a message may take to come.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The version whose requests stand alone.
 const MODERN: &str = "2026-07-28";

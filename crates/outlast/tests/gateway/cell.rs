@@ -3,9 +3,8 @@
 use std::fmt::{self, Display, Formatter};
 
 use outlast::client::Era;
-
-use crate::caller::{KINDS, Kind};
-use crate::wire::{WAYS, Way};
+use outlast_testkit::mcp::caller::{KINDS, Kind};
+use outlast_testkit::mcp::entrance::{WAYS, Way};
 
 /// One of the cells of bridge §3, with the ways on both hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

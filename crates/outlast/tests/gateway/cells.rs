@@ -1,8 +1,9 @@
 //! Every kind of client with every kind of server: each cell of bridge §3, with the events of bridge §17.
 
+use outlast_testkit::mcp::caller::{Answers, Ending, KINDS, Kind, accepting, declining};
 use serde_json::{Value, json};
 
-use crate::caller::{Answers, Caller, Ending, KINDS, Kind, accepting, declining};
+use crate::caller::connect;
 use crate::cell::{SERVERS, Server};
 use crate::upstream::Stage;
 
@@ -27,11 +28,11 @@ async fn the_result_through_the_gateway_is_the_direct_one_in_every_cell() {
     for server in SERVERS {
         let stage = Stage::new(server).await;
         for (event, tool, answers) in EVENTS {
-            let mut direct = Caller::connect(Kind::PlainLegacy, &stage.direct).await;
+            let mut direct = connect(Kind::PlainLegacy, &stage.direct).await;
             direct.answers = answers;
             let expected = direct.call(tool, json!({ "say": "x" })).await;
             for kind in KINDS {
-                let mut caller = Caller::connect(kind, &stage.front).await;
+                let mut caller = connect(kind, &stage.front).await;
                 caller.answers = answers;
                 let ended = caller.call(tool, json!({ "say": "x" })).await;
                 assert_eq!(ended, expected, "{kind:?} → {server:?}: {event}");
@@ -46,7 +47,7 @@ async fn a_call_that_takes_long_ends_with_its_result_in_every_cell() {
     for server in SERVERS {
         for kind in KINDS {
             let stage = Stage::new(server).await;
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let gate = stage.gate.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(std::time::Duration::from_secs(7)).await;
@@ -67,7 +68,7 @@ async fn who_cancels_stops_the_work_behind_the_gateway_in_every_cell() {
     for server in SERVERS {
         for kind in KINDS {
             let stage = Stage::new(server).await;
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let mut params = json!({ "name": "gated" });
             if kind == Kind::V1 {
                 params["task"] = json!({});
@@ -86,7 +87,7 @@ async fn a_tool_that_runs_only_as_a_task_is_callable_by_everyone() {
     for server in [Server::V1, Server::V2] {
         let stage = Stage::new(server).await;
         for kind in KINDS {
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let Ending::Result(result) = caller.call("must", json!({})).await else {
                 panic!("{kind:?} → {server:?}");
             };
@@ -101,7 +102,7 @@ async fn what_is_declared_and_listed_is_what_the_gateway_does() {
     for server in SERVERS {
         let stage = Stage::new(server).await;
         for kind in KINDS {
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let can = caller.about["capabilities"].clone();
             let cell = format!("{kind:?} → {server:?}: {can}");
             let v1 = can.get("tasks").is_some();
@@ -135,7 +136,7 @@ async fn progress_of_the_server_is_progress_or_words() {
     for server in SERVERS {
         for kind in KINDS {
             let stage = Stage::new(server).await;
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let params = json!({ "name": "gated", "_meta": { "progressToken": "mine" } });
             let (cell, gate) = (format!("{kind:?} → {server:?}"), stage.gate.clone());
             if kind == Kind::V2 {
@@ -167,13 +168,13 @@ async fn the_result_is_the_direct_one_with_the_server_at_a_url_as_well() {
     for server in SERVERS {
         let (stage, _listening) = Stage::over_http(server).await;
         for (event, tool, answers) in EVENTS.into_iter().filter(|(_, tool, _)| *tool != "late") {
-            let mut direct = Caller::connect(Kind::PlainLegacy, &stage.direct).await;
+            let mut direct = connect(Kind::PlainLegacy, &stage.direct).await;
             direct.answers = answers;
             let expected = direct.call(tool, json!({ "say": "x" })).await;
             let calls = KINDS.map(|kind| {
                 let front = stage.front.clone();
                 tokio::spawn(async move {
-                    let mut caller = Caller::connect(kind, &front).await;
+                    let mut caller = connect(kind, &front).await;
                     caller.answers = answers;
                     (kind, caller.call(tool, json!({ "say": "x" })).await)
                 })
@@ -192,7 +193,7 @@ async fn a_call_that_takes_longer_than_it_may_is_stopped_behind_the_gateway() {
         let mut settings = crate::upstream::quick();
         settings.every_tool.timeout = Some(std::time::Duration::from_secs(20));
         let stage = Stage::with(Server::V1, settings).await;
-        let mut caller = Caller::connect(kind, &stage.front).await;
+        let mut caller = connect(kind, &stage.front).await;
         let ended = caller.call("gated", json!({})).await;
         let Ending::Error(-32603, why) = ended else {
             panic!("{kind:?}: {ended:?}");
@@ -207,7 +208,7 @@ async fn more_calls_than_may_be_under_way_at_once_wait_for_their_turn() {
     let mut settings = crate::upstream::quick();
     settings.concurrency = Some(1);
     let stage = Stage::with(Server::PlainLegacy, settings).await;
-    let mut caller = Caller::connect(Kind::V1, &stage.front).await;
+    let mut caller = connect(Kind::V1, &stage.front).await;
     let begin = json!({ "name": "gated", "task": {} });
     let first = caller.request("tools/call", begin.clone()).await;
     let second = caller.request("tools/call", begin).await;
@@ -231,7 +232,7 @@ async fn what_a_modern_server_asks_before_it_begins_is_asked_so_and_under_its_ow
     for server in [Server::PlainModern, Server::V2] {
         let stage = Stage::new(server).await;
         for kind in [Kind::PlainModern, Kind::V2] {
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let params = json!({ "name": "first" });
             let asked = caller.begin(params.clone()).await;
             let result = &asked["result"];
@@ -289,8 +290,8 @@ async fn shown(kind: Kind, stage: &Stage) -> String {
     let events = EVENTS.into_iter().filter(|(_, tool, _)| *tool != "late");
     let (mut same, mut all) = (0, 0);
     for (_, tool, answers) in events {
-        let mut direct = Caller::connect(Kind::PlainLegacy, &stage.direct).await;
-        let mut through = Caller::connect(kind, &stage.front).await;
+        let mut direct = connect(Kind::PlainLegacy, &stage.direct).await;
+        let mut through = connect(kind, &stage.front).await;
         (direct.answers, through.answers) = (answers, answers);
         let arguments = json!({ "say": "x" });
         let expected = direct.call(tool, arguments.clone()).await;

@@ -9,9 +9,10 @@ use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::gateway::{Settings, Upstream};
 use outlast::server::McpServer;
 use outlast::transport::http::{self, HttpOptions};
+use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::caller::connect;
 use crate::cell::Server;
 use crate::rules;
 use crate::scripted;
@@ -33,7 +34,7 @@ async fn a_call_whose_server_ended_says_that_its_outcome_is_unknown() {
         let (target, mut servers) = scripted::target();
         let (_, front) = gateway(Upstream::new("played", target, quick())).await;
         let calling = tokio::spawn(async move {
-            let mut caller = Caller::connect(kind, &front).await;
+            let mut caller = connect(kind, &front).await;
             caller.call("x", json!({})).await
         });
         let mut server = servers.next().await;
@@ -55,7 +56,7 @@ async fn a_call_that_only_reads_is_made_again_when_its_server_comes_back() {
         let (target, mut servers) = scripted::target();
         let (_, front) = gateway(Upstream::new("played", target, quick())).await;
         let calling = tokio::spawn(async move {
-            let mut caller = Caller::connect(kind, &front).await;
+            let mut caller = connect(kind, &front).await;
             caller.call("x", json!({})).await
         });
         let mut server = servers.next().await;
@@ -110,7 +111,7 @@ async fn a_server_that_does_not_begin_is_told_and_not_begun_for_every_request() 
         ))
     });
     let (_, front) = gateway(Upstream::new("nowhere", target, quick())).await;
-    let mut caller = Caller::connect(Kind::V2, &front).await;
+    let mut caller = connect(Kind::V2, &front).await;
     for _ in 0..5 {
         let answer = caller.request("tools/list", json!({})).await;
         assert_eq!(answer["error"]["code"], -32603);
@@ -143,7 +144,7 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
             .unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (engine, front) = before(&listening.url(), server, &store).await;
-        let mut caller = Caller::connect(kind, &front).await;
+        let mut caller = connect(kind, &front).await;
         let begun = caller.begin(json!({ "name": "gated" })).await;
         stage.until_waiting(1).await;
         // The place of the task is stored when the server has made it, which it does when its own patience is over.
@@ -152,7 +153,7 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
         drop((caller, front));
         let (engine, front) = before(&listening.url(), server, &store).await;
         stage.gate.add_permits(1);
-        let mut caller = Caller::connect(kind, &front).await;
+        let mut caller = connect(kind, &front).await;
         let ended = caller.finish(json!({ "name": "gated" }), begun);
         let ended = tokio::time::timeout(Duration::from_secs(60), ended)
             .await
@@ -187,7 +188,7 @@ async fn a_question_that_is_open_when_the_gateway_ends_is_the_same_one_in_its_ne
             .unwrap();
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (engine, front) = before(&listening.url(), server, &store).await;
-        let mut caller = Caller::connect(Kind::V2, &front).await;
+        let mut caller = connect(Kind::V2, &front).await;
         let begun = caller.begin(json!({ "name": "ask" })).await;
         let task = json!({ "taskId": begun["result"]["taskId"] });
         let asked = open_questions(&mut caller, &task).await;
@@ -196,7 +197,7 @@ async fn a_question_that_is_open_when_the_gateway_ends_is_the_same_one_in_its_ne
         engine.shutdown(Duration::ZERO).await.unwrap();
         drop((caller, front));
         let (engine, front) = before(&listening.url(), server, &store).await;
-        let mut caller = Caller::connect(Kind::V2, &front).await;
+        let mut caller = connect(Kind::V2, &front).await;
         // Long enough for the server to be found again and to ask again.
         tokio::time::sleep(Duration::from_millis(1_500)).await;
         let still = open_questions(&mut caller, &task).await;
@@ -226,7 +227,7 @@ async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_aga
     let url = listening.url();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, front) = before(&url, server, &store).await;
-    let mut caller = Caller::connect(Kind::V2, &front).await;
+    let mut caller = connect(Kind::V2, &front).await;
     let begun = caller.begin(json!({ "name": "ask" })).await;
     let task = json!({ "taskId": begun["result"]["taskId"] });
     let asked = open_questions(&mut caller, &task).await;
@@ -236,7 +237,7 @@ async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_aga
     let address = listening.local_addr();
     listening.shutdown().await;
     let (engine, front) = before(&url, server, &store).await;
-    let mut caller = Caller::connect(Kind::V2, &front).await;
+    let mut caller = connect(Kind::V2, &front).await;
     let key = asked.as_object().unwrap().keys().next().unwrap().clone();
     let accept = json!({ "action": "accept", "content": { "name": "Ada" } });
     let update = json!({ "taskId": task["taskId"], "inputResponses": { key: accept } });
@@ -275,7 +276,7 @@ async fn caller_of(
     servers: &mut scripted::Servers,
 ) -> (Caller, scripted::Server) {
     let calling = front.clone();
-    let connecting = tokio::spawn(async move { Caller::connect(Kind::V1, &calling).await });
+    let connecting = tokio::spawn(async move { connect(Kind::V1, &calling).await });
     let mut server = servers.next().await;
     rules::discovered(&mut server).await;
     (connecting.await.unwrap(), server)
@@ -306,7 +307,7 @@ async fn questions_that_a_modern_server_asks_first_outlive_the_gateway_and_answe
     let mut going_on = servers.next().await;
     rules::discovered(&mut going_on).await;
     // Its connection serves the client of the same owner, too.
-    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let mut caller = connect(Kind::V1, &front).await;
     caller.silent = true;
     let again = caller.until_told("elicitation/create").await;
     assert_eq!(again["id"], first["id"], "it is the same question");
@@ -341,13 +342,13 @@ async fn a_task_of_a_server_without_tasks_ends_by_its_retry_class_after_a_restar
         .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, front) = before(&listening.url(), server, &store).await;
-    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let mut caller = connect(Kind::V1, &front).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     stage.until_waiting(1).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, front));
     let (_, front) = before(&listening.url(), server, &store).await;
-    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let mut caller = connect(Kind::V1, &front).await;
     let ended = caller.finish(json!({}), begun).await;
     let Ending::Error(-32603, why) = ended else {
         panic!("{ended:?}");

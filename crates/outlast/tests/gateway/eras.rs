@@ -7,6 +7,7 @@ use outlast::client::{Era, Target};
 use outlast::gateway::{Settings, Upstream};
 use outlast::server::McpServer;
 use outlast::transport::duplex;
+use outlast_testkit::mcp::caller::{Ending, Kind};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::{
     ElicitRequestParams, ElicitationSchema, ErrorData, ServerCapabilities, ServerConfig,
@@ -15,7 +16,7 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, Kind};
+use crate::caller::{connect, connect_able};
 use crate::rules::{discovered, modern_call};
 use crate::scripted;
 use crate::upstream::{gateway, quick};
@@ -87,7 +88,7 @@ async fn before_rmcp() -> Arc<McpServer> {
 async fn a_tool_of_rmcp_asks_a_legacy_client_directly() {
     let front = before_rmcp().await;
     for kind in [Kind::PlainLegacy, Kind::V1] {
-        let mut caller = Caller::connect(kind, &front).await;
+        let mut caller = connect(kind, &front).await;
         let ended = caller.call("ask", json!({})).await;
         let Ending::Result(result) = ended else {
             panic!("{kind:?}: {ended:?}");
@@ -100,8 +101,7 @@ async fn a_tool_of_rmcp_asks_a_legacy_client_directly() {
 async fn first_request(kind: Kind, can: Value) -> Value {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, auto())).await;
-    let connecting =
-        tokio::spawn(async move { Caller::connect_able(kind, &front, "by-hand", can).await });
+    let connecting = tokio::spawn(async move { connect_able(kind, &front, "by-hand", can).await });
     let first = servers.next().await.next_request().await;
     connecting.abort();
     first
@@ -131,9 +131,7 @@ async fn a_server_without_a_handshake_is_spoken_to_in_the_modern_era() {
     {
         let front = front.clone();
         let connecting =
-            tokio::spawn(
-                async move { Caller::connect_able(Kind::V1, &front, "by-hand", can).await },
-            );
+            tokio::spawn(async move { connect_able(Kind::V1, &front, "by-hand", can).await });
         if round == 0 {
             let mut server = servers.next().await;
             let hello = server.asked("initialize").await;
@@ -168,7 +166,7 @@ async fn a_task_that_a_v2_server_makes_is_handed_out_at_once() {
     settings.every_tool.grace = Some(hour);
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = Caller::connect(Kind::V2, &front).await;
+        let mut caller = connect(Kind::V2, &front).await;
         let id = caller.send("tools/call", json!({ "name": "slow" })).await;
         caller.answer_to(id).await
     });

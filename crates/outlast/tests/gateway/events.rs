@@ -10,10 +10,11 @@ use outlast::gateway::Settings;
 use outlast::server::McpServer;
 use outlast::transport::duplex;
 use outlast::transport::link::{Incoming, Link};
+use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::caller::connect;
 use crate::cell::{SERVERS, Server};
 use crate::gate::Gate;
 use crate::upstream::{Plan, Stage, quick};
@@ -71,7 +72,7 @@ async fn expires(kind: Kind, server: Server) {
         ..Plan::default()
     };
     let stage = Stage::planned(server, plan).await;
-    let mut caller = Caller::connect(kind, &stage.front).await;
+    let mut caller = connect(kind, &stage.front).await;
     is_gone_after_its_time(&mut caller, &stage.gate, &format!("{kind:?} → {server:?}")).await;
 }
 
@@ -146,7 +147,7 @@ async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
                 ..Plan::default()
             };
             let stage = Stage::planned(server, plan).await;
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let call = caller.call("keeps", json!({}));
             let ended = tokio::time::timeout(Duration::from_secs(60), call).await;
             let ended = ended.unwrap();
@@ -176,7 +177,7 @@ async fn a_caller_that_waits_at_expiry_is_told_that_the_task_expired() {
             ..Plan::default()
         };
         let stage = Stage::planned(server, plan).await;
-        let mut caller = Caller::connect(Kind::V1, &stage.front).await;
+        let mut caller = connect(Kind::V1, &stage.front).await;
         let call = json!({ "name": "gated", "task": { "ttl": 1_500 } });
         let begun = caller.request("tools/call", call).await;
         let task = json!({ "taskId": task_in(&begun) });
@@ -222,7 +223,7 @@ async fn no_notification_is_needed_in_any_cell() {
                 ..Plan::default()
             };
             let stage = Stage::planned(server, plan).await;
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let gate = stage.gate.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_secs(7)).await;
@@ -246,7 +247,7 @@ async fn polls_that_come_twice_find_the_same_and_run_nothing_twice_in_every_cell
     for server in SERVERS {
         for kind in KINDS {
             let stage = Stage::with(server, with_tickets()).await;
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let cell = format!("{kind:?} → {server:?}");
             finds_the_same_three_times(&mut caller, &stage.gate, &cell).await;
         }

@@ -7,12 +7,12 @@ use outlast::Outlast;
 use outlast::engine::{MemoryStore, Store};
 use outlast::gateway::Upstream;
 use outlast::transport::http::{self, HttpOptions};
+use outlast_testkit::mcp::caller::{Caller, Kind};
+use outlast_testkit::mcp::entrance::Entrance;
 use serde_json::json;
 
-use crate::caller::{Caller, Kind};
 use crate::scripted;
 use crate::upstream::quick;
-use crate::wire::Entrance;
 
 #[tokio::test]
 async fn the_next_life_of_the_gateway_tells_the_server_what_its_sessions_want() {

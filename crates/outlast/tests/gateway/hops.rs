@@ -7,9 +7,10 @@ use outlast::gateway::Upstream;
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::headers::OnMissingName;
+use outlast_testkit::mcp::caller::Kind;
 use serde_json::json;
 
-use crate::caller::{Caller, Kind};
+use crate::caller::connect;
 use crate::cell::Server;
 use crate::scripted::said;
 use crate::upstream::{Stage, gateway, quick};
@@ -92,7 +93,7 @@ async fn the_name_of_a_task_in_a_header_is_that_of_its_hop() {
     stage.gate.add_permits(1);
     let settled = tokio::time::timeout(Duration::from_secs(60), task.outcome()).await;
     assert_eq!(said(&settled.unwrap().unwrap()), "through");
-    let mut direct = Caller::connect(Kind::V2, &stage.direct).await;
+    let mut direct = connect(Kind::V2, &stage.direct).await;
     let unknown = direct.request("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
 }
@@ -112,7 +113,7 @@ async fn a_call_that_is_no_task_ends_with_the_gateway_and_at_its_server() {
         let upstream = Upstream::new("behind", target, settings);
         let running = outlast.build().gateway(vec![upstream]).await.unwrap();
         let front = running.served()[0].front.clone();
-        let mut caller = Caller::connect(Kind::PlainLegacy, &front).await;
+        let mut caller = connect(Kind::PlainLegacy, &front).await;
         caller.send("tools/call", json!({ "name": "keeps" })).await;
         until_waiting(&stage, 1).await;
         // Until the gateway knows of the task.

@@ -1,9 +1,10 @@
 //! Under which names the questions of a modern server reach a caller.
 
 use outlast::gateway::{Settings, TaskMode, ToolSettings, Upstream};
+use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, Kind};
+use crate::caller::connect;
 use crate::rules::{discovered, modern, modern_call};
 use crate::scripted::{self, Server};
 use crate::upstream::gateway;
@@ -20,7 +21,7 @@ async fn before_modern(task: TaskMode) -> (Caller, Server) {
         ..modern()
     };
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
-    let connecting = tokio::spawn(async move { Caller::connect(Kind::V2, &front).await });
+    let connecting = tokio::spawn(async move { connect(Kind::V2, &front).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     (connecting.await.unwrap(), server)

@@ -9,9 +9,10 @@ use outlast::gateway::{Settings, TaskMode, Upstream};
 use outlast::server::McpServer;
 use outlast::transport::stdio;
 use outlast_testkit::mcp::Line;
+use outlast_testkit::mcp::caller::Kind;
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Kind};
+use crate::caller::connect;
 use crate::scripted;
 use crate::upstream::{gateway, quick};
 
@@ -20,7 +21,7 @@ async fn whether_there_are_tasks_is_what_the_server_said_last() {
     // V2-CAP-13, BR-NEG-4.
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { Caller::connect(Kind::V2, &front).await });
+    let connecting = tokio::spawn(async move { connect(Kind::V2, &front).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "prompts": {} })).await;
     let mut caller = connecting.await.unwrap();
@@ -70,7 +71,7 @@ async fn a_task_is_found_while_its_server_takes_long_to_begin() {
     let (engine, front, mut servers) = opened(store.clone()).await;
     let connecting = {
         let front = front.clone();
-        tokio::spawn(async move { Caller::connect(Kind::V2, &front).await })
+        tokio::spawn(async move { connect(Kind::V2, &front).await })
     };
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;

@@ -8,10 +8,11 @@ use outlast::engine::{Engine, MemoryStore, Store};
 use outlast::gateway::{Isolate, Settings, Upstream};
 use outlast::server::McpServer;
 use outlast::transport::http::{self, HttpOptions};
+use outlast_testkit::mcp::caller::{Ending, Kind};
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, Kind};
+use crate::caller::connect;
 use crate::cell::Server;
 use crate::outside;
 use crate::rules::{discovered, modern, modern_call};
@@ -33,7 +34,7 @@ async fn a_server_that_does_not_begin_does_not_delay_the_task_that_waits_for_it(
     };
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = Caller::connect(Kind::V1, &front).await;
+        let mut caller = connect(Kind::V1, &front).await;
         let answer = caller.begin(json!({ "name": "slow" })).await;
         (caller, answer)
     });
@@ -91,7 +92,7 @@ async fn a_server_that_takes_long_to_begin_has_begun_for_the_next_who_wants_it()
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let hasty = {
         let front = front.clone();
-        tokio::spawn(async move { Caller::connect(Kind::V2, &front).await })
+        tokio::spawn(async move { connect(Kind::V2, &front).await })
     };
     let mut server = servers.next().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -99,7 +100,7 @@ async fn a_server_that_takes_long_to_begin_has_begun_for_the_next_who_wants_it()
     tokio::time::sleep(Duration::from_secs(1)).await;
     // A second start would have another server.
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
-    let mut caller = Caller::connect(Kind::V2, &front).await;
+    let mut caller = connect(Kind::V2, &front).await;
     let asked = caller.send("example/odd", json!({})).await;
     let request = server.asked("example/odd").await;
     server.reply(&request, json!({})).await;
@@ -115,7 +116,7 @@ async fn answers_that_cannot_be_recorded_are_not_sent_and_the_error_says_what_to
     let outlast = Outlast::builder().store(Arc::new(store)).build();
     let upstream = Upstream::new("played", target, modern());
     let (_, front) = outlast.upstream(upstream).open().await.unwrap();
-    let connecting = tokio::spawn(async move { Caller::connect(Kind::V1, &front).await });
+    let connecting = tokio::spawn(async move { connect(Kind::V1, &front).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     let mut caller = connecting.await.unwrap();
@@ -160,7 +161,7 @@ async fn connections_of_single_calls_count() {
     let running = outlast.build().gateway(vec![upstream]).await.unwrap();
     let served = running.served()[0].clone();
     let front = served.front.clone();
-    let connecting = tokio::spawn(async move { Caller::connect(Kind::PlainLegacy, &front).await });
+    let connecting = tokio::spawn(async move { connect(Kind::PlainLegacy, &front).await });
     let mut shared = servers.next().await;
     shared.welcome("2025-11-25", json!({ "tools": {} })).await;
     let mut caller = connecting.await.unwrap();
@@ -206,7 +207,7 @@ async fn a_task_that_an_earlier_life_began_counts_among_the_open_calls() {
     let behind = behind.await.unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let (engine, front) = before(&behind.url(), &store).await;
-    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let mut caller = connect(Kind::V1, &front).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     let waiting = stage.until_waiting(1);
     let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
@@ -216,7 +217,7 @@ async fn a_task_that_an_earlier_life_began_counts_among_the_open_calls() {
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, front));
     let (engine, front) = before(&behind.url(), &store).await;
-    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let mut caller = connect(Kind::V1, &front).await;
     let echo = json!({ "name": "echo", "arguments": { "say": "x" } });
     let refused = caller.request("tools/call", echo.clone()).await;
     let why = why(&refused);

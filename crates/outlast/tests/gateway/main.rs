@@ -28,9 +28,7 @@ mod rules;
 #[path = "../client/stage.rs"]
 #[expect(dead_code, reason = "the tests of the client use more of it")]
 mod scripted;
-mod streamable;
 mod tickets;
 mod trace;
 mod undelivered;
 mod upstream;
-mod wire;

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use outlast::gateway::Upstream;
 use outlast::server::McpServer;
+use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::caller::connect;
 use crate::scripted::{self, Server, Servers, capabilities, task};
 use crate::upstream::{gateway, quick};
 
@@ -21,7 +22,7 @@ async fn played() -> (Arc<McpServer>, Servers) {
 /// A client of that kind, and the server that the gateway has connected to for it.
 pub(crate) async fn connected(kind: Kind, declared: Value) -> (Caller, Server) {
     let (front, mut servers) = played().await;
-    let connecting = tokio::spawn(async move { Caller::connect(kind, &front).await });
+    let connecting = tokio::spawn(async move { connect(kind, &front).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", declared).await;
     (connecting.await.unwrap(), server)
@@ -33,7 +34,7 @@ async fn a_question_outside_any_call_goes_to_a_client_with_a_session_and_to_no_o
     for kind in KINDS {
         let (front, mut servers) = played().await;
         let waiting = tokio::spawn(async move {
-            let mut caller = Caller::connect(kind, &front).await;
+            let mut caller = connect(kind, &front).await;
             if matches!(kind, Kind::PlainLegacy | Kind::V1) {
                 caller.until_told("notifications/example/done").await;
             }
@@ -64,7 +65,7 @@ async fn a_question_that_the_server_takes_back_is_taken_back_at_the_client() {
     let (front, mut servers) = played().await;
     let hearing = tokio::spawn(async move {
         // By hand: nobody answers.
-        let mut caller = Caller::connect(Kind::V1, &front).await;
+        let mut caller = connect(Kind::V1, &front).await;
         caller.silent = true;
         let told = caller.until_told("notifications/cancelled").await;
         let asked = caller.until_told("elicitation/create").await;

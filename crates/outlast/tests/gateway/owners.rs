@@ -11,9 +11,10 @@ use outlast::engine::{Accepts, Answer};
 use outlast::gateway::{Isolate, Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions, Token};
 use outlast::transport::http_client::HttpClientOptions;
+use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, Kind};
+use crate::caller::connect;
 use crate::cell::Server as Behind;
 use crate::scripted::{self, Server, said};
 use crate::upstream::{Stage, gateway, quick};
@@ -100,7 +101,7 @@ async fn a_question_that_could_be_of_two_calls_is_refused() {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = tokio::spawn(async move {
-        let mut caller = Caller::connect(Kind::V1, &front).await;
+        let mut caller = connect(Kind::V1, &front).await;
         let ids = [call(&mut caller).await, call(&mut caller).await];
         (caller, ids)
     });
@@ -139,7 +140,7 @@ async fn isolated_calls_have_a_connection_each_and_ask_at_once() {
     };
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let connecting = tokio::spawn(async move {
-        let mut caller = Caller::connect(Kind::PlainLegacy, &front).await;
+        let mut caller = connect(Kind::PlainLegacy, &front).await;
         let ids = [call(&mut caller).await, call(&mut caller).await];
         for id in ids {
             let answer = caller.answer_to(id).await;
@@ -186,7 +187,7 @@ async fn a_connection_that_nobody_needs_is_closed_and_another_made_when_it_is_ne
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = {
         let front = front.clone();
-        tokio::spawn(async move { Caller::connect(Kind::V2, &front).await })
+        tokio::spawn(async move { connect(Kind::V2, &front).await })
     };
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use outlast::gateway::Upstream;
 use outlast::server::McpServer;
+use outlast_testkit::mcp::caller::{Caller, KINDS, Kind};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, KINDS, Kind};
+use crate::caller::connect;
 use crate::cell::Server as Behind;
 use crate::scripted::{self, Server};
 use crate::upstream::{Stage, gateway, quick};
@@ -17,7 +18,7 @@ async fn played(kind: Kind, capabilities: Value) -> (Caller, Server, Arc<McpServ
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let connecting = {
         let front = front.clone();
-        tokio::spawn(async move { Caller::connect(kind, &front).await })
+        tokio::spawn(async move { connect(kind, &front).await })
     };
     let mut server = servers.next().await;
     server.welcome("2025-11-25", capabilities).await;
@@ -37,8 +38,8 @@ async fn prompts_and_resources_are_those_of_the_server() {
     ];
     for (method, params) in requests {
         for kind in KINDS {
-            let mut direct = Caller::connect(kind, &stage.direct).await;
-            let mut through = Caller::connect(kind, &stage.front).await;
+            let mut direct = connect(kind, &stage.direct).await;
+            let mut through = connect(kind, &stage.front).await;
             let mut expected = direct.request(method, params.clone()).await["result"].clone();
             let mut answer = through.request(method, params.clone()).await["result"].clone();
             for result in [&mut expected, &mut answer] {
@@ -131,7 +132,7 @@ async fn changes_reach_those_who_were_promised_to_hear_of_them() {
     // BR-LIST-9, and `resources/subscribe` of bridge §14.1.
     let can = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true } });
     let (mut caller, mut server, front) = played(Kind::V1, can).await;
-    let mut other = Caller::connect(Kind::V1, &front).await;
+    let mut other = connect(Kind::V1, &front).await;
     let id = caller
         .send("resources/subscribe", json!({ "uri": "a:b" }))
         .await;
@@ -207,7 +208,7 @@ async fn the_server_meets_the_gateway_and_not_the_client() {
     // BR-NEG-6, BR-NEG-9.
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { Caller::connect(Kind::V2, &front).await });
+    let connecting = tokio::spawn(async move { connect(Kind::V2, &front).await });
     let mut server = servers.next().await;
     let hello = server.welcome("2025-11-25", json!({ "tools": {} })).await;
     assert_eq!(hello["params"]["clientInfo"]["name"], "outlast");
@@ -233,7 +234,7 @@ async fn the_client_meets_the_server_as_it_introduces_itself() {
     for kind in [Kind::PlainLegacy, Kind::V1, Kind::V2] {
         let (target, mut servers) = scripted::target();
         let (_, front) = gateway(Upstream::new("played-2", target, quick())).await;
-        let connecting = tokio::spawn(async move { Caller::connect(kind, &front).await });
+        let connecting = tokio::spawn(async move { connect(kind, &front).await });
         let mut server = servers.next().await;
         let hello = server.asked("initialize").await;
         let introduction = json!({
@@ -288,7 +289,7 @@ async fn a_listener_without_a_session_hears_of_the_resources_it_names() {
 async fn a_session_subscribes_and_sets_its_level_also_where_the_server_has_no_sessions() {
     // BR-LG-1, and `resources/subscribe` of bridge §14.1.
     let stage = Stage::new(Behind::PlainModern).await;
-    let mut caller = Caller::connect(Kind::V1, &stage.front).await;
+    let mut caller = connect(Kind::V1, &stage.front).await;
     let answer = caller
         .request("logging/setLevel", json!({ "level": "debug" }))
         .await;
@@ -309,7 +310,7 @@ async fn a_server_that_begins_anew_is_told_again_what_holds_for_its_sessions() {
     let can = json!({ "resources": { "subscribe": true }, "logging": {} });
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
-    let connecting = tokio::spawn(async move { Caller::connect(Kind::V1, &front).await });
+    let connecting = tokio::spawn(async move { connect(Kind::V1, &front).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", can.clone()).await;
     let mut caller = connecting.await.unwrap();

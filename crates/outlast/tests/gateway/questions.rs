@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use outlast_testkit::mcp::caller::{Caller, Ending, Kind, declining};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, Kind, declining};
 use crate::outside::connected;
 use crate::rules::{before_modern, modern_call};
 use crate::scripted::{self, capabilities, task};

@@ -6,11 +6,12 @@ use outlast::Outlast;
 use outlast::engine::Policy;
 use outlast::gateway::Upstream;
 use outlast::transport::http::HttpOptions;
+use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::caller::connect;
 use crate::cell;
 use crate::outside::connected;
 use crate::scripted::{self, Server, capabilities, task};
@@ -161,7 +162,7 @@ async fn the_last_progress_before_the_end_arrives() {
 #[tokio::test]
 async fn progress_of_a_tool_of_the_library_is_the_status_message_of_a_v2_task() {
     let stage = Stage::new(cell::Server::V2).await;
-    let mut caller = Caller::connect(Kind::V2, &stage.direct).await;
+    let mut caller = connect(Kind::V2, &stage.direct).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     let id = json!({ "taskId": begun["result"]["taskId"] });
     let mut message = Value::Null;
@@ -224,8 +225,8 @@ async fn an_endpoint_lists_the_tasks_of_its_own_server_only() {
         .iter()
         .map(|served| served.front.clone())
         .collect();
-    let mut here = Caller::connect(Kind::V1, &fronts[0]).await;
-    let mut there = Caller::connect(Kind::V1, &fronts[1]).await;
+    let mut here = connect(Kind::V1, &fronts[0]).await;
+    let mut there = connect(Kind::V1, &fronts[1]).await;
     let called = here.call("echo", json!({ "say": "hi" })).await;
     assert!(matches!(called, Ending::Result(_)), "{called:?}");
     for (caller, tasks) in [(&mut here, 1), (&mut there, 0)] {

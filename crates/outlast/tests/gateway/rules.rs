@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use outlast::client::Era;
 use outlast::gateway::{Settings, Upstream};
+use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, KINDS, Kind};
+use crate::caller::{connect, connect_able};
 use crate::cell::SERVERS;
 use crate::outside::connected;
 use crate::scripted::{self, Server, capabilities, task};
@@ -64,8 +65,7 @@ fn statuses(caller: &Caller) -> Vec<&str> {
 pub(crate) async fn before_modern(kind: Kind, can: Value) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, modern())).await;
-    let connecting =
-        tokio::spawn(async move { Caller::connect_able(kind, &front, "by-hand", can).await });
+    let connecting = tokio::spawn(async move { connect_able(kind, &front, "by-hand", can).await });
     let mut server = servers.next().await;
     discovered(&mut server).await;
     (connecting.await.unwrap(), server)
@@ -295,7 +295,7 @@ async fn a_modern_caller_that_leaves_before_its_task_is_made_takes_the_work_alon
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let calling = front.clone();
     let left = tokio::spawn(async move {
-        let mut caller = Caller::connect(Kind::V1, &calling).await;
+        let mut caller = connect(Kind::V1, &calling).await;
         let params = json!({ "name": "slow", "task": {} });
         caller.send("tools/call", params).await;
         // Until it is on its way.
@@ -307,7 +307,7 @@ async fn a_modern_caller_that_leaves_before_its_task_is_made_takes_the_work_alon
     let call = server.asked("tools/call").await;
     left.await.unwrap();
     server.reply(&call, made).await;
-    let mut caller = Caller::connect(Kind::V1, &front).await;
+    let mut caller = connect(Kind::V1, &front).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let listed = caller.request("tasks/list", json!({})).await;
     let tasks = listed["result"]["tasks"].as_array().unwrap();
@@ -432,8 +432,7 @@ async fn opens_pages(kind: Kind) -> (Caller, Server) {
     let (target, mut servers) = scripted::target();
     let (_, front) = gateway(Upstream::new("played", target, quick())).await;
     let can = json!({ "elicitation": { "form": {}, "url": {} } });
-    let connecting =
-        tokio::spawn(async move { Caller::connect_able(kind, &front, "by-hand", can).await });
+    let connecting = tokio::spawn(async move { connect_able(kind, &front, "by-hand", can).await });
     let mut server = servers.next().await;
     server.welcome("2025-11-25", json!({ "tools": {} })).await;
     (connecting.await.unwrap(), server)
@@ -574,7 +573,7 @@ async fn what_a_task_may_ask_is_what_its_creation_declared() {
     // BD-8: a poll that declares less sees the question all the same.
     for server in SERVERS {
         let stage = Stage::new(server).await;
-        let mut caller = Caller::connect(Kind::V2, &stage.front).await;
+        let mut caller = connect(Kind::V2, &stage.front).await;
         let begun = caller.begin(json!({ "name": "late" })).await;
         let id = named(&begun);
         caller.can = json!({});

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use outlast::gateway::Settings;
+use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
 use serde_json::json;
 
-use crate::caller::{Caller, Ending, Kind};
+use crate::caller::{connect, connect_as};
 use crate::cell::{SERVERS, Server};
 use crate::upstream::{Stage, quick};
 
@@ -39,7 +40,7 @@ fn text(ended: &Ending) -> String {
 async fn a_client_that_waits_no_longer_gets_a_ticket_and_the_result_for_it() {
     for kind in PLAIN {
         let stage = Stage::new(Server::PlainLegacy).await;
-        let mut caller = Caller::connect(kind, &stage.front).await;
+        let mut caller = connect(kind, &stage.front).await;
         let task = ticket(&mut caller, "gated").await;
         let id = json!({ "taskId": task });
         // It still runs: another ticket, in the time that was wished for.
@@ -61,7 +62,7 @@ async fn a_client_that_waits_no_longer_gets_a_ticket_and_the_result_for_it() {
 async fn a_task_can_be_cancelled_by_its_ticket() {
     for kind in PLAIN {
         let stage = Stage::new(Server::PlainLegacy).await;
-        let mut caller = Caller::connect(kind, &stage.front).await;
+        let mut caller = connect(kind, &stage.front).await;
         let task = ticket(&mut caller, "gated").await;
         let id = json!({ "taskId": task });
         caller.call("task_cancel", id.clone()).await;
@@ -78,7 +79,7 @@ async fn a_task_can_be_cancelled_by_its_ticket() {
 #[tokio::test(start_paused = true)]
 async fn a_client_whose_limit_begins_anew_with_progress_hears_that_its_call_lives() {
     let stage = Stage::new(Server::PlainLegacy).await;
-    let mut caller = Caller::connect_as(Kind::PlainLegacy, &stage.front, "opencode").await;
+    let mut caller = connect_as(Kind::PlainLegacy, &stage.front, "opencode").await;
     let params = json!({ "name": "gated", "_meta": { "progressToken": 7 } });
     let id = caller.send("tools/call", params).await;
     let mut last = 0.0;
@@ -108,7 +109,7 @@ async fn who_has_tasks_or_wants_no_tickets_waits_for_the_result() {
         (Kind::PlainModern, "by-hand", no_tickets),
     ] {
         let stage = Stage::with(Server::PlainLegacy, settings).await;
-        let mut caller = Caller::connect_as(kind, &stage.front, name).await;
+        let mut caller = connect_as(kind, &stage.front, name).await;
         let listed = caller.request("tools/list", json!({})).await;
         assert!(!listed.to_string().contains("task_wait"), "{kind:?} {name}");
         let id = caller.send("tools/call", json!({ "name": "gated" })).await;
@@ -123,7 +124,7 @@ async fn who_has_tasks_or_wants_no_tickets_waits_for_the_result() {
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_repeated_while_it_runs_is_found_again_only_if_it_could_run_twice() {
     let stage = Stage::new(Server::PlainLegacy).await;
-    let mut caller = Caller::connect(Kind::PlainLegacy, &stage.front).await;
+    let mut caller = connect(Kind::PlainLegacy, &stage.front).await;
     let first = ticket(&mut caller, "reads").await;
     assert_eq!(ticket(&mut caller, "reads").await, first);
     stage.until_waiting(1).await;
@@ -142,12 +143,12 @@ async fn a_call_that_is_repeated_while_it_runs_is_found_again_only_if_it_could_r
 async fn a_call_whose_caller_has_left_goes_on_and_its_result_is_kept() {
     // BR-CAN-8; bridge §17: front disconnect.
     let stage = Stage::new(Server::PlainLegacy).await;
-    let mut caller = Caller::connect(Kind::PlainLegacy, &stage.front).await;
+    let mut caller = connect(Kind::PlainLegacy, &stage.front).await;
     let task = ticket(&mut caller, "gated").await;
     drop(caller);
     stage.gate.add_permits(1);
     stage.until_waiting(0).await;
-    let mut caller = Caller::connect(Kind::PlainLegacy, &stage.front).await;
+    let mut caller = connect(Kind::PlainLegacy, &stage.front).await;
     let result = caller.call("task_wait", json!({ "taskId": task })).await;
     assert_eq!(text(&result), "through");
     let listed = caller.call("task_status", json!({})).await;
@@ -164,7 +165,7 @@ async fn what_a_task_asks_is_asked_of_whoever_waits_for_it_by_its_ticket() {
     for server in SERVERS {
         for kind in [Kind::PlainLegacy, Kind::PlainModern] {
             let stage = Stage::with(server, settings.clone()).await;
-            let mut caller = Caller::connect(kind, &stage.front).await;
+            let mut caller = connect(kind, &stage.front).await;
             let task = named(&caller.call("late", json!({})).await);
             assert!(caller.asked.is_empty(), "{kind:?} → {server:?}");
             let ended = caller.wait(&json!({ "taskId": task })).await;

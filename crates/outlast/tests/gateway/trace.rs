@@ -8,9 +8,10 @@ use outlast::engine::{Engine, MemoryStore};
 use outlast::gateway::{Settings, Upstream};
 use outlast::server::{IncomingRequest, McpServer, Middleware, Next, RUNNER, Reply, ServerInfo};
 use outlast::{Own, Tool, Tools, text};
+use outlast_testkit::mcp::caller::{Ending, KINDS};
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, KINDS};
+use crate::caller::connect;
 use crate::upstream::{gateway, quick};
 
 /// Remembers the `_meta` of the last call of a tool.
@@ -60,7 +61,7 @@ async fn the_trace_of_a_call_reaches_servers_of_either_era_unchanged() {
         let settings = Settings { era, ..quick() };
         let (_, front) = gateway(Upstream::new("behind", target, settings)).await;
         for kind in KINDS {
-            let mut caller = Caller::connect(kind, &front).await;
+            let mut caller = connect(kind, &front).await;
             let params = json!({ "name": "quick", "arguments": {}, "_meta": trace });
             let begun = caller.begin(params.clone()).await;
             let ended = caller.finish(params, begun).await;

@@ -13,16 +13,17 @@ use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::{self, HttpClientOptions};
 use outlast::transport::link::{Link, LinkError};
 use outlast::transport::{duplex, stdio};
+use outlast_testkit::mcp::caller::Caller;
+use outlast_testkit::mcp::entrance::{Entrance, Way};
 use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
-use crate::caller::Caller;
+use crate::caller::pipe;
 use crate::cell::{Cell, Server};
 use crate::events::deaf;
 use crate::gate::Gate;
 use crate::upstream::{quick, served, tools};
-use crate::wire::{Entrance, Way};
 
 /// What is not as usual at a place.
 pub(super) struct Plan {
@@ -73,7 +74,7 @@ impl Place {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let (engine, front) = gateway(&target, &settings, &store).await;
         let (before, entrance) = match cell.front {
-            Way::Pipe => (None, Entrance::Pipe(front)),
+            Way::Pipe => (None, pipe(&front)),
             Way::Http => {
                 let before = listen(&front, ANYWHERE.parse().unwrap()).await;
                 let authority = before.local_addr().to_string();
@@ -128,7 +129,7 @@ impl Place {
         self.engine = engine;
         match address {
             Some(address) => self.before = Some(listen(&front, address).await),
-            None => self.entrance = Entrance::Pipe(front),
+            None => self.entrance = pipe(&front),
         }
     }
 }

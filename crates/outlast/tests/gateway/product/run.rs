@@ -1,9 +1,10 @@
 //! Plays events in cells, many at a time, and says what came out.
 
+use outlast_testkit::mcp::entrance::{WAYS, Way};
+
 use super::scenes::EVENTS;
 use crate::cell::Cell;
 use crate::playing;
-use crate::wire::{WAYS, Way};
 
 /// A scene that was played, by the place of its event, and what was wrong if anything was.
 struct Played {

@@ -5,21 +5,22 @@ use std::time::Duration;
 
 use outlast::engine::Policy;
 use outlast::engine::task::Keep;
+use outlast_testkit::mcp::caller::{Answers, Caller, Ending, Kind, accepting, declining};
+use outlast_testkit::mcp::entrance::Way;
 use serde_json::{Value, json};
 
 use super::place::{Place, Plan};
-use crate::caller::{Answers, Caller, Ending, Kind, accepting, declining};
+use crate::caller::connect;
 use crate::cell::{Cell, Fate};
 use crate::events::{
     finds_the_same_three_times, helper, is_gone_after_its_time, short_lived, task_in, with_tickets,
 };
 use crate::playing::Scene;
-use crate::wire::Way;
 
 /// The result is the one that a caller without a gateway gets.
 pub(super) async fn outcome(cell: Cell, tool: &str, answers: Answers) {
     let place = Place::new(cell).await;
-    let mut direct = Caller::connect(Kind::PlainLegacy, &place.direct()).await;
+    let mut direct = connect(Kind::PlainLegacy, &place.direct()).await;
     direct.answers = answers;
     let expected = direct.call(tool, json!({ "say": "x" })).await;
     let mut caller = place.caller().await;

@@ -1,0 +1,39 @@
+//! Clients of each kind at a server side in this process.
+
+use std::sync::Arc;
+
+use outlast::server::McpServer;
+use outlast::transport::stdio;
+use outlast_testkit::mcp::caller::{Caller, Kind, everything};
+use outlast_testkit::mcp::entrance::Entrance;
+use serde_json::Value;
+use tokio::io::BufReader;
+
+/// A pipe to `front`.
+pub(crate) fn pipe(front: &Arc<McpServer>) -> Entrance {
+    let front = front.clone();
+    Entrance::Pipe(Arc::new(move |pipe| {
+        let (read, write) = tokio::io::split(pipe);
+        tokio::spawn(stdio::serve_on(front.clone(), BufReader::new(read), write));
+    }))
+}
+
+/// A client on a pipe that can be asked everything.
+pub(crate) async fn connect(kind: Kind, front: &Arc<McpServer>) -> Caller {
+    Caller::enter(kind, &pipe(front)).await
+}
+
+/// The same for a client that calls itself `name`.
+pub(crate) async fn connect_as(kind: Kind, front: &Arc<McpServer>, name: &'static str) -> Caller {
+    connect_able(kind, front, name, everything()).await
+}
+
+/// The same for one that declares `can`.
+pub(crate) async fn connect_able(
+    kind: Kind,
+    front: &Arc<McpServer>,
+    name: &'static str,
+    can: Value,
+) -> Caller {
+    Caller::enter_as(kind, &pipe(front), name, can).await
+}
