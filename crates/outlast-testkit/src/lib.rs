@@ -19,7 +19,7 @@ pub use clock::SimClock;
 pub use example::example;
 pub use faulty::{BeforeNotify, Faults, FaultyStore, Strike};
 pub use ids::CountingIds;
-pub use limit::{eventually, within};
+pub use limit::{eventually, wait_for, within};
 pub use model::ModelStore;
 pub use output::OutputLines;
 pub use process::ServerProcess;

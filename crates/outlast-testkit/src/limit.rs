@@ -28,12 +28,24 @@ pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
 ///
 /// If it takes longer.
 pub async fn eventually(what: &str, mut found: impl AsyncFnMut() -> bool) {
+    wait_for(what, async || found().await.then_some(())).await;
+}
+
+/// Calls `find` again and again until it finds something, for two minutes at most.
+///
+/// # Panics
+///
+/// If it takes longer.
+pub async fn wait_for<T>(what: &str, mut find: impl AsyncFnMut() -> Option<T>) -> T {
     let looking = async {
-        while !found().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        loop {
+            if let Some(found) = find().await {
+                return found;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    within(what, looking).await;
+    within(what, looking).await
 }
 
 /// Resolves when the limit is over.
@@ -71,6 +83,9 @@ fn watch() {
 type Wait = (Instant, oneshot::Sender<()>);
 
 static WAITS: OnceLock<Mutex<Vec<Wait>>> = OnceLock::new();
+
+/// How often a state is read that sends no event.
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// More than anything takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast_testkit::mcp::caller::{Caller, Ending, Kind};
+use outlast_testkit::mcp::caller::{self, Caller, Ending, Kind};
 use serde_json::{Value, json};
 
 /// A call whose client was cut off, and how its client would go on.
@@ -17,13 +17,7 @@ pub(crate) enum Thread {
 
 /// The task that an answer names.
 pub(crate) fn task_in(answer: &Value) -> Option<Value> {
-    let result = &answer["result"];
-    let places = [
-        &result["task"]["taskId"],
-        &result["taskId"],
-        &result["structuredContent"]["ticket"]["taskId"],
-    ];
-    let task = places.into_iter().find(|place| place.is_string())?;
+    let task = caller::task_in(answer)?;
     Some(json!({ "taskId": task }))
 }
 

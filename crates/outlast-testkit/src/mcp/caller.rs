@@ -1,11 +1,11 @@
 //! A client of each kind, which calls a tool in its own way and drives the call to its end, over a pipe or HTTP.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::entrance::{Entrance, Wire};
+use crate::limit::POLL_INTERVAL;
 use crate::within;
 
 /// How a client does tasks.
@@ -215,27 +215,39 @@ impl Caller {
 
     async fn poll(&mut self, task: Value) -> Ending {
         let mut answered = Vec::new();
-        let ended = async {
+        let task = json!({ "taskId": task });
+        loop {
+            let now = self.until(&task, |now| now["status"] != "working").await;
+            match now["status"].as_str().unwrap_or_else(|| panic!("{now}")) {
+                "completed" | "failed" => {
+                    return ended(
+                        &json!({ "result": now.get("result"), "error": now.get("error") }),
+                    );
+                }
+                "cancelled" => return Ending::Cancelled,
+                _ => {
+                    let asks = &now["inputRequests"];
+                    self.update(&task["taskId"], asks, &mut answered).await;
+                    tokio::time::sleep(POLL_INTERVAL).await;
+                }
+            }
+        }
+    }
+
+    /// What `tasks/get` returns of a task, once that is `wanted`.
+    pub async fn until(&mut self, task: &Value, wanted: impl Fn(&Value) -> bool) -> Value {
+        // Not `wait_for`: the future of an async closure cannot be spawned.
+        let reached = async {
             loop {
-                let got = self.request("tasks/get", json!({ "taskId": task })).await;
-                let now = &got["result"];
-                match now["status"].as_str().unwrap_or_else(|| panic!("{got}")) {
-                    "completed" | "failed" => {
-                        return ended(
-                            &json!({ "result": now.get("result"), "error": now.get("error") }),
-                        );
-                    }
-                    "cancelled" => return Ending::Cancelled,
-                    "input_required" => {
-                        let asks = &now["inputRequests"];
-                        self.update(&task, asks, &mut answered).await;
-                    }
-                    _ => {}
+                let got = self.request("tasks/get", task.clone()).await;
+                assert!(got.get("result").is_some(), "{got}");
+                if wanted(&got["result"]) {
+                    return got["result"].clone();
                 }
                 tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        within("the end of a task", ended).await
+        within("the state of a task", reached).await
     }
 
     /// Answers questions of a task that were not answered before.
@@ -327,17 +339,10 @@ impl Caller {
             .request("tasks/cancel", json!({ "taskId": params }))
             .await;
         assert!(cancelled.get("error").is_none(), "{cancelled}");
-        let cancelled = async {
-            loop {
-                let got = self.request("tasks/get", json!({ "taskId": params })).await;
-                match got["result"]["status"].as_str() {
-                    Some("cancelled") => return,
-                    Some("working") => tokio::time::sleep(POLL_INTERVAL).await,
-                    other => panic!("{other:?}"),
-                }
-            }
-        };
-        within("the cancellation of a task", cancelled).await;
+        let task = json!({ "taskId": params });
+        let ended = |now: &Value| now["status"] != "working";
+        let now = self.until(&task, ended).await;
+        assert_eq!(now["status"], "cancelled", "{now}");
     }
 
     fn modern(&self, mut params: Value) -> Value {
@@ -400,6 +405,17 @@ fn ended(answer: &Value) -> Ending {
     Ending::Result(result)
 }
 
+/// The task that the response to a call names: as a handle of either generation, or in a ticket.
+pub fn task_in(response: &Value) -> Option<&str> {
+    let result = &response["result"];
+    let places = [
+        &result["task"]["taskId"],
+        &result["taskId"],
+        &result["structuredContent"]["ticket"]["taskId"],
+    ];
+    places.into_iter().find_map(Value::as_str)
+}
+
 /// Says yes to everything.
 pub fn accepting(method: &str, params: &Value) -> Result<Value, Value> {
     Ok(match method {
@@ -421,6 +437,3 @@ pub fn declining(method: &str, _: &Value) -> Result<Value, Value> {
         _ => Err(json!({ "code": -1, "message": "User rejected sampling request" })),
     }
 }
-
-/// How often the state of a task is read.
-const POLL_INTERVAL: Duration = Duration::from_millis(10);

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use super::http::{self, Answer};
+use crate::limit::POLL_INTERVAL;
 use crate::within;
 
 /// A client, with or without a session.
@@ -94,6 +95,7 @@ impl HttpClient {
 
     /// Waits until a task has this status.
     pub async fn until(&self, task: &str, status: &str) {
+        // Not `eventually`: the future of an async closure cannot be spawned.
         let reached = async {
             loop {
                 let now = self.status(task).await;
@@ -101,7 +103,7 @@ impl HttpClient {
                     return;
                 }
                 assert!(now.get("result").is_some(), "{now}");
-                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
         within(status, reached).await;

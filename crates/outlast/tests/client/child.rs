@@ -6,6 +6,7 @@ use std::time::Duration;
 use outlast::client::{self, Client, ClientOptions, ReconnectPolicy, Target};
 use outlast::transport::child::ChildOptions;
 use outlast::transport::link::LinkError;
+use outlast_testkit::eventually;
 
 use crate::stage::collector;
 
@@ -110,9 +111,7 @@ async fn a_child_that_does_not_want_to_leave_is_killed_with_all_it_started() {
     client.close().await;
     let pids = std::fs::read_to_string(pids).unwrap();
     for pid in pids.split_whitespace() {
-        while lives(pid) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        eventually("the process ends", async || !lives(pid)).await;
     }
     drop(client);
 }

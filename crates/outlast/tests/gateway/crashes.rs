@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 
 use crate::caller::connect;
 use crate::cell::Server;
+use crate::events::task_in;
 use crate::rules;
 use crate::scripted;
-use crate::upstream::{self, Stage, gateway, quick};
+use crate::upstream::{self, Stage, gateway, quick, until_attached};
 
 /// Lists one tool that says whether it only reads.
 async fn list(server: &mut scripted::Server, read_only: bool) {
@@ -147,8 +148,7 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
         let mut caller = connect(kind, &front).await;
         let begun = caller.begin(json!({ "name": "gated" })).await;
         stage.until_waiting(1).await;
-        // The place of the task is stored when the server has made it, which it does when its own patience is over.
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        until_attached(&store, task_in(&begun)).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
         drop((caller, front));
         let (engine, front) = before(&listening.url(), server, &store).await;
@@ -168,14 +168,8 @@ async fn a_task_of_a_server_at_a_url_is_found_again_by_the_next_life_of_the_gate
 
 /// The questions of a task, once there are some.
 async fn open_questions(caller: &mut Caller, task: &Value) -> Value {
-    for _ in 0..1_000 {
-        let got = caller.request("tasks/get", task.clone()).await;
-        if got["result"]["status"] == "input_required" {
-            return got["result"]["inputRequests"].clone();
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{task} asks nothing");
+    let asks = |now: &Value| now["status"] == "input_required";
+    caller.until(task, asks).await["inputRequests"].clone()
 }
 
 #[tokio::test]
@@ -192,8 +186,7 @@ async fn a_question_that_is_open_when_the_gateway_ends_is_the_same_one_in_its_ne
         let begun = caller.begin(json!({ "name": "ask" })).await;
         let task = json!({ "taskId": begun["result"]["taskId"] });
         let asked = open_questions(&mut caller, &task).await;
-        // The place of the task is stored when the server has made it.
-        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        until_attached(&store, task_in(&begun)).await;
         engine.shutdown(Duration::ZERO).await.unwrap();
         drop((caller, front));
         let (engine, front) = before(&listening.url(), server, &store).await;
@@ -231,7 +224,7 @@ async fn an_answer_that_was_given_while_the_server_was_away_is_not_asked_for_aga
     let begun = caller.begin(json!({ "name": "ask" })).await;
     let task = json!({ "taskId": begun["result"]["taskId"] });
     let asked = open_questions(&mut caller, &task).await;
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    until_attached(&store, task_in(&begun)).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, front));
     let address = listening.local_addr();

@@ -10,7 +10,7 @@ use outlast::gateway::Settings;
 use outlast::server::McpServer;
 use outlast::transport::duplex;
 use outlast::transport::link::{Incoming, Link};
-use outlast_testkit::mcp::caller::{Caller, Ending, KINDS, Kind};
+use outlast_testkit::mcp::caller::{self, Caller, Ending, KINDS, Kind};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -28,14 +28,7 @@ async fn task_of(caller: &mut Caller, gate: &Gate) -> Value {
 
 /// The task that the first answer to a call names, as a client of either generation or in a ticket.
 pub(crate) fn task_in(begun: &Value) -> &str {
-    let result = &begun["result"];
-    let places = [
-        &result["task"]["taskId"],
-        &result["taskId"],
-        &result["structuredContent"]["ticket"]["taskId"],
-    ];
-    let task = places.into_iter().find_map(Value::as_str);
-    task.unwrap_or_else(|| panic!("{begun}"))
+    caller::task_in(begun).unwrap_or_else(|| panic!("{begun}"))
 }
 
 /// What a client without tasks is told by one of the helper tools.
@@ -121,14 +114,8 @@ pub(crate) async fn is_gone_after_its_time(caller: &mut Caller, gate: &Gate, cel
 }
 
 async fn until_completed(caller: &mut Caller, task: &Value) -> Value {
-    for _ in 0..1_000 {
-        let got = caller.request("tasks/get", task.clone()).await;
-        if got["result"]["status"] == "completed" {
-            return got["result"].clone();
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{task} does not end");
+    let completed = |now: &Value| now["status"] == "completed";
+    caller.until(task, completed).await
 }
 
 #[tokio::test]

@@ -65,12 +65,9 @@ async fn an_exchange_before_the_work_has_a_fresh_key_in_our_task_in_every_round(
     let (mut call, mut seen) = (call, Vec::new());
     for state in ["one", "two", "three"] {
         ask(&mut server, &call, state).await;
-        let mut got = Value::Null;
-        while got["result"]["status"] != "input_required" {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-            got = caller.request("tasks/get", json!({ "taskId": id })).await;
-        }
-        let key = only_key(&got);
+        let asks = |now: &Value| now["status"] == "input_required";
+        let now = caller.until(&json!({ "taskId": id }), asks).await;
+        let key = only_key(&json!({ "result": now }));
         assert!(key != "k" && !seen.contains(&key), "{key} after {seen:?}");
         let update = json!({ "taskId": id, "inputResponses": { key.clone(): accept() } });
         let taken = caller.request("tasks/update", update).await;

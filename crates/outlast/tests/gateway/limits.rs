@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 
 use crate::caller::connect;
 use crate::cell::Server;
+use crate::events::task_in;
 use crate::outside;
 use crate::rules::{discovered, modern, modern_call};
 use crate::scripted::{self, capabilities, task};
-use crate::upstream::{self, Stage, gateway, quick};
+use crate::upstream::{self, Stage, gateway, quick, until_attached};
 
 fn why(answer: &Value) -> &str {
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
@@ -212,8 +213,7 @@ async fn a_task_that_an_earlier_life_began_counts_among_the_open_calls() {
     let waiting = stage.until_waiting(1);
     let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
     waited.unwrap();
-    // The place of the task is stored when the server has made it.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    until_attached(&store, task_in(&begun)).await;
     engine.shutdown(Duration::ZERO).await.unwrap();
     drop((caller, front));
     let (engine, front) = before(&behind.url(), &store).await;

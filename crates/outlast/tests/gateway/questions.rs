@@ -1,7 +1,5 @@
 //! Questions of servers that cannot be answered as they are asked: not declared, declined, answered badly, without a name.
 
-use std::time::Duration;
-
 use outlast_testkit::mcp::caller::{Caller, Ending, Kind, declining};
 use serde_json::{Value, json};
 
@@ -118,14 +116,10 @@ async fn a_response_that_breaks_the_schema_does_not_reach_the_server() {
     };
     let (begun, call) = tokio::join!(caller.begin(json!({ "name": "slow" })), asking);
     let task = begun["result"]["taskId"].clone();
-    let key = loop {
-        let got = caller.request("tasks/get", json!({ "taskId": task })).await;
-        let open = got["result"]["inputRequests"].as_object().cloned();
-        if let Some(key) = open.and_then(|open| open.keys().next().cloned()) {
-            break key;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    };
+    let asks = |now: &Value| now["status"] == "input_required";
+    let now = caller.until(&json!({ "taskId": task }), asks).await;
+    let open = now["inputRequests"].as_object().unwrap();
+    let key = open.keys().next().unwrap().clone();
     for (n, refused) in [(json!("many"), true), (json!(3), false)] {
         let said = json!({ "action": "accept", "content": { "n": n } });
         let update = json!({ "taskId": task, "inputResponses": { &key: said } });

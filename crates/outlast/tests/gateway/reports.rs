@@ -43,15 +43,9 @@ async fn begun(caller: &mut Caller, server: &mut Server, message: &str) -> Value
 
 /// The task once it has ended.
 async fn ended(caller: &mut Caller, begun: &Value) -> Value {
-    for _ in 0..1_000 {
-        let id = json!({ "taskId": begun["taskId"] });
-        let got = caller.request("tasks/get", id).await["result"].clone();
-        if matches!(got["status"].as_str(), Some("completed" | "failed")) {
-            return got;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{begun} does not end");
+    let id = json!({ "taskId": begun["taskId"] });
+    let ended = |now: &Value| matches!(now["status"].as_str(), Some("completed" | "failed"));
+    caller.until(&id, ended).await
 }
 
 async fn tell(server: &mut Server, status: &str, message: &str) {
@@ -165,16 +159,9 @@ async fn progress_of_a_tool_of_the_library_is_the_status_message_of_a_v2_task() 
     let mut caller = connect(Kind::V2, &stage.direct).await;
     let begun = caller.begin(json!({ "name": "gated" })).await;
     let id = json!({ "taskId": begun["result"]["taskId"] });
-    let mut message = Value::Null;
-    for _ in 0..1_000 {
-        let got = caller.request("tasks/get", id.clone()).await;
-        message = got["result"]["statusMessage"].clone();
-        if !message.is_null() {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(message, "1 of 2");
+    let reports = |now: &Value| !now["statusMessage"].is_null();
+    let now = caller.until(&id, reports).await;
+    assert_eq!(now["statusMessage"], "1 of 2");
 }
 
 #[tokio::test(start_paused = true)]

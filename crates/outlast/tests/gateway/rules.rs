@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::caller::{connect, connect_able};
 use crate::cell::SERVERS;
+use crate::events::task_in;
 use crate::outside::connected;
 use crate::scripted::{self, Server, capabilities, task};
 use crate::upstream::{Stage, gateway, quick};
@@ -32,10 +33,7 @@ async fn begun(caller: &mut Caller, server: &mut Server) -> Value {
 
 /// The task that a creation names.
 fn named(begun: &Value) -> Value {
-    let result = &begun["result"];
-    let task = result["task"].get("taskId").unwrap_or(&result["taskId"]);
-    assert!(task.is_string(), "{begun}");
-    json!({ "taskId": task })
+    json!({ "taskId": task_in(begun) })
 }
 
 async fn status(caller: &mut Caller, task: &Value) -> Value {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{Era, Target};
-use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Store};
+use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Scope, Store, TaskId};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
 use outlast::resources::{Resource, Resources};
@@ -13,6 +13,7 @@ use outlast::tools::{Hints, ToolFailure};
 use outlast::transport::http::{self, HttpOptions, HttpServer};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::{Own, TaskSupport, Tool, Tools, text};
+use outlast_testkit::within;
 use serde_json::{Value, json};
 
 use crate::cell::Server;
@@ -130,6 +131,23 @@ pub(crate) async fn lasting(
     let outlast = outlast::Outlast::builder().store(store.clone()).build();
     let server = outlast.upstream(Upstream::new("behind", target, settings));
     server.open().await.unwrap()
+}
+
+/// Waits until the gateway has stored where its server runs a task.
+pub(crate) async fn until_attached(store: &Arc<dyn Store>, task: &str) {
+    let task = task.parse().unwrap();
+    // Not `eventually`: the future of an async closure cannot be spawned.
+    let attached = async {
+        while !is_attached(store, task).await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    within("the place of a task is stored", attached).await;
+}
+
+async fn is_attached(store: &Arc<dyn Store>, task: TaskId) -> bool {
+    let stored = store.load(&Scope::Anyone, task).await.unwrap();
+    stored.unwrap().handle.is_some()
 }
 
 /// A short grace window, so that what waits becomes a task; and the era of the servers that tests play.

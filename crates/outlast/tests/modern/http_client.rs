@@ -134,6 +134,7 @@ impl Http {
 
     /// Waits until a task has this status, and returns it.
     pub(crate) async fn until(&self, task: &str, status: &str) -> Value {
+        // Not `wait_for`: the future of an async closure cannot be spawned.
         let reached = async {
             loop {
                 let now = self.status(task).await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use outlast::server::McpServer;
+use outlast_testkit::wait_for;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, ClientConfig,
     ElicitRequestParams, ElicitResult, ElicitationAction, ErrorData, GetTaskParams, Implementation,
@@ -67,17 +68,12 @@ async fn until(
     id: &str,
     status: TaskStatus,
 ) -> TaskPayload {
-    loop {
-        let got = client
-            .peer()
-            .get_task(GetTaskParams::new(id))
-            .await
-            .unwrap();
-        if got.task.status() == status {
-            return got.task.payload;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    wait_for("the status of a task", async || {
+        let got = client.peer().get_task(GetTaskParams::new(id)).await;
+        let task = got.unwrap().task;
+        (task.status() == status).then_some(task.payload)
+    })
+    .await
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use outlast::server::McpServer;
 use outlast::transport::stdio;
 use outlast_testkit::mcp::{Line, LineClient};
-use outlast_testkit::within;
+use outlast_testkit::wait_for;
 use serde_json::{Value, json};
 
 use crate::schema;
@@ -64,17 +64,12 @@ impl Pipe {
 
     /// Waits until a task has this status, and returns it.
     pub(crate) async fn until(&mut self, task: &str, status: &str) -> Value {
-        let reached = async {
-            loop {
-                let now = self.status(task).await;
-                if now["status"] == status {
-                    return now;
-                }
-                assert!(now.is_object(), "{now}");
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-        };
-        within(status, reached).await
+        wait_for(status, async || {
+            let now = self.status(task).await;
+            assert!(now.is_object(), "{now}");
+            (now["status"] == status).then_some(now)
+        })
+        .await
     }
 
     /// Sends a legacy request and waits for its answer.

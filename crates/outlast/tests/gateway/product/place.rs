@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast::client::Target;
-use outlast::engine::{Engine, MemoryStore, Policy, Scope, Store};
+use outlast::engine::{Engine, MemoryStore, Policy, Store};
 use outlast::gateway::{Settings, Upstream};
 use outlast::resources::Resources;
 use outlast::server::McpServer;
@@ -15,6 +15,7 @@ use outlast::transport::link::{Link, LinkError};
 use outlast::transport::{duplex, stdio};
 use outlast_testkit::mcp::caller::Caller;
 use outlast_testkit::mcp::entrance::{Entrance, Way};
+use outlast_testkit::within;
 use tokio::io::BufReader;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -23,7 +24,7 @@ use crate::caller::pipe;
 use crate::cell::{Cell, Server};
 use crate::events::deaf;
 use crate::gate::Gate;
-use crate::upstream::{quick, served, tools};
+use crate::upstream::{quick, served, tools, until_attached};
 
 /// What is not as usual at a place.
 pub(super) struct Plan {
@@ -106,14 +107,7 @@ impl Place {
 
     /// Waits until the gateway has stored where the server runs a task.
     pub(super) async fn until_attached(&self, task: &str) {
-        let task = task.parse().unwrap();
-        loop {
-            let stored = self.store.load(&Scope::Anyone, task).await.unwrap();
-            if stored.unwrap().handle.is_some() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until_attached(&self.store, task).await;
     }
 
     /// The server dies, and another begins where it was.
@@ -194,9 +188,12 @@ impl Behind {
         let address = listening.map(|listening| listening.local_addr());
         // Nothing that its end makes it say reaches anybody.
         if let Some(address) = address {
-            while TcpStream::connect(address).await.is_ok() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            let gone = async {
+                while TcpStream::connect(address).await.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            };
+            within("the end of the server", gone).await;
         }
         let open = self.lines.lock().unwrap().cut();
         for line in open {

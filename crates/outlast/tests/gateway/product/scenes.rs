@@ -7,6 +7,7 @@ use outlast::engine::Policy;
 use outlast::engine::task::Keep;
 use outlast_testkit::mcp::caller::{Answers, Caller, Ending, Kind, accepting, declining};
 use outlast_testkit::mcp::entrance::Way;
+use outlast_testkit::within;
 use serde_json::{Value, json};
 
 use super::place::{Place, Plan};
@@ -308,19 +309,21 @@ async fn found(caller: &mut Caller) -> Value {
 
 /// Looks until a task has ended, without fetching its result where that is another request.
 async fn has_ended(caller: &mut Caller, task: &Value) {
-    for _ in 0..1_000 {
-        let got = if caller.kind.has_tasks() {
-            caller.request("tasks/get", task.clone()).await
-        } else {
-            let status = helper("task_status", task);
-            caller.request("tools/call", status).await
-        };
-        if got.to_string().contains("completed") {
-            return;
+    let ended = async {
+        loop {
+            let got = if caller.kind.has_tasks() {
+                caller.request("tasks/get", task.clone()).await
+            } else {
+                let status = helper("task_status", task);
+                caller.request("tools/call", status).await
+            };
+            if got.to_string().contains("completed") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{task} does not end");
+    };
+    within("the end of a task", ended).await;
 }
 
 fn assert_says(ended: Ending, expected: &str) {
