@@ -8,7 +8,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use outlast_engine::store::Reason;
-use outlast_engine::{NodeId, StoreError, TaskId};
+use outlast_engine::{Backoff, NodeId, StoreError, TaskId};
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::Writer;
@@ -63,10 +63,10 @@ impl Writer {
         &mut self,
         mut failed: FailedBatch,
     ) -> Result<Connection, Option<Reply<()>>> {
-        let mut pause = FIRST_PAUSE;
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             self.shared.health.set_down(Some(failed.fault.reason()));
-            self.refuse_for(pause, &failed.fault.error())?;
+            self.refuse_for(backoff.pause(), &failed.fault.error())?;
             match self.reopen(&failed) {
                 Ok(connection) => {
                     self.space.open();
@@ -76,7 +76,6 @@ impl Writer {
                 }
                 Err(fault) => failed.fault = fault,
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
