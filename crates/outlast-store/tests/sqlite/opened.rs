@@ -82,6 +82,11 @@ impl Saboteur {
         self.planned.lock().unwrap().push_back((moment, fail));
     }
 
+    /// How many failures are still planned.
+    pub(crate) fn planned(&self) -> usize {
+        self.planned.lock().unwrap().len()
+    }
+
     pub(crate) fn commits(&self) -> usize {
         self.commits.load(Ordering::SeqCst)
     }
