@@ -1,9 +1,9 @@
 //! The demo as its user meets it: run, killed, run again, looked at.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use outlast_testkit::OutputLines;
 use serde_json::Value;
 
 #[test]
@@ -24,13 +24,9 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the demo starts");
-    let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-    let mut lines = lines.map_while(Result::ok);
-    let answered = |line: &String| line.starts_with("confirm") && line.contains("Completed");
-    assert!(
-        lines.any(|line| answered(&line)),
-        "the question is answered"
-    );
+    let mut lines = OutputLines::read(child.stderr.take().expect("a pipe"));
+    let answered = |line: &str| line.starts_with("confirm") && line.contains("Completed");
+    lines.find("the answer to the question", answered);
     child.kill().expect("the demo can be killed");
     child.wait().expect("the demo is gone");
     let killed = listed(&store);

@@ -1,11 +1,11 @@
 //! `outlast demo --http` as an MCP client meets it.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use outlast_testkit::{ServerProcess, until};
+use outlast_testkit::{OutputLines, ServerProcess, until};
 use serde_json::{Value, json};
 
 /// The demo, until it is dropped.
@@ -86,11 +86,9 @@ fn the_demo_serves_the_samples_and_says_how_to_connect() {
     });
     let result = demo.call("tasks/result", json!({ "taskId": task }));
     assert_eq!(result["content"][0]["text"], "Analysis complete for: tides");
-    let mut said = BufReader::new(demo.process.child().stderr.take().expect("a pipe")).lines();
-    let address = demo.process.url().to_owned();
-    assert!(
-        said.any(|line| line.is_ok_and(|line| line.contains("\"url\"") && line.contains(&address)))
-    );
+    let mut lines = OutputLines::read(demo.process.child().stderr.take().expect("a pipe"));
+    let names_url = |line: &str| line.contains("\"url\"") && line.contains(demo.process.url());
+    lines.find("how to connect", names_url);
 }
 
 /// How long an answer may take.

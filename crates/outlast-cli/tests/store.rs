@@ -1,10 +1,10 @@
 //! `outlast store backup` beside a process that uses the store.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use outlast_testkit::OutputLines;
 use serde_json::Value;
 
 #[test]
@@ -55,10 +55,9 @@ impl Demo {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the demo starts");
-        let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
-        let mut lines = lines.map_while(Result::ok);
-        let answered = |line: &String| line.starts_with("confirm") && line.contains("Completed");
-        assert!(lines.any(|line| answered(&line)), "its tasks exist");
+        let mut lines = OutputLines::read(child.stderr.take().expect("a pipe"));
+        let answered = |line: &str| line.starts_with("confirm") && line.contains("Completed");
+        lines.find("the answer to the question", answered);
         Self(child)
     }
 }

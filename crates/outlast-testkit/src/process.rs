@@ -72,7 +72,8 @@ impl ServerProcess {
         self.end();
     }
 
-    fn end(&mut self) {
+    /// The same for a server whose URL is still needed.
+    pub fn end(&mut self) {
         // Gone already is as good as killed.
         let _ = self.child.kill();
         let _ = self.child.wait();

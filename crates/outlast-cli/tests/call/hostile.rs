@@ -1,9 +1,6 @@
 //! Nothing that a server sends reaches a terminal as more than text.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-
-use outlast_testkit::example;
+use outlast_testkit::{ServerProcess, example};
 use tempfile::TempDir;
 
 use crate::pty::Pty;
@@ -11,8 +8,7 @@ use crate::stage::outlast;
 
 /// The example `hostile`, until it is dropped.
 struct Hostile {
-    child: Child,
-    url: String,
+    process: ServerProcess,
     store: String,
     home: TempDir,
 }
@@ -21,18 +17,8 @@ impl Hostile {
     fn start() -> Self {
         let home = TempDir::new().expect("a folder");
         let store = format!("sqlite:{}", home.path().join("tasks.db").display());
-        let mut child = Command::new(example("hostile"))
-            .args([&store, "127.0.0.1:0"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let mut url = String::new();
-        let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
-        said.read_line(&mut url).expect("the URL is printed");
         Self {
-            child,
-            url: url.trim_end().to_owned(),
+            process: ServerProcess::example("hostile", &[&store, "127.0.0.1:0"]),
             store,
             home,
         }
@@ -41,7 +27,7 @@ impl Hostile {
     /// What a terminal receives from `outlast` with `words`, where `{}` is the URL.
     fn seen(&self, words: &[&str], typed: &str) -> String {
         let words = words.iter().map(|word| match *word {
-            "{}" => self.url.as_str(),
+            "{}" => self.process.url(),
             word => word,
         });
         let mut command = outlast(self.home.path());
@@ -66,14 +52,6 @@ impl Hostile {
         }
         assert!(seen.contains(expected), "{words:?}: {expected} in {seen:?}");
         seen
-    }
-}
-
-impl Drop for Hostile {
-    fn drop(&mut self) {
-        // Gone already is as good as ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use outlast_testkit::ServerProcess;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -15,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The demo as a server, with a home of its own for those who call it.
 pub(crate) struct Server {
-    child: Child,
+    process: ServerProcess,
     pub(crate) url: String,
     pub(crate) home: TempDir,
     step: Duration,
@@ -41,10 +42,10 @@ impl Server {
 
     fn begin_with(step: Duration, store: impl Fn(&Path) -> String) -> Self {
         let home = TempDir::new().expect("a folder");
-        let (child, url) = serve(home.path(), "127.0.0.1:0", &store(home.path()), step);
+        let process = serve(home.path(), "127.0.0.1:0", &store(home.path()), step);
         Self {
-            child,
-            url,
+            url: process.url().to_owned(),
+            process,
             home,
             step,
         }
@@ -57,17 +58,14 @@ impl Server {
 
     /// Kills it in the middle of whatever it does.
     pub(crate) fn kill(&mut self) {
-        self.child.kill().expect("it runs");
-        self.child.wait().expect("it ends");
+        self.process.end();
     }
 
     /// Starts it again on the same store and the same port.
     pub(crate) fn start_again(&mut self) {
-        let address = self.url.trim_start_matches("http://");
-        let address = address.split('/').next().expect("host and port");
-        let (child, url) = serve(self.home.path(), address, &self.store(), self.step);
-        assert_eq!(url, self.url);
-        self.child = child;
+        let address = self.process.authority();
+        self.process = serve(self.home.path(), address, &self.store(), self.step);
+        assert_eq!(self.process.url(), self.url);
     }
 
     /// Runs `outlast` with `words`; `{}` among them is our URL.
@@ -206,14 +204,6 @@ impl Drop for Running {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Gone already is as good as ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 impl From<Output> for Said {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("text");
@@ -236,27 +226,14 @@ fn store(home: &Path) -> String {
     format!("sqlite:{}", home.join("server.db").display())
 }
 
-/// Starts the demo as a server; returns its URL, too.
-fn serve(home: &Path, address: &str, store: &str, step: Duration) -> (Child, String) {
+/// Starts the demo as a server.
+fn serve(home: &Path, address: &str, store: &str, step: Duration) -> ServerProcess {
     let step = step.as_millis().to_string();
-    let mut child = outlast(home)
-        .args([
-            "demo",
-            "--http",
-            address,
-            "--store",
-            store,
-            "--step-ms",
-            &step,
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the demo starts");
-    let mut url = String::new();
-    let mut said = BufReader::new(child.stdout.take().expect("a pipe"));
-    said.read_line(&mut url).expect("the URL is printed");
-    (child, url.trim_end().to_owned())
+    let mut demo = outlast(home);
+    demo.args(["demo", "--http", address, "--store", store])
+        .args(["--step-ms", &step])
+        .stderr(Stdio::null());
+    ServerProcess::start(&mut demo, 1)
 }
 
 pub(crate) fn outlast(home: &Path) -> Command {
