@@ -137,11 +137,11 @@ fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
         .collect();
     match (generation.supports_tool_tasks(), willing.is_empty()) {
         (false, false) => noticed.push(format!(
-            "tools say that they run as tasks ({}), but the server does not declare it: they are called plainly",
+            "tools declare that they run as tasks ({}), but the server does not: they are called without tasks",
             willing.join(", ")
         )),
         (true, true) if !tools.is_empty() => {
-            noticed.push("it takes tasks, but no tool says that it runs as one: all are called plainly".into());
+            noticed.push("it supports tasks, but no tool declares that it runs as one: all are called without tasks".into());
         }
         _ => {}
     }
@@ -150,13 +150,13 @@ fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
     }
     // In V2 nobody's can.
     if matches!(generation, Generation::V1(_)) && !generation.lists() {
-        noticed.push("its tasks cannot be listed: keep the ids".into());
+        noticed.push("its tasks cannot be listed: store their ids".into());
     }
     for tool in tools {
         let raw: Value = tool.raw.open().unwrap_or_default();
         if raw["inputSchema"]["type"] != "object" {
             noticed.push(format!(
-                "tool {} has no schema of an object for its arguments",
+                "the input schema of tool {} is not an object",
                 tool.name
             ));
         }

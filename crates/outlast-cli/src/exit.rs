@@ -15,23 +15,21 @@ use crate::unconnected::Unconnected;
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    #[error("no task {0} here\n  next: `outlast tasks list` shows the tasks there are")]
+    #[error("no task {0} in this store\n  next: `outlast tasks list` lists the tasks")]
     NoTask(String),
     #[error(
-        "the server has no task {0}: it never had it, it has expired, or it belongs to another owner\n  \
-         next: `outlast tasks list TARGET` shows yours"
+        "the server has no task {0}: the id is wrong, the task has expired, or it belongs to another owner\n  \
+         next: `outlast tasks list TARGET` lists your tasks"
     )]
     NoTaskThere(String),
-    #[error(
-        "task {0} is {1} and has no result\n  next: `outlast tasks get {0}` shows where it stands"
-    )]
+    #[error("task {0} is {1} and has no result\n  next: `outlast tasks get {0}` shows its state")]
     NoResult(String, String),
     #[error(
-        "task {0} is {1}: it asks nothing now\n  next: `outlast tasks watch TARGET {0} --interactive` asks you when it does"
+        "task {0} is {1}: it has no open input request\n  next: `outlast tasks watch TARGET {0} --interactive` waits for one"
     )]
     NothingAsked(String, String),
     #[error(
-        "task {0} waits for input, but the server did not send its question\n  next: try again"
+        "task {0} waits for input, but the server did not send the input request\n  next: try again"
     )]
     NothingCame(String),
     #[error(
@@ -39,7 +37,7 @@ pub(crate) enum Failure {
     )]
     NoGateway(String),
     #[error(
-        "task {0} has already ended ({1}), so it cannot be cancelled\n  next: `outlast tasks result` shows what came out"
+        "task {0} has already ended ({1}), so it cannot be cancelled\n  next: `outlast tasks result` prints its outcome"
     )]
     HasEnded(String, String),
     #[error("there is no store at {}\n  next: check the path after --store", .0.display())]
@@ -68,7 +66,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     Usage(String),
     #[error(
-        "{}\n  next: `outlast doctor` with the same target says what the server is and can do", foreign(.0)
+        "{}\n  next: `outlast doctor` with the same target shows what the server can do", foreign(.0)
     )]
     Refused(#[from] CallError),
     #[error("{0}")]
@@ -78,8 +76,8 @@ pub(crate) enum Failure {
     #[error("{}", foreign(.0))]
     NoOutcome(#[from] OutcomeError),
     #[error(
-        "the server cannot be reached any more: {}\n  task {} may still be there\n  next: `{}` waits for its result once the \
-         server is back",
+        "the server cannot be reached any more: {}\n  task {} may still exist\n  next: when the server is back, `{}` \
+         waits for the result",
         clean(why),
         clean(task),
         clean(next)
@@ -93,12 +91,12 @@ pub(crate) enum Failure {
     #[error("{}", foreign(.0))]
     NotCancelled(#[from] CancelError),
     /// The tool said so itself; what it said is on stdout.
-    #[error("the tool answered with an error")]
+    #[error("the tool returned an error")]
     Tool,
     /// The server's error is on stdout.
     #[error(
-        "the outcome is unknown: the call may or may not have been carried out\n  next: check what it did, then call the \
-         tool again if that is safe"
+        "the outcome is unknown: the call may or may not have run\n  next: check its effects, then call the tool again if \
+         that is safe"
     )]
     UnknownOutcome,
     #[error("the call was cancelled")]
@@ -133,14 +131,14 @@ fn after(fault: &client::Error) -> &'static str {
         client::Error::Transport(LinkError::Refused {
             status: 401 | 403, ..
         }) => {
-            "\n  next: give its token, by --token, by the environment variable OUTLAST_TOKEN, or by `headers` in the \
+            "\n  next: give a token with --token, with the environment variable OUTLAST_TOKEN, or with `headers` in the \
              configuration file"
         }
         client::Error::Transport(_) => {
             "\n  next: check that the server runs and that the target is right"
         }
         client::Error::Unsupported(_) => {
-            "\n  next: `outlast doctor` with the same target says what the server is and can do"
+            "\n  next: `outlast doctor` with the same target shows what the server can do"
         }
         client::Error::TimedOut(_) => "\n  next: check that the target is an MCP server",
         _ => "",

@@ -54,7 +54,7 @@ impl StopSignals {
         tokio::select! {
             stopped = stopping => stopped,
             () = self.next() => {
-                say!("outlast: stopped at once; what ran is settled at the next start");
+                say!("outlast: stopped at once; the next start recovers the tasks that were running");
                 std::process::exit(STOPPED_AT_ONCE)
             }
         }
@@ -62,7 +62,7 @@ impl StopSignals {
 }
 
 /// What a command prints when it begins to stop in order.
-pub(crate) const STOPPING: &str = "stopping: what runs has 10 s to finish, the rest is settled at the next start; \
+pub(crate) const STOPPING: &str = "stopping: running calls have 10 s, the next start recovers the rest; \
                                    Ctrl-C or SIGTERM again stops at once";
 
 /// The exit code after a second signal: failed, for a printed reason.

@@ -39,7 +39,7 @@ impl Left {
                  `outlast stdio -- CMD` does."
             );
         } else {
-            say!("The task goes on at the server.");
+            say!("The task continues at the server.");
         }
         say!("  next: `{}` waits for its result", self.command_for(task));
     }

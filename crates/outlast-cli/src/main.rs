@@ -33,7 +33,7 @@ use clap::Parser;
 use args::{Args, Command};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::try_parse().unwrap_or_else(|error| args::refuse(error));
     terminal::start(args.color);
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,

@@ -121,7 +121,7 @@ pub(crate) fn remember(url: &str, session: &Session, declared: Declared, left: O
         all.remove(url);
     }
     if let Err(error) = write(&all) {
-        terminal::say!("outlast: the session with {url} could not be noted: {error}");
+        terminal::say!("outlast: cannot store the session with {url}: {error}");
     }
 }
 

@@ -33,12 +33,12 @@ fn run_backup(backup: &Backup) -> Result<(), Failure> {
         Ok(()) => {
             let (from, to) = (path.display(), backup.file.display());
             terminal::say!(
-                "{from} is copied to {to}. It holds arguments and results in clear text."
+                "copied {from} to {to}; it contains arguments and results in clear text"
             );
             Ok(())
         }
         Err(error @ BackupError::Exists(_)) => Err(Failure::Usage(format!(
-            "{error}\n  next: choose another name, or use --force"
+            "{error}\n  next: choose another file, or use --force"
         ))),
         Err(BackupError::NoStore(path)) => Err(Failure::NoStore(path)),
         Err(error) => Err(error.into()),

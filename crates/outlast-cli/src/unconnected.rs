@@ -111,7 +111,7 @@ impl Unconnected {
                 }),
                 _,
             ) => {
-                "give its token by --token, by the environment variable OUTLAST_TOKEN, or by `headers` in the configuration file"
+                "give a token with --token, with the environment variable OUTLAST_TOKEN, or with `headers` in the configuration file"
             }
             (client::Error::Transport(LinkError::Refused { status: 404, .. }), _) => {
                 "check the path of the URL; an Outlast server answers at /mcp"
@@ -123,7 +123,7 @@ impl Unconnected {
                 "check the spelling of the command and that it is on the PATH"
             }
             (client::Error::Transport(LinkError::Ended { .. }), _) => {
-                "run the command by itself to see why it ends; --verbose shows all that it prints"
+                "run the command without outlast to see why it ends; --verbose shows what it writes"
             }
             (_, Starts::Elsewhere) => "check that the URL is that of an MCP server",
             _ => "check that the command starts an MCP server on its standard input and output",

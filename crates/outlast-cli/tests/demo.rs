@@ -56,7 +56,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
         let lines = lines(tool, id);
         let (became, outcome) = match tool.as_str() {
             "countdown" => ("runs again", "lift-off"),
-            "research" => ("runs again", "All that matters about tides."),
+            "research" => ("runs again", "A report about tides."),
             _ => ("not run again", "its outcome is unknown"),
         };
         assert!(
@@ -115,7 +115,11 @@ fn errors_name_the_next_step_and_have_their_own_exit_codes() {
             3,
             "outlast tasks list",
         ),
-        (vec!["tasks", "get", "nonsense"], 3, "no task nonsense here"),
+        (
+            vec!["tasks", "get", "nonsense"],
+            3,
+            "no task nonsense in this store",
+        ),
         (vec!["tasks", "list", "--limit", "many"], 2, "--limit"),
     ] {
         let failed = run(&args, &store);

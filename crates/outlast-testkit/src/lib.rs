@@ -13,6 +13,8 @@ pub mod mcp;
 mod model;
 mod output;
 mod process;
+#[cfg(unix)]
+mod pty;
 mod until;
 
 pub use clock::SimClock;
@@ -23,4 +25,6 @@ pub use limit::{eventually, wait_for, within};
 pub use model::ModelStore;
 pub use output::OutputLines;
 pub use process::ServerProcess;
+#[cfg(unix)]
+pub use pty::{Pty, TerminalProcess};
 pub use until::until;

@@ -37,3 +37,14 @@ pub use schemars;
 #[cfg(feature = "schemars")]
 pub use tools::Json;
 pub use tools::{Tool, ToolContext, Tools, current, text};
+
+/// The Rust code of the documents: `cargo test --doc` compiles it.
+#[cfg(all(doctest, feature = "rmcp", feature = "schemars"))]
+mod documents {
+    #[doc = include_str!("../../../docs/generations.md")]
+    struct Generations;
+    #[doc = include_str!("../../../docs/start-client.md")]
+    struct StartClient;
+    #[doc = include_str!("../../../docs/start-server.md")]
+    struct StartServer;
+}

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
     }
     .map_err(wrong)?;
     if rewritten.servers.is_empty() {
-        return Err(wrong("it names no server".into()));
+        return Err(wrong("it has no server".into()));
     }
     let backup = if args.undo && rewritten.is_changed() {
         restorable(&path, &text, &program)
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
     if !args.undo {
         let backup = unused(&path);
         std::fs::copy(&path, &backup)?;
-        say!("the file as it was: {}", backup.display());
+        say!("previous file: {}", backup.display());
     }
     replace(&path, &rewritten.text)?;
     if let Some((backup, _)) = backup {

@@ -1,4 +1,4 @@
-//! What can be typed to reach a server and to call its tools.
+//! The arguments that name a server, and those of `outlast call`, `tools` and `doctor`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,17 +6,20 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use outlast::client::{Era, TaskPreference};
 
-/// Which server, and how to get there.
+use super::whole_number;
+
+/// The server and how to connect to it.
 #[derive(Clone, Debug, Parser)]
 pub(crate) struct Reach {
-    /// A file with `mcpServers` or `servers` [default: the first of .mcp.json, mcp.json, .vscode/mcp.json here].
+    /// The configuration file, with `mcpServers` or `servers` [default: the first of .mcp.json, mcp.json,
+    /// .vscode/mcp.json in this folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The token for a server at a URL [default: the environment variable OUTLAST_TOKEN].
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// Which generation of the protocol is spoken: v1 (tasks of 2025-11-25), v2 (tasks of 2026-07-28), plain (whichever,
-    /// without tasks), auto (the newest that the server knows).
+    /// The protocol to use: v1 (tasks of MCP 2025-11-25), v2 (tasks of MCP 2026-07-28), plain (no tasks), auto (the
+    /// newest that the server supports).
     #[arg(
         long = "as",
         value_name = "HOW",
@@ -25,15 +28,15 @@ pub(crate) struct Reach {
         hide_possible_values = true
     )]
     pub(crate) how: How,
-    /// Show what a server that is started by a command prints.
+    /// Show what a server that a command starts writes to its standard error.
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// In place of TARGET: a command that starts the server on its standard input and output.
+    /// Instead of TARGET: a command that starts the server, which speaks MCP on its standard input and output.
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Which generation of the protocol is spoken.
+/// The protocol to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum How {
     #[default]
@@ -61,42 +64,45 @@ impl How {
     }
 }
 
-/// Who answers a server's questions.
+/// How input requests of the server are answered.
 #[derive(Clone, Copy, Debug, Parser)]
 pub(crate) struct Answering {
-    /// Answer the server's questions from standard input although it is no terminal: one line each.
+    /// Answer input requests of the server from standard input even if it is not a terminal, one line each.
     #[arg(long, conflicts_with = "no_input")]
     pub(crate) interactive: bool,
-    /// Declare to the server that its questions cannot be answered.
+    /// Accept no input requests of the server.
     #[arg(long)]
     pub(crate) no_input: bool,
-    /// The TTL in milliseconds of a question that the server sends as a task without a TTL.
-    #[arg(long, value_name = "MS", default_value_t = 60_000)]
+    /// The TTL of an input request that the server sends as a task without a TTL, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 60_000, value_parser = whole_number::<u64>)]
     pub(crate) question_ttl: u64,
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = CALL_HELP)]
+#[command(
+    after_help = CALL_HELP,
+    override_usage = "outlast call [OPTIONS] [TARGET] TOOL [NAME=VALUE]...\n       outlast call [OPTIONS] TOOL [NAME=VALUE]... -- CMD..."
+)]
 pub(crate) struct Call {
-    /// TARGET, a URL or a name in the configuration file (left out before `-- CMD`); TOOL; then its arguments.
+    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. TOOL is followed by its arguments.
     #[arg(value_name = "[TARGET] TOOL [NAME=VALUE]...", required = true)]
     pub(crate) words: Vec<String>,
     /// All arguments of the tool as one JSON object; `@FILE` reads it from a file.
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Call as a task, or not at all. A server of 2026-07-28 decides itself, and may answer at once.
+    /// Fail if the tool cannot run as a task. A server of MCP 2026-07-28 decides itself and may answer without a task.
     #[arg(long, conflicts_with = "no_task")]
     pub(crate) task: bool,
-    /// Do not call as a task: the same as --as plain.
+    /// Do not run the call as a task; the same as --as plain.
     #[arg(long)]
     pub(crate) no_task: bool,
-    /// How long the server keeps the task, in milliseconds.
-    #[arg(long, value_name = "MS")]
+    /// How long the server keeps the task, in milliseconds; the server may choose another TTL.
+    #[arg(long, value_name = "MS", value_parser = whole_number::<u64>)]
     pub(crate) ttl: Option<u64>,
-    /// Leave as soon as the task exists, and print its id.
+    /// Print the id of the task as soon as it exists, and return.
     #[arg(long, conflicts_with = "no_task")]
     pub(crate) detach: bool,
-    /// Print the result as the server sent it.
+    /// Print the result as JSON, as the server sent it.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -107,10 +113,10 @@ pub(crate) struct Call {
 
 #[derive(Debug, Parser)]
 pub(crate) struct Tools {
-    /// A URL or a name in the configuration file; left out before `-- CMD`.
+    /// A URL or a name in the configuration file; leave it out before `-- CMD`.
     #[arg(value_name = "TARGET")]
     pub(crate) target: Option<String>,
-    /// Print the tools as the server describes them.
+    /// Print JSON, as the server describes its tools.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -119,7 +125,7 @@ pub(crate) struct Tools {
 
 #[derive(Debug, Parser)]
 pub(crate) struct Doctor {
-    /// A URL or a name in the configuration file; left out before `-- CMD`.
+    /// A URL or a name in the configuration file; leave it out before `-- CMD`.
     #[arg(value_name = "TARGET")]
     pub(crate) target: Option<String>,
     /// Print JSON.
@@ -130,8 +136,8 @@ pub(crate) struct Doctor {
 }
 
 const CALL_HELP: &str = "\
-Arguments: NAME=VALUE becomes what the tool's schema says (text, number, true or false, JSON for lists and objects);
-NAME:=JSON is taken as it stands.
+Arguments: NAME=VALUE is converted to the type in the tool's schema (text, number, true or false;
+JSON for lists and objects). NAME:=JSON is sent unchanged.
 
   outlast call http://127.0.0.1:8040/mcp countdown from=5
   outlast call --as v2 --detach http://127.0.0.1:8040/mcp research topic=tides

@@ -1,7 +1,9 @@
-//! What can be typed about the gateway on this machine.
+//! The arguments of `outlast gateway`.
 
 use clap::{Parser, Subcommand};
 use outlast::store::StoreUrl;
+
+use super::whole_number;
 
 #[derive(Debug, Parser)]
 #[command(after_help = GATEWAY_HELP)]
@@ -12,9 +14,9 @@ pub(crate) struct Gateway {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Show the gateway that runs: its process, URLs, windows, calls and servers. Fails if none runs.
+    /// Show the running gateway: its process, URLs, connected hosts, calls and servers. Fails if no gateway runs.
     Status(GatewayStatus),
-    /// Stop the gateway: no new work, 10 s for what runs; the rest is settled at the next start.
+    /// Stop the gateway: no new work, 10 s for running calls. The next start recovers the rest.
     Stop(GatewayStore),
     /// Print the log of the gateway in the background.
     Logs(GatewayLogs),
@@ -24,7 +26,7 @@ pub(crate) enum GatewayCommand {
 
 #[derive(Debug, Parser)]
 pub(crate) struct GatewayStore {
-    /// Where its tasks live [default: a file in your data directory].
+    /// The store of the gateway: `sqlite:PATH` [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
 }
@@ -42,14 +44,15 @@ pub(crate) struct GatewayStatus {
 pub(crate) struct GatewayLogs {
     #[command(flatten)]
     pub(crate) at: GatewayStore,
-    /// How many of the last lines to print.
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
+    /// How many lines to print, from the end of the log.
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100, value_parser = whole_number::<usize>)]
     pub(crate) lines: usize,
-    /// Print new lines until Ctrl-C.
+    /// Keep printing new lines until Ctrl-C.
     #[arg(long, short)]
     pub(crate) follow: bool,
 }
 
 const GATEWAY_HELP: &str = "\
-Each store has one gateway: `outlast serve`, or one in the background that `outlast stdio` starts if none runs. After
-`stop`, `outlast stdio` starts another when its host sends the next message.";
+Each store has one gateway: `outlast serve`, or a gateway in the background that `outlast stdio`
+starts if none runs. After `stop`, `outlast stdio` starts another one when its host sends the next
+message.";

@@ -4,12 +4,12 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Logs {
-    /// What is logged: off, error, warn, info, debug or trace; a list of TARGET=LEVEL such as `outlast::audit=info`, which
-    /// adds one line per lifecycle event of a task; or both [default: $OUTLAST_LOG]. From debug on, the log may contain
-    /// what clients and servers send.
+    /// What to log: off, error, warn, info, debug or trace; a list of TARGET=LEVEL; or both [default: $OUTLAST_LOG].
+    /// `outlast::audit=info` adds one line per lifecycle event of a task. From debug on, the log can contain what
+    /// clients and servers send.
     #[arg(long = "log", value_name = "LEVEL")]
     pub(crate) level: Option<String>,
-    /// How log lines are written.
+    /// The format of log lines.
     #[arg(long = "log-format", value_name = "FORMAT", default_value = "text")]
     pub(crate) format: Format,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Logs {
 pub(crate) enum Format {
     /// For people.
     Text,
-    /// One JSON object for each line.
+    /// One JSON object per line.
     Json,
 }
 

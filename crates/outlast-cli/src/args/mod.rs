@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The arguments of the command line.
 
 mod adopt;
 mod call;
@@ -10,7 +10,9 @@ mod store;
 mod tasks;
 
 use std::net::SocketAddr;
+use std::str::FromStr;
 
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Parser, Subcommand};
 use outlast::store::StoreUrl;
 
@@ -29,7 +31,7 @@ pub(crate) use tasks::{AnswerOne, List, One, Place, Tasks, TasksCommand, Watch};
 #[derive(Debug, Parser)]
 #[command(name = "outlast", version, after_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// When output has colours: auto (on a terminal; NO_COLOR and CLICOLOR_FORCE count), always or never.
+    /// Colours: auto (on a terminal; NO_COLOR and CLICOLOR_FORCE count), always or never.
     #[arg(
         long,
         value_name = "WHEN",
@@ -46,47 +48,47 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run sample tools as durable tasks. Kill it at any time and run it again: no finished result is lost.
+    /// Run sample tools as durable tasks. Kill it and run it again: no finished result is lost.
     Demo(Demo),
-    /// Give any MCP server durable tasks, for any client, over HTTP.
+    /// Start a gateway: it gives MCP servers durable tasks, for any client, over HTTP.
     Serve(Serve),
-    /// The same for a host's own configuration file: a relay to a gateway in the background.
+    /// The same for the configuration file of a host: a relay to the gateway in the background.
     Stdio(Stdio),
-    /// The gateway in the background.
+    /// The gateway in the background; `outlast stdio` starts it.
     #[command(hide = true)]
     Background(Background),
-    /// Put the servers of a host's configuration file behind the gateway.
+    /// Put the servers in the configuration file of a host behind the gateway.
     Adopt(Adopt),
-    /// Show or stop the gateway on this machine, print its log or its token.
+    /// Show or stop the running gateway, print its log or its token.
     Gateway(Gateway),
-    /// Call a tool of any MCP server, as a task where that is possible.
+    /// Call a tool of any MCP server, as a task if possible.
     Call(Call),
-    /// List the tools of a server: what they do, what they take, and whether they run as tasks.
+    /// List the tools of a server, with their arguments and task support.
     Tools(Tools),
-    /// Look at tasks, in a store or at a server; watch, cancel and answer them there.
+    /// List, show, watch, cancel and answer tasks, in a store or at a server.
     Tasks(Tasks),
-    /// Copy a store, also while a gateway uses it.
+    /// Copy a store, even while a gateway uses it.
     Store(Store),
-    /// Say what a server is and can do in each era of the protocol, and what is odd about it.
+    /// Check a server: its version, capabilities and tools in each era of the protocol, and its problems.
     Doctor(Doctor),
-    /// What each exit code means: `outlast help exit-codes`.
+    /// Explain the exit codes.
     #[command(name = "exit-codes", hide = true, long_about = EXIT_CODES)]
     ExitCodes,
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct Demo {
-    /// Where tasks live: `sqlite:PATH` or `memory:` [default: a file in your data directory].
+    /// The store: `sqlite:PATH` or `memory:` [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// Serve the sample tools over Streamable HTTP instead of running them here, such as at 127.0.0.1:8040.
+    /// Serve the sample tools over Streamable HTTP at this address, such as 127.0.0.1:8040, and run no client.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) http: Option<SocketAddr>,
-    /// How many rounds of sample tasks to run.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    /// How many times to call the sample tools.
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = whole_number::<u32>)]
     pub(crate) rounds: u32,
-    /// How long one step of a sample tool takes.
-    #[arg(long, default_value_t = 1000, value_name = "MS")]
+    /// How long one step of a sample tool takes, in milliseconds.
+    #[arg(long, default_value_t = 1000, value_name = "MS", value_parser = whole_number::<u64>)]
     pub(crate) step_ms: u64,
     #[command(flatten)]
     pub(crate) logs: Logs,
@@ -99,22 +101,43 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
     let text = text.replace("localhost:", "127.0.0.1:");
     text.parse()
-        .map_err(|_| "write an address and a port, such as 127.0.0.1:8040, or a port".into())
+        .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8040, or a port".into())
 }
 
-/// One place for the table; `exit.rs` has the same numbers.
+/// Prints why the arguments are wrong, and ends the program.
+pub(crate) fn refuse(mut error: clap::Error) -> ! {
+    let is_call = std::env::args_os()
+        .nth(1)
+        .is_some_and(|command| command == "call");
+    if is_call && error.kind() == ErrorKind::UnknownArgument {
+        // Clap would suggest to write it after `--`, where a command is expected.
+        error.remove(ContextKind::Suggested);
+        // The output may be closed; the exit code still tells.
+        let _ = error.print();
+        crate::terminal::say!("  next: write an argument of the tool as NAME=VALUE, without `--`");
+        std::process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+fn whole_number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|_| "expected a whole number".to_owned())
+}
+
+/// The table of the exit codes; `exit.rs` has the same numbers.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
-  0  done
-  1  failed for another reason, which the message names
+  0  success
+  1  failed for a reason that the message gives
   2  wrong usage: an option, an argument of a tool, a configuration file
   3  no such task
   4  the task has no result (yet)
   5  the store or the data directory cannot be used
-  6  the server cannot be reached, or did not answer sensibly
-  7  the tool answered with an error
+  6  the server cannot be reached, or its response is invalid
+  7  the tool returned an error
   8  the call was cancelled
-  9  the outcome is unknown: the task expired, the server lost it, or the server stopped during the call
+  9  the outcome is unknown: the task expired, or the server stopped or lost it
 The codes are the same for tasks in a store and at a server.";
 
 #[cfg(test)]

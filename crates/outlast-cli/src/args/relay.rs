@@ -1,4 +1,4 @@
-//! What can be typed for a host's own configuration file.
+//! The arguments of `outlast stdio` and of the gateway in the background.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,32 +11,32 @@ use super::Logs;
 #[derive(Debug, Parser)]
 #[command(after_help = STDIO_HELP)]
 pub(crate) struct Stdio {
-    /// What the gateway does differently, as the `outlast` object of a configuration file.
+    /// Settings for this server: the `outlast` object of a server in a configuration file.
     #[arg(long, value_name = "JSON")]
     pub(crate) settings: Option<String>,
-    /// Where tasks live [default: a file in your data directory].
+    /// The store: `sqlite:PATH` [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// What the gateway logs, if it is started here.
+    /// What the gateway logs, if this command starts it.
     #[command(flatten)]
     pub(crate) logs: Logs,
-    /// Take the server from this file (`mcpServers`, or `servers` as VS Code writes it), with its settings.
+    /// Use a server of this configuration file (`mcpServers`, or `servers` of VS Code), with its settings.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["settings", "command"])]
     pub(crate) config: Option<PathBuf>,
-    /// Which server of the file [default: the only one].
+    /// The name of the server in the file [default: the only one].
     #[arg(value_name = "NAME", requires = "config")]
     pub(crate) name: Option<String>,
-    /// The command that starts the server on its standard input and output.
+    /// The command that starts the server, which speaks MCP on its standard input and output.
     #[arg(last = true, value_name = "CMD", required_unless_present = "config")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct Background {
-    /// Where tasks live.
+    /// The store.
     #[arg(long, value_name = "URL")]
     pub(crate) store: StoreUrl,
-    /// How long to stay when there is nothing to do, in milliseconds.
+    /// How long to run without work, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 60_000)]
     pub(crate) idle_ms: u64,
     #[command(flatten)]
@@ -44,8 +44,8 @@ pub(crate) struct Background {
 }
 
 const STDIO_HELP: &str = "\
-In a host's mcp.json, put `outlast stdio --` before the command of a server:
+In the configuration file of a host, put `outlast stdio --` before the command of a server:
 
-  { \"mcpServers\": { \"files\": { \"command\": \"outlast\", \"args\": [\"stdio\", \"--\", \"npx\", \"-y\", \"some-server\"] } } }
+  \"files\": { \"command\": \"outlast\", \"args\": [\"stdio\", \"--\", \"npx\", \"-y\", \"some-server\"] }
 
-The gateway runs in the background, is shared by all windows, and ends when it has had nothing to do for a minute.";
+The gateway runs in the background. All windows share it. It ends after one minute without work.";

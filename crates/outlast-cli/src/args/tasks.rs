@@ -1,10 +1,10 @@
-//! What can be typed about tasks.
+//! The arguments of `outlast tasks`.
 
 use clap::{Parser, Subcommand};
 use outlast::engine::Owner;
 use outlast::store::StoreUrl;
 
-use super::{Answering, Reach};
+use super::{Answering, Reach, whole_number};
 
 #[derive(Debug, Parser)]
 pub(crate) struct Tasks {
@@ -14,35 +14,35 @@ pub(crate) struct Tasks {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TasksCommand {
-    /// Show the tasks, newest first. Servers of 2026-07-28 list none: keep the ids.
+    /// List the tasks, newest first. Servers of MCP 2026-07-28 cannot list tasks: keep the ids.
     List(List),
-    /// Show one task and what happened to it.
+    /// Show one task and its history.
     Get(One),
-    /// Print the result of a task as JSON. At a server: waits for it.
+    /// Print the result of a task; at a server, wait for it. Into a pipe and with --json it is JSON.
     Result(One),
-    /// Show what happens to a task, or to all tasks, until the end.
+    /// Follow a task, or all tasks, to the end.
     Watch(Watch),
     /// Cancel a task at a server.
     Cancel(One),
-    /// Answer the questions of a task at a server.
+    /// Answer the input requests of a task at a server.
     Answer(AnswerOne),
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct List {
-    /// A URL or a name in the configuration file [default: a store].
+    /// A URL or a name in the configuration file [default: the store].
     #[arg(value_name = "TARGET")]
     pub(crate) target: Option<String>,
     #[command(flatten)]
     pub(crate) at: Place,
-    /// How many at most.
-    #[arg(long, default_value_t = 50, value_name = "N")]
+    /// How many tasks to list at most.
+    #[arg(long, default_value_t = 50, value_name = "N", value_parser = whole_number::<usize>)]
     pub(crate) limit: usize,
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct One {
-    /// The task, behind a TARGET (a URL or a name in the configuration file) if it is at a server.
+    /// The id of the task. If the task is at a server, TARGET (a URL or a name in the configuration file) comes first.
     #[arg(value_name = "[TARGET] ID", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) struct One {
 
 #[derive(Debug, Parser)]
 pub(crate) struct Watch {
-    /// TARGET (a URL or a name in the configuration file; left out before `-- CMD` and for a store), then a task.
+    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD` and for a store. ID is the task.
     #[arg(value_name = "[TARGET] [ID]", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -62,14 +62,14 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Parser)]
 pub(crate) struct AnswerOne {
-    /// TARGET (a URL or a name in the configuration file; left out before `-- CMD`), then the task.
+    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. ID is the task.
     #[arg(value_name = "[TARGET] ID", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
-    /// The answer as the JSON result of the request, such as '{"action":"accept","content":{"name":"x"}}'
-    /// [default: ask on the terminal].
+    /// The response as the JSON result of the input request, such as
+    /// '{"action":"accept","content":{"name":"x"}}' [default: ask on the terminal].
     #[arg(long, value_name = "JSON")]
     pub(crate) with: Option<String>,
-    /// Decline the question.
+    /// Decline the input request.
     #[arg(long, conflicts_with = "with")]
     pub(crate) decline: bool,
     #[command(flatten)]
@@ -80,12 +80,11 @@ pub(crate) struct AnswerOne {
 
 #[derive(Debug, Parser)]
 pub(crate) struct Place {
-    /// Without TARGET: where the tasks live, `sqlite:PATH` [default: at the background gateway if it
-    /// runs, else the gateway's file, else that of `outlast demo`].
+    /// Without TARGET: the store, `sqlite:PATH` [default: the gateway's store, or that of `outlast demo` if the
+    /// gateway has none].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// Without TARGET: only the tasks of this owner: `local`, `principal:NAME`, `session:ID` or
-    /// `address:IP`.
+    /// Without TARGET: only the tasks of this owner: `local`, `principal:NAME`, `session:ID` or `address:IP`.
     #[arg(long, value_name = "OWNER")]
     pub(crate) owner: Option<Owner>,
     /// Print JSON.

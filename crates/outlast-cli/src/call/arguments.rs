@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 /// Why an argument cannot be.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Wrong {
-    #[error("`{0}` is no argument\n  next: write NAME=VALUE or NAME:=JSON")]
+    #[error("`{0}` is not an argument\n  next: write NAME=VALUE or NAME:=JSON")]
     Shape(String),
     #[error(
-        "argument {name} must be {want}, and `{text}` is not\n  next: `outlast doctor` lists the tools with their arguments"
+        "argument `{name}` must be {want}, and `{text}` is not\n  next: `outlast tools` lists the tools with their arguments"
     )]
     Kind {
         name: String,
@@ -17,7 +17,7 @@ pub(super) enum Wrong {
     },
     #[error("the tool has no argument {name}\n  next: use {}", choices(.known))]
     Unknown { name: String, known: Vec<String> },
-    #[error("the tool needs {}\n  next: add {}=VALUE", .0.join(", "), .0.first().map_or("", String::as_str))]
+    #[error("the tool needs `{}`\n  next: add {}=VALUE", .0.join("`, `"), .0.first().map_or("", String::as_str))]
     Missing(Vec<String>),
 }
 
@@ -92,7 +92,7 @@ fn typed(name: &str, text: &str, schema: Option<&Value>) -> Result<Value, Wrong>
         },
     };
     let found = types.iter().find_map(|kind| of_type(kind, text));
-    found.ok_or_else(|| kind(name, &types.join(" or "), text))
+    found.ok_or_else(|| kind(name, &format!("of type {}", types.join(" or ")), text))
 }
 
 fn choice(name: &str, text: &str, choices: &[Value]) -> Result<Value, Wrong> {
@@ -178,14 +178,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let told = |words: &[&str]| read_words(words).unwrap_err().to_string();
-        assert!(told(&["count=1"]).starts_with("the tool needs text\n  next: add text=VALUE"));
+        assert!(told(&["count=1"]).starts_with("the tool needs `text`\n  next: add text=VALUE"));
         assert!(
             told(&["text=x", "count=five"])
-                .starts_with("argument count must be integer, and `five` is not")
+                .starts_with("argument `count` must be of type integer, and `five` is not")
         );
         assert!(told(&["text=x", "choice=c"]).contains(r#"one of "a", 2"#));
         assert!(told(&["text=x", "other=1"]).contains("one of: choice, count"));
-        assert!(told(&["text"]).contains("`text` is no argument"));
+        assert!(told(&["text"]).contains("`text` is not an argument"));
         assert!(told(&["text=x", "list:=["]).contains("must be JSON"));
     }
 }

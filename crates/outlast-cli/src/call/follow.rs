@@ -86,7 +86,7 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
 async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Choice {
     // The terminal has shown ^C on the line of the status.
     say!("");
-    let question = "[c]ancel the task, [d]etach and let it go on, or [s]tay?";
+    let question = "[c]ancel the task, [d]etach and leave it running, or [s]tay?";
     tokio::select! {
         chosen = lines.choose(question, &["c", "d", "s"]) => match chosen {
             Some("c") => Choice::Cancel,

@@ -27,7 +27,7 @@ pub(crate) async fn run(mut call: Call) -> Result<(), Failure> {
     let server = target::take(&call.reach, &mut words)?;
     let (Some(server), false) = (server, words.is_empty()) else {
         return Err(Failure::Usage(
-            "which tool?\n  next: `outlast doctor` with the same target lists the tools".into(),
+            "no tool is given\n  next: `outlast tools` with the same target lists the tools".into(),
         ));
     };
     let (tool, words) = (words.remove(0), words);

@@ -126,12 +126,9 @@ mod tests {
         for (made, expected) in [
             (
                 Outcome::ToolError(result(), None),
-                "the tool answered with an error",
+                "the tool returned an error",
             ),
-            (
-                Outcome::error(error, "no"),
-                "the tool answered with an error",
-            ),
+            (Outcome::error(error, "no"), "the tool returned an error"),
             (Outcome::unknown("stopped"), "the outcome is unknown"),
             (Outcome::Cancelled, "the call was cancelled"),
         ] {

@@ -67,7 +67,7 @@ impl StatusLine {
         if view.expiring && !self.warned {
             self.clear();
             say!(
-                "The time of this task is nearly over; the server will forget it. Next time give a longer --ttl."
+                "The TTL of this task is nearly over; the server will remove it. Use a longer --ttl next time."
             );
             self.warned = true;
         }

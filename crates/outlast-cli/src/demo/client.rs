@@ -53,7 +53,7 @@ impl DemoClient {
         let mut left = self.references.all(None).await?;
         left.sort_by_key(|reference| reference.created_ms);
         if !left.is_empty() {
-            say!("The same client comes back with the ids of its tasks:");
+            say!("The same client continues with the ids of its tasks:");
             let resumed = left
                 .into_iter()
                 .map(|reference| self.client.resume(reference));

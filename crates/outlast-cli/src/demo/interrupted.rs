@@ -34,7 +34,7 @@ pub(super) async fn print(tasks: &[Task], engine: &Engine) -> Result<(), Failure
         1 => "1 task was".to_owned(),
         several => format!("{several} tasks were"),
     };
-    say!("The last process ended while {count} running:");
+    say!("The previous process ended while {count} running:");
     for task in tasks {
         let snapshot = engine.get(&Scope::Of(task.owner.clone()), task.id).await;
         terminal::err(row(task, snapshot.ok().as_ref()));
@@ -49,14 +49,14 @@ fn row(task: &Task, now: Option<&Snapshot>) -> Line {
     let (tone, what) = match now {
         Some(Snapshot::Open(now)) if now.attempt != task.attempt => (
             Tone::Success,
-            "runs again: the tool only reads, so that is safe",
+            "runs again: the tool is read-only, so this is safe",
         ),
-        Some(Snapshot::Open(_)) => (Tone::Success, "goes on"),
+        Some(Snapshot::Open(_)) => (Tone::Success, "continues"),
         Some(Snapshot::Ended(_)) => (
             Tone::Warning,
-            "not run again, it may have acted: its outcome is unknown",
+            "not run again: its outcome is unknown, it may have had effects",
         ),
-        None => (Tone::Muted, "expired meanwhile"),
+        None => (Tone::Muted, "has expired"),
     };
     let name = Line::new()
         .text("  ")

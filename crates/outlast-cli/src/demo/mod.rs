@@ -75,7 +75,7 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     signals.during(stopping).await?;
     done?;
     say!("");
-    say!("Every outcome is stored. Look at them:");
+    say!("Every outcome is stored. To list the tasks:");
     say!("  outlast tasks list --store {}", place::shown(&url));
     store.close().await?;
     Ok(())

@@ -34,7 +34,7 @@ pub(super) fn print(server: &HttpServer) {
     say!(
         "Call a slow tool from another terminal, kill this process in the middle, and start it again:"
     );
-    say!("the call goes on and prints its result.");
+    say!("the call continues and prints its result.");
     say!("");
     say!("  outlast call {url} research topic=tides");
     say!("");
@@ -48,5 +48,5 @@ pub(super) fn print(server: &HttpServer) {
         "The MCP Inspector (npx @modelcontextprotocol/inspector) takes the same URL, with Streamable HTTP."
     );
     say!("");
-    say!("Ctrl-C stops it; what runs then has 10 s to finish.");
+    say!("Ctrl-C stops it; running calls then have 10 s.");
 }

@@ -72,13 +72,13 @@ struct Research {
 fn research(step: Duration) -> Tool {
     Tool::typed(
         "research",
-        "works in four stages",
+        "works in four steps",
         move |Research { topic }, cx| async move {
-            for stage in ["gathering sources", "reading", "weighing", "writing"] {
-                cx.status(&format!("{stage} on {topic}"));
+            for step_name in ["gathering sources", "reading", "comparing", "writing"] {
+                cx.status(&format!("{step_name}: {topic}"));
                 tokio::time::sleep(step * 2).await;
             }
-            Ok(text(format!("All that matters about {topic}.")))
+            Ok(text(format!("A report about {topic}.")))
         },
     )
     .hints(Hints::READ_ONLY)
@@ -87,7 +87,7 @@ fn research(step: Duration) -> Tool {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "outlast::schemars")]
 struct Confirm {
-    /// The file it would act on. Nothing happens to it.
+    /// The file to shred. The demo does not touch it.
     file: String,
 }
 
@@ -119,7 +119,7 @@ fn confirm() -> Tool {
 
 fn flaky(step: Duration) -> Tool {
     Tool::new("flaky", "fails after a while", move |_, cx| async move {
-        cx.status("hoping for the best");
+        cx.status("waiting for the weather service");
         tokio::time::sleep(step * 7).await;
         Err("the weather service is down".into())
     })

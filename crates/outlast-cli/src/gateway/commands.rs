@@ -82,7 +82,7 @@ async fn stop(store: &StoreUrl) -> Result<(), Failure> {
         Ok((stream, Reply::Stopping(status))) => {
             if status.calls > 0 {
                 say!(
-                    "process {} stops: {} calls have 10 s to finish",
+                    "process {} is stopping: {} running calls have 10 s",
                     status.pid,
                     status.calls
                 );
@@ -104,7 +104,7 @@ fn token(store: &StoreUrl) -> Result<(), Failure> {
             Ok(())
         }
         None => Err(Failure::Usage(format!(
-            "{} has no token yet\n  next: `outlast serve` makes one at its first start",
+            "{} has no token yet\n  next: `outlast serve` creates one at its first start",
             place::shown(store)
         ))),
     }

@@ -97,7 +97,7 @@ pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Fai
             Ok((_, Reply::Busy(status))) if !waits => {
                 waits = true;
                 say!(
-                    "waiting for the gateway in the background (process {}) until {} of its calls end\n  next: to end \
+                    "waiting for the gateway in the background (process {}) until its {} running calls end\n  next: to end \
                      them now, `outlast gateway stop`",
                     status.pid,
                     status.calls

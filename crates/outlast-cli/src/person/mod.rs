@@ -105,7 +105,7 @@ pub(crate) async fn answer(inbox: &Inbox, item: &InboxItem, lines: &Lines) {
     let reply = tokio::select! {
         reply = ask(item, lines) => reply,
         () = gone(inbox, item.id) => {
-            say!("The server does not wait for an answer any more.");
+            say!("The server has withdrawn this input request.");
             return;
         }
     };
@@ -164,7 +164,7 @@ async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
         }
         AskKind::Sample | AskKind::SampleWithTools => {
             say!("");
-            say!("{} wants an answer of a model{about}:", request.server);
+            say!("{} asks for a response of a model{about}:", request.server);
             sampling::answer(&params, lines).await
         }
         // An inbox answers these itself.

@@ -24,13 +24,13 @@ pub(super) fn about(url: &str) -> Vec<Line> {
         warn("the connection would not be encrypted");
     }
     if user.is_some() {
-        warn("what stands before the @ is not where it leads");
+        warn("the text before the @ is not the host");
     }
     if host.split('.').any(|label| label.starts_with("xn--")) || !host.is_ascii() {
-        warn("the host has letters that can look like others");
+        warn("the host has letters that look like other letters");
     }
     if shown != url {
-        warn("it has characters that no address has");
+        warn("it has characters that are not allowed in an address");
     }
     lines
 }

@@ -19,17 +19,14 @@ pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
         quote("with tool", tool["name"].as_str().unwrap_or("?"));
     }
     match lines
-        .choose(
-            "[y]es, answer in place of the model; [d]ecline",
-            &["y", "d"],
-        )
+        .choose("[y]es, type the response yourself; [d]ecline", &["y", "d"])
         .await
     {
         Some("y") => {}
         Some(_) => return Reply::Decline,
         None => return Reply::Cancel,
     }
-    say!("  your answer, in one line:");
+    say!("  the response, in one line:");
     match lines.next().await {
         Some(text) => Reply::Respond(json!({
             "role": "assistant",

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::args;
 use crate::exit::Failure;
 use crate::gateway::ServerRequest;
+use crate::serve;
 use crate::target::{Config, Place};
 
 impl ServerRequest {
@@ -19,8 +20,8 @@ impl ServerRequest {
         if let Some(settings) = &args.settings {
             // Checked here, where the person who wrote it sees the error.
             let object: Value = serde_json::from_str(settings)
-                .map_err(|error| Failure::Usage(format!("--settings is not JSON: {error}")))?;
-            crate::serve::read_settings(&object)
+                .map_err(|error| serve::not_an_object("--settings", &error))?;
+            serve::read_settings(&object)
                 .map_err(|why| Failure::Usage(format!("--settings: {why}")))?;
         }
         let words = args.command.iter();
@@ -40,7 +41,7 @@ impl ServerRequest {
             (None, [only]) => (*only).to_owned(),
             (None, names) => {
                 return Err(Failure::Usage(format!(
-                    "which server of {}?\n  next: name one of: {}",
+                    "{} has several servers\n  next: name one of: {}",
                     path.display(),
                     names.join(", ")
                 )));
@@ -48,7 +49,7 @@ impl ServerRequest {
         };
         let settings = config.settings(&name);
         if let Some(object) = settings {
-            crate::serve::read_settings(object).map_err(|why| config.wrong(&name, &why))?;
+            serve::read_settings(object).map_err(|why| config.wrong(&name, &why))?;
         }
         let Place::Command {
             program,

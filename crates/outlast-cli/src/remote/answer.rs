@@ -66,7 +66,7 @@ async fn answer_all(
         .await;
     }
     execution.detach().await;
-    say!("answered; task {id} goes on");
+    say!("answered; task {id} continues");
     Ok(())
 }
 

@@ -31,16 +31,13 @@ pub(crate) async fn list(server: Named, limit: usize, json: bool) -> Result<(), 
         if json {
             terminal::out_json(&shape::list(&tasks).to_string());
         } else if tasks.is_empty() && anonymous {
-            say!(
-                "this server lists no tasks for you: without a token it cannot tell its callers \
-                 apart"
-            );
+            say!("this server lists no tasks: without a token it cannot distinguish its clients");
             say!(
                 "  next: use the id of a task (`outlast tasks get TARGET ID`), or give a token \
                  with --token"
             );
         } else if tasks.is_empty() {
-            say!("you have no tasks at this server; `outlast call --detach` makes some");
+            say!("you have no tasks at this server; `outlast call --detach` creates one");
         } else {
             let shown: Vec<_> = tasks.iter().map(Shown::remote).collect();
             print_table(&shown, SystemClock.now());

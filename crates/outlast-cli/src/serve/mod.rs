@@ -13,6 +13,7 @@ mod upstreams;
 pub(crate) use called::called;
 pub(crate) use settings::read as read_settings;
 pub(crate) use token::stored as stored_token;
+pub(crate) use upstreams::not_an_object;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     }
     if args.http.ip().is_unspecified() {
         say!(
-            "warning: {} is every network address of this machine, so other machines can connect; 127.0.0.1 keeps it local",
+            "warning: on {} other machines can connect; 127.0.0.1 accepts connections of this machine only",
             args.http.ip()
         );
     }

@@ -104,7 +104,7 @@ fn set(settings: &mut ToolSettings, key: &str, value: &Value) -> Result<(), Stri
 pub(super) fn whole(key: &str, value: &Value) -> Result<u64, String> {
     value
         .as_u64()
-        .ok_or_else(|| wrong(key, "a whole number that is not negative"))
+        .ok_or_else(|| wrong(key, "a whole number, 0 or more"))
 }
 
 pub(super) fn millis(key: &str, value: &Value) -> Result<Duration, String> {

@@ -31,7 +31,7 @@ pub(super) fn all(running: &RunningGateway, tokens: &Tokens, store: &StoreUrl) -
     }
     let file = serde_json::to_string_pretty(&json!({ "mcpServers": Value::Object(servers) }));
     format!(
-        "\nFor a host's mcp.json (VS Code writes `servers` in place of `mcpServers`):\n\n{}\n\n{note}",
+        "\nFor the configuration file of your host (in VS Code, write `servers` instead of `mcpServers`):\n\n{}\n\n{note}",
         file.unwrap_or_default()
     )
 }

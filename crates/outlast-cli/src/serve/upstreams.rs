@@ -46,7 +46,7 @@ fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
             Ok(Upstream::new(name, target, settings))
         }
         (None, []) => Err(Failure::Usage(
-            "which server?\n  next: put its command after `--`, or name a --url or a --config"
+            "no server is given\n  next: give its command after `--`, a --url, or a --config file"
                 .into(),
         )),
     }
@@ -54,9 +54,15 @@ fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
 
 /// An object that was typed.
 fn said<T>(option: &str, text: &str, read: fn(&Value) -> Result<T, String>) -> Result<T, Failure> {
-    let object = serde_json::from_str(text).map_err(|error| error.to_string());
-    let read = object.and_then(|object| read(&object));
-    read.map_err(|why| Failure::Usage(format!("{option}: {why}")))
+    let object = serde_json::from_str(text).map_err(|error| not_an_object(option, &error))?;
+    read(&object).map_err(|why| Failure::Usage(format!("{option}: {why}")))
+}
+
+/// The text after `option` is not JSON.
+pub(crate) fn not_an_object(option: &str, error: &serde_json::Error) -> Failure {
+    Failure::Usage(format!(
+        "{option} is not JSON: {error}\n  next: write an object in quotes, such as '{{\"NAME\": 5}}'"
+    ))
 }
 
 fn from_file(
@@ -85,7 +91,7 @@ fn from_file(
     }
     if all.is_empty() {
         Err(Failure::Usage(format!(
-            "{} names no server\n  next: write some under `mcpServers`",
+            "{} has no server\n  next: add servers under `mcpServers`",
             path.display()
         )))
     } else {
@@ -98,7 +104,7 @@ fn at_url(args: &Serve, url: &str, settings: Settings) -> Result<Upstream, Failu
     for header in &args.header {
         let (name, value) = header.split_once(':').ok_or_else(|| {
             Failure::Usage(format!(
-                "`{header}` is no header\n  next: write `NAME: VALUE`"
+                "`{header}` is not a header\n  next: write `NAME: VALUE`"
             ))
         })?;
         let pair = (name.trim().to_owned(), value.trim().to_owned());
@@ -145,7 +151,7 @@ fn check(name: &str) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::Usage(format!(
-            "`{name}` cannot be the name of a server here\n  next: use letters, digits, `-`, `_` and `.`"
+            "`{name}` is not a valid name for a server\n  next: use letters, digits, `-`, `_` and `.`"
         )))
     }
 }

@@ -120,9 +120,13 @@ impl Config {
         let Some(server) = self.servers.get(name) else {
             let known: Vec<_> = self.servers.keys().map(String::as_str).collect();
             return Err(Failure::Usage(format!(
-                "{} has no server {name}\n  next: name one of: {}",
+                "{} has no server {name}\n  next: {}",
                 self.path.display(),
-                known.join(", ")
+                if known.is_empty() {
+                    "add servers under `mcpServers`".to_owned()
+                } else {
+                    format!("name one of: {}", known.join(", "))
+                }
             )));
         };
         if server.kind.as_deref() == Some("sse") {
@@ -154,7 +158,9 @@ impl Config {
                 env: fill_all(&server.env)?,
                 directory: server.cwd.as_deref().map(fill).transpose()?.map(Into::into),
             }),
-            _ => Err(wrong("it needs either `url` or `command`".into())),
+            _ => Err(wrong(
+                "it has neither `url` nor `command`\n  next: add one of them".into(),
+            )),
         }
     }
 }
@@ -218,7 +224,7 @@ mod tests {
         );
         let told = |name: &str| config.place(name).unwrap_err().to_string();
         assert!(told("a").contains("OUTLAST_NO_SUCH_VARIABLE is not set"));
-        assert!(told("b").contains("`url` or `command`"));
+        assert!(told("b").contains("neither `url` nor `command`"));
         assert!(told("c").contains("name one of: a, b"));
     }
 }

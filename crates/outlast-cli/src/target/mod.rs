@@ -80,14 +80,17 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
             })
         }
         ([_, ..], Some(word)) => Err(Failure::Usage(format!(
-            "there is a target ({word}) and a command after `--`\n  next: leave one of them out"
+            "both a target ({word}) and a command after `--` are given\n  next: leave one of them out"
         ))),
         ([], None) => Err(Failure::Usage(
-            "which server?\n  next: name a URL or a server of the configuration file, or put a command after `--`".into(),
+            "no server is given\n  next: give a URL, a server of the configuration file, or a command after `--`".into(),
         )),
         ([], Some(word)) if let Some(url) = url::read(word) => {
             Ok(at_url(reach, &url, http(reach, &url)))
         }
+        ([], Some(word)) if word.contains("://") => Err(Failure::Usage(format!(
+            "{word} is not a URL of an MCP server\n  next: write one that begins with http:// or https://"
+        ))),
         ([], Some(name)) => {
             let config = Config::find(reach.config.as_deref())?;
             match config.place(name)? {

@@ -93,7 +93,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
     };
     let (Some(server), [id]) = (server, &words[..]) else {
         return Err(Failure::Usage(
-            "which task?\n  next: `outlast tasks list TARGET` shows them".into(),
+            "no task is given\n  next: `outlast tasks list TARGET` lists the tasks".into(),
         ));
     };
     let given = match (&answer.with, answer.decline) {
@@ -106,7 +106,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
             Person::There(..) => Given::Ask,
             Person::Later | Person::Away => {
                 return Err(Failure::Usage(
-                    "there is no terminal to answer on\n  next: use --with JSON, --decline, or --interactive".into(),
+                    "there is no terminal to ask on\n  next: use --with JSON, --decline, or --interactive".into(),
                 ));
             }
         },
@@ -122,7 +122,7 @@ fn there(at: &Place, mut words: Vec<String>) -> Result<(Option<Named>, Vec<Strin
     }
     if server.is_some() && (at.store.is_some() || at.owner.is_some()) {
         return Err(Failure::Usage(
-            "--store and --owner are for stores, not for servers\n  next: leave them out".into(),
+            "--store and --owner cannot be used with a server\n  next: leave them out".into(),
         ));
     }
     Ok((server, words))
@@ -139,7 +139,7 @@ fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
             Ok((server, id.clone()))
         }
         _ => Err(Failure::Usage(
-            "which task?\n  next: write [TARGET] ID".into(),
+            "no task is given\n  next: write [TARGET] ID".into(),
         )),
     }
 }
@@ -164,6 +164,6 @@ fn result_as_json(at: &Place) -> bool {
 
 fn needs_target(what: &str, id: &str) -> Failure {
     Failure::Usage(format!(
-        "a store is only read here; to {what} a task, name the server that runs it\n  next: `outlast tasks {what} TARGET {id}`"
+        "a store is only read; the server of a task must {what} it\n  next: `outlast tasks {what} TARGET {id}`"
     ))
 }

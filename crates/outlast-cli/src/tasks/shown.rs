@@ -121,7 +121,7 @@ pub(super) fn say_stopped(count: usize) {
     };
     say!("{tasks}: no process has the store open.");
     say!(
-        "  next: start the server on this store again; it runs them again where that is safe, and ends the others"
+        "  next: start the server on this store; it runs them again if that is safe, and ends the others"
     );
 }
 

@@ -28,7 +28,7 @@ pub(super) fn list(list: &List) -> Result<(), Failure> {
         return Ok(());
     }
     if tasks.is_empty() {
-        say!("no tasks here; `outlast demo` makes some");
+        say!("no tasks in this store; `outlast demo` creates some");
         return Ok(());
     }
     let shown: Vec<_> = tasks
@@ -141,7 +141,9 @@ fn open(at: &Place) -> Result<Option<SqliteReader>, Failure> {
             None if at.store.is_some() => Err(Failure::NoStore(path)),
             reader => Ok(reader),
         },
-        StoreUrl::Memory => Ok(None),
+        StoreUrl::Memory => Err(Failure::Usage(
+            "a store in memory can be read only by the process that has it\n  next: name a file with --store sqlite:PATH".into(),
+        )),
     }
 }
 

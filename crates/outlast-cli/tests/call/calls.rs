@@ -60,12 +60,12 @@ fn what_is_wrong_is_told_with_a_next_step() {
         (
             &["call", "{}", "countdown", "from=x"][..],
             2,
-            "argument from must be integer",
+            "argument `from` must be of type integer",
         ),
-        (&["call", "{}", "countdown"], 2, "the tool needs from"),
+        (&["call", "{}", "countdown"], 2, "the tool needs `from`"),
         (&["call", "{}", "nope"], 2, "the server has no tool nope"),
         (&["call", "{}", "countdwon"], 2, "next: call countdown;"),
-        (&["call", "{}"], 2, "which tool?"),
+        (&["call", "{}"], 2, "no tool is given"),
         (
             &[
                 "call",
@@ -97,7 +97,7 @@ fn what_is_wrong_is_told_with_a_next_step() {
         (
             &["tasks", "cancel", "nope"],
             2,
-            "name the server that runs it",
+            "the server of a task must cancel it",
         ),
         (
             &["doctor", "http://127.0.0.1:1/mcp"],
@@ -242,7 +242,7 @@ fn a_person_sees_what_a_model_is_asked_and_answers_or_refuses() {
         let said = server.run_with(&words, Some("yes\ny\nThey come and go.\n"));
         assert_eq!(said.out, "They come and go.\n", "{}", said.err);
         assert!(
-            said.err.contains("wants an answer of a model"),
+            said.err.contains("asks for a response of a model"),
             "{}",
             said.err
         );
@@ -321,7 +321,11 @@ fn is_answered_from_elsewhere(how: &str) {
     );
     let late = server.run(&["tasks", "answer", "{}", task, "--decline"]);
     assert_eq!(late.code, Some(1), "{}", late.err);
-    assert!(late.err.contains("asks nothing now"), "{}", late.err);
+    assert!(
+        late.err.contains("has no open input request"),
+        "{}",
+        late.err
+    );
 }
 
 #[test]
@@ -370,7 +374,7 @@ fn exit_codes_are_documented() {
     let server = Server::start();
     let said = server.run(&["help", "exit-codes"]);
     assert!(
-        said.out.contains("7  the tool answered with an error"),
+        said.out.contains("7  the tool returned an error"),
         "{}",
         said.out
     );

@@ -3,8 +3,8 @@
 use outlast_testkit::{ServerProcess, example};
 use tempfile::TempDir;
 
-use crate::pty::Pty;
 use crate::stage::outlast;
+use outlast_testkit::Pty;
 
 /// The example `hostile`, until it is dropped.
 struct Hostile {
@@ -82,7 +82,7 @@ fn questions_of_servers_are_only_text() {
     let call = |tool| ["call", "--interactive", "--as", "v1", "{}", tool];
     let seen = server.check(&call("asks"), "y\n\n\n", CLEANED);
     assert!(seen.contains("  │ forged: line"), "{seen:?}");
-    let seen = server.check(&call("opens"), "d\n", "no address has");
+    let seen = server.check(&call("opens"), "d\n", "are not allowed in an address");
     assert!(seen.contains("host: example.com"), "{seen:?}");
     server.check(&call("samples"), "d\n", CLEANED);
 }
@@ -131,5 +131,5 @@ fn tasks_at_a_server_and_in_a_store_are_only_text() {
     let stored = ["tasks", "result", "--json", "--store", store, &id];
     server.check(&stored, "", "\\u001b]0;title");
     let late = ["tasks", "answer", "--decline", "--as", "v1", "{}", &id];
-    server.check(&late, "", "asks nothing now");
+    server.check(&late, "", "has no open input request");
 }

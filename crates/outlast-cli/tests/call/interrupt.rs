@@ -17,7 +17,7 @@ fn the_first_asks_and_the_task_is_cancelled() {
     let server = Server::start();
     let mut call = following(&server, &["--interactive"], "from=1000");
     call.interrupt();
-    call.until("[c]ancel the task, [d]etach and let it go on, or [s]tay?");
+    call.until("[c]ancel the task, [d]etach and leave it running, or [s]tay?");
     call.type_line("c");
     let said = call.end();
     assert_eq!(said.code, Some(8), "{}", said.err);
@@ -49,7 +49,7 @@ fn a_task_that_was_left_is_watched_to_its_end() {
     let left = call.end();
     assert_eq!(left.code, Some(0), "{}", left.err);
     assert!(
-        left.err.contains("The task goes on at the server"),
+        left.err.contains("The task continues at the server"),
         "{}",
         left.err
     );

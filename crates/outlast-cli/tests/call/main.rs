@@ -4,7 +4,6 @@ mod calls;
 mod errors;
 mod hostile;
 mod interrupt;
-mod pty;
 mod stage;
 mod stored;
 mod terminal;

@@ -1,7 +1,7 @@
 //! What a person at a terminal sees.
 
-use crate::pty::Pty;
 use crate::stage::Server;
+use outlast_testkit::Pty;
 
 /// What a terminal of so many columns shows of a call.
 fn shown(columns: u16, variables: &[(&str, &str)], call: &[&str]) -> String {

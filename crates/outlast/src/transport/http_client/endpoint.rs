@@ -39,7 +39,7 @@ impl Endpoint {
     pub(super) fn new(options: &HttpClientOptions) -> Result<Self, LinkError> {
         let wrong = |why: &dyn std::fmt::Display| {
             // A URL may have a secret in it.
-            LinkError::Unreachable(format!("its URL is no endpoint: {why}"))
+            LinkError::Unreachable(format!("the URL is not valid: {why}"))
         };
         let url: Url = options.url.parse().map_err(|error| wrong(&error))?;
         if !url.has_host() || !matches!(url.scheme(), "http" | "https") {

@@ -1,0 +1,62 @@
+//! Stands in for `@modelcontextprotocol/server-everything` where a test has no network: the tools of it that the
+//! documents call, with the same results, on standard input and output.
+
+use std::time::Duration;
+
+use outlast::schemars::JsonSchema;
+use outlast::server::About;
+use outlast::{Outlast, Tool, Tools, text};
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "outlast::schemars")]
+struct Sum {
+    a: f64,
+    b: f64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "outlast::schemars")]
+struct Echo {
+    message: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[schemars(crate = "outlast::schemars")]
+struct Operation {
+    /// In seconds.
+    duration: f64,
+    steps: u32,
+}
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let sum = Tool::typed("get-sum", "Adds two numbers", |args: Sum, _| async move {
+        let Sum { a, b } = args;
+        Ok(text(format!("The sum of {a} and {b} is {}.", a + b)))
+    });
+    let echo = Tool::typed("echo", "Echoes the message", |args: Echo, _| async move {
+        Ok(text(format!("Echo: {}", args.message)))
+    });
+    let operation = Tool::typed(
+        "trigger-long-running-operation",
+        "Takes a while and reports progress",
+        |args: Operation, cx| async move {
+            let Operation { duration, steps } = args;
+            for step in 1..=steps {
+                tokio::time::sleep(Duration::from_secs_f64(duration / f64::from(steps))).await;
+                cx.progress(step.into(), steps.into());
+            }
+            Ok(text(format!(
+                "Long running operation completed. Duration: {duration} seconds, Steps: {steps}."
+            )))
+        },
+    );
+    let tools = Tools::new().with(sum).with(echo).with(operation);
+    let about = About {
+        name: "mcp-servers/everything".into(),
+        version: "2.0.0".into(),
+        instructions: None,
+    };
+    Outlast::builder().build().tools(tools, about).stdio().await
+}

@@ -1,0 +1,103 @@
+//! Compares the lines of a document with what a program printed.
+
+use std::collections::BTreeMap;
+
+/// The ids in a document, by their first letters, and those of this run as far as they were printed.
+#[derive(Default)]
+pub(crate) struct Ids(BTreeMap<String, String>);
+
+/// How much of an id is compared: as much as `outlast` shows where space is short.
+const ID_LETTERS: usize = 8;
+
+impl Ids {
+    /// A word of the document with the id of this run in place of the document's, as long as the document's.
+    pub(crate) fn real<'a>(&'a self, word: &'a str) -> &'a str {
+        let known = word.get(..ID_LETTERS).and_then(|begin| self.0.get(begin));
+        let known = known.filter(|_| is_id(word));
+        known.map_or(word, |known| known.get(..word.len()).unwrap_or(known))
+    }
+
+    /// Whether `printed` has all `lines`, in this order; other lines may be between them.
+    pub(crate) fn all_found(&mut self, lines: &[String], printed: &str) -> Result<(), String> {
+        let mut rest = printed.lines();
+        for line in lines {
+            if !rest.any(|found| self.fits(line, found)) {
+                return Err(line.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn fits(&mut self, expected: &str, found: &str) -> bool {
+        let mut new = Vec::new();
+        let mut found = found.split_whitespace();
+        let mut words = expected.split_whitespace().peekable();
+        while let Some(word) = words.next() {
+            if word == "…" {
+                // It stands for any words until the next word of the line.
+                let Some(next) = words.next() else {
+                    break;
+                };
+                if !found.any(|found| self.same(next, found, &mut new)) {
+                    return false;
+                }
+            } else if !found
+                .next()
+                .is_some_and(|found| self.same(word, found, &mut new))
+            {
+                return false;
+            } else if words.peek().is_none() && found.next().is_some() {
+                return false;
+            }
+        }
+        self.0.extend(new);
+        true
+    }
+
+    fn same(&self, word: &str, found: &str, new: &mut Vec<(String, String)>) -> bool {
+        let short = |word: &str| word.trim_end_matches('…').to_owned();
+        let (id, real) = (short(word), short(found));
+        if is_id(&id) && is_id(&real) {
+            let begin = &id[..ID_LETTERS];
+            return match self.0.get(begin) {
+                Some(known) => known[..ID_LETTERS] == real[..ID_LETTERS],
+                None => {
+                    new.push((begin.to_owned(), real));
+                    true
+                }
+            };
+        }
+        let is_long_number =
+            |word: &str| word.len() > 3 && word.bytes().all(|b| b.is_ascii_digit());
+        word == found || (is_long_number(word) && is_long_number(found))
+    }
+}
+
+/// Whether a word is a task id, in full or shortened.
+fn is_id(word: &str) -> bool {
+    let letters = word.bytes();
+    [ID_LETTERS, 26].contains(&word.len())
+        && letters
+            .clone()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+        && letters.clone().any(|b| b.is_ascii_digit())
+        && letters.clone().any(|b| b.is_ascii_lowercase())
+}
+
+#[test]
+fn ids_and_long_numbers_may_differ_and_other_words_may_not() {
+    let mut ids = Ids::default();
+    for (expected, found, fits) in [
+        ("5ksmzk71  working  …", "1abcdef2 working 3 s", true),
+        ("5ksmzk71… ended", "1abcdef2… ended", true),
+        ("5ksmzk71… ended", "9abcdef9… ended", false),
+        ("process 2048", "process 17", false),
+        ("process 2048", "process 1723", true),
+        ("a … c", "a b c", true),
+        ("a b", "a b c", false),
+        ("a", "b", false),
+    ] {
+        assert_eq!(ids.fits(expected, found), fits, "{expected} / {found}");
+    }
+    assert_eq!(ids.real("5ksmzk715k9jk0by6w40gkgzj6"), "1abcdef2");
+}
