@@ -1,4 +1,4 @@
-//! A real server on a real file, killed as `kill -9` does, and a client that goes on as if nothing had happened.
+//! A real server on a real file, killed with SIGKILL, and a client that continues its session.
 
 use std::path::Path;
 
@@ -14,21 +14,21 @@ fn start(file: &Path, address: &str) -> ServerProcess {
     )
 }
 
-/// Kills the server, and starts it again on the same file and the same port.
+/// Kills the server, and restarts it on the same file and port.
 fn kill_and_start(server: ServerProcess, file: &Path) -> ServerProcess {
     let address = server.address().to_string();
     server.kill();
     start(file, &address)
 }
 
-async fn answer(client: &HttpClient, question: &Value, result: Value) {
-    let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": result });
-    assert_eq!(client.post(&answer).await.status, 202);
+async fn respond(client: &HttpClient, input_request: &Value, result: Value) {
+    let response = json!({ "jsonrpc": "2.0", "id": input_request["id"], "result": result });
+    assert_eq!(client.post(&response).await.status, 202);
 }
 
 #[tokio::test]
-async fn a_session_goes_on_without_an_introduction_however_often_its_server_is_killed() {
-    // P1 to P5 of the promises, as an HTTP client sees them.
+async fn a_session_continues_after_every_kill_of_its_server() {
+    // P1 to P5 of docs/promises.md, as an HTTP client sees them.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let server = start(&file, "127.0.0.1:0");
@@ -36,7 +36,7 @@ async fn a_session_goes_on_without_an_introduction_however_often_its_server_is_k
     let long = json!({ "data": "long", "durationSeconds": 3_600 });
     let short = json!({ "data": "short", "durationSeconds": 1 });
 
-    // Killed while tasks are working.
+    // Kill while tasks are working.
     let works = client.task("LongRunningAnalysis", long).await;
     let soon = client.task("LongRunningAnalysis", short).await;
     let once = client
@@ -52,13 +52,13 @@ async fn a_session_goes_on_without_an_introduction_however_often_its_server_is_k
         last["result"]["content"][0]["text"],
         "Analysis complete for: short"
     );
-    // What must not run twice has ended, and says why.
+    // A call that must not run twice has failed, with the reason.
     let lost = client.status(&once).await["result"].clone();
     assert_eq!(lost["status"], "failed");
     let why = lost["statusMessage"].as_str().unwrap();
     assert!(why.contains("unknown"), "{why}");
 
-    // Killed while a task waits for an answer, with its question on a stream.
+    // Kill while a task waits for an input response, with its request on a stream.
     let asks = client
         .task("confirm_and_sample", json!({ "topic": "tides" }))
         .await;
@@ -66,27 +66,28 @@ async fn a_session_goes_on_without_an_introduction_however_often_its_server_is_k
     let (seen, _) = general.told("elicitation/create").await;
     client.until(&asks, "input_required").await;
     let server = kill_and_start(server, &file);
-    // What was sent before arrives, and then the end.
+    // Events from before the kill arrive, then the stream ends.
     general.rest().await;
-    // The event is of another life: the client learns how things stand, and is asked.
+    // The event id is from before the restart: the client gets the status of open tasks and the
+    // input request.
     let mut general = client.listen(Some(&seen)).await;
     let mut open = Vec::new();
     for _ in 0..2 {
-        let (_, said) = general.told("notifications/tasks/status").await;
-        open.push(said["params"]["taskId"].as_str().unwrap().to_owned());
+        let (_, received) = general.told("notifications/tasks/status").await;
+        open.push(received["params"]["taskId"].as_str().unwrap().to_owned());
     }
     open.sort();
     let mut expected = [works.clone(), asks.clone()];
     expected.sort();
     assert_eq!(open, expected);
-    let (_, question) = general.told("elicitation/create").await;
+    let (_, input_request) = general.told("elicitation/create").await;
     let yes = json!({ "action": "accept", "content": { "confirm": true } });
-    answer(&client, &question, yes).await;
-    let (_, question) = general.told("sampling/createMessage").await;
+    respond(&client, &input_request, yes).await;
+    let (_, input_request) = general.told("sampling/createMessage").await;
     let line = json!({
         "role": "assistant", "model": "none", "content": { "type": "text", "text": "To and fro." },
     });
-    answer(&client, &question, line).await;
+    respond(&client, &input_request, line).await;
     client.until(&asks, "completed").await;
     let written = client.result(&asks).await.json().await;
     assert_eq!(written["result"]["content"][0]["text"], "To and fro.");
@@ -95,7 +96,7 @@ async fn a_session_goes_on_without_an_introduction_however_often_its_server_is_k
     let stopped = client.call("tasks/cancel", stop).await["result"].clone();
     assert_eq!(stopped["status"], "cancelled");
 
-    // Killed after the end: what has ended has ended.
+    // Kill after the end: ended tasks are unchanged.
     let server = kill_and_start(server, &file);
     assert_eq!(client.result(&asks).await.json().await, written);
     assert_eq!(client.status(&once).await["result"], lost);

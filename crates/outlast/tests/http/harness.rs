@@ -1,4 +1,4 @@
-//! A server with a few tools, and a gate that some of them wait at.
+//! A server with a few tools. Some of them wait at a gate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 
 /// A running server.
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     pub(crate) server: HttpServer,
     pub(crate) engine: Engine,
     store: Arc<dyn Store>,
     pub(crate) resources: Resources,
-    /// Every permit lets one tool go on.
+    /// Every permit lets one tool continue.
     pub(crate) gate: Arc<Semaphore>,
 }
 
-impl Stage {
-    /// A server that forgets everything.
+impl Harness {
+    /// A server with a memory store.
     pub(crate) async fn new() -> Self {
         Self::with(HttpOptions::default()).await
     }
@@ -40,7 +40,7 @@ impl Stage {
         Self::on(Arc::new(MemoryStore::new()), options, policy).await
     }
 
-    /// A server on a file.
+    /// A server with a SQLite file.
     pub(crate) async fn on_file(file: &Path, options: HttpOptions) -> Self {
         let url = file.to_str().unwrap().parse().unwrap();
         let store = open_store(&url, Default::default()).await.unwrap();
@@ -48,12 +48,12 @@ impl Stage {
     }
 
     pub(crate) async fn on(store: Arc<dyn Store>, options: HttpOptions, policy: Policy) -> Self {
-        let (stage, start) = Self::starting(store, options, policy).await;
+        let (harness, start) = Self::starting(store, options, policy).await;
         start.await.unwrap();
-        stage
+        harness
     }
 
-    /// A server that refuses everything until the future is done.
+    /// A server that rejects every request until the future is done.
     pub(crate) async fn starting(
         store: Arc<dyn Store>,
         options: HttpOptions,
@@ -77,17 +77,17 @@ impl Stage {
         let resources = Resources::new().with(resource);
         let own = Own::new(tools, about).resources(resources.clone());
         let front = McpServer::with_backend(engine.clone(), Arc::new(own), Vec::new());
-        let stage = Self {
+        let harness = Self {
             server: serve(front, options).await.unwrap(),
             engine,
             store,
             resources,
             gate,
         };
-        (stage, start)
+        (harness, start)
     }
 
-    /// A client that has introduced itself.
+    /// An initialized client.
     pub(crate) async fn client(&self) -> HttpClient {
         HttpClient::meet(self.server.local_addr()).await
     }
@@ -96,8 +96,8 @@ impl Stage {
         HttpClient::stranger(self.server.local_addr())
     }
 
-    /// Stops everything in the middle of whatever it does, and lets go of the file.
-    pub(crate) async fn fall(self) {
+    /// Stops the server and its calls at once, and closes the store.
+    pub(crate) async fn stop(self) {
         drop(self.server);
         self.engine.shutdown(Duration::ZERO).await.unwrap();
         self.store.close().await.unwrap();
@@ -145,17 +145,17 @@ fn tools(gate: &Arc<Semaphore>) -> Tools {
             "message": "Who?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
-        let answer = cx.elicit(form).await?;
-        Ok(text(format!("Hello, {}!", answer["content"]["name"])))
+        let response = cx.elicit(form).await?;
+        Ok(text(format!("Hello, {}!", response["content"]["name"])))
     });
     let at = gate.clone();
     let ask_later = Tool::new("ask_later", "asks behind the gate", move |_, cx| {
         let gate = at.clone();
         async move {
             pass(&gate).await;
-            let answer = cx.elicit(json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } }));
+            let response = cx.elicit(json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } }));
             Ok(text(
-                answer.await?["content"]["name"]
+                response.await?["content"]["name"]
                     .as_str()
                     .unwrap_or_default(),
             ))

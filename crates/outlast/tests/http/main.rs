@@ -1,9 +1,6 @@
-//! Conversations over Streamable HTTP, with a client that writes its own bytes.
+//! Streamable HTTP, with a client that writes its own bytes.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod cors;
 mod crash;

@@ -1,4 +1,4 @@
-//! Clients that do what no client should.
+//! Clients that violate the protocol or behave unusually.
 
 use std::time::Duration;
 
@@ -8,49 +8,49 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
 #[tokio::test]
-async fn one_that_drops_every_stream_after_the_question_is_asked_until_it_answers() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn an_input_request_is_repeated_until_it_has_a_response() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let task = client.task("ask", json!({})).await;
-    let mut questions = Vec::new();
+    let mut input_requests = Vec::new();
     for _ in 0..5 {
         let mut waiting = client.result(&task).await;
-        let (_, question) = waiting.told("elicitation/create").await;
-        questions.push(question);
+        let (_, input_request) = waiting.told("elicitation/create").await;
+        input_requests.push(input_request);
         drop(waiting);
-        // The other end notices.
+        // The server needs time to notice the disconnect.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    questions.dedup();
-    assert_eq!(questions.len(), 1, "{questions:?}");
+    input_requests.dedup();
+    assert_eq!(input_requests.len(), 1, "{input_requests:?}");
     assert_eq!(
         client.status(&task).await["result"]["status"],
         "input_required"
     );
-    client.respond(&questions[0]["id"], "Ada").await;
+    client.respond(&input_requests[0]["id"], "Ada").await;
     client.until(&task, "completed").await;
     let result = client.result(&task).await.json().await;
     assert_eq!(result["result"]["content"][0]["text"], "Hello, \"Ada\"!");
 }
 
 #[tokio::test]
-async fn one_that_never_asks_for_a_result_gets_everything_where_it_listens() {
-    // A1-4: the field has such clients.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn without_tasks_result_all_events_use_the_general_stream() {
+    // A1-4: such clients exist.
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let mut general = client.listen(None).await;
     let task = client.task("ask", json!({})).await;
     let mut words = Vec::new();
     while words.last().is_none_or(|word| word != "completed") {
-        let (_, said) = general.message().await.unwrap();
-        match said["method"].as_str().unwrap() {
-            "elicitation/create" => client.respond(&said["id"], "Bob").await,
+        let (_, received) = general.message().await.unwrap();
+        match received["method"].as_str().unwrap() {
+            "elicitation/create" => client.respond(&received["id"], "Bob").await,
             "notifications/tasks/status" => {
-                assert_eq!(said["params"]["taskId"], task);
-                words.push(said["params"]["status"].as_str().unwrap().to_owned());
+                assert_eq!(received["params"]["taskId"], task);
+                words.push(received["params"]["status"].as_str().unwrap().to_owned());
             }
             other => panic!("{other}"),
         }
@@ -59,10 +59,10 @@ async fn one_that_never_asks_for_a_result_gets_everything_where_it_listens() {
 }
 
 #[tokio::test]
-async fn one_that_repeats_its_wish_for_a_task_everywhere_is_served() {
+async fn a_task_member_on_task_methods_is_ignored() {
     // V1-META-5, A1-29: the TypeScript client does that.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let task = client.task("gated", json!({})).await;
     let related = json!({ "io.modelcontextprotocol/related-task": { "taskId": "another" } });
     let params = json!({ "taskId": task, "task": { "ttl": 1 }, "_meta": related });
@@ -73,7 +73,7 @@ async fn one_that_repeats_its_wish_for_a_task_everywhere_is_served() {
         .call("tasks/list", json!({ "task": {}, "_meta": related }))
         .await;
     assert_eq!(listed["result"]["tasks"][0]["taskId"], task);
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     let last = client.ask("tasks/result", params.clone()).await;
     let last = if last.is_stream() {
         { last }.rest().await.pop().unwrap()
@@ -86,28 +86,28 @@ async fn one_that_repeats_its_wish_for_a_task_everywhere_is_served() {
 }
 
 #[tokio::test]
-async fn one_that_answers_for_another_is_not_heard() {
-    let stage = Stage::new().await;
-    let (one, other) = (stage.client().await, stage.client().await);
+async fn an_input_response_of_another_session_is_ignored() {
+    let harness = Harness::new().await;
+    let (one, other) = (harness.client().await, harness.client().await);
     let task = one.task("ask", json!({})).await;
     let mut waiting = one.result(&task).await;
-    let (_, question) = waiting.told("elicitation/create").await;
-    other.respond(&question["id"], "Mallory").await;
+    let (_, input_request) = waiting.told("elicitation/create").await;
+    other.respond(&input_request["id"], "Mallory").await;
     assert_eq!(
         one.status(&task).await["result"]["status"],
         "input_required"
     );
-    one.respond(&question["id"], "Ada").await;
-    // The second answer to a question is one too many.
-    one.respond(&question["id"], "Eve").await;
+    one.respond(&input_request["id"], "Ada").await;
+    // Only the first response counts.
+    one.respond(&input_request["id"], "Eve").await;
     let last = waiting.rest().await.pop().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "Hello, \"Ada\"!");
 }
 
 #[tokio::test]
-async fn one_that_sends_100_mb_is_stopped_and_nobody_else_notices() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn a_body_of_100_mb_affects_no_other_client() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let session = client.session.clone().unwrap();
     for length in ["content-length: 104857600", "transfer-encoding: chunked"] {
         let mut stream = TcpStream::connect(client.address).await.unwrap();
@@ -131,13 +131,13 @@ async fn one_that_sends_100_mb_is_stopped_and_nobody_else_notices() {
 }
 
 #[tokio::test]
-async fn many_that_send_a_byte_at_a_time_are_shown_the_door_and_nobody_else_notices() {
-    let stage = Stage::with(HttpOptions {
+async fn slow_senders_are_disconnected_and_affect_no_other_client() {
+    let harness = Harness::with(HttpOptions {
         patience: Duration::from_millis(200),
         ..HttpOptions::default()
     })
     .await;
-    let address = stage.server.local_addr();
+    let address = harness.server.local_addr();
     let mut dribbling = tokio::task::JoinSet::new();
     for _ in 0..50 {
         dribbling.spawn(async move {
@@ -153,9 +153,9 @@ async fn many_that_send_a_byte_at_a_time_are_shown_the_door_and_nobody_else_noti
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
             };
-            // Whatever is said at the end, the connection is closed.
-            let mut said = Vec::new();
-            let reading = async { drop(read.read_to_end(&mut said).await) };
+            // With or without a response, the connection is closed.
+            let mut received = Vec::new();
+            let reading = async { drop(read.read_to_end(&mut received).await) };
             tokio::select! {
                 () = sending => {}
                 () = reading => {}

@@ -1,49 +1,49 @@
-//! Bearer tokens: who comes in, and what they see of each other.
+//! Bearer tokens: authentication, and isolation of principals.
 
 use outlast::transport::http::{HttpOptions, Token};
 use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
-async fn stage() -> Stage {
-    Stage::with(HttpOptions {
+async fn harness() -> Harness {
+    Harness::with(HttpOptions {
         tokens: vec![Token::new("ada", "a-secret"), Token::new("bob", "b-secret")],
         ..HttpOptions::default()
     })
     .await
 }
 
-async fn meet(stage: &Stage, token: &'static str) -> HttpClient {
+async fn meet(harness: &Harness, token: &'static str) -> HttpClient {
     let mut client = HttpClient {
         token: Some(token),
-        ..stage.stranger()
+        ..harness.stranger()
     };
     client.introduce("2025-11-25").await;
     client
 }
 
 #[tokio::test]
-async fn without_a_token_nobody_comes_in() {
-    let stage = stage().await;
-    let mut client = stage.stranger();
-    let refused = client.ask("initialize", json!({})).await;
-    assert_eq!(refused.status, 401);
-    assert_eq!(refused.header("www-authenticate"), Some("Bearer"));
+async fn a_request_without_a_token_is_rejected() {
+    let harness = harness().await;
+    let mut client = harness.stranger();
+    let rejected = client.ask("initialize", json!({})).await;
+    assert_eq!(rejected.status, 401);
+    assert_eq!(rejected.header("www-authenticate"), Some("Bearer"));
     client.token = Some("wrong");
-    let refused = client.ask("initialize", json!({})).await;
-    assert_eq!(refused.status, 401);
-    let challenge = refused.header("www-authenticate").unwrap();
+    let rejected = client.ask("initialize", json!({})).await;
+    assert_eq!(rejected.status, 401);
+    let challenge = rejected.header("www-authenticate").unwrap();
     assert!(challenge.contains("invalid_token"));
     assert_eq!(client.send("GET", &[], b"").await.status, 401);
     assert_eq!(client.leave().await.status, 401);
 }
 
 #[tokio::test]
-async fn a_session_is_its_principals() {
+async fn only_its_principal_can_use_a_session() {
     // V1-SESS-7.
-    let stage = stage().await;
-    let ada = meet(&stage, "a-secret").await;
+    let harness = harness().await;
+    let ada = meet(&harness, "a-secret").await;
     let thief = HttpClient {
         token: Some("b-secret"),
         ..ada.clone()
@@ -55,12 +55,12 @@ async fn a_session_is_its_principals() {
 }
 
 #[tokio::test]
-async fn a_task_is_its_principals_in_every_session() {
+async fn only_its_principal_can_access_a_task() {
     // V1-SESS-8, A1-20, A1-32, V1-SEC-2.
-    let stage = stage().await;
+    let harness = harness().await;
     let (ada, bob) = (
-        meet(&stage, "a-secret").await,
-        meet(&stage, "b-secret").await,
+        meet(&harness, "a-secret").await,
+        meet(&harness, "b-secret").await,
     );
     let task = ada.task("gated", json!({})).await;
     let unknown = bob.status("00000000000000000000000000").await;
@@ -74,22 +74,22 @@ async fn a_task_is_its_principals_in_every_session() {
     assert_eq!(cancelled["error"], unknown["error"]);
 
     assert_eq!(ada.leave().await.status, 204);
-    let ada = meet(&stage, "a-secret").await;
+    let ada = meet(&harness, "a-secret").await;
     assert_eq!(ada.status(&task).await["result"]["status"], "working");
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     ada.until(&task, "completed").await;
 }
 
 #[tokio::test]
-async fn a_question_of_a_session_that_ended_reaches_the_next_one() {
-    let stage = stage().await;
-    let ada = meet(&stage, "a-secret").await;
+async fn the_next_session_gets_input_requests_of_an_ended_one() {
+    let harness = harness().await;
+    let ada = meet(&harness, "a-secret").await;
     let task = ada.task("ask", json!({})).await;
     ada.until(&task, "input_required").await;
     assert_eq!(ada.leave().await.status, 204);
-    let ada = meet(&stage, "a-secret").await;
+    let ada = meet(&harness, "a-secret").await;
     let mut waiting = ada.result(&task).await;
-    let (_, question) = waiting.told("elicitation/create").await;
-    ada.respond(&question["id"], "Ada").await;
+    let (_, input_request) = waiting.told("elicitation/create").await;
+    ada.respond(&input_request["id"], "Ada").await;
     assert!(waiting.rest().await.last().unwrap().get("result").is_some());
 }

@@ -1,4 +1,4 @@
-//! Callers that send too much.
+//! Clients that send too many requests or bytes.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 use outlast_testkit::mcp::HttpClient as Client;
 
 #[tokio::test]
-async fn a_caller_that_sends_too_many_requests_is_told_when_to_come_back() {
-    let stage = Stage::with(HttpOptions {
+async fn too_many_requests_get_429_with_retry_after() {
+    let harness = Harness::with(HttpOptions {
         requests_per_second: NonZeroU32::new(10),
         tokens: vec![Token::new("ada", "a"), Token::new("bob", "b")],
         ..HttpOptions::default()
@@ -21,34 +21,34 @@ async fn a_caller_that_sends_too_many_requests_is_told_when_to_come_back() {
     .await;
     let caller = |token| Client {
         token,
-        ..stage.stranger()
+        ..harness.stranger()
     };
     let [mut ada, mut bob] = [Some("a"), Some("b")].map(caller);
     ada.introduce("2025-11-25").await;
     bob.introduce("2025-11-25").await;
-    let mut refused = None;
+    let mut rejected = None;
     for _ in 0..200 {
-        let answer = ada.ask("ping", json!({})).await;
-        if answer.status != 200 {
-            refused = Some(answer);
+        let response = ada.ask("ping", json!({})).await;
+        if response.status != 200 {
+            rejected = Some(response);
             break;
         }
     }
-    let refused = refused.expect("200 requests at once are too many");
-    assert_eq!(refused.status, 429);
-    assert_eq!(refused.header("retry-after"), Some("1"));
-    let error = refused.json().await;
+    let rejected = rejected.expect("200 requests at once are too many");
+    assert_eq!(rejected.status, 429);
+    assert_eq!(rejected.header("retry-after"), Some("1"));
+    let error = rejected.json().await;
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("`requests_per_second`"), "{message}");
     assert_eq!(bob.ask("ping", json!({})).await.status, 200);
-    // It may go on after the time it was told.
+    // It may continue after `Retry-After`.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert_eq!(ada.ask("ping", json!({})).await.status, 200);
 }
 
 #[tokio::test]
-async fn tokens_cannot_be_guessed_without_end() {
-    let stage = Stage::with(HttpOptions {
+async fn guesses_of_tokens_are_limited() {
+    let harness = Harness::with(HttpOptions {
         requests_per_second: NonZeroU32::new(10),
         tokens: vec![Token::new("ada", "a")],
         ..HttpOptions::default()
@@ -56,7 +56,7 @@ async fn tokens_cannot_be_guessed_without_end() {
     .await;
     let guesser = Client {
         token: Some("wrong"),
-        ..stage.stranger()
+        ..harness.stranger()
     };
     let mut statuses = Vec::new();
     while statuses.last() != Some(&429) && statuses.len() < 200 {
@@ -64,40 +64,40 @@ async fn tokens_cannot_be_guessed_without_end() {
     }
     assert_eq!(statuses.pop(), Some(429));
     assert!(statuses.iter().all(|status| *status == 401));
-    // The owner of the token does not wait for the guesser.
+    // The owner of the token is not limited by the guesses.
     let mut ada = Client {
         token: Some("a"),
-        ..stage.stranger()
+        ..harness.stranger()
     };
     ada.introduce("2025-11-25").await;
 }
 
 #[tokio::test]
-async fn unfinished_bodies_take_a_limited_number_of_bytes_in_all() {
-    let stage = Stage::with(HttpOptions {
+async fn unfinished_bodies_have_a_total_byte_limit() {
+    let harness = Harness::with(HttpOptions {
         body_bytes: 1 << 20,
         ..HttpOptions::default()
     })
     .await;
-    let client = stage.client().await;
+    let client = harness.client().await;
     let large = json!({ "say": "x".repeat(512 << 10) });
     assert_eq!(client.tool("echo", large.clone()).await.status, 200);
     let mut slow = Vec::new();
     for _ in 0..4 {
         slow.push(unfinished(&client, 300 << 10).await);
     }
-    let refused = loop {
-        let answer = client.tool("echo", large.clone()).await;
-        if answer.status != 200 {
-            break answer;
+    let rejected = loop {
+        let response = client.tool("echo", large.clone()).await;
+        if response.status != 200 {
+            break response;
         }
     };
-    assert_eq!(refused.status, 503);
-    assert_eq!(refused.header("retry-after"), Some("1"));
-    let error = refused.json().await;
+    assert_eq!(rejected.status, 503);
+    assert_eq!(rejected.header("retry-after"), Some("1"));
+    let error = rejected.json().await;
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("`body_bytes`"), "{message}");
-    // Ordinary requests are served, and large ones again when the others are gone.
+    // Small requests are served, and large ones again when the unfinished ones are closed.
     assert_eq!(client.ask("ping", json!({})).await.status, 200);
     drop(slow);
     let served = async {
@@ -106,10 +106,10 @@ async fn unfinished_bodies_take_a_limited_number_of_bytes_in_all() {
         }
     };
     let served = tokio::time::timeout(Duration::from_secs(30), served).await;
-    served.expect("room in time");
+    served.expect("a large request is served in time");
 }
 
-/// A request of which `bytes` are sent and the rest is not.
+/// A request of which only `bytes` are sent.
 async fn unfinished(client: &Client, bytes: usize) -> TcpStream {
     let mut stream = TcpStream::connect(client.address).await.unwrap();
     let session = client.session.as_deref().unwrap();
@@ -119,7 +119,7 @@ async fn unfinished(client: &Client, bytes: usize) -> TcpStream {
         bytes + 1
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The server may have refused the body before all of it is written.
+    // The server may reject the body before it is complete.
     let _ = stream.write_all(" ".repeat(bytes).as_bytes()).await;
     stream
 }

@@ -1,4 +1,4 @@
-//! What strangers send.
+//! Requests that are rejected.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
 #[tokio::test]
-async fn a_foreign_page_and_a_foreign_name_are_refused() {
+async fn a_foreign_origin_or_host_is_rejected() {
     // V1-HTTP-2.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let origin = [("origin", "http://evil.example")];
     for method in ["GET", "POST", "DELETE", "OPTIONS"] {
-        let refused = client.send(method, &origin, PING).await;
-        assert_eq!(refused.status, 403);
-        let body = refused.json().await;
+        let rejected = client.send(method, &origin, PING).await;
+        assert_eq!(rejected.status, 403);
+        let body = rejected.json().await;
         assert!(body.get("id").is_none() && body.get("error").is_some());
     }
     let host = [("host", "evil.example")];
@@ -32,9 +32,9 @@ async fn a_foreign_page_and_a_foreign_name_are_refused() {
 }
 
 #[tokio::test]
-async fn a_malformed_or_repeated_host_is_refused() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn a_malformed_or_repeated_host_is_rejected() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     for malformed in [
         "localhost:80@evil.com",
         "evil.com@localhost",
@@ -43,8 +43,8 @@ async fn a_malformed_or_repeated_host_is_refused() {
     ] {
         let host = [("host", malformed)];
         for method in ["GET", "POST", "DELETE", "OPTIONS"] {
-            let refused = client.send(method, &host, PING).await;
-            assert_eq!(refused.status, 400, "{method} {malformed}");
+            let rejected = client.send(method, &host, PING).await;
+            assert_eq!(rejected.status, 400, "{method} {malformed}");
         }
     }
     for second in ["localhost", "evil.com"] {
@@ -56,9 +56,9 @@ async fn a_malformed_or_repeated_host_is_refused() {
 }
 
 #[tokio::test]
-async fn a_header_with_one_value_is_refused_when_it_is_sent_twice() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn a_repeated_header_with_one_value_is_rejected() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let session = client.session.clone().unwrap();
     for (name, value) in [
         ("mcp-session-id", session.as_str()),
@@ -68,16 +68,16 @@ async fn a_header_with_one_value_is_refused_when_it_is_sent_twice() {
         ("authorization", "Bearer x"),
     ] {
         let twice = [(name, value), (name, value)];
-        let answer = client.send("POST", &twice, PING).await;
-        // Without tokens nobody looks at `authorization`.
+        let response = client.send("POST", &twice, PING).await;
+        // Without configured tokens `authorization` is ignored.
         let expected = if name == "authorization" { 200 } else { 400 };
-        assert_eq!(answer.status, expected, "{name}");
+        assert_eq!(response.status, expected, "{name}");
     }
     let twice = [("last-event-id", "1-1-1"), ("last-event-id", "1-1-2")];
     assert_eq!(client.send("GET", &twice, b"").await.status, 400);
     let session = [("mcp-session-id", &*session), ("mcp-session-id", "other")];
     assert_eq!(client.send("DELETE", &session, b"").await.status, 400);
-    // `Accept` is a list, and may come in pieces.
+    // `Accept` is a list and may be repeated.
     let accept = [
         ("accept", "application/json"),
         ("accept", "text/event-stream"),
@@ -86,10 +86,10 @@ async fn a_header_with_one_value_is_refused_when_it_is_sent_twice() {
 }
 
 #[tokio::test]
-async fn a_version_that_is_not_spoken_is_refused() {
+async fn an_unsupported_version_is_rejected() {
     // V1-HTTP-9.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     for odd in ["1999-01-01", "nonsense", "2026-07-29"] {
         let stated = [("mcp-protocol-version", odd)];
         for method in ["POST", "GET", "DELETE"] {
@@ -103,9 +103,9 @@ async fn a_version_that_is_not_spoken_is_refused() {
 }
 
 #[tokio::test]
-async fn garbage_is_answered_by_an_error() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn malformed_json_gets_an_error_response() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let deep = format!(
         r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":{}{}}}}}"#,
         "[".repeat(10_000),
@@ -119,11 +119,11 @@ async fn garbage_is_answered_by_an_error() {
         (br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
         (deep.as_bytes(), -32600),
     ];
-    for who in [&client, &stage.stranger()] {
+    for who in [&client, &harness.stranger()] {
         for (body, code) in cases {
-            let answer = who.post_bytes(body).await;
-            assert_eq!(answer.status, 400);
-            assert_eq!(answer.json().await["error"]["code"], code);
+            let response = who.post_bytes(body).await;
+            assert_eq!(response.status, 400);
+            assert_eq!(response.json().await["error"]["code"], code);
         }
     }
     assert_eq!(client.ask("ping", json!({})).await.status, 200);
@@ -131,18 +131,18 @@ async fn garbage_is_answered_by_an_error() {
 
 #[tokio::test]
 async fn a_body_must_be_json_and_not_too_large() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     for odd in ["", "text/plain", "application/x-www-form-urlencoded"] {
         let stated = [("content-type", odd)];
         assert_eq!(client.send("POST", &stated, PING).await.status, 415);
     }
     let length = (100 << 20).to_string();
     let large = [("content-length", length.as_str())];
-    let refused = client.send("POST", &large, b"{").await;
-    assert_eq!(refused.status, 413);
-    assert!(refused.json().await.get("error").is_some());
-    // The same without saying so.
+    let rejected = client.send("POST", &large, b"{").await;
+    assert_eq!(rejected.status, 413);
+    assert!(rejected.json().await.get("error").is_some());
+    // The same without `Content-Length`.
     let chunked = [("transfer-encoding", "chunked"), ("content-length", "")];
     let piece = format!("{:x}\r\n{}\r\n", 1 << 20, " ".repeat(1 << 20)).repeat(17);
     assert_eq!(
@@ -152,24 +152,24 @@ async fn a_body_must_be_json_and_not_too_large() {
 }
 
 #[tokio::test]
-async fn the_endpoint_knows_one_path_and_three_methods() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
-    let refused = client.send("PUT", &[], PING).await;
-    assert_eq!(refused.status, 405);
-    assert_eq!(refused.header("allow"), Some("GET, POST, DELETE, OPTIONS"));
+async fn the_endpoint_has_one_path_and_three_methods() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
+    let rejected = client.send("PUT", &[], PING).await;
+    assert_eq!(rejected.status, 405);
+    assert_eq!(rejected.header("allow"), Some("GET, POST, DELETE, OPTIONS"));
     let elsewhere = b"POST /other HTTP/1.1\r\nhost: localhost\r\n\r\n";
     assert_eq!(bytes::send(client.address, elsewhere).await.status, 404);
 }
 
 #[tokio::test]
-async fn whoever_dribbles_is_shown_the_door() {
-    let stage = Stage::with(HttpOptions {
+async fn an_incomplete_request_times_out() {
+    let harness = Harness::with(HttpOptions {
         patience: Duration::from_millis(100),
         ..HttpOptions::default()
     })
     .await;
-    let address = stage.server.local_addr();
+    let address = harness.server.local_addr();
     let client = HttpClient::meet(address).await;
     let mut stream = client.listen(None).await;
     let mut head = TcpStream::connect(address).await.unwrap();
@@ -182,35 +182,35 @@ async fn whoever_dribbles_is_shown_the_door() {
     assert!(Answer::read(silent).await.is_none());
     let length = [("content-length", "100")];
     assert_eq!(client.send("POST", &length, b"{").await.status, 408);
-    // One who listens is not silent for want of patience.
+    // A listening client does not time out.
     assert_eq!(stream.event().await.unwrap().message, None);
     stream.silence().await;
 }
 
 #[tokio::test]
-async fn a_head_without_end_is_refused() {
-    let stage = Stage::new().await;
-    let address = stage.server.local_addr();
+async fn an_endless_head_is_rejected() {
+    let harness = Harness::new().await;
+    let address = harness.server.local_addr();
     let request = format!("POST /mcp HTTP/1.1\r\nhost: {}", "x".repeat(1 << 20));
     let mut stream = TcpStream::connect(address).await.unwrap();
     let _ = stream.write_all(request.as_bytes()).await;
-    if let Some(answer) = Answer::read(stream).await {
-        assert_eq!(answer.status, 431);
+    if let Some(response) = Answer::read(stream).await {
+        assert_eq!(response.status, 431);
     }
-    stage.client().await;
+    harness.client().await;
 }
 
 #[tokio::test]
-async fn an_answer_to_a_question_that_nobody_asked_is_taken_and_forgotten() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
-    for id in [json!("nobody.1"), json!(7)] {
+async fn an_unexpected_response_is_accepted_and_ignored() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
+    for id in [json!("unknown.1"), json!(7)] {
         client.respond(&id, "x").await;
     }
     let broken = json!({ "jsonrpc": "2.0", "id": "q", "result": 7 });
-    let refused = client.post(&broken).await;
-    assert_eq!(refused.status, 400);
-    assert!(refused.json().await.get("id").is_none());
+    let rejected = client.post(&broken).await;
+    assert_eq!(rejected.status, 400);
+    assert!(rejected.json().await.get("id").is_none());
 }
 
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;

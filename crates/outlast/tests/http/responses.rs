@@ -1,4 +1,4 @@
-//! Which form an answer has: JSON, a stream, or none.
+//! The form of a response: JSON, a stream, or no content.
 
 use std::time::Duration;
 
@@ -6,88 +6,88 @@ use outlast::transport::http::HttpOptions;
 use outlast_testkit::eventually;
 use serde_json::json;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
 #[tokio::test]
-async fn what_can_be_said_at_once_is_json() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
-    let answer = client.tool("echo", json!({ "say": "hi" })).await;
-    assert!(!answer.is_stream());
-    assert_eq!(answer.json().await["result"]["content"][0]["text"], "hi");
+async fn an_immediate_response_is_json() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
+    let response = client.tool("echo", json!({ "say": "hi" })).await;
+    assert!(!response.is_stream());
+    assert_eq!(response.json().await["result"]["content"][0]["text"], "hi");
     assert_eq!(client.call("ping", json!({})).await["result"], json!({}));
 }
 
 #[tokio::test]
-async fn a_tool_that_reports_progress_is_answered_by_a_stream() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
-    stage.gate.add_permits(4);
-    let mut answer = client.tool("steps", json!({})).await;
-    assert!(answer.is_stream());
-    assert_eq!(answer.header("cache-control"), Some("no-cache"));
-    assert_eq!(answer.header("x-accel-buffering"), Some("no"));
-    // V1-SSE-1: an id to come back with, before there is anything to say.
-    let first = answer.event().await.unwrap();
+async fn a_call_with_progress_gets_a_stream() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
+    harness.gate.add_permits(4);
+    let mut response = client.tool("steps", json!({})).await;
+    assert!(response.is_stream());
+    assert_eq!(response.header("cache-control"), Some("no-cache"));
+    assert_eq!(response.header("x-accel-buffering"), Some("no"));
+    // V1-SSE-1: an event id before the first message.
+    let first = response.event().await.unwrap();
     assert!(first.id.is_some() && first.message.is_none(), "{first:?}");
-    let rest = answer.rest().await;
+    let rest = response.rest().await;
     let steps: Vec<_> = rest
         .iter()
-        .map(|said| &said["params"]["progress"])
+        .map(|received| &received["params"]["progress"])
         .collect();
     assert_eq!(steps[..3], [1, 2, 3]);
     assert_eq!(rest[3]["result"]["content"][0]["text"], "arrived");
 }
 
 #[tokio::test]
-async fn a_tool_that_takes_long_without_a_word_is_answered_by_a_stream_that_shows_life() {
-    let stage = Stage::with(HttpOptions {
+async fn a_slow_call_gets_a_stream_with_keep_alives() {
+    let harness = Harness::with(HttpOptions {
         hold: Duration::from_millis(20),
         keep_alive: Duration::from_millis(20),
         ..HttpOptions::default()
     })
     .await;
-    let client = stage.client().await;
-    let mut answer = client.tool("gated", json!({})).await;
-    assert!(answer.is_stream());
-    assert_eq!(answer.event().await.unwrap().message, None);
-    answer.comment().await;
-    answer.comment().await;
-    stage.gate.add_permits(1);
-    let (_, last) = answer.message().await.unwrap();
+    let client = harness.client().await;
+    let mut response = client.tool("gated", json!({})).await;
+    assert!(response.is_stream());
+    assert_eq!(response.event().await.unwrap().message, None);
+    response.comment().await;
+    response.comment().await;
+    harness.gate.add_permits(1);
+    let (_, last) = response.message().await.unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "through");
-    assert_eq!(answer.event().await, None);
+    assert_eq!(response.event().await, None);
 }
 
 #[tokio::test]
-async fn the_caller_says_which_forms_it_takes() {
-    let stage = Stage::with(HttpOptions {
+async fn the_accept_header_selects_the_form() {
+    let harness = Harness::with(HttpOptions {
         hold: Duration::from_millis(20),
         ..HttpOptions::default()
     })
     .await;
-    let client = stage.client().await;
+    let client = harness.client().await;
     let call = |id, tool| {
         let params = json!({ "name": tool, "arguments": { "say": "hi" } });
         json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
     };
     let echo = call(1, "echo").to_string();
     for any in ["", "*/*", "application/*"] {
-        let answer = client
+        let response = client
             .send("POST", &[("accept", any)], echo.as_bytes())
             .await;
-        assert_eq!(answer.json().await["id"], 1);
+        assert_eq!(response.json().await["id"], 1);
     }
     let accept = [("accept", "text/event-stream")];
-    let mut answer = client.send("POST", &accept, echo.as_bytes()).await;
-    assert!(answer.is_stream());
-    assert_eq!(answer.rest().await[0]["id"], 1);
-    // Progress is lost on one who takes no streams; the result is not.
-    stage.gate.add_permits(4);
+    let mut response = client.send("POST", &accept, echo.as_bytes()).await;
+    assert!(response.is_stream());
+    assert_eq!(response.rest().await[0]["id"], 1);
+    // A client that takes no stream gets no progress, but the result.
+    harness.gate.add_permits(4);
     let accept = [("accept", "application/json")];
     let steps = call(2, "steps").to_string();
-    let answer = client.send("POST", &accept, steps.as_bytes()).await;
-    assert_eq!(answer.json().await["id"], 2);
+    let response = client.send("POST", &accept, steps.as_bytes()).await;
+    assert_eq!(response.json().await["id"], 2);
     let accept = [("accept", "image/png")];
     assert_eq!(
         client.send("POST", &accept, echo.as_bytes()).await.status,
@@ -97,15 +97,15 @@ async fn the_caller_says_which_forms_it_takes() {
 }
 
 #[tokio::test]
-async fn a_look_at_a_task_is_json_and_so_is_a_result_that_is_there() {
+async fn tasks_get_and_available_results_are_json() {
     // A1-31.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let task = client.task("gated", json!({})).await;
     assert_eq!(client.status(&task).await["result"]["status"], "working");
     let mut waiting = client.result(&task).await;
     assert!(waiting.is_stream());
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     let rest = waiting.rest().await;
     let last = rest.last().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "through");
@@ -116,15 +116,15 @@ async fn a_look_at_a_task_is_json_and_so_is_a_result_that_is_there() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_is_not_answered() {
+async fn a_cancelled_call_gets_no_response() {
     // V1-CANC-3.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let waiting = tokio::spawn({
         let client = client.clone();
         async move { client.tool("gated", json!({})).await.status }
     });
-    eventually("the call runs", async || stage.engine.running() > 0).await;
+    eventually("the call runs", async || harness.engine.running() > 0).await;
     let cancelled = json!({
         "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 },
     });
@@ -133,29 +133,29 @@ async fn a_call_that_is_cancelled_is_not_answered() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_does_not_cancel() {
+async fn a_disconnect_does_not_cancel() {
     // V1-SSE-6.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let task = client.task("gated", json!({})).await;
     drop(client.result(&task).await);
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     client.until(&task, "completed").await;
 }
 
 #[tokio::test]
 async fn older_versions_have_no_tasks_and_no_events_without_data() {
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     for version in ["2025-06-18", "2025-03-26"] {
-        let mut client = stage.stranger();
+        let mut client = harness.stranger();
         let met = client.introduce(version).await;
         assert_eq!(met["protocolVersion"], version);
         assert_eq!(met["capabilities"].get("tasks"), None);
-        let told = client.status("00000000000000000000000000").await;
-        assert_eq!(told["error"]["code"], -32601);
-        stage.gate.add_permits(4);
-        let mut answer = client.tool("steps", json!({})).await;
-        let first = answer.event().await.unwrap();
+        let rejected = client.status("00000000000000000000000000").await;
+        assert_eq!(rejected["error"]["code"], -32601);
+        harness.gate.add_permits(4);
+        let mut response = client.tool("steps", json!({})).await;
+        let first = response.event().await.unwrap();
         assert!(first.message.is_some(), "{first:?}");
         let body = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
         let stated = [("mcp-protocol-version", version)];
@@ -164,16 +164,16 @@ async fn older_versions_have_no_tasks_and_no_events_without_data() {
 }
 
 #[tokio::test]
-async fn two_clients_at_once_do_not_meet() {
-    let stage = Stage::new().await;
-    let (one, two) = tokio::join!(stage.client(), stage.client());
+async fn concurrent_clients_are_isolated() {
+    let harness = Harness::new().await;
+    let (one, two) = tokio::join!(harness.client(), harness.client());
     assert_ne!(one.session, two.session);
     let (mine, theirs) = tokio::join!(one.task("ask", json!({})), two.task("ask", json!({})));
     let (mut of_one, mut of_two) = tokio::join!(one.listen(None), two.listen(None));
     let (_, first) = of_one.told("elicitation/create").await;
     let (_, second) = of_two.told("elicitation/create").await;
-    let related = |said: &serde_json::Value| {
-        said["params"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"].clone()
+    let related = |received: &serde_json::Value| {
+        received["params"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"].clone()
     };
     assert_eq!(related(&first), mine);
     assert_eq!(related(&second), theirs);

@@ -1,69 +1,73 @@
-//! A session outlives the process.
+//! Sessions survive a restart.
 
 use outlast::transport::http::HttpOptions;
 use outlast_testkit::eventually;
 use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
 #[tokio::test]
-async fn a_client_goes_on_with_its_session_after_a_restart() {
+async fn a_session_continues_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let client = stage.client().await;
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
+    let client = harness.client().await;
     let ended = client.task("gated", json!({})).await;
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     client.until(&ended, "completed").await;
     let asks = client.task("ask", json!({})).await;
     let open = client.task("gated", json!({})).await;
     let mut general = client.listen(None).await;
-    let (last, first_question) = general.told("elicitation/create").await;
-    stage.fall().await;
+    let (last, first_request) = general.told("elicitation/create").await;
+    harness.stop().await;
     drop(general);
 
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
     let client = HttpClient {
-        address: stage.server.local_addr(),
+        address: harness.server.local_addr(),
         ..client
     };
     assert_eq!(client.status(&ended).await["result"]["status"], "completed");
     let result = client.result(&ended).await.json().await;
     assert_eq!(result["result"]["content"][0]["text"], "through");
 
-    // The event is of another life: the client learns how things stand, and is asked again.
+    // The event id is from before the restart: the client gets the status of open tasks and the
+    // input request.
     let mut general = client.listen(Some(&last)).await;
     general.told("notifications/tasks/status").await;
-    let (_, question) = general.told("elicitation/create").await;
-    assert_ne!(question["id"], first_question["id"], "a new run asks anew");
-    client.respond(&question["id"], "Ada").await;
+    let (_, input_request) = general.told("elicitation/create").await;
+    assert_ne!(
+        input_request["id"], first_request["id"],
+        "a new run has a new id"
+    );
+    client.respond(&input_request["id"], "Ada").await;
     client.until(&asks, "completed").await;
 
     let mut waiting = client.result(&open).await;
     assert!(waiting.is_stream());
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     let last = waiting.rest().await.pop().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "through");
 }
 
 #[tokio::test]
-async fn a_question_of_a_wait_after_a_restart_finds_its_way() {
+async fn a_wait_after_a_restart_gets_the_input_request() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let client = stage.client().await;
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
+    let client = harness.client().await;
     let task = client.task("ask", json!({})).await;
-    stage.fall().await;
+    harness.stop().await;
 
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
     let client = HttpClient {
-        address: stage.server.local_addr(),
+        address: harness.server.local_addr(),
         ..client
     };
     let mut waiting = client.result(&task).await;
-    let (_, question) = waiting.told("elicitation/create").await;
-    client.respond(&question["id"], "Bob").await;
+    let (_, input_request) = waiting.told("elicitation/create").await;
+    client.respond(&input_request["id"], "Bob").await;
     let last = waiting.rest().await.pop().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "Hello, \"Bob\"!");
 }
@@ -72,13 +76,13 @@ async fn a_question_of_a_wait_after_a_restart_finds_its_way() {
 async fn an_ended_session_stays_ended_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let (gone, stays) = (stage.client().await, stage.client().await);
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
+    let (gone, stays) = (harness.client().await, harness.client().await);
     assert_eq!(gone.leave().await.status, 204);
-    stage.fall().await;
+    harness.stop().await;
 
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let address = stage.server.local_addr();
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
+    let address = harness.server.local_addr();
     let (gone, stays) = (
         HttpClient { address, ..gone },
         HttpClient { address, ..stays },
@@ -88,47 +92,47 @@ async fn an_ended_session_stays_ended_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_server_that_shuts_down_lets_requests_finish() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn a_shutdown_lets_requests_finish() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let mut general = client.listen(None).await;
     let waiting = tokio::spawn({
         let client = client.clone();
         async move { client.tool("gated", json!({})).await.json().await }
     });
-    eventually("the call runs", async || stage.engine.running() > 0).await;
-    let closing = tokio::spawn(stage.server.shutdown());
+    eventually("the call runs", async || harness.engine.running() > 0).await;
+    let closing = tokio::spawn(harness.server.shutdown());
     assert_eq!(general.rest().await, [] as [serde_json::Value; 0]);
     assert_eq!(client.ask("ping", json!({})).await.status, 503);
-    stage.gate.add_permits(1);
-    let answer = waiting.await.unwrap();
-    assert_eq!(answer["result"]["content"][0]["text"], "through");
+    harness.gate.add_permits(1);
+    let response = waiting.await.unwrap();
+    assert_eq!(response["result"]["content"][0]["text"], "through");
     closing.await.unwrap();
 }
 
 #[tokio::test]
-async fn what_a_client_said_once_holds_after_a_restart() {
+async fn preferences_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let client = stage.client().await;
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
+    let client = harness.client().await;
     let [one, other] = ["test:one", "test:other"].map(|uri| json!({ "uri": uri }));
     client.call("resources/subscribe", one.clone()).await;
     client.call("resources/subscribe", other.clone()).await;
     client.call("resources/unsubscribe", other).await;
     let level = json!({ "level": "error" });
     client.call("logging/setLevel", level).await;
-    stage.fall().await;
+    harness.stop().await;
 
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
     let client = HttpClient {
-        address: stage.server.local_addr(),
+        address: harness.server.local_addr(),
         ..client
     };
     let mut general = client.listen(None).await;
-    // The session tells the server again what it wants; until then a change is nobody's business.
+    // The session restores its subscription in the background; until then changes are not sent.
     let changes = tokio::spawn({
-        let resources = stage.resources.clone();
+        let resources = harness.resources.clone();
         async move {
             loop {
                 resources.updated("test:other");
@@ -137,13 +141,13 @@ async fn what_a_client_said_once_holds_after_a_restart() {
             }
         }
     });
-    let (_, told) = general.told("notifications/resources/updated").await;
-    assert_eq!(told["params"], one);
+    let (_, notification) = general.told("notifications/resources/updated").await;
+    assert_eq!(notification["params"], one);
     changes.abort();
     drop(general);
 
-    // What is less severe than an error is not told.
-    stage.gate.add_permits(4);
-    let said = client.tool("says", json!({})).await.json().await;
-    assert_eq!(said["result"]["content"][0]["text"], "said");
+    // Messages below the stored level are not sent.
+    harness.gate.add_permits(4);
+    let received = client.tool("says", json!({})).await.json().await;
+    assert_eq!(received["result"]["content"][0]["text"], "said");
 }

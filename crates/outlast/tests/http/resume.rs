@@ -1,34 +1,34 @@
-//! Streams that broke and go on.
+//! Streams that are resumed after a disconnect.
 
 use std::time::Duration;
 
 use outlast::transport::http::HttpOptions;
 use serde_json::json;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
 #[tokio::test]
-async fn a_stream_goes_on_after_the_event_that_was_seen_last() {
+async fn a_stream_resumes_after_the_last_seen_event() {
     // V1-RESUME-3, V1-RESUME-4.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
-    stage.gate.add_permits(2);
-    let mut answer = client.tool("steps", json!({})).await;
-    let (first, said) = answer.message().await.unwrap();
-    assert_eq!(said["params"]["progress"], 1.0);
-    drop(answer);
-    // Another stream, whose events are no business of the first.
+    let harness = Harness::new().await;
+    let client = harness.client().await;
+    harness.gate.add_permits(2);
+    let mut response = client.tool("steps", json!({})).await;
+    let (first, received) = response.message().await.unwrap();
+    assert_eq!(received["params"]["progress"], 1.0);
+    drop(response);
+    // Events of another stream are not replayed.
     let task = client.task("ask", json!({})).await;
     let mut other = client.result(&task).await;
     other.told("elicitation/create").await;
-    stage.gate.add_permits(2);
+    harness.gate.add_permits(2);
     let mut again = client.listen(Some(&first)).await;
     let opening = again.event().await.unwrap();
     assert_eq!((opening.id, opening.message), (Some(first), None));
     let rest = again.rest().await;
     let steps: Vec<_> = rest
         .iter()
-        .map(|said| &said["params"]["progress"])
+        .map(|received| &received["params"]["progress"])
         .collect();
     assert_eq!(steps[..2], [2.0, 3.0]);
     assert_eq!(rest[2]["result"]["content"][0]["text"], "arrived");
@@ -36,40 +36,40 @@ async fn a_stream_goes_on_after_the_event_that_was_seen_last() {
 }
 
 #[tokio::test]
-async fn what_a_task_said_on_a_stream_that_broke_is_heard_when_it_goes_on() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn log_messages_of_a_task_are_replayed() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let mut listening = client.listen(None).await;
     listening.event().await;
     let task = client.task("says", json!({})).await;
-    // Once it is known as working, whatever it says is followed.
+    // Once the task is working, its session follows it.
     client.until(&task, "working").await;
-    stage.gate.add_permits(1);
-    let (first, said) = listening.told("notifications/message").await;
-    assert_eq!(said["params"]["data"], "one");
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
+    let (first, received) = listening.told("notifications/message").await;
+    assert_eq!(received["params"]["data"], "one");
+    harness.gate.add_permits(1);
     listening.told("notifications/message").await;
-    // What came after the first message counts as unseen.
+    // The client has acknowledged the first message only.
     drop(listening);
     let mut again = client.listen(Some(&first)).await;
-    let (_, said) = again.told("notifications/message").await;
-    assert_eq!(said["params"]["data"], "two");
-    let related = &said["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+    let (_, received) = again.told("notifications/message").await;
+    assert_eq!(received["params"]["data"], "two");
+    let related = &received["params"]["_meta"]["io.modelcontextprotocol/related-task"];
     assert_eq!(*related, json!({ "taskId": task }));
-    stage.gate.add_permits(2);
-    let (_, said) = again.told("notifications/message").await;
-    assert_eq!(said["params"]["data"], "three");
+    harness.gate.add_permits(2);
+    let (_, received) = again.told("notifications/message").await;
+    assert_eq!(received["params"]["data"], "three");
 }
 
 #[tokio::test]
-async fn a_wait_that_broke_before_a_word_can_be_taken_up() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn a_wait_can_be_resumed_before_its_first_message() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let task = client.task("gated", json!({})).await;
     let mut waiting = client.result(&task).await;
     let opening = waiting.event().await.unwrap().id.unwrap();
     drop(waiting);
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     client.until(&task, "completed").await;
     let mut again = client.listen(Some(&opening)).await;
     let rest = again.rest().await;
@@ -79,25 +79,25 @@ async fn a_wait_that_broke_before_a_word_can_be_taken_up() {
 }
 
 #[tokio::test]
-async fn a_question_that_came_up_while_the_wait_was_broken_is_put_when_it_goes_on() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn a_resumed_wait_gets_the_missed_input_request() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let task = client.task("ask", json!({})).await;
     let mut waiting = client.result(&task).await;
     let opening = waiting.event().await.unwrap().id.unwrap();
     drop(waiting);
     client.until(&task, "input_required").await;
     let mut again = client.listen(Some(&opening)).await;
-    let (_, question) = again.told("elicitation/create").await;
-    client.respond(&question["id"], "Ada").await;
+    let (_, input_request) = again.told("elicitation/create").await;
+    client.respond(&input_request["id"], "Ada").await;
     let last = again.rest().await.pop().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "Hello, \"Ada\"!");
 }
 
 #[tokio::test]
-async fn an_event_that_nobody_knows_opens_a_fresh_stream_that_tells_how_things_stand() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn an_unknown_event_id_opens_a_stream_with_open_tasks() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let open = client.task("gated", json!({})).await;
     let asks = client.task("ask", json!({})).await;
     client.until(&asks, "input_required").await;
@@ -105,10 +105,10 @@ async fn an_event_that_nobody_knows_opens_a_fresh_stream_that_tells_how_things_s
         let mut fresh = client.listen(Some(unknown)).await;
         let mut shown = Vec::new();
         for _ in 0..2 {
-            let (_, said) = fresh.told("notifications/tasks/status").await;
+            let (_, received) = fresh.told("notifications/tasks/status").await;
             shown.push((
-                said["params"]["taskId"].clone(),
-                said["params"]["status"].clone(),
+                received["params"]["taskId"].clone(),
+                received["params"]["status"].clone(),
             ));
         }
         assert!(
@@ -119,61 +119,61 @@ async fn an_event_that_nobody_knows_opens_a_fresh_stream_that_tells_how_things_s
             shown.contains(&(json!(asks), json!("input_required"))),
             "{shown:?}"
         );
-        let (_, question) = fresh.told("elicitation/create").await;
-        assert!(question["id"].as_str().unwrap().starts_with(&asks));
+        let (_, input_request) = fresh.told("elicitation/create").await;
+        assert!(input_request["id"].as_str().unwrap().starts_with(&asks));
         drop(fresh);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
 #[tokio::test]
-async fn another_session_cannot_take_up_a_stream() {
-    let stage = Stage::new().await;
-    let (one, two) = (stage.client().await, stage.client().await);
+async fn another_session_cannot_resume_a_stream() {
+    let harness = Harness::new().await;
+    let (one, two) = (harness.client().await, harness.client().await);
     let task = one.task("gated", json!({})).await;
     let mut waiting = one.result(&task).await;
     let opening = waiting.event().await.unwrap().id.unwrap();
     let mut foreign = two.listen(Some(&opening)).await;
     foreign.event().await;
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     foreign.silence().await;
     assert!(waiting.rest().await.last().unwrap().get("result").is_some());
 }
 
 #[tokio::test]
-async fn a_stream_that_is_closed_in_the_middle_is_taken_up_for_the_answer() {
+async fn a_response_is_resumed_after_the_server_closed_its_stream() {
     // V1-SSE-2, V1-SSE-4.
     let options = HttpOptions {
         hold: Duration::from_millis(1),
         longest_stream: Some(Duration::from_millis(50)),
         ..HttpOptions::default()
     };
-    let stage = Stage::with(options).await;
-    let client = stage.client().await;
-    let mut answer = client.tool("gated", json!({})).await;
-    let opening = answer.event().await.unwrap().id.unwrap();
-    assert_eq!(answer.event().await, None);
-    stage.gate.add_permits(1);
+    let harness = Harness::with(options).await;
+    let client = harness.client().await;
+    let mut response = client.tool("gated", json!({})).await;
+    let opening = response.event().await.unwrap().id.unwrap();
+    assert_eq!(response.event().await, None);
+    harness.gate.add_permits(1);
     let mut again = client.listen(Some(&opening)).await;
     let last = again.rest().await.pop().unwrap();
     assert_eq!(last["result"]["content"][0]["text"], "through");
 }
 
 #[tokio::test]
-async fn a_change_is_told_on_the_stream_where_the_client_listens() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn a_change_is_sent_on_the_general_stream() {
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let uri = json!({ "uri": "test:one" });
     client.call("resources/subscribe", uri.clone()).await;
     let mut listening = client.listen(None).await;
     let seen = listening.event().await.unwrap().id.unwrap();
-    stage.resources.updated("test:one");
-    let (_, told) = listening.told("notifications/resources/updated").await;
-    assert_eq!(told["params"], uri);
+    harness.resources.updated("test:one");
+    let (_, notification) = listening.told("notifications/resources/updated").await;
+    assert_eq!(notification["params"], uri);
     drop(listening);
     let mut again = client.listen(Some(&seen)).await;
     again.told("notifications/resources/updated").await;
-    // Whoever has left hears nothing more.
+    // An ended session receives nothing.
     assert_eq!(client.leave().await.status, 204);
-    stage.resources.updated("test:one");
+    harness.resources.updated("test:one");
 }

@@ -1,5 +1,5 @@
-//! What seeds 002 and 003 want of a server over HTTP: which stream a question takes, how long a session lives, and the
-//! sample as its user runs it.
+//! Requirements of seeds 002 and 003 over HTTP: the stream of an input request, the TTL of a
+//! session, and the sample server.
 
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -11,20 +11,20 @@ use outlast_testkit::mcp::HttpClient;
 use outlast_testkit::{ServerProcess, example};
 use serde_json::json;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
 #[tokio::test]
-async fn a_question_prefers_the_stream_that_waits_and_news_the_general_one() {
-    // S2-61: both streams are open when the question comes.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+async fn input_requests_prefer_the_wait_and_statuses_the_general_stream() {
+    // S2-61: both streams are open when the input request is made.
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let mut general = client.listen(None).await;
     let task = client.task("ask_later", json!({})).await;
     let mut waiting = client.result(&task).await;
     assert!(waiting.is_stream());
-    stage.gate.add_permits(1);
-    let (_, question) = waiting.told("elicitation/create").await;
-    client.respond(&question["id"], "Ada").await;
+    harness.gate.add_permits(1);
+    let (_, input_request) = waiting.told("elicitation/create").await;
+    client.respond(&input_request["id"], "Ada").await;
     let rest = waiting.rest().await;
     assert_eq!(rest.last().unwrap()["result"]["content"][0]["text"], "Ada");
     for message in &rest {
@@ -41,7 +41,7 @@ async fn a_question_prefers_the_stream_that_waits_and_news_the_general_one() {
 
 #[tokio::test]
 async fn a_session_with_a_task_outlives_one_without() {
-    // S2-49, S2-101: the idle time is over for both. A task that runs is kept, and so is its session.
+    // S2-49, S2-101: the idle time is over for both. A running task is kept, and so is its session.
     let options = HttpOptions {
         idle: Duration::from_millis(1),
         ..HttpOptions::default()
@@ -51,14 +51,14 @@ async fn a_session_with_a_task_outlives_one_without() {
         ttl_cap: 4_000,
         ..Policy::default()
     };
-    let stage = Stage::with_policy(options, policy).await;
-    let (idle, busy) = (stage.client().await, stage.client().await);
+    let harness = Harness::with_policy(options, policy).await;
+    let (idle, busy) = (harness.client().await, harness.client().await);
     let task = busy.task("gated", json!({})).await;
-    // Twice the longest TTL, and time for the next inspection of all sessions.
+    // Twice the maximum TTL, and time for the next sweep.
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert_eq!(idle.ask("tools/list", json!({})).await.status, 404);
     assert_eq!(busy.status(&task).await["result"]["status"], "working");
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     let result = busy.result(&task).await;
     let last = if result.is_stream() {
         let mut result = result;
@@ -70,17 +70,17 @@ async fn a_session_with_a_task_outlives_one_without() {
 }
 
 #[tokio::test]
-async fn the_tasks_server_waits_before_it_answers_a_plain_call() {
+async fn the_tasks_server_waits_before_a_plain_response() {
     // S3-12.
     let server = ServerProcess::example("tasks_server", &["--port", "0"]);
     let client = HttpClient::meet(server.address()).await;
     let began = Instant::now();
     let arguments = json!({ "data": "tides", "durationSeconds": 1 });
-    let mut answer = client.tool("LongRunningAnalysis", arguments).await;
-    let result = if answer.is_stream() {
-        answer.rest().await.pop().unwrap()
+    let mut response = client.tool("LongRunningAnalysis", arguments).await;
+    let result = if response.is_stream() {
+        response.rest().await.pop().unwrap()
     } else {
-        answer.json().await
+        response.json().await
     };
     assert_eq!(
         result["result"]["content"][0]["text"],
@@ -91,7 +91,8 @@ async fn the_tasks_server_waits_before_it_answers_a_plain_call() {
 
 #[test]
 fn the_tasks_server_listens_on_port_5000_of_localhost_by_default() {
-    // S3-14: the port is in use, by us or by another, so that the server says which one it wants.
+    // S3-14: the port is in use, by this test or by another process, so the server names it in its
+    // error.
     let _held = TcpListener::bind(("127.0.0.1", 5000));
     let ended = Command::new(example("tasks_server"))
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! The life of a session.
+//! The lifecycle of a session.
 
 use std::time::Duration;
 
@@ -8,42 +8,42 @@ use outlast_testkit::eventually;
 use outlast_testkit::mcp::http::Answer;
 use serde_json::json;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
 #[tokio::test]
-async fn a_session_begins_with_a_name_that_nobody_can_guess() {
+async fn a_session_id_is_random_and_visible_ascii() {
     // V1-SESS-1.
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let mut names = std::collections::BTreeSet::new();
     for _ in 0..20 {
-        let name = stage.client().await.session.unwrap();
+        let name = harness.client().await.session.unwrap();
         assert!(name.len() >= 26 && name.bytes().all(|byte| byte.is_ascii_graphic()));
         assert!(names.insert(name));
     }
 }
 
 #[tokio::test]
-async fn a_bad_introduction_opens_no_session() {
-    let stage = Stage::new().await;
-    let answer = stage.stranger().ask("initialize", json!({})).await;
-    assert_eq!(answer.header("mcp-session-id"), None);
-    assert_eq!(answer.json().await["error"]["code"], -32602);
+async fn a_malformed_initialize_opens_no_session() {
+    let harness = Harness::new().await;
+    let response = harness.stranger().ask("initialize", json!({})).await;
+    assert_eq!(response.header("mcp-session-id"), None);
+    assert_eq!(response.json().await["error"]["code"], -32602);
 }
 
 #[tokio::test]
-async fn a_request_names_its_session() {
+async fn a_request_must_name_its_session() {
     // V1-SESS-3, V1-SESS-4.
-    let stage = Stage::new().await;
-    let stranger = stage.stranger();
+    let harness = Harness::new().await;
+    let stranger = harness.stranger();
     assert_eq!(stranger.ask("tools/list", json!({})).await.status, 400);
     assert_eq!(stranger.send("GET", &[], b"").await.status, 400);
     assert_eq!(stranger.leave().await.status, 400);
-    let mut lost = stage.client().await;
+    let mut lost = harness.client().await;
     for name in ["00000000000000000000000000", "x", "../../etc/passwd"] {
         lost.session = Some(name.into());
-        let answer = lost.ask("tools/list", json!({})).await;
-        assert_eq!(answer.status, 404);
-        assert!(answer.json().await.get("error").is_some());
+        let response = lost.ask("tools/list", json!({})).await;
+        assert_eq!(response.status, 404);
+        assert!(response.json().await.get("error").is_some());
         assert_eq!(lost.send("GET", &[], b"").await.status, 404);
         assert_eq!(lost.leave().await.status, 404);
     }
@@ -51,8 +51,8 @@ async fn a_request_names_its_session() {
 
 #[tokio::test]
 async fn no_error_shows_the_id_of_a_session() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let id = client.session.clone().unwrap();
     let check = async |answer: Answer, status: u16| {
         assert_eq!(answer.status, status);
@@ -74,10 +74,10 @@ async fn no_error_shows_the_id_of_a_session() {
 }
 
 #[tokio::test]
-async fn an_ended_session_is_not_found_and_its_tasks_end_with_it() {
+async fn an_ended_session_is_gone_with_its_tasks() {
     // V1-SESS-4, BD-22.
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     client.task("gated", json!({})).await;
     let mut general = client.listen(None).await;
     assert_eq!(client.leave().await.status, 204);
@@ -85,32 +85,32 @@ async fn an_ended_session_is_not_found_and_its_tasks_end_with_it() {
     assert_eq!(client.leave().await.status, 404);
     general.rest().await;
     let owner = Owner::session(client.session.unwrap());
-    let is_free = async || stage.engine.usage(&owner).await.unwrap().owner_open == 0;
+    let is_free = async || harness.engine.usage(&owner).await.unwrap().owner_open == 0;
     eventually("the task is cancelled", is_free).await;
 }
 
 #[tokio::test]
 async fn a_call_ends_with_its_session() {
-    let stage = Stage::new().await;
-    let client = stage.client().await;
+    let harness = Harness::new().await;
+    let client = harness.client().await;
     let waiting = tokio::spawn({
         let client = client.clone();
         async move { client.tool("gated", json!({})).await.status }
     });
-    eventually("the call runs", async || stage.engine.running() > 0).await;
+    eventually("the call runs", async || harness.engine.running() > 0).await;
     assert_eq!(client.leave().await.status, 204);
     assert_eq!(waiting.await.unwrap(), 202);
-    eventually("the call ends", async || stage.engine.running() == 0).await;
+    eventually("the call ends", async || harness.engine.running() == 0).await;
 }
 
 #[tokio::test]
-async fn what_a_session_has_open_is_bounded() {
-    let stage = Stage::with(HttpOptions {
+async fn open_requests_and_streams_of_a_session_are_limited() {
+    let harness = Harness::with(HttpOptions {
         streams: 2,
         ..HttpOptions::default()
     })
     .await;
-    let client = stage.client().await;
+    let client = harness.client().await;
     let _one = client.listen(None).await;
     let two = client.listen(None).await;
     assert_eq!(client.send("GET", &[], b"").await.status, 429);
@@ -121,8 +121,8 @@ async fn what_a_session_has_open_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_session_that_nobody_uses_expires_and_one_that_is_used_does_not() {
-    let stage = Stage::with_policy(
+async fn only_an_unused_session_expires() {
+    let harness = Harness::with_policy(
         HttpOptions {
             idle: Duration::from_millis(400),
             ..HttpOptions::default()
@@ -135,9 +135,9 @@ async fn a_session_that_nobody_uses_expires_and_one_that_is_used_does_not() {
     )
     .await;
     let (used, listening, idle) = (
-        stage.client().await,
-        stage.client().await,
-        stage.client().await,
+        harness.client().await,
+        harness.client().await,
+        harness.client().await,
     );
     let _stream = listening.listen(None).await;
     for _ in 0..15 {

@@ -1,4 +1,4 @@
-//! Clients that are slow and clients that do nothing.
+//! Slow and idle clients.
 
 use std::time::Duration;
 
@@ -8,60 +8,60 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 
 #[tokio::test]
-async fn a_slow_reader_of_a_large_answer_gets_all_of_it() {
-    let stage = Stage::with(HttpOptions {
-        patience: PATIENCE,
+async fn a_slow_reader_gets_all_of_a_large_response() {
+    let harness = Harness::with(HttpOptions {
+        patience: TIMEOUT,
         ..HttpOptions::default()
     })
     .await;
-    let client = stage.client().await;
+    let client = harness.client().await;
     let session = client.session.unwrap();
     for accept in ["application/json", "text/event-stream"] {
         let mut stream = connect(client.address).await;
-        let request = call(&session, accept, ANSWER_BYTES);
+        let request = call(&session, accept, RESPONSE_BYTES);
         // The server reads while the client still writes.
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut received = 0;
-        let mut piece = vec![0; ANSWER_BYTES / STEPS];
-        while received < ANSWER_BYTES {
+        let mut piece = vec![0; RESPONSE_BYTES / STEPS];
+        while received < RESPONSE_BYTES {
             let read = timeout(LIMIT, stream.read_exact(&mut piece)).await;
             let read = read.expect("bytes in time");
             received += read.unwrap_or_else(|error| panic!("{accept} {received}: {error}"));
-            sleep(PATIENCE / 8).await;
+            sleep(TIMEOUT / 8).await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_reader_that_takes_nothing_is_disconnected() {
-    let stage = Stage::with(HttpOptions {
-        patience: PATIENCE,
+async fn a_stalled_reader_is_disconnected() {
+    let harness = Harness::with(HttpOptions {
+        patience: TIMEOUT,
         ..HttpOptions::default()
     })
     .await;
-    let client = stage.client().await;
+    let client = harness.client().await;
     let mut stream = connect(client.address).await;
-    let request = call(&client.session.unwrap(), "application/json", ANSWER_BYTES);
+    let request = call(&client.session.unwrap(), "application/json", RESPONSE_BYTES);
     stream.write_all(request.as_bytes()).await.unwrap();
-    sleep(PATIENCE * 4).await;
+    sleep(TIMEOUT * 4).await;
     let mut all = Vec::new();
     let read = timeout(LIMIT, stream.read_to_end(&mut all)).await;
-    // Reset or closed: in either case most of the answer is missing.
-    let _ = read.expect("the end in time");
-    assert!(all.len() < ANSWER_BYTES / 2, "{}", all.len());
+    // Reset or closed: in either case most of the response is missing.
+    let _ = read.expect("the connection ends in time");
+    assert!(all.len() < RESPONSE_BYTES / 2, "{}", all.len());
 }
 
-/// A connection whose reader takes little at a time.
+/// A connection with a small receive buffer.
 async fn connect(address: std::net::SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(64 << 10).unwrap();
     socket.connect(address).await.unwrap()
 }
 
-/// A request whose answer has at least `bytes`.
+/// A request whose response has at least `bytes`.
 fn call(session: &str, accept: &str, bytes: usize) -> String {
     let body = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -75,11 +75,11 @@ fn call(session: &str, accept: &str, bytes: usize) -> String {
     )
 }
 
-const PATIENCE: Duration = Duration::from_secs(1);
-const ANSWER_BYTES: usize = 4 << 20;
+const TIMEOUT: Duration = Duration::from_secs(1);
+const RESPONSE_BYTES: usize = 4 << 20;
 
-/// In how many pieces an answer is read: it takes four times the patience in all.
+/// How many pieces a response is read in: four times the timeout in total.
 const STEPS: usize = 32;
 
-/// A test that waits longer fails.
+/// The limit of every wait.
 const LIMIT: Duration = Duration::from_secs(30);

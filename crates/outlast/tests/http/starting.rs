@@ -10,27 +10,27 @@ use outlast_testkit::mcp::HttpClient;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::harness::Stage;
+use crate::harness::Harness;
 use crate::health::get;
 
 #[tokio::test]
-async fn requests_before_the_store_is_open_are_refused_as_starting_and_never_as_not_found() {
+async fn requests_before_the_store_opens_get_starting() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
-    let stage = Stage::on_file(&file, HttpOptions::default()).await;
-    let client = stage.client().await;
+    let harness = Harness::on_file(&file, HttpOptions::default()).await;
+    let client = harness.client().await;
     let task = client.task("gated", json!({})).await;
-    stage.gate.add_permits(1);
+    harness.gate.add_permits(1);
     client.until(&task, "completed").await;
-    stage.fall().await;
+    harness.stop().await;
 
     let (open, opened) = oneshot::channel::<Arc<dyn Store>>();
     let slow = OpeningStore::new(async { Ok(opened.await.unwrap()) });
     let options = HttpOptions::default();
-    let (stage, start) = Stage::starting(Arc::new(slow), options, Policy::default()).await;
+    let (harness, start) = Harness::starting(Arc::new(slow), options, Policy::default()).await;
     let start = tokio::spawn(start);
     let client = HttpClient {
-        address: stage.server.local_addr(),
+        address: harness.server.local_addr(),
         ..client
     };
     let named = json!({ "taskId": task });
@@ -41,9 +41,9 @@ async fn requests_before_the_store_is_open_are_refused_as_starting_and_never_as_
         "tasks/list",
         "ping",
     ] {
-        let refused = client.ask(method, named.clone()).await;
-        assert_eq!(refused.status, 503, "{method}");
-        assert_starting(&refused.json().await);
+        let rejected = client.ask(method, named.clone()).await;
+        assert_eq!(rejected.status, 503, "{method}");
+        assert_starting(&rejected.json().await);
     }
     let (status, why) = get(&client, "/readyz").await;
     assert_eq!(status, 503);
@@ -53,8 +53,8 @@ async fn requests_before_the_store_is_open_are_refused_as_starting_and_never_as_
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "early", "version": "1" },
     });
-    let refused = stage.stranger().ask("initialize", introduction).await;
-    assert_starting(&refused.json().await);
+    let rejected = harness.stranger().ask("initialize", introduction).await;
+    assert_starting(&rejected.json().await);
 
     let url = file.to_str().unwrap().parse().unwrap();
     let store = open_store(&url, Default::default()).await.unwrap();
@@ -62,12 +62,12 @@ async fn requests_before_the_store_is_open_are_refused_as_starting_and_never_as_
     start.await.unwrap().unwrap();
     assert_eq!(client.status(&task).await["result"]["status"], "completed");
     assert_eq!(get(&client, "/readyz").await.0, 200);
-    stage.fall().await;
+    harness.stop().await;
 }
 
-fn assert_starting(answer: &Value) {
-    let error = &answer["error"];
-    assert_eq!(error["code"], -32603, "{answer}");
+fn assert_starting(response: &Value) {
+    let error = &response["error"];
+    assert_eq!(error["code"], -32603, "{response}");
     let message = error["message"].as_str().unwrap();
     assert!(message.starts_with("starting"), "{message}");
 }

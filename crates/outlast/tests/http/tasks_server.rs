@@ -1,11 +1,11 @@
-//! The TasksServer example, run as its user runs it.
+//! The TasksServer example, run as a process.
 
 use outlast_testkit::ServerProcess;
 use outlast_testkit::mcp::HttpClient;
 use serde_json::json;
 
 #[tokio::test]
-async fn the_tasks_server_does_what_its_model_promises() {
+async fn the_tasks_server_meets_its_seed() {
     // S3-2 to S3-5, S3-9 to S3-14, S3-23 to S3-26.
     let server = ServerProcess::example("tasks_server", &["--port", "0"]);
     assert!(server.address().ip().is_loopback());
@@ -28,12 +28,12 @@ async fn the_tasks_server_does_what_its_model_promises() {
         (&duration["type"], &duration["default"]),
         (&json!("integer"), &json!(5))
     );
-    // The wish for a task is no argument.
+    // `task` is not an argument.
     assert_eq!(input["properties"].get("task"), None);
 
     let arguments = json!({ "data": "tides", "durationSeconds": 0 });
-    let answer = client.tool("LongRunningAnalysis", arguments.clone()).await;
-    let plain = answer.json().await["result"].clone();
+    let response = client.tool("LongRunningAnalysis", arguments.clone()).await;
+    let plain = response.json().await["result"].clone();
     assert_eq!(plain["content"][0]["text"], "Analysis complete for: tides");
 
     let arguments = json!({ "data": "tides", "durationSeconds": 1 });
@@ -51,7 +51,7 @@ async fn the_tasks_server_does_what_its_model_promises() {
 }
 
 #[tokio::test]
-async fn the_samples_say_which_argument_is_wrong() {
+async fn errors_of_the_samples_name_the_argument() {
     // V1-TLS-2, V1-TLS-5, A1-30.
     let server = ServerProcess::example("tasks_server", &["--port", "0"]);
     let client = HttpClient::meet(server.address()).await;
@@ -67,10 +67,10 @@ async fn the_samples_say_which_argument_is_wrong() {
             "durationSeconds",
         ),
     ] {
-        let answer = client.tool("LongRunningAnalysis", arguments).await;
-        let result = answer.json().await["result"].clone();
+        let response = client.tool("LongRunningAnalysis", arguments).await;
+        let result = response.json().await["result"].clone();
         assert_eq!(result["isError"], true, "{result}");
-        let said = result["content"][0]["text"].as_str().unwrap();
-        assert!(said.contains(named), "{said}");
+        let received = result["content"][0]["text"].as_str().unwrap();
+        assert!(received.contains(named), "{received}");
     }
 }

@@ -1,4 +1,4 @@
-//! A server says what it has, does what it says, and names what went wrong.
+//! Declared capabilities match the methods that are served, and errors name their cause.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use outlast_testkit::eventually;
 use outlast_testkit::{FaultyStore, Strike};
 use serde_json::{Value, json};
 
-use crate::harness::Stage;
-use crate::stdio_client::Pipe;
+use crate::harness::Harness;
+use crate::stdio_client::StdioClient;
 
-async fn serving(tools: Tools) -> Pipe {
+async fn serving(tools: Tools) -> StdioClient {
     let tools = Arc::new(tools);
     let builder = Engine::builder(Arc::new(MemoryStore::new())).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await.unwrap();
@@ -21,56 +21,58 @@ async fn serving(tools: Tools) -> Pipe {
         version: "1".into(),
         instructions: None,
     };
-    Pipe::connect(McpServer::new(engine, tools, about))
+    StdioClient::connect(McpServer::new(engine, tools, about))
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_without_tasks_has_none_of_their_methods() {
+async fn a_server_without_tasks_has_no_task_methods() {
     // V2-CAP-13, V2-DISC-3.
     let plain = Tool::new("plain", "is no task", |_, _| async { Ok(text("here")) });
-    let mut pipe = serving(Tools::new().with(plain)).await;
-    let found = pipe.call("server/discover", json!({})).await;
+    let mut client = serving(Tools::new().with(plain)).await;
+    let found = client.call("server/discover", json!({})).await;
     assert_eq!(found["result"]["capabilities"].get("extensions"), None);
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let params = json!({ "taskId": "x", "inputResponses": {} });
-        let refused = pipe.call(method, params).await;
-        assert_eq!(refused["error"]["code"], -32601, "{method}");
+        let rejected = client.call(method, params).await;
+        assert_eq!(rejected["error"]["code"], -32601, "{method}");
     }
     assert_eq!(found["result"]["capabilities"].get("prompts"), None);
     assert_eq!(found["result"]["capabilities"].get("resources"), None);
     for method in ["prompts/list", "resources/list", "completion/complete"] {
-        let refused = pipe.call(method, json!({})).await;
-        assert_eq!(refused["error"]["code"], -32601, "{method}");
+        let rejected = client.call(method, json!({})).await;
+        assert_eq!(rejected["error"]["code"], -32601, "{method}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_fails_is_an_internal_error_that_says_so() {
+async fn a_failing_store_is_an_internal_error() {
     // V2-ERR-3, V2-ERR-5.
     let store = FaultyStore::new(Arc::new(MemoryStore::new()));
     let faults = store.faults();
-    let stage = Stage::on(Arc::new(store), Policy::default()).await;
-    let mut pipe = Pipe::connect(stage.front.clone());
-    let task = pipe.task("gated").await;
+    let harness = Harness::on(Arc::new(store), Policy::default()).await;
+    let mut client = StdioClient::connect(harness.server.clone());
+    let task = client.task("gated").await;
     faults.fail_writes(u64::MAX, Strike::BeforeCommit);
-    let refused = pipe.call("tasks/cancel", json!({ "taskId": task })).await;
-    assert_eq!(refused["error"]["code"], -32603, "{refused}");
-    let message = refused["error"]["message"].as_str().unwrap();
+    let rejected = client.call("tasks/cancel", json!({ "taskId": task })).await;
+    assert_eq!(rejected["error"]["code"], -32603, "{rejected}");
+    let message = rejected["error"]["message"].as_str().unwrap();
     assert!(message.contains("store"), "{message}");
     faults.fail_writes(0, Strike::BeforeCommit);
-    let cancelled = pipe.call("tasks/cancel", json!({ "taskId": task })).await;
+    let cancelled = client.call("tasks/cancel", json!({ "taskId": task })).await;
     assert!(cancelled["result"].is_object(), "{cancelled}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn errors_name_their_cause() {
     // V2-ERR-5.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
-    let unknown = pipe.call("tasks/get", json!({ "taskId": "no-such" })).await;
+    let mut client = StdioClient::connect(Harness::new().await.server);
+    let unknown = client
+        .call("tasks/get", json!({ "taskId": "no-such" }))
+        .await;
     let message = unknown["error"]["message"].as_str().unwrap();
     assert!(message.contains("not found"), "{message}");
     let params = json!({ "taskId": "no-such" });
-    let incapable = pipe.call_with("tasks/get", params, json!({})).await;
+    let incapable = client.call_with("tasks/get", params, json!({})).await;
     let message = incapable["error"]["message"].as_str().unwrap();
     assert!(
         message.contains("io.modelcontextprotocol/tasks"),
@@ -79,9 +81,9 @@ async fn errors_name_their_cause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_client_calls_itself_changes_nothing() {
+async fn the_client_name_changes_nothing() {
     // V2-META-7.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
+    let mut client = StdioClient::connect(Harness::new().await.server);
     let mut seen: Vec<Value> = Vec::new();
     for name in ["by-hand", "claude-code", "outlast"] {
         let info = json!({ "name": name, "version": "1" });
@@ -90,15 +92,15 @@ async fn what_a_client_calls_itself_changes_nothing() {
             "arguments": { "say": "hi" },
             "_meta": { "io.modelcontextprotocol/clientInfo": info },
         });
-        seen.push(pipe.call("tools/call", call).await["result"].clone());
+        seen.push(client.call("tools/call", call).await["result"].clone());
     }
     assert!(seen.iter().all(|result| *result == seen[0]), "{seen:?}");
     assert_eq!(seen[0]["content"][0]["text"], "hi");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_status_is_cut_where_a_character_ends() {
-    // V2-LIFE-7: shown as it is, and no longer than a kilobyte.
+async fn a_long_status_is_cut_between_characters() {
+    // V2-LIFE-7: unescaped, and at most a kilobyte.
     let chatty = Tool::new("chatty", "says much", |_, cx| async move {
         cx.status(&"ä<b>".repeat(1_000));
         std::future::pending().await
@@ -106,11 +108,11 @@ async fn a_status_is_cut_where_a_character_ends() {
     let chatty = chatty
         .task(TaskSupport::Optional)
         .deliver(TaskPolicy::Always);
-    let mut pipe = serving(Tools::new().with(chatty)).await;
-    let task = pipe.task("chatty").await;
+    let mut client = serving(Tools::new().with(chatty)).await;
+    let task = client.task("chatty").await;
     let mut message = String::new();
     let has_message = async || {
-        let status = pipe.status(&task).await;
+        let status = client.status(&task).await;
         message = status["statusMessage"].as_str().unwrap_or_default().into();
         !message.is_empty()
     };
@@ -128,8 +130,8 @@ async fn structured_content_may_be_any_json() {
         Ok(result)
     });
     let list = list.output(json!({ "type": "array", "items": { "type": "integer" } }));
-    let mut pipe = serving(Tools::new().with(list)).await;
-    let listed = pipe.call("tools/list", json!({})).await;
+    let mut client = serving(Tools::new().with(list)).await;
+    let listed = client.call("tools/list", json!({})).await;
     assert_eq!(
         listed["result"]["tools"][0]["outputSchema"]["type"],
         "array"
@@ -138,6 +140,6 @@ async fn structured_content_may_be_any_json() {
         listed["result"]["tools"][0]["inputSchema"]["type"],
         "object"
     );
-    let result = pipe.tool("list").await["result"].clone();
+    let result = client.tool("list").await["result"].clone();
     assert_eq!(result["structuredContent"], json!([1, 2]), "{result}");
 }

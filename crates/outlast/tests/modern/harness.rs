@@ -1,4 +1,4 @@
-//! A front with tools that do what their name says, and a gate that some of them wait at.
+//! A server with tools that do what their name says. Some of them wait at a gate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use outlast_testkit::eventually;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-/// A front, and what stands behind it.
+/// A server, its engine and its store.
 #[derive(Clone)]
-pub(crate) struct Stage {
-    pub(crate) front: Arc<McpServer>,
+pub(crate) struct Harness {
+    pub(crate) server: Arc<McpServer>,
     pub(crate) engine: Engine,
     store: Arc<dyn Store>,
-    /// Every permit lets one tool go on.
+    /// Every permit lets one tool continue.
     pub(crate) gate: Arc<Semaphore>,
-    /// How often a tool began its work.
-    pub(crate) begun: Arc<AtomicUsize>,
+    /// How often a tool was started.
+    pub(crate) starts: Arc<AtomicUsize>,
 }
 
-impl Stage {
+impl Harness {
     pub(crate) async fn new() -> Self {
         Self::with(Policy::default()).await
     }
@@ -43,8 +43,8 @@ impl Stage {
 
     pub(crate) async fn on(store: Arc<dyn Store>, policy: Policy) -> Self {
         let gate = Arc::new(Semaphore::new(0));
-        let begun = Arc::new(AtomicUsize::new(0));
-        let tools = Arc::new(tools(&gate, &begun));
+        let starts = Arc::new(AtomicUsize::new(0));
+        let tools = Arc::new(tools(&gate, &starts));
         let builder = Engine::builder(store.clone())
             .policy(policy)
             .runner(RUNNER, tools.clone());
@@ -55,41 +55,41 @@ impl Stage {
             instructions: Some("Be kind.".into()),
         };
         Self {
-            front: McpServer::new(engine.clone(), tools, about),
+            server: McpServer::new(engine.clone(), tools, about),
             engine,
             store,
             gate,
-            begun,
+            starts,
         }
     }
 
-    /// Lets one tool go on.
+    /// Lets one tool continue.
     pub(crate) fn open_gate(&self) {
         self.gate.add_permits(1);
     }
 
-    pub(crate) fn begun(&self) -> usize {
-        self.begun.load(Ordering::SeqCst)
+    pub(crate) fn starts(&self) -> usize {
+        self.starts.load(Ordering::SeqCst)
     }
 
-    /// Stops everything in the middle of whatever it does, and lets go of the file.
-    pub(crate) async fn fall(self) {
+    /// Stops the calls at once, and closes the store.
+    pub(crate) async fn stop(self) {
         self.engine.shutdown(Duration::ZERO).await.unwrap();
         self.store.close().await.unwrap();
     }
 
-    /// Waits until nothing runs any more.
+    /// Waits until no call runs.
     pub(crate) async fn until_idle(&self) {
         eventually("nothing runs", async || self.engine.running() == 0).await;
     }
 }
 
-fn tools(gate: &Arc<Semaphore>, begun: &Arc<AtomicUsize>) -> Tools {
-    let (at, counted) = (gate.clone(), begun.clone());
+fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
+    let (at, counted) = (gate.clone(), starts.clone());
     let gated = Tool::new("gated", "waits at the gate", move |_, cx| {
-        let (gate, begun) = (at.clone(), counted.clone());
+        let (gate, starts) = (at.clone(), counted.clone());
         async move {
-            begun.fetch_add(1, Ordering::SeqCst);
+            starts.fetch_add(1, Ordering::SeqCst);
             cx.status("at the gate");
             gate.acquire().await?.forget();
             Ok(text("through"))
@@ -124,8 +124,8 @@ fn tools(gate: &Arc<Semaphore>, begun: &Arc<AtomicUsize>) -> Tools {
         }
     });
     let ask = Tool::new("ask", "asks for a name", |_, cx| async move {
-        let answer = cx.elicit(form("Who?")).await?;
-        Ok(text(format!("Hello, {}!", answer["content"]["name"])))
+        let response = cx.elicit(form("Who?")).await?;
+        Ok(text(format!("Hello, {}!", response["content"]["name"])))
     });
     let two = Tool::new("two", "asks two things at once", |_, cx| async move {
         let (one, other) = tokio::join!(cx.elicit(form("One?")), cx.elicit(form("Two?")));
@@ -166,13 +166,13 @@ fn tools(gate: &Arc<Semaphore>, begun: &Arc<AtomicUsize>) -> Tools {
         })
         .task(TaskSupport::Required),
         Tool::new("plain", "asks and is never a task", {
-            let begun = begun.clone();
+            let starts = starts.clone();
             move |_, cx| {
-                let begun = begun.clone();
+                let starts = starts.clone();
                 async move {
-                    begun.fetch_add(1, Ordering::SeqCst);
-                    let answer = cx.elicit(form("Who?")).await?;
-                    Ok(text(format!("Hello, {}!", answer["content"]["name"])))
+                    starts.fetch_add(1, Ordering::SeqCst);
+                    let response = cx.elicit(form("Who?")).await?;
+                    Ok(text(format!("Hello, {}!", response["content"]["name"])))
                 }
             }
         }),
@@ -190,7 +190,7 @@ fn tools(gate: &Arc<Semaphore>, begun: &Arc<AtomicUsize>) -> Tools {
     all.fold(Tools::new(), Tools::with)
 }
 
-/// A tool that asks before its work begins.
+/// A tool with an input request before its work.
 fn first(name: &str) -> Tool {
     Tool::new(name, "asks first", |_, cx| async move {
         let who = cx
@@ -208,7 +208,7 @@ pub(crate) fn form(message: &str) -> Value {
     })
 }
 
-/// An answer to a form.
+/// An input response that accepts a form.
 pub(crate) fn named(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }

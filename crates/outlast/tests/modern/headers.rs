@@ -1,19 +1,19 @@
-//! The headers of a modern request, and the status of its answer.
+//! The headers of a modern request, and the status of its response.
 
 use outlast::transport::http::{HttpOptions, serve};
 use outlast::wire::headers::OnMissingName;
 use serde_json::json;
 
-use crate::harness::Stage;
-use crate::http_client::{Http, served};
-use crate::stdio_client::said;
+use crate::harness::Harness;
+use crate::http_client::{ModernHttpClient, served};
+use crate::stdio_client::with_meta;
 
 #[tokio::test]
-async fn headers_must_say_what_the_body_says() {
+async fn headers_must_match_the_body() {
     // V2-HH-1, V2-HH-2, V2-HH-3, V2-HH-4, V2-HDR-2, V2-HDR-4, V2-CODE-4.
-    let stage = Stage::new().await;
-    let server = served(&stage.front).await;
-    let http = Http::of(&server);
+    let harness = Harness::new().await;
+    let server = served(&harness.server).await;
+    let http = ModernHttpClient::of(&server);
     let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
     let fine = http
         .ask_with("tools/call", echo(), &[("MCP-METHOD", " tools/call ")])
@@ -29,8 +29,8 @@ async fn headers_must_say_what_the_body_says() {
         ("mcp-name", "Echo"),
         ("mcp-name", "=?base64?not base64?="),
     ] {
-        let refused = http.refused("tools/call", echo(), &[(header, value)]).await;
-        assert_eq!(refused, (400, -32020), "{header}: {value}");
+        let rejected = http.refused("tools/call", echo(), &[(header, value)]).await;
+        assert_eq!(rejected, (400, -32020), "{header}: {value}");
     }
     // V2-HH-5.
     let encoded = [("mcp-name", "=?base64?ZWNobw==?=")];
@@ -41,17 +41,17 @@ async fn headers_must_say_what_the_body_says() {
 }
 
 #[tokio::test]
-async fn arguments_that_are_marked_are_repeated_in_headers() {
+async fn annotated_arguments_must_match_their_headers() {
     // V2-PARAM-1, V2-PARAM-5, V2-HH-6.
-    let stage = Stage::new().await;
-    let server = served(&stage.front).await;
-    let http = Http::of(&server);
+    let harness = Harness::new().await;
+    let server = served(&harness.server).await;
+    let http = ModernHttpClient::of(&server);
     let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
     for value in ["", "ho", "=?base64?%?="] {
-        let refused = http
+        let rejected = http
             .refused("tools/call", echo(), &[("mcp-param-say", value)])
             .await;
-        assert_eq!(refused, (400, -32020), "{value}");
+        assert_eq!(rejected, (400, -32020), "{value}");
     }
     let extra = [
         ("mcp-param-other", "x"),
@@ -64,11 +64,11 @@ async fn arguments_that_are_marked_are_repeated_in_headers() {
 }
 
 #[tokio::test]
-async fn a_header_that_repeats_the_body_is_refused_when_it_is_sent_twice() {
+async fn a_repeated_mcp_header_is_rejected() {
     // V2-HDR-2, V2-HH-2, V2-PARAM-5: a proxy and this server could read different values.
-    let stage = Stage::new().await;
-    let server = served(&stage.front).await;
-    let http = Http::of(&server);
+    let harness = Harness::new().await;
+    let server = served(&harness.server).await;
+    let http = ModernHttpClient::of(&server);
     let echo = || json!({ "name": "echo", "arguments": { "say": "hi" } });
     for (header, value) in [
         ("mcp-protocol-version", "2026-07-28"),
@@ -79,31 +79,31 @@ async fn a_header_that_repeats_the_body_is_refused_when_it_is_sent_twice() {
     ] {
         for second in [value, "another"] {
             let twice = [(header, value), (header, second)];
-            let refused = http.refused("tools/call", echo(), &twice).await;
-            assert_eq!(refused, (400, -32020), "{header}: {second}");
+            let rejected = http.refused("tools/call", echo(), &twice).await;
+            assert_eq!(rejected, (400, -32020), "{header}: {second}");
         }
     }
     let task = http.task("gated").await;
     let twice = [("mcp-name", task.as_str()), ("mcp-name", "another")];
-    let refused = http
+    let rejected = http
         .refused("tasks/get", json!({ "taskId": task }), &twice)
         .await;
-    assert_eq!(refused, (400, -32020));
+    assert_eq!(rejected, (400, -32020));
 }
 
 #[tokio::test]
-async fn the_name_of_a_task_may_be_left_out_unless_it_is_insisted_on() {
+async fn mcp_name_of_a_task_is_optional_by_default() {
     // V2-HDR-2, V2-HDR-3, A2-8.
-    let stage = Stage::new().await;
-    let server = served(&stage.front).await;
-    let http = Http::of(&server);
+    let harness = Harness::new().await;
+    let server = served(&harness.server).await;
+    let http = ModernHttpClient::of(&server);
     let task = http.task("gated").await;
     let params = || json!({ "taskId": task });
     let lax = http
         .ask_with("tasks/get", params(), &[("mcp-name", "")])
         .await;
     assert_eq!(lax.status, 200);
-    let wrong = [("mcp-name", "somebody-else")];
+    let wrong = [("mcp-name", "another-task")];
     assert_eq!(
         http.refused("tasks/get", params(), &wrong).await,
         (400, -32020)
@@ -112,8 +112,8 @@ async fn the_name_of_a_task_may_be_left_out_unless_it_is_insisted_on() {
         task_names: OnMissingName::Refuse,
         ..HttpOptions::default()
     };
-    let strict = serve(stage.front.clone(), options).await.unwrap();
-    let strict = Http::of(&strict);
+    let strict = serve(harness.server.clone(), options).await.unwrap();
+    let strict = ModernHttpClient::of(&strict);
     let missing = [("mcp-name", "")];
     assert_eq!(
         strict.refused("tasks/get", params(), &missing).await,
@@ -122,11 +122,11 @@ async fn the_name_of_a_task_may_be_left_out_unless_it_is_insisted_on() {
 }
 
 #[tokio::test]
-async fn errors_have_the_status_that_belongs_to_them() {
+async fn each_error_code_has_its_http_status() {
     // V2-CODE-4, V2-CAP-10, A2-30.
-    let stage = Stage::new().await;
-    let server = served(&stage.front).await;
-    let mut http = Http::of(&server);
+    let harness = Harness::new().await;
+    let server = served(&harness.server).await;
+    let mut http = ModernHttpClient::of(&server);
     let unknown = json!({ "taskId": "7zzzzzzzzzzzzzzzzzzzzzzzzz" });
     assert_eq!(
         http.refused("tasks/get", unknown.clone(), &[]).await,
@@ -152,30 +152,30 @@ async fn errors_have_the_status_that_belongs_to_them() {
 }
 
 #[tokio::test]
-async fn the_version_is_judged_after_the_header() {
+async fn the_version_header_is_checked_before_the_version() {
     // V2-VER-1, V2-META-3, V2-ERA-13, A3-8.
-    let stage = Stage::new().await;
-    let server = served(&stage.front).await;
-    let http = Http::of(&server);
-    let mut params = said(json!({}), json!({}));
+    let harness = Harness::new().await;
+    let server = served(&harness.server).await;
+    let http = ModernHttpClient::of(&server);
+    let mut params = with_meta(json!({}), json!({}));
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("v999");
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params });
-    let refused = http.post(&message, &[]).await;
-    assert_eq!(refused.status, 400);
-    assert_eq!(refused.json().await["error"]["code"], -32020);
-    let refused = http
+    let rejected = http.post(&message, &[]).await;
+    assert_eq!(rejected.status, 400);
+    assert_eq!(rejected.json().await["error"]["code"], -32020);
+    let rejected = http
         .post(&message, &[("mcp-protocol-version", "v999")])
         .await;
-    assert_eq!(refused.status, 400);
-    assert_eq!(refused.json().await["error"]["code"], -32022);
+    assert_eq!(rejected.status, 400);
+    assert_eq!(rejected.json().await["error"]["code"], -32022);
     for params in [json!({}), json!({ "_meta": {} })] {
         let message =
             json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": params });
-        let refused = http.post(&message, &[]).await;
-        assert_eq!(refused.status, 400);
-        let refused = refused.json().await;
+        let rejected = http.post(&message, &[]).await;
+        assert_eq!(rejected.status, 400);
+        let rejected = rejected.json().await;
         assert_eq!(
-            (&refused["error"]["code"], &refused["id"]),
+            (&rejected["error"]["code"], &rejected["id"]),
             (&json!(-32602), &json!(7))
         );
     }
@@ -184,10 +184,10 @@ async fn the_version_is_judged_after_the_header() {
 #[tokio::test]
 async fn a_modern_request_belongs_to_no_session() {
     // V2-HTTP-4, V2-HTTP-7, A3-7.
-    let stage = Stage::new().await;
-    let server = served(&stage.front).await;
-    let http = Http::of(&server);
-    let old = [("mcp-session-id", "nobody"), ("last-event-id", "1-1-1")];
+    let harness = Harness::new().await;
+    let server = served(&harness.server).await;
+    let http = ModernHttpClient::of(&server);
+    let old = [("mcp-session-id", "unknown"), ("last-event-id", "1-1-1")];
     let listed = http.ask_with("tools/list", json!({}), &old).await;
     assert_eq!(listed.status, 200);
     assert_eq!(listed.header("mcp-session-id"), None);
@@ -198,8 +198,8 @@ async fn a_modern_request_belongs_to_no_session() {
             "{method} /mcp HTTP/1.1\r\nhost: {}\r\naccept: text/event-stream\r\nmcp-protocol-version: 2026-07-28\r\n\r\n",
             http.address
         );
-        let refused = outlast_testkit::mcp::http::send(http.address, request.as_bytes()).await;
-        assert_eq!(refused.status, 405, "{method}");
-        assert_eq!(refused.header("allow"), Some("POST, OPTIONS"), "{method}");
+        let rejected = outlast_testkit::mcp::http::send(http.address, request.as_bytes()).await;
+        assert_eq!(rejected.status, 405, "{method}");
+        assert_eq!(rejected.header("allow"), Some("POST, OPTIONS"), "{method}");
     }
 }

@@ -1,4 +1,4 @@
-//! A modern client over HTTP that writes its own bytes.
+//! A modern HTTP client that writes its own bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use outlast_testkit::within;
 use serde_json::{Value, json};
 
 use crate::schema;
-use crate::stdio_client::{everything, said};
+use crate::stdio_client::{everything, with_meta};
 
 pub(crate) async fn served(front: &Arc<McpServer>) -> HttpServer {
     serve(front.clone(), HttpOptions::default()).await.unwrap()
@@ -19,14 +19,14 @@ pub(crate) async fn served(front: &Arc<McpServer>) -> HttpServer {
 
 /// A client.
 #[derive(Clone)]
-pub(crate) struct Http {
+pub(crate) struct ModernHttpClient {
     pub(crate) address: SocketAddr,
     pub(crate) token: Option<&'static str>,
-    /// What it can do.
+    /// The capabilities that it declares.
     pub(crate) can: Value,
 }
 
-impl Http {
+impl ModernHttpClient {
     pub(crate) fn of(server: &HttpServer) -> Self {
         Self {
             address: server.local_addr(),
@@ -42,19 +42,19 @@ impl Http {
         }
     }
 
-    /// The request as a client sends it, with the headers that repeat it.
+    /// Sends a request with the headers that repeat its body.
     pub(crate) async fn ask(&self, method: &str, params: Value) -> Answer {
         self.ask_with(method, params, &[]).await
     }
 
-    /// The same with some headers changed; one without a value is left out.
+    /// Sends a request with some headers replaced; one with an empty value is omitted.
     pub(crate) async fn ask_with(
         &self,
         method: &str,
         params: Value,
         other: &[(&str, &str)],
     ) -> Answer {
-        let params = said(params, self.can.clone());
+        let params = with_meta(params, self.can.clone());
         let message = json!({ "jsonrpc": "2.0", "id": "h", "method": method, "params": params });
         self.post(&message, other).await
     }
@@ -96,25 +96,25 @@ impl Http {
         bytes::send(self.address, request.as_bytes()).await
     }
 
-    /// Sends a request that is answered by JSON with status 200.
+    /// Sends a request whose response is JSON with status 200.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
-        let answer = self.ask(method, params).await;
-        assert_eq!(answer.status, 200);
-        let answer = answer.json().await;
-        schema::check(&answer, Some(method));
-        answer
+        let response = self.ask(method, params).await;
+        assert_eq!(response.status, 200);
+        let response = response.json().await;
+        schema::check(&response, Some(method));
+        response
     }
 
-    /// Sends a request that is refused, and returns the status and the code.
+    /// Sends a request that is rejected; returns the status and the error code.
     pub(crate) async fn refused(
         &self,
         method: &str,
         params: Value,
         other: &[(&str, &str)],
     ) -> (u16, i64) {
-        let answer = self.ask_with(method, params, other).await;
-        let status = answer.status;
-        let error = answer.json().await;
+        let response = self.ask_with(method, params, other).await;
+        let status = response.status;
+        let error = response.json().await;
         assert_eq!(error["id"], "h");
         schema::check(&error, Some(method));
         (status, error["error"]["code"].as_i64().unwrap())
@@ -127,7 +127,7 @@ impl Http {
         created["result"]["taskId"].as_str().unwrap().to_owned()
     }
 
-    /// What `tasks/get` says.
+    /// The result of `tasks/get`.
     pub(crate) async fn status(&self, task: &str) -> Value {
         self.call("tasks/get", json!({ "taskId": task })).await["result"].clone()
     }
@@ -149,10 +149,10 @@ impl Http {
     }
 }
 
-/// The next message of a stream, held against the schema.
+/// The next message of a stream, checked against the schema.
 pub(crate) async fn next(stream: &mut Answer, method: &str) -> Value {
     let event = stream.event().await.expect("the stream goes on");
-    // V2-HTTP-7: there is nothing to resume.
+    // V2-HTTP-7: the stream cannot be resumed.
     assert_eq!(event.id, None);
     let message = event.message.unwrap();
     schema::check(&message, Some(method));

@@ -1,10 +1,7 @@
-//! Conversations of 2026-07-28, on a pipe and over HTTP, message by message. Every message we send is held against
-//! the schemas of the protocol and of the tasks extension.
+//! MCP 2026-07-28 on stdio and over HTTP, message by message. Every message of the server is
+//! checked against the schemas of the protocol and of the tasks extension.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod capabilities;
 mod delivery;

@@ -1,5 +1,5 @@
-//! One endpoint on a file, with clients of both eras at the same time: a few hundred lives of tasks, and everybody gets
-//! their own.
+//! One endpoint on a SQLite file, with clients of both eras at the same time: a few hundred tasks,
+//! and every owner gets its own.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -16,53 +16,54 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::http_client::{Http, next};
+use crate::http_client::{ModernHttpClient, next};
 use crate::stdio_client::everything;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_gets_their_own_while_both_eras_are_busy_on_one_endpoint() {
+async fn every_owner_gets_its_own_tasks_under_load() {
     // V2-ERA-8, V2-STATE-1, V2-SEC-2, V2-NOTIF-10, V1-SEC-1, V1-SEC-2, V1-SEC-3.
     let folder = tempfile::tempdir().unwrap();
-    let town = Arc::new(Town::default());
-    let running = town.serve(&folder.path().join("tasks.db")).await;
+    let owners = Arc::new(Owners::default());
+    let running = owners.serve(&folder.path().join("tasks.db")).await;
     let address = running.local_addr();
     let mut clients = JoinSet::new();
-    for person in 0..PEOPLE.len() {
-        clients.spawn(legacy(town.clone(), address, person));
-        clients.spawn(modern(town.clone(), address, person));
+    for owner in 0..OWNERS.len() {
+        clients.spawn(legacy(owners.clone(), address, owner));
+        clients.spawn(modern(owners.clone(), address, owner));
     }
     let busy = async {
         while let Some(ended) = clients.join_next().await {
             ended.unwrap();
         }
-        for person in 0..PEOPLE.len() {
-            check_what_is_listed(&town, address, person).await;
+        for owner in 0..OWNERS.len() {
+            check_list(&owners, address, owner).await;
         }
     };
-    tokio::time::timeout(PATIENCE, busy)
+    tokio::time::timeout(TIMEOUT, busy)
         .await
-        .expect("every life ends");
+        .expect("every client ends in time");
     running.shutdown().await.unwrap();
 }
 
-/// Who is there, and what each has made. A person has a session of the old era and a client of the new one.
+/// The tasks of each owner, and the gates of the tools. Each owner has a legacy session and a
+/// modern client.
 #[derive(Default)]
-struct Town {
+struct Owners {
     tasks: Mutex<HashMap<usize, Vec<String>>>,
-    /// What a tool waits at before it says its word.
+    /// The gate of each word.
     gates: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-impl Town {
+impl Owners {
     async fn serve(self: &Arc<Self>, file: &Path) -> Running {
         let url = file.to_str().unwrap().parse().unwrap();
         let store = open_store(&url, Default::default()).await.unwrap();
-        let town = self.clone();
+        let owners = self.clone();
         let say = Tool::new("say", "says its word when it may", move |args, _| {
-            let town = town.clone();
+            let owners = owners.clone();
             async move {
                 let word = args.text("word")?.to_owned();
-                town.gate(&word).acquire().await?.forget();
+                owners.gate(&word).acquire().await?.forget();
                 Ok(text(word))
             }
         });
@@ -70,13 +71,13 @@ impl Town {
             .task(TaskSupport::Optional)
             .deliver(TaskPolicy::After(Duration::from_millis(1)));
         let about = ServerInfo {
-            name: "town".into(),
+            name: "owners".into(),
             version: "1".into(),
             instructions: None,
         };
         let outlast = Outlast::builder().store(store).build();
         let options = HttpOptions {
-            tokens: PEOPLE.map(|name| Token::new(name, name)).into(),
+            tokens: OWNERS.map(|name| Token::new(name, name)).into(),
             ..HttpOptions::default()
         };
         let server = outlast.tools(Tools::new().with(say), about);
@@ -89,114 +90,114 @@ impl Town {
         gate.or_insert_with(|| Arc::new(Semaphore::new(0))).clone()
     }
 
-    /// Lets a word be said.
+    /// Lets the tool with this word continue.
     fn open(&self, word: &str) {
         self.gate(word).add_permits(1);
     }
 
-    fn note(&self, person: usize, task: &str) {
+    fn record(&self, owner: usize, task: &str) {
         let mut tasks = self.tasks.lock().unwrap();
-        tasks.entry(person).or_default().push(task.to_owned());
+        tasks.entry(owner).or_default().push(task.to_owned());
     }
 
-    fn tasks_of(&self, person: usize) -> Vec<String> {
+    fn tasks_of(&self, owner: usize) -> Vec<String> {
         let tasks = self.tasks.lock().unwrap();
-        tasks.get(&person).cloned().unwrap_or_default()
+        tasks.get(&owner).cloned().unwrap_or_default()
     }
 
-    /// The latest task of somebody else, if there is one yet.
-    fn foreign(&self, person: usize) -> Option<String> {
-        self.tasks_of((person + 1) % PEOPLE.len()).pop()
+    /// The latest task of another owner, if there is one.
+    fn foreign(&self, owner: usize) -> Option<String> {
+        self.tasks_of((owner + 1) % OWNERS.len()).pop()
     }
 }
 
-/// The lives of the tasks of a session: created, looked at, waited for.
-async fn legacy(town: Arc<Town>, address: SocketAddr, person: usize) {
-    let client = met(address, person).await;
-    for life in 0..LIVES {
-        let word = format!("v1-{person}-{life}");
+/// Creates tasks in a legacy session, polls them, and waits for their results.
+async fn legacy(owners: Arc<Owners>, address: SocketAddr, owner: usize) {
+    let client = initialized(address, owner).await;
+    for number in 0..TASKS_PER_CLIENT {
+        let word = format!("v1-{owner}-{number}");
         let task = client.task("say", json!({ "word": word })).await;
-        town.note(person, &task);
+        owners.record(owner, &task);
         assert_eq!(client.status(&task).await["result"]["status"], "working");
         let mut waiting = client.result(&task).await;
         assert!(waiting.is_stream());
-        town.open(&word);
-        let answer = waiting.rest().await.pop().unwrap();
-        assert_eq!(answer["result"]["content"][0]["text"], word);
-        let related = &answer["result"]["_meta"]["io.modelcontextprotocol/related-task"];
+        owners.open(&word);
+        let response = waiting.rest().await.pop().unwrap();
+        assert_eq!(response["result"]["content"][0]["text"], word);
+        let related = &response["result"]["_meta"]["io.modelcontextprotocol/related-task"];
         assert_eq!(*related, json!({ "taskId": task }));
         assert_eq!(client.status(&task).await["result"]["status"], "completed");
-        if let Some(foreign) = town.foreign(person) {
+        if let Some(foreign) = owners.foreign(owner) {
             assert_eq!(client.status(&foreign).await["error"]["code"], -32602);
         }
     }
 }
 
-/// The lives of the calls of a modern client: promoted and looked at, promoted and listened to, or as quick as it comes.
-async fn modern(town: Arc<Town>, address: SocketAddr, person: usize) {
-    let http = Http {
+/// Makes modern calls: promoted and polled, promoted and subscribed, or inline.
+async fn modern(owners: Arc<Owners>, address: SocketAddr, owner: usize) {
+    let http = ModernHttpClient {
         address,
-        token: Some(PEOPLE[person]),
+        token: Some(OWNERS[owner]),
         can: everything(),
     };
-    for life in 0..LIVES {
-        let word = format!("v2-{person}-{life}");
+    for number in 0..TASKS_PER_CLIENT {
+        let word = format!("v2-{owner}-{number}");
         let call = json!({ "name": "say", "arguments": { "word": word } });
-        if life % 3 == 2 {
-            town.open(&word);
+        if number % 3 == 2 {
+            owners.open(&word);
         }
-        let answer = http.call("tools/call", call).await["result"].clone();
-        let result = match answer["resultType"].as_str() {
+        let response = http.call("tools/call", call).await["result"].clone();
+        let result = match response["resultType"].as_str() {
             Some("task") => {
-                let task = answer["taskId"].as_str().unwrap();
-                town.note(person, task);
-                match life % 3 {
+                let task = response["taskId"].as_str().unwrap();
+                owners.record(owner, task);
+                match number % 3 {
                     0 => {
                         assert_eq!(http.status(task).await["status"], "working");
-                        town.open(&word);
+                        owners.open(&word);
                     }
-                    1 => listen(&town, &http, person, task, &word).await,
+                    1 => listen(&owners, &http, owner, task, &word).await,
                     _ => {}
                 }
                 http.until(task, "completed").await["result"].clone()
             }
-            // Nobody is answered before the gate is open.
+            // No response arrives before the gate is open.
             _ => {
-                assert_eq!(life % 3, 2, "{answer}");
-                answer
+                assert_eq!(number % 3, 2, "{response}");
+                response
             }
         };
         assert_eq!(result["content"][0]["text"], word);
-        if let Some(foreign) = town.foreign(person) {
-            let refused = http.refused("tasks/get", json!({ "taskId": foreign }), &[]);
-            assert_eq!(refused.await, (200, -32602));
+        if let Some(foreign) = owners.foreign(owner) {
+            let rejected = http.refused("tasks/get", json!({ "taskId": foreign }), &[]);
+            assert_eq!(rejected.await, (200, -32602));
         }
     }
 }
 
-/// Wishes to hear of a task and of a foreign one; hears of its own alone, up to its end.
-async fn listen(town: &Town, http: &Http, person: usize, task: &str, word: &str) {
-    let mut wish = vec![task.to_owned()];
-    wish.extend(town.foreign(person));
-    let wish = json!({ "notifications": { "taskIds": wish } });
-    let mut stream = http.ask("subscriptions/listen", wish).await;
+/// Subscribes to a task and to a foreign one; receives only its own, up to its end.
+async fn listen(owners: &Owners, http: &ModernHttpClient, owner: usize, task: &str, word: &str) {
+    let mut filter = vec![task.to_owned()];
+    filter.extend(owners.foreign(owner));
+    let filter = json!({ "notifications": { "taskIds": filter } });
+    let mut stream = http.ask("subscriptions/listen", filter).await;
     let ack = next(&mut stream, "subscriptions/listen").await;
     let accepted = &ack["params"]["notifications"];
     assert_eq!(*accepted, json!({ "taskIds": [task] }));
-    town.open(word);
+    owners.open(word);
     loop {
-        let told = next(&mut stream, "subscriptions/listen").await["params"].clone();
-        assert_eq!(told["taskId"], task);
-        if told["status"] == "completed" {
-            assert_eq!(told["result"]["content"][0]["text"], word);
+        let notification = next(&mut stream, "subscriptions/listen").await["params"].clone();
+        assert_eq!(notification["taskId"], task);
+        if notification["status"] == "completed" {
+            assert_eq!(notification["result"]["content"][0]["text"], word);
             return;
         }
     }
 }
 
-/// A person's list has what the person made in either era, and nothing else; what others made is not there.
-async fn check_what_is_listed(town: &Town, address: SocketAddr, person: usize) {
-    let client = met(address, person).await;
+/// Asserts that an owner's list has its tasks of both eras, and no others.
+async fn check_list(owners: &Owners, address: SocketAddr, owner: usize) {
+    let client = initialized(address, owner).await;
     let (mut listed, mut params) = (Vec::new(), json!({}));
     loop {
         let page = client.call("tasks/list", params).await["result"].clone();
@@ -208,29 +209,29 @@ async fn check_what_is_listed(town: &Town, address: SocketAddr, person: usize) {
             cursor => params = json!({ "cursor": cursor }),
         }
     }
-    let mut made = town.tasks_of(person);
-    // All of the old era, and of the new one all that waited at their gate.
-    assert!(made.len() >= LIVES + LIVES / 3 * 2);
+    let mut made = owners.tasks_of(owner);
+    // All legacy tasks, and the modern ones that waited at their gate.
+    assert!(made.len() >= TASKS_PER_CLIENT + TASKS_PER_CLIENT / 3 * 2);
     listed.sort();
     made.sort();
     assert_eq!(listed, made);
 }
 
-/// A session of a person.
-async fn met(address: SocketAddr, person: usize) -> HttpClient {
+/// An initialized session of an owner.
+async fn initialized(address: SocketAddr, owner: usize) -> HttpClient {
     let mut client = HttpClient::stranger(address);
-    client.token = Some(PEOPLE[person]);
+    client.token = Some(OWNERS[owner]);
     client.introduce("2025-11-25").await;
     client
 }
 
-/// The names are the secrets, too.
-const PEOPLE: [&str; 10] = [
+/// The names of the owners, which are also their tokens.
+const OWNERS: [&str; 10] = [
     "ada", "bob", "cleo", "dan", "eve", "finn", "gwen", "hugo", "ines", "jack",
 ];
 
-/// The lives that each client of a person goes through.
-const LIVES: usize = 15;
+/// How many tasks each client creates.
+const TASKS_PER_CLIENT: usize = 15;
 
-/// Far longer than all of it takes.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Far longer than the test takes.
+const TIMEOUT: Duration = Duration::from_secs(120);

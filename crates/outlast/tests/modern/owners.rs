@@ -1,24 +1,24 @@
-//! Whose tasks they are, without a session.
+//! Owners of tasks without a session.
 
 use outlast::engine::{Policy, Quota};
 use outlast::transport::http::{HttpOptions, Token, serve};
 use outlast_testkit::mcp::http as bytes;
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, named};
-use crate::http_client::{Http, served};
+use crate::harness::{Harness, named};
+use crate::http_client::{ModernHttpClient, served};
 
 #[tokio::test]
-async fn a_token_tells_owners_apart_and_joins_the_eras() {
-    // V2-SEC-2, V2-NOTIF-10, V2-ERA-8: foreign is like unknown.
-    let stage = Stage::new().await;
+async fn a_principal_has_the_same_tasks_in_both_eras() {
+    // V2-SEC-2, V2-NOTIF-10, V2-ERA-8: a foreign task is like an unknown one.
+    let harness = Harness::new().await;
     let options = HttpOptions {
         tokens: vec![Token::new("ada", "a-secret"), Token::new("bob", "b-secret")],
         ..HttpOptions::default()
     };
-    let server = serve(stage.front.clone(), options).await.unwrap();
-    let ada = Http::with_token(&server, "a-secret");
-    let bob = Http::with_token(&server, "b-secret");
+    let server = serve(harness.server.clone(), options).await.unwrap();
+    let ada = ModernHttpClient::with_token(&server, "a-secret");
+    let bob = ModernHttpClient::with_token(&server, "b-secret");
     let task = ada.task("gated").await;
     assert_eq!(ada.status(&task).await["status"], "working");
     for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
@@ -29,9 +29,9 @@ async fn a_token_tells_owners_apart_and_joins_the_eras() {
             "{method}"
         );
     }
-    let wish = json!({ "notifications": { "taskIds": [task] } });
-    let mut heard = bob.ask("subscriptions/listen", wish).await;
-    let ack = crate::http_client::next(&mut heard, "subscriptions/listen").await;
+    let filter = json!({ "notifications": { "taskIds": [task] } });
+    let mut notified = bob.ask("subscriptions/listen", filter).await;
+    let ack = crate::http_client::next(&mut notified, "subscriptions/listen").await;
     assert_eq!(ack["params"]["notifications"], json!({}));
     // The same principal in a legacy session.
     let params = json!({
@@ -43,8 +43,8 @@ async fn a_token_tells_owners_apart_and_joins_the_eras() {
     let listed = legacy(&ada, Some(&session), "tasks/list", json!({})).await;
     let listed = listed.json().await;
     assert_eq!(listed["result"]["tasks"][0]["taskId"], task.as_str());
-    let asked = json!({ "name": "gated", "task": {} });
-    let created = legacy(&ada, Some(&session), "tools/call", asked).await;
+    let input_required = json!({ "name": "gated", "task": {} });
+    let created = legacy(&ada, Some(&session), "tools/call", input_required).await;
     let created = created.json().await;
     let other = created["result"]["task"]["taskId"].as_str().unwrap();
     assert_eq!(ada.status(other).await["status"], "working");
@@ -56,14 +56,17 @@ async fn a_token_tells_owners_apart_and_joins_the_eras() {
 }
 
 #[tokio::test]
-async fn without_a_token_the_id_is_the_secret() {
-    // V2-SEC-1, V2-SEC-4: but the tasks of a legacy session are its own.
-    let stage = Stage::new().await;
-    let server = served(&stage.front).await;
-    let http = Http::of(&server);
+async fn without_a_token_the_task_id_is_the_secret() {
+    // V2-SEC-1, V2-SEC-4: tasks of a legacy session are private.
+    let harness = Harness::new().await;
+    let server = served(&harness.server).await;
+    let http = ModernHttpClient::of(&server);
     let task = http.task("gated").await;
     assert_eq!(task.len(), 26);
-    assert_eq!(Http::of(&server).status(&task).await["status"], "working");
+    assert_eq!(
+        ModernHttpClient::of(&server).status(&task).await["status"],
+        "working"
+    );
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {},
         "clientInfo": { "name": "old", "version": "1" },
@@ -78,8 +81,8 @@ async fn without_a_token_the_id_is_the_secret() {
     )
     .await;
     assert_eq!(seen.json().await["error"]["code"], -32602);
-    let asked = json!({ "name": "gated", "task": {} });
-    let created = legacy(&http, Some(&session), "tools/call", asked).await;
+    let input_required = json!({ "name": "gated", "task": {} });
+    let created = legacy(&http, Some(&session), "tools/call", input_required).await;
     let created = created.json().await;
     let other = &created["result"]["task"]["taskId"];
     assert_eq!(
@@ -98,48 +101,53 @@ async fn an_address_has_a_quota() {
         },
         ..Policy::default()
     };
-    let stage = Stage::with(policy).await;
-    let server = served(&stage.front).await;
-    let http = Http::of(&server);
+    let harness = Harness::with(policy).await;
+    let server = served(&harness.server).await;
+    let http = ModernHttpClient::of(&server);
     http.task("tidy").await;
     http.task("tidy").await;
-    let refused = http.ask("tools/call", json!({ "name": "tidy" })).await;
-    assert_eq!(refused.json().await["error"]["code"], -32603);
+    let rejected = http.ask("tools/call", json!({ "name": "tidy" })).await;
+    assert_eq!(rejected.json().await["error"]["code"], -32603);
 }
 
 #[tokio::test]
-async fn a_state_is_good_for_its_principal_only() {
+async fn a_request_state_is_bound_to_its_principal() {
     // V2-MRTR-5.
-    let stage = Stage::new().await;
+    let harness = Harness::new().await;
     let options = HttpOptions {
         tokens: vec![Token::new("ada", "a-secret"), Token::new("bob", "b-secret")],
         ..HttpOptions::default()
     };
-    let server = serve(stage.front.clone(), options).await.unwrap();
-    let ada = Http::with_token(&server, "a-secret");
-    let bob = Http::with_token(&server, "b-secret");
-    let asked = ada.call("tools/call", json!({ "name": "plain" })).await;
-    let key = asked["result"]["inputRequests"]
+    let server = serve(harness.server.clone(), options).await.unwrap();
+    let ada = ModernHttpClient::with_token(&server, "a-secret");
+    let bob = ModernHttpClient::with_token(&server, "b-secret");
+    let input_required = ada.call("tools/call", json!({ "name": "plain" })).await;
+    let key = input_required["result"]["inputRequests"]
         .as_object()
         .unwrap()
         .keys()
         .next()
         .unwrap();
     let retry = json!({
-        "name": "plain", "requestState": asked["result"]["requestState"],
+        "name": "plain", "requestState": input_required["result"]["requestState"],
         "inputResponses": { key: named("Ada") },
     });
     assert_eq!(
         bob.refused("tools/call", retry.clone(), &[]).await,
         (200, -32602)
     );
-    let said = ada.call("tools/call", retry).await;
-    assert_eq!(said["result"]["resultType"], "complete");
-    assert_eq!(stage.begun(), 1);
+    let received = ada.call("tools/call", retry).await;
+    assert_eq!(received["result"]["resultType"], "complete");
+    assert_eq!(harness.starts(), 1);
 }
 
-/// A request of the other era.
-async fn legacy(http: &Http, session: Option<&str>, method: &str, params: Value) -> bytes::Answer {
+/// Sends a legacy request.
+async fn legacy(
+    http: &ModernHttpClient,
+    session: Option<&str>,
+    method: &str,
+    params: Value,
+) -> bytes::Answer {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let mut other = vec![
         ("mcp-protocol-version", "2025-11-25"),
@@ -147,7 +155,7 @@ async fn legacy(http: &Http, session: Option<&str>, method: &str, params: Value)
         ("mcp-name", ""),
     ];
     other.extend(session.map(|session| ("mcp-session-id", session)));
-    let answer = http.post(&message, &other).await;
-    assert_eq!(answer.status, 200);
-    answer
+    let response = http.post(&message, &other).await;
+    assert_eq!(response.status, 200);
+    response
 }

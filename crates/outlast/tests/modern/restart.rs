@@ -1,51 +1,52 @@
-//! A server that falls in the middle of every state of a task.
+//! A restart in every state of a task.
 
 use serde_json::json;
 
-use crate::harness::{Stage, named};
-use crate::stdio_client::Pipe;
+use crate::harness::{Harness, named};
+use crate::stdio_client::StdioClient;
 
 #[tokio::test]
-async fn every_state_of_a_task_survives_a_fall_or_ends_in_words() {
+async fn every_task_survives_a_restart_or_fails_with_a_reason() {
     // V2-CREATE-5, V2-GET-11, V2-STATE-2, A2-27.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
-    let stage = Stage::on_file(&file).await;
-    let mut pipe = Pipe::connect(stage.front.clone());
-    let working = pipe.task("gated").await;
-    let harmless = pipe.task("harmless").await;
-    let asking = pipe.task("ask").await;
-    let (completed, failed) = (pipe.task("fails").await, pipe.task("broken").await);
-    let completed_before = pipe.until(&completed, "completed").await;
-    let failed_before = pipe.until(&failed, "failed").await;
-    let cancelled = pipe.task("gated").await;
-    pipe.call("tasks/cancel", json!({ "taskId": cancelled }))
+    let harness = Harness::on_file(&file).await;
+    let mut client = StdioClient::connect(harness.server.clone());
+    let working = client.task("gated").await;
+    let harmless = client.task("harmless").await;
+    let asking = client.task("ask").await;
+    let (completed, failed) = (client.task("fails").await, client.task("broken").await);
+    let completed_before = client.until(&completed, "completed").await;
+    let failed_before = client.until(&failed, "failed").await;
+    let cancelled = client.task("gated").await;
+    client
+        .call("tasks/cancel", json!({ "taskId": cancelled }))
         .await;
-    let cancelled_before = pipe.until(&cancelled, "cancelled").await;
-    assert_eq!(pipe.status(&asking).await["status"], "input_required");
-    stage.fall().await;
+    let cancelled_before = client.until(&cancelled, "cancelled").await;
+    assert_eq!(client.status(&asking).await["status"], "input_required");
+    harness.stop().await;
 
-    let stage = Stage::on_file(&file).await;
-    let mut pipe = Pipe::connect(stage.front.clone());
-    // What has ended is as it was, byte for byte.
-    assert_eq!(pipe.status(&completed).await, completed_before);
-    assert_eq!(pipe.status(&failed).await, failed_before);
-    assert_eq!(pipe.status(&cancelled).await, cancelled_before);
-    // What may not run twice says so; nothing works for ever.
+    let harness = Harness::on_file(&file).await;
+    let mut client = StdioClient::connect(harness.server.clone());
+    // Ended tasks are unchanged, byte for byte.
+    assert_eq!(client.status(&completed).await, completed_before);
+    assert_eq!(client.status(&failed).await, failed_before);
+    assert_eq!(client.status(&cancelled).await, cancelled_before);
+    // A call that must not run twice fails with the reason. No task stays working.
     for lost in [&working, &asking] {
-        let lost = pipe.until(lost, "failed").await;
+        let lost = client.until(lost, "failed").await;
         let why = lost["error"]["message"].as_str().unwrap();
         assert!(why.contains("outcome is unknown"), "{why}");
         assert_eq!(lost["statusMessage"], lost["error"]["message"]);
     }
     let late = json!({ "taskId": asking, "inputResponses": { "any": named("Ada") } });
-    let ack = pipe.call("tasks/update", late).await;
+    let ack = client.call("tasks/update", late).await;
     assert_eq!(ack["result"]["resultType"], "complete");
-    // What may run again does.
-    assert_eq!(pipe.status(&harmless).await["status"], "working");
-    stage.open_gate();
-    let done = pipe.until(&harmless, "completed").await;
+    // A call that may run again does.
+    assert_eq!(client.status(&harmless).await["status"], "working");
+    harness.open_gate();
+    let done = client.until(&harmless, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "through");
-    assert_eq!(stage.begun(), 0);
-    stage.fall().await;
+    assert_eq!(harness.starts(), 0);
+    harness.stop().await;
 }

@@ -1,4 +1,4 @@
-//! The client of rmcp 3.8, which we did not write, on a pipe.
+//! The client of rmcp 3.8, which is not part of this project, on stdio.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use rmcp::{ClientHandler, RoleClient};
 use serde_json::json;
 use tokio::io::BufReader;
 
-use crate::harness::{Stage, named};
+use crate::harness::{Harness, named};
 
-/// A client whose person always gives the same name.
+/// A client whose user always gives the same name.
 struct Person;
 
 impl ClientHandler for Person {
@@ -78,12 +78,12 @@ async fn until(
 
 #[tokio::test]
 async fn rmcp_sees_a_task_from_creation_to_result() {
-    let stage = Stage::new().await;
-    let client = connect(stage.front.clone()).await;
+    let harness = Harness::new().await;
+    let client = connect(harness.server.clone()).await;
     assert!(client.list_all_tools().await.unwrap().len() > 5);
     let id = task(&client, "gated").await;
     until(&client, &id, TaskStatus::Working).await;
-    stage.open_gate();
+    harness.open_gate();
     match until(&client, &id, TaskStatus::Completed).await {
         TaskPayload::Completed { result } => assert_eq!(result["content"][0]["text"], "through"),
         other => panic!("{other:?}"),
@@ -96,9 +96,9 @@ async fn rmcp_sees_a_task_from_creation_to_result() {
 }
 
 #[tokio::test]
-async fn rmcp_answers_a_task_and_cancels_one() {
-    let stage = Stage::new().await;
-    let client = connect(stage.front.clone()).await;
+async fn rmcp_responds_to_a_task_and_cancels_one() {
+    let harness = Harness::new().await;
+    let client = connect(harness.server.clone()).await;
     let id = task(&client, "ask").await;
     let TaskPayload::InputRequired { input_requests } =
         until(&client, &id, TaskStatus::InputRequired).await
@@ -106,10 +106,10 @@ async fn rmcp_answers_a_task_and_cancels_one() {
         panic!("it asks");
     };
     let key = input_requests.keys().next().unwrap().clone();
-    let answers = [(key, named("Ada"))].into();
+    let responses = [(key, named("Ada"))].into();
     client
         .peer()
-        .update_task(UpdateTaskParams::new(id.clone(), answers))
+        .update_task(UpdateTaskParams::new(id.clone(), responses))
         .await
         .unwrap();
     until(&client, &id, TaskStatus::Completed).await;
@@ -123,13 +123,16 @@ async fn rmcp_answers_a_task_and_cancels_one() {
 }
 
 #[tokio::test]
-async fn rmcp_repeats_a_call_that_asks() {
-    let stage = Stage::new().await;
-    let client = connect(stage.front.clone()).await;
-    let said = client
+async fn rmcp_retries_a_call_with_input_requests() {
+    let harness = Harness::new().await;
+    let client = connect(harness.server.clone()).await;
+    let received = client
         .call_tool(CallToolRequestParams::new("plain"))
         .await
         .unwrap();
-    assert_eq!(said.content[0].as_text().unwrap().text, "Hello, \"Ada\"!");
-    assert_eq!(stage.begun(), 1);
+    assert_eq!(
+        received.content[0].as_text().unwrap().text,
+        "Hello, \"Ada\"!"
+    );
+    assert_eq!(harness.starts(), 1);
 }

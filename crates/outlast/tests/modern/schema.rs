@@ -1,4 +1,4 @@
-//! Messages of a server held against the official schemas.
+//! Checks messages of a server against the official schemas.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use jsonschema::Validator;
 use serde_json::Value;
 
-/// Checks one message of a server; `method` is that of the request it answers, if it answers one.
+/// Checks one message of a server; `method` is that of the request, if the message is a response.
 pub(crate) fn check(message: &Value, method: Option<&str>) {
     let result = &message["result"];
     match (message["method"].as_str(), method) {
@@ -23,7 +23,7 @@ pub(crate) fn check(message: &Value, method: Option<&str>) {
         (Some("notifications/prompts/list_changed"), _) => {
             fits("PromptListChangedNotification", message);
         }
-        // V2-BASE-3: there are no requests of a server, and no other notifications here.
+        // V2-BASE-3: a server sends no requests, and no other notifications here.
         (Some(other), _) => panic!("{other} is not expected here"),
         (None, _) if message.get("error").is_some() => fits("JSONRPCErrorResponse", message),
         (None, Some(method)) => {
@@ -59,7 +59,7 @@ fn fits(shape: &str, part: &Value) {
     }
 }
 
-/// The validator of a shape: that of the extension, if it knows the shape.
+/// The validator of a shape: of the extension, if the extension defines the shape.
 fn validator(shape: &str) -> Arc<Validator> {
     type Known = Mutex<HashMap<String, Arc<Validator>>>;
     static KNOWN: LazyLock<Known> = LazyLock::new(Mutex::default);

@@ -1,4 +1,4 @@
-//! A client on a pipe that speaks by hand, in both eras.
+//! A client on stdio that writes its own messages, in both eras.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use serde_json::{Value, json};
 
 use crate::schema;
 
-/// The other end of a pipe.
-pub(crate) struct Pipe(LineClient);
+/// A client on stdio.
+pub(crate) struct StdioClient(LineClient);
 
-impl Pipe {
+impl StdioClient {
     pub(crate) fn connect(front: Arc<McpServer>) -> Self {
         let line = Line::served(|read, write| stdio::serve_on(front, read, write));
         Self(LineClient::new(line, check))
     }
 
-    /// Sends a modern request that declares tasks and every question, and returns its id.
+    /// Sends a modern request that declares tasks and all input requests; returns its id.
     pub(crate) async fn send(&mut self, method: &str, params: Value) -> Value {
         self.send_with(method, params, everything()).await
     }
 
-    /// Sends a modern request with these capabilities, and returns its id.
+    /// Sends a modern request with these capabilities; returns its id.
     pub(crate) async fn send_with(&mut self, method: &str, params: Value, can: Value) -> Value {
         let id = json!(format!("m{}", self.fresh_id()));
-        self.send_as(&id, method, said(params, can)).await;
+        self.send_as(&id, method, with_meta(params, can)).await;
         id
     }
 
-    /// Sends a modern request and waits for its answer; what else arrives is kept.
+    /// Sends a modern request and waits for its response; other messages are kept.
     pub(crate) async fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params).await;
         self.answer_to(id).await
@@ -49,14 +49,14 @@ impl Pipe {
         self.call("tools/call", json!({ "name": name })).await
     }
 
-    /// Calls a tool that becomes a task, and returns the task's id.
+    /// Calls a tool that becomes a task; returns the task's id.
     pub(crate) async fn task(&mut self, name: &str) -> String {
         let created = self.tool(name).await;
         assert_eq!(created["result"]["resultType"], "task", "{created}");
         created["result"]["taskId"].as_str().unwrap().to_owned()
     }
 
-    /// What `tasks/get` says.
+    /// The result of `tasks/get`.
     pub(crate) async fn status(&mut self, task: &str) -> Value {
         let got = self.call("tasks/get", json!({ "taskId": task })).await;
         got["result"].clone()
@@ -72,21 +72,21 @@ impl Pipe {
         .await
     }
 
-    /// Sends a legacy request and waits for its answer.
+    /// Sends a legacy request and waits for its response.
     pub(crate) async fn legacy(&mut self, method: &str, params: Value) -> Value {
         let id = json!(self.fresh_id());
         self.request(&id, method, params).await;
         self.answer_to(id).await
     }
 
-    /// Nothing arrives for a while.
+    /// Asserts that no message arrives for a while.
     pub(crate) async fn silence(&mut self) {
         assert_eq!(self.early(), None);
         self.0.silence(Duration::from_secs(60)).await;
     }
 }
 
-impl Deref for Pipe {
+impl Deref for StdioClient {
     type Target = LineClient;
 
     fn deref(&self) -> &LineClient {
@@ -94,13 +94,13 @@ impl Deref for Pipe {
     }
 }
 
-impl DerefMut for Pipe {
+impl DerefMut for StdioClient {
     fn deref_mut(&mut self) -> &mut LineClient {
         &mut self.0
     }
 }
 
-/// Holds what a modern request gets against the schema.
+/// Checks a message of the modern era against the schema.
 fn check(message: &Value, method: Option<&str>) {
     let legacy = message["id"].is_i64() || message["method"] == "notifications/tasks/status";
     if !legacy {
@@ -108,7 +108,7 @@ fn check(message: &Value, method: Option<&str>) {
     }
 }
 
-/// Capabilities of a client that can do everything.
+/// Capabilities of a client that supports everything.
 pub(crate) fn everything() -> Value {
     json!({
         "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {},
@@ -116,13 +116,13 @@ pub(crate) fn everything() -> Value {
     })
 }
 
-/// Capabilities of a client that takes no tasks.
+/// Capabilities of a client without task support.
 pub(crate) fn no_tasks() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
-/// `params` with what every modern request says.
-pub(crate) fn said(mut params: Value, can: Value) -> Value {
+/// `params` with the `_meta` of a modern request.
+pub(crate) fn with_meta(mut params: Value, can: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = can;
     let info = &mut params["_meta"]["io.modelcontextprotocol/clientInfo"];

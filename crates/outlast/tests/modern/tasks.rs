@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, named};
-use crate::stdio_client::{Pipe, no_tasks};
+use crate::harness::{Harness, named};
+use crate::stdio_client::{StdioClient, no_tasks};
 
 const UNKNOWN: &str = "7zzzzzzzzzzzzzzzzzzzzzzzzz";
 
 #[tokio::test(start_paused = true)]
-async fn a_flagged_result_completes_and_an_error_fails_with_words() {
+async fn a_tool_error_completes_and_an_rpc_error_fails() {
     // V2-LIFE-2 to V2-LIFE-5, V2-GET-3, V2-GET-5, V2-RT-3.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
-    let task = pipe.task("fails").await;
-    let done = pipe.until(&task, "completed").await;
+    let mut client = StdioClient::connect(Harness::new().await.server);
+    let task = client.task("fails").await;
+    let done = client.until(&task, "completed").await;
     assert_eq!(done["resultType"], "complete");
     assert_eq!(done["result"]["isError"], true);
     assert_eq!(done["result"]["content"][0]["text"], "it failed");
-    let task = pipe.task("broken").await;
-    let failed = pipe.until(&task, "failed").await;
+    let task = client.task("broken").await;
+    let failed = client.until(&task, "failed").await;
     assert_eq!(failed["resultType"], "complete");
     assert_eq!(
         failed["error"],
@@ -29,19 +29,19 @@ async fn a_flagged_result_completes_and_an_error_fails_with_words() {
     assert_eq!(failed["statusMessage"], "it broke");
     assert_eq!(failed.get("result"), None);
     // V2-LIFE-6.
-    assert_eq!(pipe.status(&task).await, failed);
+    assert_eq!(client.status(&task).await, failed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_without_the_extension_are_refused_before_any_lookup() {
+async fn callers_without_the_extension_are_rejected_before_any_lookup() {
     // V2-CAP-12, V2-ERR-4, A2-5.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
-    let own = pipe.task("gated").await;
+    let mut client = StdioClient::connect(Harness::new().await.server);
+    let own = client.task("gated").await;
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for id in [UNKNOWN, &own] {
             let params = json!({ "taskId": id, "inputResponses": {} });
-            let refused = pipe.call_with(method, params, no_tasks()).await;
-            assert_eq!(refused["error"]["code"], -32021, "{method}");
+            let rejected = client.call_with(method, params, no_tasks()).await;
+            assert_eq!(rejected["error"]["code"], -32021, "{method}");
         }
     }
 }
@@ -49,54 +49,56 @@ async fn callers_without_the_extension_are_refused_before_any_lookup() {
 #[tokio::test(start_paused = true)]
 async fn unknown_tasks_are_invalid_params_for_every_method() {
     // V2-GET-13, V2-UPD-14, V2-CANCEL-3, V2-ERR-1, V2-ERR-2.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
+    let mut client = StdioClient::connect(Harness::new().await.server);
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for id in [UNKNOWN, "no id of ours", "ü"] {
             let params = json!({ "taskId": id, "inputResponses": {} });
-            let refused = pipe.call(method, params).await;
-            assert_eq!(refused["error"]["code"], -32602, "{method} {id}");
+            let rejected = client.call(method, params).await;
+            assert_eq!(rejected["error"]["code"], -32602, "{method} {id}");
         }
-        let nameless = pipe.call(method, json!({})).await;
+        let nameless = client.call(method, json!({})).await;
         assert_eq!(nameless["error"]["code"], -32602, "{method}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn part_of_the_answers_leaves_the_rest_open() {
-    // V2-GET-2, V2-UPD-9 to V2-UPD-13, A2-16: the answered key is gone on the very next look.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
-    let task = pipe.task("two").await;
-    let asks = both(&mut pipe, &task).await;
+async fn a_partial_update_leaves_the_other_requests_open() {
+    // V2-GET-2, V2-UPD-9 to V2-UPD-13, A2-16: the key with a response is gone on the next poll.
+    let mut client = StdioClient::connect(Harness::new().await.server);
+    let task = client.task("two").await;
+    let asks = both(&mut client, &task).await;
     let (one, other) = (&asks[0], &asks[1]);
     let update = |responses: Value| json!({ "taskId": task, "inputResponses": responses });
-    let answers = json!({ one: named("Ada"), "never asked": 7 });
-    let ack = pipe.call("tasks/update", update(answers)).await["result"].clone();
+    let responses = json!({ one: named("Ada"), "never asked": 7 });
+    let ack = client.call("tasks/update", update(responses)).await["result"].clone();
     assert_eq!(ack["resultType"], "complete");
     assert_eq!(ack.as_object().unwrap().len(), 1, "{ack}");
-    let now = pipe.status(&task).await;
+    let now = client.status(&task).await;
     assert_eq!(now["status"], "input_required");
     let left: Vec<_> = now["inputRequests"].as_object().unwrap().keys().collect();
     assert_eq!(left, [other]);
-    // An answer that came before counts; another one for the same key does not.
-    pipe.call("tasks/update", update(json!({ one: named("Eve") })))
+    // The first response to a key counts, another one does not.
+    client
+        .call("tasks/update", update(json!({ one: named("Eve") })))
         .await;
-    pipe.call("tasks/update", update(json!({ other: named("Bob") })))
+    client
+        .call("tasks/update", update(json!({ other: named("Bob") })))
         .await;
-    let done = pipe.until(&task, "completed").await;
+    let done = client.until(&task, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "\"Ada\" \"Bob\"");
     // A2-4.
-    let late = pipe
+    let late = client
         .call("tasks/update", update(json!({ one: named("Eve") })))
         .await;
     assert_eq!(late["result"]["resultType"], "complete");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_malformed_answer_refuses_all_of_them() {
+async fn a_malformed_input_response_rejects_all() {
     // V2-UPD-18.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
-    let task = pipe.task("two").await;
-    let asks = both(&mut pipe, &task).await;
+    let mut client = StdioClient::connect(Harness::new().await.server);
+    let task = client.task("two").await;
+    let asks = both(&mut client, &task).await;
     for bad in [
         json!(7),
         json!({}),
@@ -105,45 +107,45 @@ async fn a_malformed_answer_refuses_all_of_them() {
     ] {
         let responses = json!({ &asks[0]: named("Ada"), &asks[1]: bad });
         let params = json!({ "taskId": task, "inputResponses": responses });
-        let refused = pipe.call("tasks/update", params).await;
-        assert_eq!(refused["error"]["code"], -32602);
-        assert_eq!(both(&mut pipe, &task).await, asks);
+        let rejected = client.call("tasks/update", params).await;
+        assert_eq!(rejected["error"]["code"], -32602);
+        assert_eq!(both(&mut client, &task).await, asks);
     }
     for bad in [json!(null), json!([]), json!("x")] {
         let params = json!({ "taskId": task, "inputResponses": bad });
-        let refused = pipe.call("tasks/update", params).await;
-        assert_eq!(refused["error"]["code"], -32602);
+        let rejected = client.call("tasks/update", params).await;
+        assert_eq!(rejected["error"]["code"], -32602);
     }
-    let missing = pipe.call("tasks/update", json!({ "taskId": task })).await;
+    let missing = client.call("tasks/update", json!({ "taskId": task })).await;
     assert_eq!(missing["error"]["code"], -32602);
 }
 
 #[tokio::test(start_paused = true)]
-async fn keys_are_never_used_twice() {
+async fn input_keys_are_never_reused() {
     // V2-UPD-5, V2-UPD-6.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
-    let task = pipe.task("again").await;
+    let mut client = StdioClient::connect(Harness::new().await.server);
+    let task = client.task("again").await;
     let mut seen = BTreeSet::new();
     for _ in 0..2 {
-        let asks = pipe.until(&task, "input_required").await;
+        let asks = client.until(&task, "input_required").await;
         let requests = asks["inputRequests"].as_object().unwrap();
         assert_eq!(requests.len(), 1);
         let key = requests.keys().next().unwrap().clone();
         let responses = json!({ &key: { "action": "decline" } });
         assert!(seen.insert(key));
         let params = json!({ "taskId": task, "inputResponses": responses });
-        pipe.call("tasks/update", params).await;
+        client.call("tasks/update", params).await;
     }
-    pipe.until(&task, "completed").await;
+    client.until(&task, "completed").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_an_answer() {
+async fn decline_and_cancel_are_input_responses() {
     // V2-ELIC-4, A2-20.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
+    let mut client = StdioClient::connect(Harness::new().await.server);
     for action in ["decline", "cancel"] {
-        let task = pipe.task("ask").await;
-        let asks = pipe.until(&task, "input_required").await;
+        let task = client.task("ask").await;
+        let asks = client.until(&task, "input_required").await;
         let key = asks["inputRequests"]
             .as_object()
             .unwrap()
@@ -152,53 +154,53 @@ async fn a_refusal_is_an_answer() {
             .unwrap();
         let responses = json!({ key: { "action": action } });
         let params = json!({ "taskId": task, "inputResponses": responses });
-        pipe.call("tasks/update", params).await;
-        pipe.until(&task, "completed").await;
+        client.call("tasks/update", params).await;
+        client.until(&task, "completed").await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_is_acknowledged_at_once_and_obeyed_in_time() {
+async fn a_cancellation_is_acknowledged_at_once() {
     // V2-CANCEL-2, V2-CANCEL-4, V2-CANCEL-5, V2-GET-4.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
-    let task = pipe.task("gated").await;
-    let ack = pipe.call("tasks/cancel", json!({ "taskId": task })).await["result"].clone();
+    let mut client = StdioClient::connect(Harness::new().await.server);
+    let task = client.task("gated").await;
+    let ack = client.call("tasks/cancel", json!({ "taskId": task })).await["result"].clone();
     assert_eq!(ack["resultType"], "complete");
     assert_eq!(ack.as_object().unwrap().len(), 1, "{ack}");
-    pipe.until(&task, "cancelled").await;
-    // One that looks after it may end otherwise.
-    let task = pipe.task("tidy").await;
+    client.until(&task, "cancelled").await;
+    // A tool that observes the cancellation may end otherwise.
+    let task = client.task("tidy").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    pipe.call("tasks/cancel", json!({ "taskId": task })).await;
-    let done = pipe.until(&task, "completed").await;
+    client.call("tasks/cancel", json!({ "taskId": task })).await;
+    let done = client.until(&task, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "tidied up");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_has_ended_is_not_changed_by_a_cancellation() {
+async fn a_cancellation_does_not_change_an_ended_task() {
     // V2-CANCEL-7, V2-CANCEL-8.
-    let mut pipe = Pipe::connect(Stage::new().await.front);
-    let task = pipe.task("fails").await;
-    let before = pipe.until(&task, "completed").await;
+    let mut client = StdioClient::connect(Harness::new().await.server);
+    let task = client.task("fails").await;
+    let before = client.until(&task, "completed").await;
     for _ in 0..2 {
-        let ack = pipe.call("tasks/cancel", json!({ "taskId": task })).await;
+        let ack = client.call("tasks/cancel", json!({ "taskId": task })).await;
         assert_eq!(ack["result"]["resultType"], "complete");
     }
-    assert_eq!(pipe.status(&task).await, before);
+    assert_eq!(client.status(&task).await, before);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancellation_that_races_the_end_leaves_one_end() {
+async fn a_cancellation_racing_the_end_leaves_one_outcome() {
     // V2-CANCEL-4, V2-LIFE-6.
-    let stage = Stage::new().await;
-    let mut pipe = Pipe::connect(stage.front.clone());
+    let harness = Harness::new().await;
+    let mut client = StdioClient::connect(harness.server.clone());
     for _ in 0..20 {
-        let task = pipe.task("gated").await;
-        let cancel = pipe.send("tasks/cancel", json!({ "taskId": task })).await;
-        stage.open_gate();
-        pipe.answer_to(cancel).await;
+        let task = client.task("gated").await;
+        let cancel = client.send("tasks/cancel", json!({ "taskId": task })).await;
+        harness.open_gate();
+        client.answer_to(cancel).await;
         let end = loop {
-            let now = pipe.status(&task).await;
+            let now = client.status(&task).await;
             if now["status"] != "working" {
                 break now;
             }
@@ -210,39 +212,41 @@ async fn a_cancellation_that_races_the_end_leaves_one_end() {
         );
         assert_eq!(end["status"] == "completed", end.get("result").is_some());
         tokio::time::sleep(Duration::from_secs(30)).await;
-        assert_eq!(pipe.status(&task).await, end);
-        // What the gate has left over is taken back.
-        let _ = stage.gate.try_acquire().map(|permit| permit.forget());
+        assert_eq!(client.status(&task).await, end);
+        // Takes back the permit that the gate still has.
+        let _ = harness.gate.try_acquire().map(|permit| permit.forget());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_request_is_not_spoken_of_again_and_its_task_goes_on() {
-    // V2-CANC-3, A2-42, V2-CANCEL-1: on a pipe by notification; a task is not a request.
-    let stage = Stage::new().await;
-    let mut pipe = Pipe::connect(stage.front.clone());
-    let call = pipe
+async fn a_cancelled_request_gets_no_response_and_its_task_continues() {
+    // V2-CANC-3, A2-42, V2-CANCEL-1: on stdio by notification; a task is not a request.
+    let harness = Harness::new().await;
+    let mut client = StdioClient::connect(harness.server.clone());
+    let call = client
         .send_with("tools/call", json!({ "name": "gated" }), no_tasks())
         .await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    pipe.notify("notifications/cancelled", json!({ "requestId": call }))
+    client
+        .notify("notifications/cancelled", json!({ "requestId": call }))
         .await;
-    stage.until_idle().await;
-    let created = pipe.send("tools/call", json!({ "name": "gated" })).await;
-    let task = pipe.answer_to(created.clone()).await["result"]["taskId"].clone();
-    pipe.notify("notifications/cancelled", json!({ "requestId": created }))
+    harness.until_idle().await;
+    let created = client.send("tools/call", json!({ "name": "gated" })).await;
+    let task = client.answer_to(created.clone()).await["result"]["taskId"].clone();
+    client
+        .notify("notifications/cancelled", json!({ "requestId": created }))
         .await;
-    pipe.silence().await;
+    client.silence().await;
     assert_eq!(
-        pipe.status(task.as_str().unwrap()).await["status"],
+        client.status(task.as_str().unwrap()).await["status"],
         "working"
     );
 }
 
-/// The keys of two open questions.
-async fn both(pipe: &mut Pipe, task: &str) -> Vec<String> {
+/// The keys of two open input requests.
+async fn both(client: &mut StdioClient, task: &str) -> Vec<String> {
     loop {
-        let now = pipe.until(task, "input_required").await;
+        let now = client.until(task, "input_required").await;
         let keys: Vec<_> = now["inputRequests"]
             .as_object()
             .unwrap()

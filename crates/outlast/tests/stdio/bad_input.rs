@@ -1,11 +1,11 @@
-//! What strangers write into a pipe.
+//! Malformed input on stdio.
 
 use serde_json::{Value, json};
 
 use crate::harness::Client;
 
 #[tokio::test(start_paused = true)]
-async fn broken_lines_are_answered_with_errors_and_cost_nothing_else() {
+async fn malformed_lines_get_errors_and_nothing_else() {
     let mut client = Client::new().await;
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let deep = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"ping","params":{{"x":{deep}}}}}"#);
@@ -22,11 +22,11 @@ async fn broken_lines_are_answered_with_errors_and_cost_nothing_else() {
         (deep.as_str(), -32600),
     ] {
         client.write_raw(line.as_bytes()).await;
-        let answer = client.next().await;
+        let response = client.next().await;
         assert_eq!(
-            answer["error"]["code"],
+            response["error"]["code"],
             code,
-            "{}: {answer}",
+            "{}: {response}",
             &line[..line.len().min(60)]
         );
     }
@@ -36,23 +36,23 @@ async fn broken_lines_are_answered_with_errors_and_cost_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_line_without_end_is_refused_and_passed_over() {
+async fn a_too_long_line_is_rejected_and_skipped() {
     let mut client = Client::new().await;
     let huge = vec![b'x'; 18 << 20];
     client.write_raw(&huge).await;
-    let answer = client.next().await;
+    let response = client.next().await;
     assert!(
-        answer["error"]["message"]
+        response["error"]["message"]
             .as_str()
             .unwrap()
             .contains("bytes"),
-        "{answer}"
+        "{response}"
     );
     assert_eq!(client.call("ping", json!({})).await["result"], json!({}));
 }
 
 #[tokio::test(start_paused = true)]
-async fn odd_task_params_are_told_apart() {
+async fn invalid_task_params_are_rejected() {
     // A1-11, V1-ERR-1.
     let mut client = Client::new().await;
     for (task, fine) in [
@@ -64,12 +64,12 @@ async fn odd_task_params_are_told_apart() {
         (json!({ "ttl": "long" }), false),
         (json!("yes"), false),
     ] {
-        let answer = client
+        let response = client
             .call("tools/call", json!({ "name": "slow", "task": task }))
             .await;
-        assert_eq!(answer.get("result").is_some(), fine, "{task}: {answer}");
+        assert_eq!(response.get("result").is_some(), fine, "{task}: {response}");
         if !fine {
-            assert_eq!(answer["error"]["code"], -32602);
+            assert_eq!(response["error"]["code"], -32602);
         }
     }
     let plain = client
@@ -84,8 +84,8 @@ async fn odd_task_params_are_told_apart() {
         json!("00000000000000000000000000"),
     ] {
         for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
-            let refused = client.call(method, json!({ "taskId": id })).await;
-            assert_eq!(refused["error"]["code"], -32602, "{method} {id}");
+            let rejected = client.call(method, json!({ "taskId": id })).await;
+            assert_eq!(rejected["error"]["code"], -32602, "{method} {id}");
         }
     }
     let unknown = client.call("resources/read", json!({})).await;

@@ -5,17 +5,17 @@ use serde_json::json;
 use crate::harness::Client;
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_call_is_answered_with_its_result() {
+async fn a_plain_call_returns_its_result() {
     let mut client = Client::new().await;
-    let answer = client
+    let response = client
         .call(
             "tools/call",
             json!({ "name": "echo", "arguments": { "say": "hi" } }),
         )
         .await;
-    assert_eq!(answer["result"]["content"][0]["text"], "hi");
-    // S2-38: no trace of a task.
-    assert_eq!(answer["result"].get("_meta"), None);
+    assert_eq!(response["result"]["content"][0]["text"], "hi");
+    // S2-38: without related task.
+    assert_eq!(response["result"].get("_meta"), None);
     assert_eq!(
         client.call("tasks/list", json!({})).await["result"]["tasks"],
         json!([])
@@ -26,7 +26,9 @@ async fn a_plain_call_is_answered_with_its_result() {
 async fn unknown_tools_are_protocol_errors_and_failures_are_results() {
     // V1-TLS-2.
     let mut client = Client::new().await;
-    let unknown = client.call("tools/call", json!({ "name": "nobody" })).await;
+    let unknown = client
+        .call("tools/call", json!({ "name": "unknown" }))
+        .await;
     assert_eq!(unknown["error"]["code"], -32602);
     let failed = client.call("tools/call", json!({ "name": "fail" })).await;
     assert_eq!(failed["result"]["isError"], true);
@@ -35,7 +37,7 @@ async fn unknown_tools_are_protocol_errors_and_failures_are_results() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_two_mismatches_are_refused_before_anything_runs() {
+async fn task_support_mismatches_are_rejected_before_anything_runs() {
     let mut client = Client::new().await;
     // V1-TOOL-3, S2-91.
     let forbidden = client
@@ -52,14 +54,14 @@ async fn the_two_mismatches_are_refused_before_anything_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_comes_before_the_answer_under_the_token() {
+async fn progress_precedes_the_response_with_its_token() {
     let mut client = Client::new().await;
     let params = json!({ "name": "steps", "_meta": { "progressToken": "p-1" } });
     let id = client.send("tools/call", params).await;
     for step in 1..=3 {
-        let told = client.next().await;
-        assert_eq!(told["params"]["progressToken"], "p-1");
-        assert_eq!(told["params"]["progress"], f64::from(step));
+        let notification = client.next().await;
+        assert_eq!(notification["params"]["progressToken"], "p-1");
+        assert_eq!(notification["params"]["progress"], f64::from(step));
     }
     assert_eq!(
         client.answer_to(id).await["result"]["content"][0]["text"],
@@ -68,15 +70,15 @@ async fn progress_comes_before_the_answer_under_the_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_call_can_ask_and_is_answered() {
+async fn a_plain_call_can_send_an_input_request() {
     let mut client = Client::new().await;
     let id = client.send("tools/call", json!({ "name": "ask" })).await;
-    let asked = client.told("elicitation/create").await;
-    assert_eq!(asked["params"]["message"], "Who?");
-    assert_eq!(asked["params"].get("_meta"), None);
+    let input_request = client.told("elicitation/create").await;
+    assert_eq!(input_request["params"]["message"], "Who?");
+    assert_eq!(input_request["params"].get("_meta"), None);
     client
         .respond(
-            &asked["id"],
+            &input_request["id"],
             json!({ "action": "accept", "content": { "name": "Ada" } }),
         )
         .await;
@@ -87,7 +89,7 @@ async fn a_plain_call_can_ask_and_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_plain_call_stops_and_is_not_answered() {
+async fn a_cancelled_plain_call_stops_without_response() {
     // V1-CANC-3, S2-100.
     let mut client = Client::new().await;
     let id = client

@@ -1,4 +1,4 @@
-//! The examples that a host starts, run as a host does.
+//! The examples for stdio, run as processes.
 
 use std::ops::{Deref, DerefMut};
 use std::process::Command;
@@ -104,7 +104,7 @@ fn test_tasks_runs_its_tool_only_as_a_task() {
 }
 
 #[test]
-fn the_samples_ask_a_person_and_a_model() {
+fn the_samples_use_elicitation_and_sampling() {
     let (mut server, _) = Process::start("samples");
     let task = server.task("confirm_and_sample", json!({ "topic": "tides" }));
     let result = server.call("tasks/result", json!({ "taskId": task }));
@@ -116,7 +116,7 @@ fn the_samples_ask_a_person_and_a_model() {
 }
 
 #[test]
-fn a_filter_gives_a_server_a_method_of_its_own() {
+fn middleware_adds_a_custom_method() {
     // S3-1, S3-6, S3-8.
     let (mut server, _) = Process::start("custom_method");
     let list = server.call("tools/list", json!({}));
@@ -140,7 +140,7 @@ fn a_filter_gives_a_server_a_method_of_its_own() {
 }
 
 #[test]
-fn a_request_with_the_same_key_finds_its_task_in_the_next_run() {
+fn the_same_key_finds_its_task_in_the_next_run() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tasks.db");
     let run = || {
@@ -151,9 +151,9 @@ fn a_request_with_the_same_key_finds_its_task_in_the_next_run() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    let stored = |said: &str| {
-        let line = said.lines().find(|line| line.ends_with("is stored"));
-        line.unwrap_or_else(|| panic!("{said}")).to_owned()
+    let stored = |received: &str| {
+        let line = received.lines().find(|line| line.ends_with("is stored"));
+        line.unwrap_or_else(|| panic!("{received}")).to_owned()
     };
     let (first, second) = (run(), run());
     assert!(first.contains("4 pages drawn"), "{first}");

@@ -1,4 +1,4 @@
-//! `initialize` and what follows from it.
+//! `initialize` and its effects.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ async fn tasks_are_absent_when_no_tool_opts_in() {
     let mut client = Client::connect(Arc::new(MemoryStore::new()), Tools::new().with(plain)).await;
     let result = client.introduce("2025-11-25", json!({})).await;
     assert_eq!(result["capabilities"].get("tasks"), None);
-    let answer = client
+    let response = client
         .call("tools/call", json!({ "name": "plain", "task": {} }))
         .await;
-    assert_eq!(answer["result"]["content"][0]["text"], "done");
-    let refused = client.call("tasks/get", json!({ "taskId": "x" })).await;
-    assert_eq!(refused["error"]["code"], -32601);
+    assert_eq!(response["result"]["content"][0]["text"], "done");
+    let rejected = client.call("tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(rejected["error"]["code"], -32601);
 }
 
 #[tokio::test(start_paused = true)]
@@ -47,22 +47,22 @@ async fn an_older_revision_has_no_tasks() {
             tools.iter().all(|tool| tool.get("execution").is_none()),
             "{list}"
         );
-        let answer = client
+        let response = client
             .call(
                 "tools/call",
                 json!({ "name": "slow", "task": { "ttl": 1 } }),
             )
             .await;
-        assert_eq!(answer["result"]["content"][0]["text"], "done");
+        assert_eq!(response["result"]["content"][0]["text"], "done");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_but_ping_is_served_before_the_introduction() {
+async fn only_ping_is_served_before_initialize() {
     let mut client = Client::connect(Arc::new(MemoryStore::new()), samples()).await;
     assert_eq!(client.call("ping", json!({})).await["result"], json!({}));
-    let refused = client.call("tools/list", json!({})).await;
-    assert_eq!(refused["error"]["code"], -32600);
+    let rejected = client.call("tools/list", json!({})).await;
+    assert_eq!(rejected["error"]["code"], -32600);
     client.introduce("2025-11-25", json!({})).await;
     let again = client
         .call(
@@ -74,7 +74,7 @@ async fn nothing_but_ping_is_served_before_the_introduction() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_list_of_tools_says_who_runs_as_a_task() {
+async fn tools_list_has_the_task_support() {
     let mut client = Client::new().await;
     let list = client.call("tools/list", json!({})).await;
     let support = |name: &str| -> Value {

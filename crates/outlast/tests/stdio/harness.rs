@@ -1,4 +1,4 @@
-//! The other end of the pipe, and the tools behind ours.
+//! A client on stdio, and the tools of its server.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use outlast_testkit::SimClock;
 use outlast_testkit::mcp::{Line, LineClient, check_v1};
 use serde_json::{Value, json};
 
-/// A client that speaks by hand.
+/// A client that writes its own messages.
 pub(crate) struct Client {
     line: LineClient,
     pub(crate) engine: Engine,
 }
 
 impl Client {
-    /// A client of a server with every sample tool, already introduced at 2025-11-25.
+    /// An initialized client of a server with all sample tools, at 2025-11-25.
     pub(crate) async fn new() -> Self {
         Self::with(Policy::default()).await
     }
 
-    /// The same, of a server that grants by `policy`.
+    /// The same with a server policy.
     pub(crate) async fn with(policy: Policy) -> Self {
         let store = Arc::new(MemoryStore::new());
         let mut client = Self::serving(store, policy, samples(), |own| own, Vec::new()).await;
@@ -40,15 +40,15 @@ impl Client {
     }
 
     pub(crate) async fn connect(store: Arc<dyn Store>, tools: Tools) -> Self {
-        Self::filtered(store, tools, Vec::new()).await
+        Self::with_middleware(store, tools, Vec::new()).await
     }
 
-    pub(crate) async fn filtered(
+    pub(crate) async fn with_middleware(
         store: Arc<dyn Store>,
         tools: Tools,
-        filters: Vec<Arc<dyn Middleware>>,
+        middleware: Vec<Arc<dyn Middleware>>,
     ) -> Self {
-        Self::serving(store, Policy::default(), tools, |own| own, filters).await
+        Self::serving(store, Policy::default(), tools, |own| own, middleware).await
     }
 
     /// A client of a server that has more than tools.
@@ -62,7 +62,7 @@ impl Client {
         policy: Policy,
         tools: Tools,
         offers: impl FnOnce(Own) -> Own,
-        filters: Vec<Arc<dyn Middleware>>,
+        middleware: Vec<Arc<dyn Middleware>>,
     ) -> Self {
         let about = ServerInfo {
             name: "test".into(),
@@ -75,7 +75,7 @@ impl Client {
             .clock(Arc::new(SimClock::new(Timestamp(1_700_000_000_000))))
             .runner(RUNNER, own.clone());
         let (engine, _) = builder.open().await.unwrap();
-        let front = McpServer::with_backend(engine.clone(), own, filters);
+        let front = McpServer::with_backend(engine.clone(), own, middleware);
         let line = Line::served(|read, write| stdio::serve_on(front, read, write));
         Self {
             line: LineClient::new(line, check_v1),
@@ -83,13 +83,13 @@ impl Client {
         }
     }
 
-    /// Introduces the client and returns what the server says of itself.
+    /// Sends `initialize` and returns its result.
     pub(crate) async fn introduce(&mut self, version: &str, capabilities: Value) -> Value {
-        let answer = self.initialize(version, capabilities).await;
-        answer["result"].clone()
+        let response = self.initialize(version, capabilities).await;
+        response["result"].clone()
     }
 
-    /// Nothing arrives for a while, apart from what was kept.
+    /// Asserts that no message arrives for a while, except those that were kept.
     pub(crate) async fn silence(&mut self) {
         self.line.silence(Duration::from_millis(300)).await;
     }
@@ -143,10 +143,10 @@ pub(crate) fn samples() -> Tools {
             "message": "Who?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
-        let answer = cx.elicit(form).await?;
+        let response = cx.elicit(form).await?;
         Ok(text(format!(
             "{}: {}",
-            answer["action"], answer["content"]["name"]
+            response["action"], response["content"]["name"]
         )))
     });
     let sample = Tool::new(
@@ -154,9 +154,9 @@ pub(crate) fn samples() -> Tools {
         "asks the model and for roots",
         |_, cx| async move {
             let message = json!({ "role": "user", "content": { "type": "text", "text": "Hi" } });
-            let said = cx.sample(json!({ "messages": [message], "maxTokens": 10 }));
-            let (said, roots) = tokio::join!(said, cx.roots());
-            Ok(text(format!("{} {}", said?["model"], roots?["roots"])))
+            let received = cx.sample(json!({ "messages": [message], "maxTokens": 10 }));
+            let (received, roots) = tokio::join!(received, cx.roots());
+            Ok(text(format!("{} {}", received?["model"], roots?["roots"])))
         },
     );
     let fail = Tool::new(

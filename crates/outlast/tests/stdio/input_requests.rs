@@ -1,4 +1,4 @@
-//! Questions inside tasks.
+//! Input requests of tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,44 +12,52 @@ use crate::tasks::create;
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 #[tokio::test(start_paused = true)]
-async fn a_question_of_a_task_names_it_and_its_answer_lets_it_go_on() {
+async fn an_input_request_names_its_task_and_its_response_continues_it() {
     // V1-INPUT-1, V1-INPUT-2, V1-INPUT-4, V1-INPUT-10: without any `tasks/result`.
     let mut client = Client::new().await;
     let id = create(&mut client, "ask").await;
-    let asked = client.told("elicitation/create").await;
-    assert_eq!(asked["params"]["_meta"][RELATED]["taskId"], id.as_str());
+    let input_request = client.told("elicitation/create").await;
+    assert_eq!(
+        input_request["params"]["_meta"][RELATED]["taskId"],
+        id.as_str()
+    );
     let waiting = client.call("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(waiting["result"]["status"], "input_required");
     client
         .respond(
-            &asked["id"],
+            &input_request["id"],
             json!({ "action": "accept", "content": { "name": "Ada" } }),
         )
         .await;
-    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
+    let response = client.call("tasks/result", json!({ "taskId": id })).await;
     assert_eq!(
-        answer["result"]["content"][0]["text"],
+        response["result"]["content"][0]["text"],
         "\"accept\": \"Ada\""
     );
     let mut words = Vec::new();
     for _ in 0..3 {
-        let told = client.told("notifications/tasks/status").await;
-        words.push(told["params"]["status"].as_str().unwrap().to_owned());
+        let notification = client.told("notifications/tasks/status").await;
+        words.push(
+            notification["params"]["status"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
     }
     assert_eq!(words, ["input_required", "working", "completed"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_is_put_once_however_many_wait_for_the_task() {
+async fn an_input_request_is_sent_once_to_several_waits() {
     let mut client = Client::new().await;
     let id = create(&mut client, "ask").await;
     let mut waits = Vec::new();
     for _ in 0..3 {
         waits.push(client.send("tasks/result", json!({ "taskId": id })).await);
     }
-    let asked = client.told("elicitation/create").await;
+    let input_request = client.told("elicitation/create").await;
     client
-        .respond(&asked["id"], json!({ "action": "decline" }))
+        .respond(&input_request["id"], json!({ "action": "decline" }))
         .await;
     for wait in waits {
         assert!(client.answer_to(wait).await.get("result").is_some());
@@ -64,7 +72,7 @@ async fn a_question_is_put_once_however_many_wait_for_the_task() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_questions_at_once_are_both_put_and_both_needed() {
+async fn a_task_needs_responses_to_all_input_requests() {
     // V1-INPUT-8.
     let mut client = Client::new().await;
     let id = create(&mut client, "sample").await;
@@ -77,44 +85,50 @@ async fn two_questions_at_once_are_both_put_and_both_needed() {
     let waiting = client.call("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(waiting["result"]["status"], "input_required");
     client.respond(&roots["id"], json!({ "roots": [] })).await;
-    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "\"m\" []");
+    let response = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(response["result"]["content"][0]["text"], "\"m\" []");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_is_an_answer_too() {
+async fn an_error_is_an_input_response() {
     let mut client = Client::new().await;
     let id = create(&mut client, "ask").await;
-    let asked = client.told("elicitation/create").await;
+    let input_request = client.told("elicitation/create").await;
     let error = json!({ "code": -1, "message": "no" });
     client
-        .write(json!({ "jsonrpc": "2.0", "id": asked["id"], "error": error }))
+        .write(json!({ "jsonrpc": "2.0", "id": input_request["id"], "error": error }))
         .await;
-    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(answer["result"]["isError"], true);
+    let response = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(response["result"]["isError"], true);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_without_the_capability_is_not_asked() {
+async fn no_input_request_without_its_capability() {
     // V1-ELIC-2.
     let mut client = Client::connect(Arc::new(MemoryStore::new()), samples()).await;
     client.introduce("2025-11-25", json!({})).await;
     let id = create(&mut client, "ask").await;
-    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(answer["result"]["isError"], true);
-    let said = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(said.contains("does not support form elicitation"), "{said}");
+    let response = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(response["result"]["isError"], true);
+    let received = response["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(
+        received.contains("does not support form elicitation"),
+        "{received}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_and_foreign_answers_are_ignored() {
+async fn late_and_foreign_input_responses_are_ignored() {
     // V1-INPUT-11.
     let mut client = Client::new().await;
     let id = create(&mut client, "ask").await;
-    let asked = client.told("elicitation/create").await;
+    let input_request = client.told("elicitation/create").await;
     client.call("tasks/cancel", json!({ "taskId": id })).await;
     client
-        .respond(&asked["id"], json!({ "action": "accept", "content": {} }))
+        .respond(
+            &input_request["id"],
+            json!({ "action": "accept", "content": {} }),
+        )
         .await;
     client
         .respond(&json!("00000000000000000000000000.x"), json!({}))

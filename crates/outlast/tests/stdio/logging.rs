@@ -9,32 +9,32 @@ use serde_json::{Value, json};
 use crate::harness::Client;
 use crate::tasks::create;
 
-/// The next message: its level and what it says.
-async fn heard(client: &mut Client) -> (Value, Value) {
-    let mut told = client.told("notifications/message").await;
-    assert_eq!(told["params"]["logger"], "log");
+/// The level and the data of the next log message.
+async fn next_log(client: &mut Client) -> (Value, Value) {
+    let mut notification = client.told("notifications/message").await;
+    assert_eq!(notification["params"]["logger"], "log");
     (
-        told["params"]["level"].take(),
-        told["params"]["data"].take(),
+        notification["params"]["level"].take(),
+        notification["params"]["data"].take(),
     )
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_speaks_before_its_answer() {
+async fn log_messages_precede_the_response() {
     let mut client = Client::new().await;
     let id = client.send("tools/call", json!({ "name": "log" })).await;
-    let told = client.next().await;
-    assert_eq!(told["method"], "notifications/message");
-    assert_eq!(told["params"]["level"], "info");
-    assert_eq!(told["params"]["data"], json!({ "found": 3 }));
-    assert_eq!(told["params"].get("_meta"), None);
-    let told = client.next().await;
-    assert_eq!(told["params"]["level"], "error");
+    let notification = client.next().await;
+    assert_eq!(notification["method"], "notifications/message");
+    assert_eq!(notification["params"]["level"], "info");
+    assert_eq!(notification["params"]["data"], json!({ "found": 3 }));
+    assert_eq!(notification["params"].get("_meta"), None);
+    let notification = client.next().await;
+    assert_eq!(notification["params"]["level"], "error");
     assert_eq!(client.next().await["id"], id);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_hears_from_the_level_on_that_it_wants() {
+async fn log_messages_below_the_level_are_not_sent() {
     let mut client = Client::new().await;
     let set = client
         .call("logging/setLevel", json!({ "level": "debug" }))
@@ -46,7 +46,7 @@ async fn a_client_hears_from_the_level_on_that_it_wants() {
         ("info", json!({ "found": 3 })),
         ("error", json!("one is broken")),
     ] {
-        assert_eq!(heard(&mut client).await, (json!(level), data));
+        assert_eq!(next_log(&mut client).await, (json!(level), data));
     }
     client
         .call("logging/setLevel", json!({ "level": "alert" }))
@@ -56,16 +56,16 @@ async fn a_client_hears_from_the_level_on_that_it_wants() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_level_that_nobody_knows_is_refused() {
+async fn an_unknown_log_level_is_rejected() {
     let mut client = Client::new().await;
     for odd in [json!({}), json!({ "level": "loud" }), json!({ "level": 3 })] {
-        let refused = client.call("logging/setLevel", odd).await;
-        assert_eq!(refused["error"]["code"], -32602);
+        let rejected = client.call("logging/setLevel", odd).await;
+        assert_eq!(rejected["error"]["code"], -32602);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_task_says_first_is_heard() {
+async fn the_first_messages_of_a_task_are_sent() {
     let hasty = Tool::new("hasty", "speaks at once", |_, cx| async move {
         cx.log(Level::Notice, "begun");
         cx.progress(1.0, 2.0);
@@ -75,32 +75,35 @@ async fn what_a_task_says_first_is_heard() {
     let mut client = Client::connect(Arc::new(MemoryStore::new()), tools).await;
     client.introduce("2025-11-25", json!({})).await;
     let id = create(&mut client, "hasty").await;
-    let told = client.told("notifications/message").await;
-    assert_eq!(told["params"]["data"], "begun");
+    let notification = client.told("notifications/message").await;
+    assert_eq!(notification["params"]["data"], "begun");
     // V1-PROG-1, V1-PROG-4.
-    let told = client.told("notifications/progress").await;
+    let notification = client.told("notifications/progress").await;
     assert_eq!(
         (
-            &told["params"]["progressToken"],
-            &told["params"]["progress"]
+            &notification["params"]["progressToken"],
+            &notification["params"]["progress"]
         ),
         (&json!(7), &json!(1))
     );
-    let told = client.told("notifications/tasks/status").await;
+    let notification = client.told("notifications/tasks/status").await;
     assert_eq!(
-        (&told["params"]["taskId"], &told["params"]["status"]),
+        (
+            &notification["params"]["taskId"],
+            &notification["params"]["status"]
+        ),
         (&json!(id), &json!("completed"))
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_task_says_carries_the_task() {
+async fn log_messages_of_a_task_name_it() {
     // A1-22.
     let mut client = Client::new().await;
     let id = create(&mut client, "log").await;
-    let told = client.told("notifications/message").await;
-    let related = &told["params"]["_meta"]["io.modelcontextprotocol/related-task"];
+    let notification = client.told("notifications/message").await;
+    let related = &notification["params"]["_meta"]["io.modelcontextprotocol/related-task"];
     assert_eq!(*related, json!({ "taskId": id }));
-    assert_eq!(told["params"]["data"], json!({ "found": 3 }));
-    assert_eq!(heard(&mut client).await.0, json!("error"));
+    assert_eq!(notification["params"]["data"], json!({ "found": 3 }));
+    assert_eq!(next_log(&mut client).await.0, json!("error"));
 }

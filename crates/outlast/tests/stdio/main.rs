@@ -1,9 +1,6 @@
-//! Conversations in V1 on a pipe, message by message. Every result we send is held against the schema.
+//! V1 on stdio, message by message. Every message of the server is checked against the schema.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
-)]
+#![expect(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod bad_input;
 mod calls;

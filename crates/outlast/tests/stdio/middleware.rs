@@ -1,4 +1,4 @@
-//! Filters around requests, as a user would write them.
+//! Middleware around requests, as a user would write it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Client, samples};
 
-/// Answers a method of its own.
+/// Implements a custom method.
 struct Custom;
 
 #[async_trait]
@@ -19,15 +19,15 @@ impl Middleware for Custom {
     async fn request(&self, request: IncomingRequest, next: Next<'_>) -> Reply {
         match request.method.as_str() {
             "acme/whoami" => {
-                let answer = json!({ "_meta": { "acme/owner": request.owner.to_string() } });
-                Reply::Result(Raw::encode(&answer).unwrap())
+                let response = json!({ "_meta": { "acme/owner": request.owner.to_string() } });
+                Reply::Result(Raw::encode(&response).unwrap())
             }
             _ => next.run(request).await,
         }
     }
 }
 
-/// Notes what passes, hides a tool, and lets nobody cancel.
+/// Records requests, hides a tool, and rejects cancellations.
 #[derive(Default)]
 struct Strict {
     seen: Mutex<Vec<String>>,
@@ -40,7 +40,7 @@ impl Middleware for Strict {
         self.seen.lock().unwrap().push(request.method.clone());
         let method = request.method.clone();
         if method == "tasks/cancel" {
-            return Reply::from(codes::invalid_params("nobody cancels here"));
+            return Reply::from(codes::invalid_params("cancellation is disabled"));
         }
         let reply = next.run(request).await;
         match (method.as_str(), &reply) {
@@ -61,8 +61,9 @@ impl Middleware for Strict {
     }
 }
 
-async fn filtered(filters: Vec<Arc<dyn Middleware>>) -> Client {
-    let mut client = Client::filtered(Arc::new(MemoryStore::new()), samples(), filters).await;
+async fn with_middleware(middleware: Vec<Arc<dyn Middleware>>) -> Client {
+    let mut client =
+        Client::with_middleware(Arc::new(MemoryStore::new()), samples(), middleware).await;
     client
         .introduce("2025-11-25", json!({ "elicitation": {} }))
         .await;
@@ -70,10 +71,10 @@ async fn filtered(filters: Vec<Arc<dyn Middleware>>) -> Client {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_implements_a_method_of_its_own() {
-    let mut client = filtered(vec![Arc::new(Custom)]).await;
-    let answer = client.call("acme/whoami", json!({})).await;
-    assert_eq!(answer["result"]["_meta"]["acme/owner"], "local");
+async fn middleware_implements_a_custom_method() {
+    let mut client = with_middleware(vec![Arc::new(Custom)]).await;
+    let response = client.call("acme/whoami", json!({})).await;
+    assert_eq!(response["result"]["_meta"]["acme/owner"], "local");
     assert_eq!(
         client.call("acme/other", json!({})).await["error"]["code"],
         -32601
@@ -81,9 +82,9 @@ async fn a_filter_implements_a_method_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_filter_stands_around_the_list_of_tools_and_every_task_method() {
+async fn middleware_wraps_tools_list_and_every_task_method() {
     let strict = Arc::new(Strict::default());
-    let mut client = filtered(vec![strict.clone(), Arc::new(Custom)]).await;
+    let mut client = with_middleware(vec![strict.clone(), Arc::new(Custom)]).await;
     let list = client.call("tools/list", json!({})).await;
     let tools = list["result"]["tools"].as_array().unwrap();
     assert!(tools.iter().all(|tool| tool["name"] != "echo"));
@@ -93,8 +94,8 @@ async fn a_filter_stands_around_the_list_of_tools_and_every_task_method() {
     let id = created["result"]["task"]["taskId"].clone();
     client.call("tasks/get", json!({ "taskId": id })).await;
     client.call("tasks/list", json!({})).await;
-    let refused = client.call("tasks/cancel", json!({ "taskId": id })).await;
-    assert_eq!(refused["error"]["message"], "nobody cancels here");
+    let rejected = client.call("tasks/cancel", json!({ "taskId": id })).await;
+    assert_eq!(rejected["error"]["message"], "cancellation is disabled");
     let result = client.call("tasks/result", json!({ "taskId": id })).await;
     assert_eq!(result["result"]["content"][0]["text"], "done");
     let seen = strict.seen.lock().unwrap().clone();
@@ -112,8 +113,8 @@ async fn a_filter_stands_around_the_list_of_tools_and_every_task_method() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancel_right_behind_its_call_finds_it() {
-    let mut client = filtered(Vec::new()).await;
+async fn a_cancellation_right_after_its_request_is_applied() {
+    let mut client = with_middleware(Vec::new()).await;
     for _ in 0..50 {
         let id = client
             .send("tools/call", json!({ "name": "endless" }))

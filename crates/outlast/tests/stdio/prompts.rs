@@ -28,12 +28,12 @@ fn prompts() -> Prompts {
 
 async fn meet(prompts: &Prompts) -> (Client, Value) {
     let mut client = Client::of(|own| own.prompts(prompts.clone())).await;
-    let said = client.introduce("2025-11-25", json!({})).await;
-    (client, said["capabilities"].clone())
+    let received = client.introduce("2025-11-25", json!({})).await;
+    (client, received["capabilities"].clone())
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_declares_what_it_has_and_nothing_else() {
+async fn a_server_declares_only_what_it_has() {
     let (_, capabilities) = meet(&prompts()).await;
     assert_eq!(capabilities["prompts"], json!({ "listChanged": true }));
     assert_eq!(capabilities["completions"], json!({}));
@@ -42,13 +42,13 @@ async fn a_server_declares_what_it_has_and_nothing_else() {
     assert_eq!(capabilities.get("completions"), None);
     let mut without = Client::new().await;
     for method in ["prompts/list", "prompts/get", "resources/list"] {
-        let refused = without.call(method, json!({ "name": "greet" })).await;
-        assert_eq!(refused["error"]["code"], -32601, "{method}");
+        let rejected = without.call(method, json!({ "name": "greet" })).await;
+        assert_eq!(rejected["error"]["code"], -32601, "{method}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_prompt_is_listed_and_written_with_its_arguments() {
+async fn a_prompt_is_listed_and_rendered_with_its_arguments() {
     let (mut client, _) = meet(&prompts()).await;
     let listed = client.call("prompts/list", json!({})).await;
     let listed = &listed["result"]["prompts"];
@@ -78,24 +78,24 @@ async fn a_prompt_is_listed_and_written_with_its_arguments() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_a_prompt_is_refused() {
+async fn invalid_prompt_requests_are_rejected() {
     let (mut client, _) = meet(&prompts()).await;
     for (params, code) in [
         (json!({}), -32602),
-        (json!({ "name": "nobody" }), -32602),
+        (json!({ "name": "unknown" }), -32602),
         (json!({ "name": "greet" }), -32602),
         (json!({ "name": "greet", "arguments": [] }), -32602),
         (json!({ "name": "broken" }), -32603),
     ] {
-        let refused = client.call("prompts/get", params).await;
-        assert_eq!(refused["error"]["code"], code, "{refused}");
+        let rejected = client.call("prompts/get", params).await;
+        assert_eq!(rejected["error"]["code"], code, "{rejected}");
     }
-    let refused = client.call("prompts/list", json!({ "cursor": "x" })).await;
-    assert_eq!(refused["error"]["code"], -32602);
+    let rejected = client.call("prompts/list", json!({ "cursor": "x" })).await;
+    assert_eq!(rejected["error"]["code"], -32602);
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_most_a_hundred_values_are_suggested() {
+async fn a_completion_has_at_most_a_hundred_values() {
     let (mut client, _) = meet(&prompts()).await;
     let about = |name: &str, argument: &str| {
         json!({
@@ -120,20 +120,20 @@ async fn at_most_a_hundred_values_are_suggested() {
         .await;
     assert_eq!(got["result"]["completion"]["values"], json!([]));
     for odd in [
-        about("nobody", "name"),
+        about("unknown", "name"),
         json!({}),
         json!({ "ref": { "type": "ref/odd" } }),
     ] {
-        let refused = client.call("completion/complete", odd).await;
-        assert_eq!(refused["error"]["code"], -32602);
+        let rejected = client.call("completion/complete", odd).await;
+        assert_eq!(rejected["error"]["code"], -32602);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_is_told_when_the_list_changes() {
+async fn a_change_of_the_list_is_sent() {
     let prompts = prompts();
     let (mut client, _) = meet(&prompts).await;
-    prompts.remove("nobody");
+    prompts.remove("unknown");
     prompts.remove("broken");
     client.told("notifications/prompts/list_changed").await;
     prompts.add(Prompt::new("more", "another", |_| async { Ok(Vec::new()) }));
@@ -150,16 +150,16 @@ async fn a_client_is_told_when_the_list_changes() {
 }
 
 #[tokio::test]
-async fn a_prompt_asks_the_person_before_it_is_written() {
+async fn a_prompt_can_send_an_input_request() {
     let prompt = Prompt::asking("letter", "a letter", |_, cx| async move {
         let form = json!({
             "message": "To whom?",
             "requestedSchema": { "type": "object", "properties": { "name": { "type": "string" } } },
         });
-        let answer = cx.elicit(form).await?;
+        let response = cx.elicit(form).await?;
         Ok(vec![user(content::text(format!(
             "Dear {}",
-            answer["content"]["name"]
+            response["content"]["name"]
         )))])
     });
     let prompts = Prompts::new().with(prompt);
@@ -170,11 +170,11 @@ async fn a_prompt_asks_the_person_before_it_is_written() {
     let asked_for = client
         .send("prompts/get", json!({ "name": "letter" }))
         .await;
-    let question = client.told("elicitation/create").await;
-    assert_eq!(question["params"]["message"], "To whom?");
-    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    let input_request = client.told("elicitation/create").await;
+    assert_eq!(input_request["params"]["message"], "To whom?");
+    let response = json!({ "action": "accept", "content": { "name": "Ada" } });
     client
-        .write(json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer }))
+        .write(json!({ "jsonrpc": "2.0", "id": input_request["id"], "result": response }))
         .await;
     let got = client.answer_to(asked_for).await;
     assert_eq!(

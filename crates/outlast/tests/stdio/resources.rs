@@ -27,8 +27,8 @@ fn resources() -> Resources {
 
 async fn meet(resources: &Resources) -> (Client, Value) {
     let mut client = Client::of(|own| own.resources(resources.clone())).await;
-    let said = client.introduce("2025-11-25", json!({})).await;
-    (client, said["capabilities"].clone())
+    let received = client.introduce("2025-11-25", json!({})).await;
+    (client, received["capabilities"].clone())
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,14 +79,14 @@ async fn a_resource_is_read_as_text_or_as_bytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_that_nobody_knows_is_named_in_the_error() {
+async fn the_error_names_an_unknown_resource() {
     let (mut client, _) = meet(&resources()).await;
     for method in ["resources/read", "resources/subscribe"] {
-        let refused = client.call(method, json!({ "uri": "notes:day/" })).await;
-        assert_eq!(refused["error"]["code"], -32002, "{method}");
-        assert_eq!(refused["error"]["data"], json!({ "uri": "notes:day/" }));
-        let refused = client.call(method, json!({ "uri": 7 })).await;
-        assert_eq!(refused["error"]["code"], -32602, "{method}");
+        let rejected = client.call(method, json!({ "uri": "notes:day/" })).await;
+        assert_eq!(rejected["error"]["code"], -32002, "{method}");
+        assert_eq!(rejected["error"]["data"], json!({ "uri": "notes:day/" }));
+        let rejected = client.call(method, json!({ "uri": 7 })).await;
+        assert_eq!(rejected["error"]["code"], -32602, "{method}");
     }
     let failed = client
         .call("resources/read", json!({ "uri": "notes:broken" }))
@@ -96,7 +96,7 @@ async fn a_resource_that_nobody_knows_is_named_in_the_error() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_is_told_of_what_it_subscribed_to_and_of_nothing_else() {
+async fn a_client_gets_updates_of_its_subscriptions_only() {
     let resources = resources();
     let (mut client, _) = meet(&resources).await;
     resources.updated("notes:today");
@@ -110,8 +110,8 @@ async fn a_client_is_told_of_what_it_subscribed_to_and_of_nothing_else() {
     resources.updated("notes:today");
     resources.updated("notes:day/monday");
     for uri in ["notes:today", "notes:day/monday"] {
-        let told = client.told("notifications/resources/updated").await;
-        assert_eq!(told["params"], json!({ "uri": uri }));
+        let notification = client.told("notifications/resources/updated").await;
+        assert_eq!(notification["params"], json!({ "uri": uri }));
     }
     let done = client
         .call("resources/unsubscribe", json!({ "uri": "notes:today" }))
@@ -119,9 +119,12 @@ async fn a_client_is_told_of_what_it_subscribed_to_and_of_nothing_else() {
     assert_eq!(done["result"], json!({}));
     resources.updated("notes:today");
     resources.remove("notes:broken");
-    // Nothing came before the change of the list.
-    let told = client.next().await;
-    assert_eq!(told["method"], "notifications/resources/list_changed");
+    // No notification precedes the change of the list.
+    let notification = client.next().await;
+    assert_eq!(
+        notification["method"],
+        "notifications/resources/list_changed"
+    );
     client.silence().await;
 }
 
@@ -135,10 +138,10 @@ async fn subscriptions_are_bounded() {
             .await;
         assert_eq!(done["result"], json!({}));
     }
-    let refused = client
+    let rejected = client
         .call("resources/subscribe", json!({ "uri": "notes:today" }))
         .await;
-    assert_eq!(refused["error"]["code"], -32602);
+    assert_eq!(rejected["error"]["code"], -32602);
     client
         .call("resources/unsubscribe", json!({ "uri": "notes:day/7" }))
         .await;
@@ -149,7 +152,7 @@ async fn subscriptions_are_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_blanks_of_a_template_are_completed() {
+async fn variables_of_a_template_are_completed() {
     let (mut client, _) = meet(&resources()).await;
     let params = json!({
         "ref": { "type": "ref/resource", "uri": "notes:day/{day}" },
@@ -164,6 +167,6 @@ async fn the_blanks_of_a_template_are_completed() {
         "ref": { "type": "ref/resource", "uri": "notes:other/{day}" },
         "argument": { "name": "day", "value": "mon" },
     });
-    let refused = client.call("completion/complete", params).await;
-    assert_eq!(refused["error"]["code"], -32602);
+    let rejected = client.call("completion/complete", params).await;
+    assert_eq!(rejected["error"]["code"], -32602);
 }

@@ -1,4 +1,4 @@
-//! What seeds 002 and 003 want of a server, where one word or one answer too many would be wrong.
+//! Requirements of seeds 002 and 003, where a single extra message would be wrong.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::Client;
 use crate::tasks::create;
 
-/// Nothing more arrives, and nothing that arrived answers `id`.
+/// Asserts that no message arrives, and that none so far is a response to `id`.
 async fn unanswered(client: &mut Client, id: i64) {
     client.silence().await;
     while let Some(message) = client.early() {
@@ -22,14 +22,14 @@ async fn get(client: &mut Client, task: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_plain_call_is_answered_exactly_once() {
+async fn a_plain_call_gets_exactly_one_response() {
     // S2-19.
     let mut client = Client::new().await;
     for tool in ["slow", "must", "fail"] {
         let id = client.send("tools/call", json!({ "name": tool })).await;
-        let answer = client.answer_to(id).await;
-        let refused = tool == "must";
-        assert_eq!(answer.get("error").is_some(), refused, "{answer}");
+        let response = client.answer_to(id).await;
+        let rejected = tool == "must";
+        assert_eq!(response.get("error").is_some(), rejected, "{response}");
         unanswered(&mut client, id).await;
     }
     let listed = client.call("tasks/list", json!({})).await;
@@ -37,14 +37,14 @@ async fn a_plain_call_is_answered_exactly_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_abandoned_wait_for_a_result_is_never_answered() {
+async fn a_cancelled_wait_gets_no_response() {
     // S3-7.
     let mut client = Client::new().await;
     let task = create(&mut client, "slow").await;
     let waiting = client.send("tasks/result", json!({ "taskId": task })).await;
     let given_up = json!({ "requestId": waiting });
     client.notify("notifications/cancelled", given_up).await;
-    // The task itself goes on, and another wait gets its result.
+    // The task continues, and another wait gets its result.
     let result = client.call("tasks/result", json!({ "taskId": task })).await;
     assert_eq!(result["result"]["content"][0]["text"], "done");
     unanswered(&mut client, waiting).await;
@@ -88,7 +88,7 @@ async fn a_cancelled_task_is_kept_until_its_ttl_and_not_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_default_ttl_is_not_the_longest_one_and_is_reported() {
+async fn the_default_ttl_differs_from_the_cap() {
     // S2-57.
     let mut client = Client::with(Policy {
         ttl_default: 5_000,
@@ -106,7 +106,7 @@ async fn the_default_ttl_is_not_the_longest_one_and_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_has_ended_names_its_status_when_it_is_cancelled() {
+async fn cancelling_an_ended_task_names_its_status() {
     // S0-60, V1-CANCEL-1.
     let mut client = Client::new().await;
     for (tool, status) in [("slow", "completed"), ("fail", "failed")] {
@@ -122,10 +122,10 @@ async fn a_task_that_has_ended_names_its_status_when_it_is_cancelled() {
 }
 
 async fn refuses_cancel(client: &mut Client, task: &str, status: &str) {
-    let refused = client.call("tasks/cancel", json!({ "taskId": task })).await;
+    let rejected = client.call("tasks/cancel", json!({ "taskId": task })).await;
     let message = format!("Cannot cancel task: already in terminal status '{status}'");
     let error = json!({ "code": -32602, "message": message });
-    assert_eq!(refused["error"], error);
+    assert_eq!(rejected["error"], error);
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +145,7 @@ async fn the_list_has_full_pages_and_a_last_one() {
         let Some(cursor) = page.get("nextCursor") else {
             break;
         };
-        // The cursor is opaque: it shows no id.
+        // The cursor is opaque: it contains no id.
         let text = cursor.as_str().unwrap();
         assert!(!ids.iter().any(|id| text.contains(id.trim_matches('"'))));
         params = json!({ "cursor": cursor });

@@ -15,12 +15,12 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 pub(crate) async fn create(client: &mut Client, tool: &str) -> String {
     let params =
         json!({ "name": tool, "task": { "ttl": 60_000 }, "_meta": { "progressToken": 7 } });
-    let answer = client.call("tools/call", params).await;
-    let task = &answer["result"]["task"];
+    let response = client.call("tools/call", params).await;
+    let task = &response["result"]["task"];
     // V1-LIFE-1, V1-CREATE-3, S2-87.
-    assert_eq!(task["status"], "working", "{answer}");
+    assert_eq!(task["status"], "working", "{response}");
     assert_eq!(task["ttl"], 60_000);
-    assert_eq!(answer["result"].get("content"), None);
+    assert_eq!(response["result"].get("content"), None);
     task["taskId"].as_str().unwrap().to_owned()
 }
 
@@ -30,22 +30,25 @@ async fn status(client: &mut Client, id: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_works_then_completes_and_its_result_carries_its_id() {
+async fn a_task_completes_and_its_result_names_it() {
     let mut client = Client::new().await;
     let id = create(&mut client, "slow").await;
     assert_eq!(status(&mut client, &id).await, "working");
-    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    let response = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(response["result"]["content"][0]["text"], "done");
     // V1-RES-6, S2-89.
-    assert_eq!(answer["result"]["_meta"][RELATED], json!({ "taskId": id }));
+    assert_eq!(
+        response["result"]["_meta"][RELATED],
+        json!({ "taskId": id })
+    );
     assert_eq!(status(&mut client, &id).await, "completed");
     // V1-RES-10.
     let again = client.call("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(again["result"], answer["result"]);
+    assert_eq!(again["result"], response["result"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_transition_is_announced() {
+async fn every_transition_sends_a_notification() {
     let mut client = Client::new().await;
     let id = create(&mut client, "slow").await;
     let first = client.told("notifications/tasks/status").await;
@@ -70,23 +73,26 @@ async fn progress_of_a_task_keeps_the_token_of_its_request() {
     let id = create(&mut client, "steps").await;
     let mut last = 0.0;
     for _ in 0..2 {
-        let told = client.told("notifications/progress").await;
+        let notification = client.told("notifications/progress").await;
         // V1-PROG-1, V1-PROG-4.
-        assert_eq!(told["params"]["progressToken"], 7);
-        assert_eq!(told["params"]["_meta"][RELATED]["taskId"], id.as_str());
-        let progress = told["params"]["progress"].as_f64().unwrap();
+        assert_eq!(notification["params"]["progressToken"], 7);
+        assert_eq!(
+            notification["params"]["_meta"][RELATED]["taskId"],
+            id.as_str()
+        );
+        let progress = notification["params"]["progress"].as_f64().unwrap();
         assert!(progress > last);
         last = progress;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failing_tool_fails_its_task_and_keeps_its_result() {
+async fn a_tool_error_fails_the_task_with_its_result() {
     // V1-LIFE-5, V1-RES-5, V1-ERR-9, S2-99.
     let mut client = Client::new().await;
     let id = create(&mut client, "fail").await;
-    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(answer["result"]["isError"], true);
+    let response = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(response["result"]["isError"], true);
     let task = client.call("tasks/get", json!({ "taskId": id })).await["result"].clone();
     assert_eq!(
         (&task["status"], &task["statusMessage"]),
@@ -95,7 +101,7 @@ async fn a_failing_tool_fails_its_task_and_keeps_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_task_says_so_and_cannot_be_cancelled_again() {
+async fn a_cancelled_task_cannot_be_cancelled_again() {
     let mut client = Client::new().await;
     let id = create(&mut client, "endless").await;
     let waiting = client.send("tasks/result", json!({ "taskId": id })).await;
@@ -115,7 +121,7 @@ async fn a_cancelled_task_says_so_and_cannot_be_cancelled_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_request_never_touches_a_created_task() {
+async fn a_cancelled_request_does_not_cancel_its_task() {
     // V1-CANCEL-10, V1-CANCEL-11.
     let mut client = Client::new().await;
     let creating = client
@@ -135,8 +141,8 @@ async fn a_cancelled_request_never_touches_a_created_task() {
         .await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     assert_eq!(status(&mut client, &id).await, "working");
-    let answer = client.call("tasks/result", json!({ "taskId": id })).await;
-    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    let response = client.call("tasks/result", json!({ "taskId": id })).await;
+    assert_eq!(response["result"]["content"][0]["text"], "done");
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,34 +197,34 @@ async fn the_list_pages_through_all_tasks_newest_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expired_task_is_not_found_and_those_who_wait_are_told() {
-    // A1-23, V1-RES-12, S2-55, S2-82: the rule of the seeds.
+async fn an_expired_task_is_not_found_and_waits_end() {
+    // A1-23, V1-RES-12, S2-55, S2-82: the strict policy of the seeds.
     let mut client = Client::with(Policy {
         keep: Keep::Strict,
         ..Policy::default()
     })
     .await;
-    let answer = client
+    let response = client
         .call(
             "tools/call",
             json!({ "name": "endless", "task": { "ttl": 500 } }),
         )
         .await;
-    let id = answer["result"]["task"]["taskId"].clone();
+    let id = response["result"]["task"]["taskId"].clone();
     let waited = client.call("tasks/result", json!({ "taskId": id })).await;
     assert_eq!(waited["error"]["code"], -32602);
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
-        let refused = client.call(method, json!({ "taskId": id })).await;
-        assert_eq!(refused["error"]["code"], -32602, "{method}");
+        let rejected = client.call(method, json!({ "taskId": id })).await;
+        assert_eq!(rejected["error"]["code"], -32602, "{method}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_task_outlasts_its_ttl_by_default_and_reports_the_extension() {
+async fn a_running_task_gets_a_longer_ttl_by_default() {
     let mut client = Client::new().await;
     let params = json!({ "name": "endless", "task": { "ttl": 500 } });
-    let answer = client.call("tools/call", params).await;
-    let id = answer["result"]["task"]["taskId"].clone();
+    let response = client.call("tools/call", params).await;
+    let id = response["result"]["task"]["taskId"].clone();
     tokio::time::sleep(Duration::from_secs(2)).await;
     let task = client.call("tasks/get", json!({ "taskId": id })).await;
     assert_eq!(task["result"]["status"], "working");
@@ -229,8 +235,8 @@ async fn a_running_task_outlasts_its_ttl_by_default_and_reports_the_extension() 
 async fn the_reported_poll_interval_grows_with_the_age_of_a_task() {
     let mut client = Client::new().await;
     let params = json!({ "name": "endless", "task": {} });
-    let answer = client.call("tools/call", params).await;
-    let task = &answer["result"]["task"];
+    let response = client.call("tools/call", params).await;
+    let task = &response["result"]["task"];
     assert_eq!(task["pollInterval"], 1_000);
     let id = task["taskId"].clone();
     for (pause_s, interval) in [(0, 1_000), (29, 1_000), (2, 5_000)] {
@@ -289,16 +295,16 @@ async fn the_last_progress_of_a_tool_arrives_before_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_required_tool_gives_the_model_something_to_go_on_with() {
+async fn a_create_result_has_the_immediate_response() {
     // V1-CREATE-11.
     let mut client = Client::new().await;
-    let answer = client
+    let response = client
         .call("tools/call", json!({ "name": "must", "task": {} }))
         .await;
     let key = "io.modelcontextprotocol/model-immediate-response";
-    assert_eq!(answer["result"]["_meta"][key], "It has begun.");
+    assert_eq!(response["result"]["_meta"][key], "It has begun.");
     // A1-17.
-    assert_eq!(answer["result"]["_meta"].get(RELATED), None::<&Value>);
+    assert_eq!(response["result"]["_meta"].get(RELATED), None::<&Value>);
 }
 
 #[tokio::test(start_paused = true)]

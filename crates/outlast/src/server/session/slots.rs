@@ -208,7 +208,7 @@ impl OwnerSessions {
 }
 
 impl Slot {
-    /// The session of this slot in memory, which becomes `session` if there is none.
+    /// The session of this slot in memory, or `session` if the slot is empty.
     fn activate(&mut self, session: Arc<Session>) -> Arc<LiveSession> {
         let usage = self.usage.clone();
         let live = || Arc::new(LiveSession { session, usage });
