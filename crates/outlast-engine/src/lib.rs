@@ -4,7 +4,7 @@
 //! durability is the business of a [`Store`], and a reply that promises anything takes a
 //! [`Committed`] value, which only stores make.
 
-mod ask;
+mod input;
 mod backoff;
 mod id;
 mod origin;
@@ -14,7 +14,7 @@ mod policy;
 mod runtime;
 mod shards;
 mod view;
-mod world;
+mod clock;
 
 pub mod engine;
 pub mod index;
@@ -26,7 +26,7 @@ pub mod store;
 pub mod task;
 pub mod transition;
 
-pub use ask::{Accepts, Answer, AskKind, Outstanding, Question, Timing};
+pub use input::{Accepts, Answer, AskKind, Outstanding, Question, Timing};
 pub use backoff::Backoff;
 pub use engine::{Engine, EngineError};
 pub use id::{
@@ -39,4 +39,4 @@ pub use owner::{Owner, OwnerParseError};
 pub use policy::{Policy, Quota, Sizes};
 pub use store::{Committed, Store, StoreError};
 pub use task::Task;
-pub use world::{Clock, Ids, RandomIds, SystemClock};
+pub use clock::{Clock, Ids, RandomIds, SystemClock};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_wire::Raw;
 use serde::{Deserialize, Serialize};
 
-use crate::ask::Accepts;
+use crate::input::Accepts;
 
 /// The request a task runs. Never changes.
 #[derive(Clone, Debug, PartialEq)]

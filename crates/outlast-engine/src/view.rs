@@ -3,7 +3,7 @@
 use outlast_wire::Timestamp;
 use outlast_wire::neutral::{AskView, Ending as Shown, Phase, TaskView};
 
-use crate::ask::Outstanding;
+use crate::input::Outstanding;
 use crate::id::IdText;
 use crate::outcome::Ending;
 use crate::policy::poll_interval_at;

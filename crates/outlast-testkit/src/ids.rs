@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outlast_engine::laws::given::{id, scatter};
+use outlast_engine::laws::fixtures::{id, scatter};
 use outlast_engine::{Ids, NodeId, TaskId};
 
 /// Draws the ids that follow from its seed, one after the other.

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::expiry::Alarm;
-use super::meter::Meter;
+use super::metrics::Meter;
 use super::recovery::Patience;
 use super::runners::{Named, Runners};
-use super::topics::Topics;
+use super::subscribers::Topics;
 use super::{Engine, EngineError, Inner, Phase, Recovered, Runner, phase};
 use crate::policy::Policy;
 use crate::runtime::spawn;
 use crate::store::{Reason, Store, StoreError};
-use crate::world::{Clock, Ids, RandomIds, SystemClock};
+use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 
 /// Collects what an engine needs.
 pub struct EngineBuilder {
@@ -113,7 +113,7 @@ impl EngineBuilder {
             node: self.ids.node(),
             ids: self.ids,
             runners: Runners::new(self.runners, self.absent),
-            calls: super::calls::Calls::default(),
+            calls: super::running_calls::Calls::default(),
             topics: Arc::new(Topics::default()),
             alarm: Alarm::default(),
             remarks: Default::default(),

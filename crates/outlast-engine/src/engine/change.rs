@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_wire::{Raw, Timestamp};
 
-use super::cell::{Cell, Stage};
+use super::call_state::{Cell, Stage};
 use super::{EngineError, Event, Inner, Settled, audit};
 use crate::id::{Revision, Scope, TaskId};
 use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError};

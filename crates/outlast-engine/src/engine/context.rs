@@ -5,10 +5,10 @@ use std::sync::Arc;
 use outlast_wire::log::Log;
 use tokio::sync::oneshot;
 
-use super::cell::{Cell, Stage};
-use super::drive::Pause;
+use super::call_state::{Cell, Stage};
+use super::run::Pause;
 use super::{AskError, EngineError, Event, Inner, Phase, Progress};
-use crate::ask::{Answer, Question, Timing};
+use crate::input::{Answer, Question, Timing};
 use crate::id::{AskKey, Attempt, TaskId};
 use crate::owner::Owner;
 use crate::runtime::{can_spawn, spawn, to_the_end};
@@ -281,7 +281,7 @@ impl CallContext {
     }
 
     /// Notes something that is stored soon, together with whatever else is to be stored.
-    fn remark(&self, note: impl FnOnce(&mut super::cell::Local)) {
+    fn remark(&self, note: impl FnOnce(&mut super::call_state::Local)) {
         let queued = {
             let mut local = self.cell.local();
             if matches!(local.stage, Stage::Over) {

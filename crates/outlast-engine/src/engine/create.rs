@@ -3,10 +3,10 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::cell::{Cell, Stage};
-use super::drive::{Begin, Pause};
-use super::mailbox::Mailbox;
-use super::topics::Place;
+use super::call_state::{Cell, Stage};
+use super::run::{Begin, Pause};
+use super::event_queue::Mailbox;
+use super::subscribers::Place;
 use super::{Engine, EngineError, Inner, NewCall, Phase, Runner, Watch, audit};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;

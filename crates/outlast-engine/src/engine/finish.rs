@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::cell::{Cell, Stage};
+use super::call_state::{Cell, Stage};
 use super::change::Failed;
-use super::drive::Pause;
+use super::run::Pause;
 use super::{Inner, Phase};
 use crate::id::Scope;
 use crate::outcome::Outcome;

@@ -6,34 +6,34 @@
 
 mod audit;
 mod builder;
-mod call;
-mod calls;
-mod cancel;
-mod cell;
+mod new_call;
+mod running_calls;
+mod caller_commands;
+mod call_state;
 mod change;
 mod context;
 mod create;
 mod cursor;
 mod delete;
-mod doubt;
-mod drive;
+mod reconcile;
+mod run;
 mod error;
 mod event;
 mod expiry;
 mod finish;
-mod list;
-mod mailbox;
-mod meter;
-mod news;
+mod queries;
+mod event_queue;
+mod metrics;
+mod store_events;
 mod phase;
 mod promote;
 mod recovery;
 mod runner;
 mod runners;
 mod shutdown;
-mod status;
-mod stop;
-mod topics;
+mod status_writer;
+mod cancellation;
+mod subscribers;
 mod trace;
 mod wait;
 
@@ -45,16 +45,16 @@ use tokio::sync::mpsc;
 use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
 use crate::store::{Store, StoreError};
-use crate::world::{Clock, Ids};
+use crate::clock::{Clock, Ids};
 
 pub use audit::AUDIT;
 pub use builder::EngineBuilder;
-pub use call::{NewCall, Parts};
+pub use new_call::{NewCall, Parts};
 pub use context::{Answered, CallContext};
 pub use create::{Created, Follower, Following};
 pub use error::{AskError, EngineError};
 pub use event::{Event, Progress, Settled};
-pub use list::TaskPage;
+pub use queries::TaskPage;
 pub(crate) use phase::Phase;
 pub use promote::{Promotion, RunningCall};
 pub use recovery::Recovered;
@@ -78,13 +78,13 @@ pub(crate) struct Inner {
     ids: Arc<dyn Ids>,
     node: NodeId,
     runners: runners::Runners,
-    calls: calls::Calls,
-    topics: Arc<topics::Topics>,
+    calls: running_calls::Calls,
+    topics: Arc<subscribers::Topics>,
     alarm: expiry::Alarm,
-    remarks: status::Remarks,
+    remarks: status_writer::Remarks,
     doubts: mpsc::UnboundedSender<TaskId>,
     phases: phase::Phases,
-    meter: meter::Meter,
+    meter: metrics::Meter,
 }
 
 impl Engine {

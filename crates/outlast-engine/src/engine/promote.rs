@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::cell::{Cell, Stage};
-use super::drive::Begin;
-use super::mailbox::Mailbox;
-use super::topics::Place;
+use super::call_state::{Cell, Stage};
+use super::run::Begin;
+use super::event_queue::Mailbox;
+use super::subscribers::Place;
 use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress, audit};
-use crate::ask::Answer;
+use crate::input::Answer;
 use crate::id::{AskKey, TaskId};
 use crate::outcome::Outcome;
 use crate::runtime::spawn;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::cell::{Cell, Stage};
+use super::call_state::{Cell, Stage};
 use super::change::Failed;
-use super::drive::{Begin, Pause, outcome_unknown};
+use super::run::{Begin, Pause, outcome_unknown};
 use super::{Inner, Phase, Runner, audit};
 use crate::id::Scope;
 use crate::origin::Retry;

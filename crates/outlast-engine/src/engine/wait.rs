@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::mailbox::Mailbox;
-use super::topics::Place;
+use super::event_queue::Mailbox;
+use super::subscribers::Place;
 use super::{Engine, EngineError, Event, Inner, Phase, Settled};
 use crate::id::{Scope, TaskId};
 use crate::store::{Committed, Snapshot};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::outcome::Outcome;
 use crate::store::Store;
 use crate::transition::Command;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::id::TaskId;
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::owner::Owner;
 use crate::store::{Inserted, Store};
 use crate::task::Task;

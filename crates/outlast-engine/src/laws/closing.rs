@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::store::{Health, Store, StoreError};
 
 /// A store that was just opened can be written.

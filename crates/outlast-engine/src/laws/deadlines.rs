@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_wire::Timestamp;
 
 use crate::id::{Revision, TaskId};
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::store::{Due, Store};
 use crate::task::{Keep, Lifetime};
 use crate::transition::Command;

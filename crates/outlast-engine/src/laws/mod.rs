@@ -9,9 +9,9 @@ pub mod burst;
 pub mod closing;
 pub mod conflict;
 pub mod deadlines;
-pub mod given;
+pub mod fixtures;
 pub mod listing;
-pub mod news;
+pub mod store_events;
 pub mod nodes;
 pub mod ownership;
 pub mod quota;
@@ -150,7 +150,7 @@ macro_rules! store_laws {
                 removed_task_is_not_offered
                 of_many_nodes_one_is_offered_an_orphan
             }
-            news {
+            store_events {
                 others_hear_of_a_change
                 others_hear_of_an_end
                 others_hear_of_a_removal

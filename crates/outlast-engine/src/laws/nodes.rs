@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::id::{NodeId, TaskId};
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::store::{Feed, Store};
 
 /// What a living node executes is offered to nobody, not even to itself.

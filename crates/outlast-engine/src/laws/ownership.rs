@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::id::Scope;
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::owner::Owner;
 use crate::store::Store;
 

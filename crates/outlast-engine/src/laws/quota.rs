@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::store::{Insert, Inserted, Store, StoreError};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::store::{Insert, Record, RecordKey, RecordWrite, Store};

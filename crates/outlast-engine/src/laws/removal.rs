@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::id::Revision;
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::store::Store;
 use crate::transition::Command;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::ask::{Accepts, AskKind};
+use crate::input::{Accepts, AskKind};
 use crate::id::AskKey;
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::origin::{Origin, Retry};
 use crate::outcome::{ErrorCode, Outcome};
 use crate::owner::Owner;

@@ -9,9 +9,9 @@ mod error;
 pub mod forward;
 mod future;
 mod opening;
-mod proof;
+mod committed;
 mod record;
-mod view;
+mod snapshot;
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ use crate::task::Task;
 pub use error::{Reason, StoreError};
 pub use future::StoreFuture;
 pub use opening::OpeningStore;
-pub use proof::Committed;
+pub use committed::Committed;
 pub use record::{Record, RecordKey, RecordWrite};
-pub use view::{Brief, Page, Position, Snapshot, Usage};
+pub use snapshot::{Brief, Page, Position, Snapshot, Usage};
 
 /// A durable map from [`TaskId`] to [`Task`] with compare-and-set.
 ///

@@ -3,7 +3,7 @@
 //! The only code that changes a task is [`transition`](crate::transition). Encoding lives in the wire
 //! crate, durability in stores.
 
-mod asked;
+mod input_history;
 mod lifetime;
 mod state;
 mod timeline;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
-use crate::ask::Outstanding;
+use crate::input::Outstanding;
 use crate::id::{Attempt, NodeId, Revision, TaskId};
 use crate::origin::Origin;
 use crate::owner::Owner;
 
-pub use asked::{Asked, Questions};
+pub use input_history::{Asked, Questions};
 pub use lifetime::{Keep, Lifetime};
 pub use state::State;
 pub use timeline::{Happening, Moment, Moments, Timeline};

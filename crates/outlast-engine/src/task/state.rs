@@ -1,6 +1,6 @@
 //! Where a task stands. The wire's status words are computed from this and stored nowhere beside it.
 
-use crate::ask::Outstanding;
+use crate::input::Outstanding;
 use crate::outcome::Ending;
 
 /// Where a task stands.

@@ -2,8 +2,8 @@
 //!
 //! What a store must do with tasks is in [`crate::laws`].
 
-mod asks;
-mod life;
-mod lives;
+mod input;
+mod invariants;
+mod scripts;
 mod table;
 mod time;

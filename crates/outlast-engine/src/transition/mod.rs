@@ -3,12 +3,12 @@
 //! Time comes in as an argument and consequences go out as [`Effect`]s. A step becomes true when a
 //! store has committed it; until then nobody may act on it.
 
-mod ask;
+mod input;
 mod cancel;
 mod claim;
 mod end;
 mod expire;
-mod note;
+mod report;
 
 #[cfg(test)]
 mod laws;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use outlast_wire::{Raw, Timestamp};
 
-use crate::ask::{Answer, Outstanding, Question};
+use crate::input::{Answer, Outstanding, Question};
 use crate::id::{AskKey, Attempt, NodeId};
 use crate::outcome::{Message, Outcome};
 use crate::task::{Fields, Handle, State, Task};
@@ -253,12 +253,12 @@ fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<Chang
             question,
             limit,
             ..
-        } => ask::ask(fields, key, question, limit, now)?,
-        Command::Withdraw { key, .. } => ask::withdraw(fields, key, now)?,
-        Command::Answer(answers) => ask::answer(fields, answers, now)?,
-        Command::Confirm { key, .. } => ask::confirm(fields, &key)?,
-        Command::Status { message, .. } => note::status(fields, message, now)?,
-        Command::Attach { handle, .. } => note::attach(fields, handle, now),
+        } => input::ask(fields, key, question, limit, now)?,
+        Command::Withdraw { key, .. } => input::withdraw(fields, key, now)?,
+        Command::Answer(answers) => input::answer(fields, answers, now)?,
+        Command::Confirm { key, .. } => input::confirm(fields, &key)?,
+        Command::Status { message, .. } => report::status(fields, message, now)?,
+        Command::Attach { handle, .. } => report::attach(fields, handle, now),
         Command::RequestCancel { deadline } => cancel::request(fields, deadline, now)?,
         Command::Extend { ttl } => expire::extend(fields, ttl, now)?,
         Command::Claim { executor, how } => claim::claim(fields, executor, how, now),

@@ -4,7 +4,7 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::store::Usage;
 use outlast_engine::{Ending, ErrorCode, Owner, Policy, Scope, Sizes, TaskId};
 
-use crate::stage::{Stage, accept, ada, call, open_keys, owner, pass, raw};
+use crate::harness::{Stage, accept, ada, call, open_keys, owner, pass, raw};
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_id_is_not_found() {

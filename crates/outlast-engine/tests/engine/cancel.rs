@@ -6,7 +6,7 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::transition::Refused;
 use outlast_engine::{Clock, Ending};
 
-use crate::stage::{Stage, ada, pass};
+use crate::harness::{Stage, ada, pass};
 
 #[tokio::test(start_paused = true)]
 async fn cancelling_now_ends_the_task_and_stops_the_work() {

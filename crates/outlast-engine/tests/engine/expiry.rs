@@ -6,7 +6,7 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::task::Keep;
 use outlast_engine::{Ending, Policy};
 
-use crate::stage::{Stage, ada, call, owner, pass};
+use crate::harness::{Stage, ada, call, owner, pass};
 
 #[tokio::test(start_paused = true)]
 async fn a_task_is_there_until_its_time_is_over_and_not_after() {

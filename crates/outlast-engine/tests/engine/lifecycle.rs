@@ -7,7 +7,7 @@ use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError, TaskId};
 use outlast_wire::log::Level;
 use tokio::sync::oneshot;
 
-use crate::stage::{Stage, ada, call, owner, pass, raw};
+use crate::harness::{Stage, ada, call, owner, pass, raw};
 
 #[tokio::test(start_paused = true)]
 async fn a_created_task_works_and_completes() {

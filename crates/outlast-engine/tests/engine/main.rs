@@ -5,7 +5,7 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
-mod asks;
+mod input;
 mod bad_input;
 mod cancel;
 mod expiry;
@@ -14,5 +14,5 @@ mod nodes;
 mod promotion;
 mod recovery;
 mod shutdown;
-mod stage;
+mod harness;
 mod starting;

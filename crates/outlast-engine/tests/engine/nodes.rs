@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_engine::engine::Event;
 use outlast_engine::{Clock, Ending, ErrorCode};
 
-use crate::stage::{Stage, accept, ada, open_keys, pass, raw, repeatable};
+use crate::harness::{Stage, accept, ada, open_keys, pass, raw, repeatable};
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_on_one_node_wakes_when_another_finishes() {
@@ -102,6 +102,6 @@ async fn of_two_survivors_one_takes_the_work_over() {
     let started =
         two.tools.started.load(Ordering::SeqCst) + three.tools.started.load(Ordering::SeqCst);
     assert_eq!(started, 20);
-    let usage = two.engine.usage(&crate::stage::owner()).await.unwrap();
+    let usage = two.engine.usage(&crate::harness::owner()).await.unwrap();
     assert_eq!((usage.open, usage.retained), (0, 20));
 }

@@ -6,7 +6,7 @@ use outlast_engine::engine::{EngineError, Event, Promotion};
 use outlast_engine::store::Usage;
 use outlast_engine::{Outcome, Policy, Quota};
 
-use crate::stage::{Stage, accept, ada, call, open_keys, owner, pass, raw};
+use crate::harness::{Stage, accept, ada, call, open_keys, owner, pass, raw};
 
 #[tokio::test(start_paused = true)]
 async fn a_plain_call_never_touches_the_store() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_engine::task::State;
 use outlast_engine::{Attempt, Ending, ErrorCode};
 
-use crate::stage::{Stage, accept, ada, open_keys, pass, raw, repeatable};
+use crate::harness::{Stage, accept, ada, open_keys, pass, raw, repeatable};
 
 /// The engine is gone without a word, as in a crash; another one opens on the same store.
 async fn crash(stage: Stage) -> Stage {
@@ -187,7 +187,7 @@ async fn a_thousand_interrupted_tasks_are_settled_before_anybody_looks() {
     assert_eq!(
         stage
             .engine
-            .usage(&crate::stage::owner())
+            .usage(&crate::harness::owner())
             .await
             .unwrap()
             .open,

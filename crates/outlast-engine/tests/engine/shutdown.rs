@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_engine::engine::{EngineError, Shutdown};
 use outlast_engine::{Ending, Outcome, Scope};
 
-use crate::stage::{Stage, ada, call, pass};
+use crate::harness::{Stage, ada, call, pass};
 
 #[tokio::test(start_paused = true)]
 async fn what_can_finish_in_time_does() {

@@ -7,7 +7,7 @@ use outlast_engine::store::{Health, OpeningStore, Reason};
 use outlast_engine::{Engine, MemoryStore, Policy, Store, StoreError};
 use tokio::sync::oneshot;
 
-use crate::stage::{Stage, Tools, ada, call, owner};
+use crate::harness::{Stage, Tools, ada, call, owner};
 
 type Opened = Result<Arc<dyn Store>, StoreError>;
 

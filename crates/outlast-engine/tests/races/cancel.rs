@@ -5,7 +5,7 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::transition::Refused;
 use shuttle::future::spawn;
 
-use crate::stage::{ada, call, create, explore, is_whole, waiter};
+use crate::harness::{ada, call, create, explore, is_whole, waiter};
 
 #[test]
 fn of_cancel_and_completion_one_wins_and_every_waiter_hears_of_it() {

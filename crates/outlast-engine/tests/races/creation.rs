@@ -3,7 +3,7 @@
 use outlast_engine::engine::Created;
 use shuttle::future::spawn;
 
-use crate::stage::{ada, call, explore, waiter};
+use crate::harness::{ada, call, explore, waiter};
 use crate::tools::some_steps;
 
 #[test]

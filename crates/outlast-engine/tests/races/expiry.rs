@@ -4,7 +4,7 @@ use outlast_engine::engine::EngineError;
 use outlast_engine::store::Snapshot;
 use shuttle::future::{spawn, yield_now};
 
-use crate::stage::{ada, call, create, explore, is_whole, owner, waiter};
+use crate::harness::{ada, call, create, explore, is_whole, owner, waiter};
 
 fn short(tool: &str) -> outlast_engine::engine::NewCall {
     let mut short = call(tool);

@@ -9,15 +9,15 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
-mod asks;
+mod input;
 mod cancel;
 mod creation;
-mod doubt;
+mod lost_replies;
 mod expiry;
 mod nodes;
 mod promotion;
 mod shutdown;
-mod stage;
-mod store;
+mod harness;
+mod interleaved_store;
 mod tools;
 mod watching;

@@ -3,7 +3,7 @@
 use outlast_engine::{Ending, Store};
 use shuttle::future::spawn;
 
-use crate::stage::{ada, answer_first, call, create, explore, is_whole, repeatable, waiter};
+use crate::harness::{ada, answer_first, call, create, explore, is_whole, repeatable, waiter};
 use crate::tools::done;
 
 #[test]

@@ -3,7 +3,7 @@
 use outlast_engine::engine::Promotion;
 use shuttle::future::{spawn, yield_now};
 
-use crate::stage::{Stage, ada, answer_first, call, explore, owner, waiter};
+use crate::harness::{Stage, ada, answer_first, call, explore, owner, waiter};
 use crate::tools::{done, some_steps};
 
 #[test]

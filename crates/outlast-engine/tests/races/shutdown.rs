@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast_engine::engine::EngineError;
 use shuttle::future::spawn;
 
-use crate::stage::{ada, call, create, explore, is_whole, repeatable, waiter};
+use crate::harness::{ada, call, create, explore, is_whole, repeatable, waiter};
 
 #[test]
 fn what_is_created_while_its_node_leaves_is_finished_by_another() {

@@ -5,7 +5,7 @@ use outlast_engine::engine::Event;
 use outlast_engine::store::Snapshot;
 use shuttle::future::spawn;
 
-use crate::stage::{ada, call, create, explore};
+use crate::harness::{ada, call, create, explore};
 use crate::tools::some_steps;
 
 #[test]

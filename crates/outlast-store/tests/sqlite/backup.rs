@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast_engine::TaskId;
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_store::sqlite::{BackupError, Existing, backup};
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 
@@ -67,9 +67,9 @@ impl Loaded {
         self.wait_for(before.len() + 100);
         let store = copy.open().await;
         for id in &before {
-            assert!(given::shown(&store, *id).await.is_some(), "{id} is lost");
+            assert!(fixtures::shown(&store, *id).await.is_some(), "{id} is lost");
         }
-        given::stored(&store, given::task(10_000_000)).await;
+        fixtures::stored(&store, fixtures::task(10_000_000)).await;
     }
 }
 
@@ -134,7 +134,7 @@ async fn the_backup_of_sqlite3_under_load_is_complete() {
 async fn a_backup_replaces_nothing_unless_told() {
     let place = Place::new();
     let store = place.open().await;
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
     let copy = place.file("copy.db");
     fs::write(&copy, "precious").unwrap();
     let refused = backup(place.path(), &copy, Existing::Keep);
@@ -152,7 +152,7 @@ async fn a_backup_replaces_nothing_unless_told() {
     ));
     let copied = Sqlite::open(&copy, SqliteOptions::default()).await.unwrap();
     let copied: Arc<dyn outlast_engine::Store> = Arc::new(copied);
-    assert!(given::shown(&copied, given::id(1)).await.is_some());
+    assert!(fixtures::shown(&copied, fixtures::id(1)).await.is_some());
     let refused = backup(place.file("none.db"), place.file("two.db"), Existing::Keep);
     assert!(matches!(refused, Err(BackupError::NoStore(_))));
 }
@@ -161,9 +161,9 @@ async fn a_backup_replaces_nothing_unless_told() {
 async fn the_log_of_the_original_is_not_applied_to_a_copy() {
     let place = Place::new();
     let store = place.open().await;
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
     backup(place.path(), place.file("copy.db"), Existing::Keep).unwrap();
-    given::stored(&store, given::task(2)).await;
+    fixtures::stored(&store, fixtures::task(2)).await;
     let crashed = place.copy();
     drop(store);
     fs::rename(crashed.file("copy.db"), crashed.path()).unwrap();
@@ -176,7 +176,7 @@ async fn the_log_of_the_original_is_not_applied_to_a_copy() {
 async fn a_damaged_store_gives_no_backup() {
     let place = Place::new();
     let store = place.open().await;
-    given::stored_all(&store, 0..200).await;
+    fixtures::stored_all(&store, 0..200).await;
     store.close().await.unwrap();
     let mut bytes = fs::read(place.path()).unwrap();
     let page = bytes.len() / 8_192 - 1;

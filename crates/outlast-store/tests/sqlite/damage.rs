@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Scope, Store, TaskId};
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
@@ -21,7 +21,7 @@ type Facts = BTreeMap<TaskId, (u32, bool, Option<Raw>)>;
 
 async fn facts(store: &dyn Store) -> Result<Facts, outlast_engine::StoreError> {
     let mut facts = Facts::new();
-    for task in store.page(&given::ada(), None, usize::MAX).await?.tasks {
+    for task in store.page(&fixtures::ada(), None, usize::MAX).await?.tasks {
         let body = store.body(&Scope::Anyone, task.id()).await?;
         let open = matches!(task, Snapshot::Open(_));
         facts.insert(task.id(), (task.revision().0, open, body));
@@ -36,10 +36,10 @@ async fn write_and_wait() {
     let store = Sqlite::open(path, SqliteOptions::default()).await.unwrap();
     let store: std::sync::Arc<dyn Store> = std::sync::Arc::new(store);
     for n in 0..40 {
-        let task = given::stored(&store, given::task(n)).await;
+        let task = fixtures::stored(&store, fixtures::task(n)).await;
         if n % 2 == 0 {
             let text = format!("\"{}\"", "x".repeat(300 * (n as usize % 7)));
-            given::ended(&store, &task, given::result(&text)).await;
+            fixtures::ended(&store, &task, fixtures::result(&text)).await;
         }
     }
     println!("\nwritten ");
@@ -108,7 +108,7 @@ async fn open_changed(place: &Place, facts: &Facts, change: impl Fn(&Place)) -> 
         }
     };
     let mut differences = 0;
-    let page = store.page(&given::ada(), None, usize::MAX).await.unwrap();
+    let page = store.page(&fixtures::ada(), None, usize::MAX).await.unwrap();
     for (id, (revision, open, body)) in facts {
         let found = page.tasks.iter().find(|task| task.id() == *id);
         let same = found.is_some_and(|task| {
@@ -251,8 +251,8 @@ async fn a_log_that_an_older_file_left_behind_is_refused() {
     let store = newer.open().await;
     let large = format!("\"{}\"", "x".repeat(100_000));
     for n in 1_000..1_250 {
-        let task = given::stored(&store, given::task(n)).await;
-        given::ended(&store, &task, given::result(&large)).await;
+        let task = fixtures::stored(&store, fixtures::task(n)).await;
+        fixtures::ended(&store, &task, fixtures::result(&large)).await;
     }
     let crashed = newer.copy();
     drop(store);
@@ -275,7 +275,7 @@ async fn an_older_copy_in_place_of_a_killed_store_is_refused_by_name() {
     let (old, facts) = closed().await;
     let newer = old.copy();
     let store = newer.open().await;
-    given::stored_all(&store, 1_000..1_010).await;
+    fixtures::stored_all(&store, 1_000..1_010).await;
     let crashed = newer.copy();
     drop(store);
     fs::copy(old.path(), crashed.path()).unwrap();
@@ -299,15 +299,15 @@ async fn a_killed_store_without_its_file_begins_empty() {
     let log = fs::read(place.file("tasks.db-wal")).unwrap();
     fs::remove_file(place.path()).unwrap();
     let store = place.open().await;
-    assert_eq!(given::listed(&store, &given::ada(), 99).await, []);
-    let usage = store.usage(&given::ada()).await.unwrap();
+    assert_eq!(fixtures::listed(&store, &fixtures::ada(), 99).await, []);
+    let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!(usage.retained, 0);
     // The log is not lost: a person may want it.
     assert!(fs::read(place.file("tasks.db-wal.orphan-1")).unwrap() == log);
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
     drop(store);
     let store = place.open().await;
-    assert_eq!(given::listed(&store, &given::ada(), 99).await.len(), 1);
+    assert_eq!(fixtures::listed(&store, &fixtures::ada(), 99).await.len(), 1);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::{Scope, Store, TaskId};
 use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{Sqlite, SqliteOptions};
@@ -31,10 +31,10 @@ async fn write_until_killed() {
         let store = store.clone();
         tokio::spawn(async move {
             for n in 0.. {
-                let task = given::stored(&store, given::task(n * 16 + writer)).await;
+                let task = fixtures::stored(&store, fixtures::task(n * 16 + writer)).await;
                 println!("\nconfirmed {} 1", task.id);
                 let text = format!("\"{}\"", task.id);
-                let task = given::ended(&store, &task, given::result(&text)).await;
+                let task = fixtures::ended(&store, &task, fixtures::result(&text)).await;
                 println!("\nconfirmed {} 2", task.id);
             }
         })
@@ -114,17 +114,17 @@ impl Confirmed {
     async fn check(&self, place: &Place) {
         let store = place.open().await;
         for (id, revision) in &self.0 {
-            let found = given::shown(&store, *id).await;
+            let found = fixtures::shown(&store, *id).await;
             let found = found.expect("a confirmed task is there");
             assert!(found.revision().0 >= *revision, "{id}");
         }
-        let all = store.page(&given::ada(), None, usize::MAX).await.unwrap();
+        let all = store.page(&fixtures::ada(), None, usize::MAX).await.unwrap();
         for task in all.tasks.iter().filter(|task| task.ending().is_some()) {
             let body = store.body(&Scope::Anyone, task.id()).await.unwrap();
-            assert_eq!(body, Some(given::raw(&format!("\"{}\"", task.id()))));
+            assert_eq!(body, Some(fixtures::raw(&format!("\"{}\"", task.id()))));
         }
         let all = all.tasks.iter().map(|task| (task.id(), task.revision()));
-        let gone = store.remove(given::HERE, all.collect()).await.unwrap();
+        let gone = store.remove(fixtures::HERE, all.collect()).await.unwrap();
         assert!(gone.len() >= self.0.len());
         store.close().await.unwrap();
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::store::{Health, News};
 use outlast_engine::{Scope, Store, StoreError};
 use outlast_store::sqlite::{DiskFailure, FailPoint};
@@ -25,31 +25,31 @@ fn is_unavailable<T>(written: &Result<T, StoreError>) -> bool {
 async fn a_failed_commit_is_unavailable_and_passes() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
-    let kept = given::stored(&store, given::task(1)).await;
+    let kept = fixtures::stored(&store, fixtures::task(1)).await;
 
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
-    let insert = store.insert(given::insertion(given::task_with_key(
+    let insert = store.insert(fixtures::insertion(fixtures::task_with_key(
         2,
-        &given::ada(),
+        &fixtures::ada(),
         "k",
     )));
     assert!(is_unavailable(&insert.await));
     assert!(matches!(*store.health().borrow(), Health::Down(_)));
-    assert_eq!(given::shown(&store, given::id(2)).await, None);
-    let meanwhile = store.insert(given::insertion(given::task(3))).await;
+    assert_eq!(fixtures::shown(&store, fixtures::id(2)).await, None);
+    let meanwhile = store.insert(fixtures::insertion(fixtures::task(3))).await;
     assert!(is_unavailable(&meanwhile), "down for everybody");
-    assert!(given::shown(&store, kept.id).await.is_some(), "reads go on");
+    assert!(fixtures::shown(&store, kept.id).await.is_some(), "reads go on");
 
     recovered(&store).await;
-    let again = given::stored(&store, given::task_with_key(2, &given::ada(), "k")).await;
-    given::ended(&store, &again, given::result("2")).await;
-    given::ended(&store, &kept, given::result("1")).await;
-    let usage = store.usage(&given::ada()).await.unwrap();
+    let again = fixtures::stored(&store, fixtures::task_with_key(2, &fixtures::ada(), "k")).await;
+    fixtures::ended(&store, &again, fixtures::result("2")).await;
+    fixtures::ended(&store, &kept, fixtures::result("1")).await;
+    let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!((usage.owner_open, usage.owner_retained), (0, 2));
     drop(store);
     let store = place.open().await;
     assert_eq!(
-        given::listed(&store, &given::ada(), 9).await,
+        fixtures::listed(&store, &fixtures::ada(), 9).await,
         [again.id, kept.id]
     );
 }
@@ -59,9 +59,9 @@ async fn an_insertion_that_nobody_heard_of_is_undone() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
     probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
-    let insert = store.insert(given::insertion(given::task_with_key(
+    let insert = store.insert(fixtures::insertion(fixtures::task_with_key(
         1,
-        &given::ada(),
+        &fixtures::ada(),
         "k",
     )));
     assert!(is_unavailable(&insert.await));
@@ -73,29 +73,29 @@ async fn an_insertion_that_nobody_heard_of_is_undone() {
 
     recovered(&store).await;
     assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);
-    assert_eq!(given::shown(&store, given::id(1)).await, None);
-    given::stored(&store, given::task_with_key(1, &given::ada(), "k")).await;
+    assert_eq!(fixtures::shown(&store, fixtures::id(1)).await, None);
+    fixtures::stored(&store, fixtures::task_with_key(1, &fixtures::ada(), "k")).await;
 }
 
 #[tokio::test]
 async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
-    let mut feed = store.join(given::HERE).await.unwrap();
-    let ending = given::stored(&store, given::task(1)).await;
-    let leaving = given::stored(&store, given::task(2)).await;
+    let mut feed = store.join(fixtures::HERE).await.unwrap();
+    let ending = fixtures::stored(&store, fixtures::task(1)).await;
+    let leaving = fixtures::stored(&store, fixtures::task(2)).await;
 
     probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
-    let end = given::change(
+    let end = fixtures::change(
         &ending,
-        given::end(&ending, given::result("7")),
-        given::CREATED,
+        fixtures::end(&ending, fixtures::result("7")),
+        fixtures::CREATED,
     );
     assert!(is_unavailable(&store.replace(end).await));
-    assert_eq!(given::shown_open(&store, ending.id).await, ending);
+    assert_eq!(fixtures::shown_open(&store, ending.id).await, ending);
     recovered(&store).await;
-    assert!(given::shown_ended(&store, ending.id).await.revision.0 == 2);
-    assert_eq!(given::body(&store, ending.id).await, Some(given::raw("7")));
+    assert!(fixtures::shown_ended(&store, ending.id).await.revision.0 == 2);
+    assert_eq!(fixtures::body(&store, ending.id).await, Some(fixtures::raw("7")));
     assert_eq!(
         feed.recv().await,
         Some(News::Changed(ending.id)),
@@ -103,12 +103,12 @@ async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
     );
 
     probe.fail(FailPoint::AfterCommit, DiskFailure::SyncError);
-    let gone = store.remove(given::HERE, vec![(leaving.id, leaving.revision)]);
+    let gone = store.remove(fixtures::HERE, vec![(leaving.id, leaving.revision)]);
     assert!(is_unavailable(&gone.await));
     recovered(&store).await;
-    assert_eq!(given::shown(&store, leaving.id).await, None);
+    assert_eq!(fixtures::shown(&store, leaving.id).await, None);
     assert_eq!(feed.recv().await, Some(News::Changed(leaving.id)));
-    let usage = store.usage(&given::ada()).await.unwrap();
+    let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!((usage.open, usage.retained), (0, 1));
 }
 
@@ -116,14 +116,14 @@ async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
 async fn a_change_that_never_reached_the_file_is_gone() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
-    let task = given::stored(&store, given::task(1)).await;
+    let task = fixtures::stored(&store, fixtures::task(1)).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
-    let end = given::change(&task, given::end(&task, given::result("7")), given::CREATED);
+    let end = fixtures::change(&task, fixtures::end(&task, fixtures::result("7")), fixtures::CREATED);
     assert!(is_unavailable(&store.replace(end).await));
     recovered(&store).await;
-    assert_eq!(given::shown_open(&store, task.id).await, task);
-    given::ended(&store, &task, given::result("8")).await;
-    assert_eq!(given::body(&store, task.id).await, Some(given::raw("8")));
+    assert_eq!(fixtures::shown_open(&store, task.id).await, task);
+    fixtures::ended(&store, &task, fixtures::result("8")).await;
+    assert_eq!(fixtures::body(&store, task.id).await, Some(fixtures::raw("8")));
 }
 
 #[tokio::test]
@@ -134,41 +134,41 @@ async fn a_store_stays_down_until_it_can_be_opened() {
     probe.fail(FailPoint::BeforeReopen, DiskFailure::SyncError);
     probe.fail(FailPoint::BeforeReopen, DiskFailure::SyncError);
     assert!(is_unavailable(
-        &store.insert(given::insertion(given::task(1))).await
+        &store.insert(fixtures::insertion(fixtures::task(1))).await
     ));
     assert!(matches!(*store.health().borrow(), Health::Down(_)));
     recovered(&store).await;
     assert_eq!(probe.planned(), 0, "two attempts to open it failed before");
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
 }
 
 #[tokio::test]
 async fn a_store_that_is_down_can_be_closed() {
     let place = Place::new();
     let (probe, store) = sabotaged(&place).await;
-    let kept = given::stored(&store, given::task(1)).await;
+    let kept = fixtures::stored(&store, fixtures::task(1)).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
     assert!(is_unavailable(
-        &store.insert(given::insertion(given::task(2))).await
+        &store.insert(fixtures::insertion(fixtures::task(2))).await
     ));
     store.close().await.unwrap();
     assert_eq!(*store.health().borrow(), Health::Closed);
     let store = place.open().await;
-    assert_eq!(given::listed(&store, &given::ada(), 9).await, [kept.id]);
+    assert_eq!(fixtures::listed(&store, &fixtures::ada(), 9).await, [kept.id]);
 }
 
 #[tokio::test]
 async fn a_task_whose_row_somebody_deleted_fails_alone() {
     let place = Place::new();
     let store = place.open().await;
-    let lost = given::stored(&store, given::task(1)).await;
-    let fine = given::stored(&store, given::task(2)).await;
+    let lost = fixtures::stored(&store, fixtures::task(1)).await;
+    let fine = fixtures::stored(&store, fixtures::task(2)).await;
     let file = rusqlite::Connection::open(place.path()).unwrap();
     let id = lost.id.to_string();
     file.execute("DELETE FROM opened WHERE id = ?1", [&id])
         .unwrap();
 
-    let change = |task| given::change(task, given::status(task, "on"), given::CREATED);
+    let change = |task| fixtures::change(task, fixtures::status(task, "on"), fixtures::CREATED);
     let (first, second) = tokio::join!(store.replace(change(&lost)), store.replace(change(&fine)));
     let refused = first.unwrap_err();
     assert!(matches!(refused, StoreError::Corrupt(_)), "{refused}");
@@ -176,18 +176,18 @@ async fn a_task_whose_row_somebody_deleted_fails_alone() {
     assert_eq!(second.unwrap().revision.0, 2);
     assert_eq!(*store.health().borrow(), Health::Ready);
     // What is gone already can be removed.
-    given::removed(&store, &lost).await;
-    assert_eq!(given::shown(&store, lost.id).await, None);
+    fixtures::removed(&store, &lost).await;
+    assert_eq!(fixtures::shown(&store, lost.id).await, None);
 }
 
 #[tokio::test]
 async fn another_program_that_writes_is_waited_for() {
     let place = Place::new();
     let store = place.open().await;
-    let task = given::stored(&store, given::task(1)).await;
+    let task = fixtures::stored(&store, fixtures::task(1)).await;
     let other = rusqlite::Connection::open(place.path()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let end = given::ended(&store, &task, given::result("1"));
+    let end = fixtures::ended(&store, &task, fixtures::result("1"));
     let release = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         other.execute_batch("ROLLBACK").unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_store::{OpenError, SqliteOptions};
 
 use crate::opened::Place;
@@ -12,7 +12,7 @@ use crate::opened::Place;
 async fn files_are_for_their_owner_alone() {
     let place = Place::new();
     let store = place.open().await;
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
     let mode = |name: &str| {
         let found = fs::metadata(place.file(name)).unwrap();
         found.permissions().mode() & 0o777
@@ -30,7 +30,7 @@ async fn files_are_for_their_owner_alone() {
 async fn a_closed_store_is_one_file() {
     let place = Place::new();
     let store = place.open().await;
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
     store.close().await.unwrap();
     assert!(!place.file("tasks.db-wal").exists());
     assert!(!place.file("tasks.db-shm").exists());
@@ -95,7 +95,7 @@ async fn a_file_of_a_newer_version_is_left_alone() {
 async fn a_damaged_file_is_left_alone() {
     let place = Place::new();
     let store = place.open().await;
-    given::stored_all(&store, 0..200).await;
+    fixtures::stored_all(&store, 0..200).await;
     store.close().await.unwrap();
     let mut bytes = fs::read(place.path()).unwrap();
     bytes[3 * 8192..].fill(0xa5);
@@ -109,7 +109,7 @@ async fn a_damaged_file_is_left_alone() {
 async fn a_row_that_is_no_task_is_named() {
     let place = Place::new();
     let store = place.open().await;
-    let task = given::stored(&store, given::task(1)).await;
+    let task = fixtures::stored(&store, fixtures::task(1)).await;
     store.close().await.unwrap();
     let file = rusqlite::Connection::open(place.path()).unwrap();
     file.execute("UPDATE opened SET state = 'dreaming'", ())
@@ -132,8 +132,8 @@ async fn an_ended_task_that_is_damaged_is_named_when_it_is_read() {
         ..SqliteOptions::default()
     };
     let store = place.open_with(forgetful).await;
-    let task = given::stored(&store, given::task(1)).await;
-    given::ended(&store, &task, given::result("{}")).await;
+    let task = fixtures::stored(&store, fixtures::task(1)).await;
+    fixtures::ended(&store, &task, fixtures::result("{}")).await;
     let file = rusqlite::Connection::open(place.path()).unwrap();
     file.execute("UPDATE ended SET body = '{', timeline = '?'", ())
         .unwrap();

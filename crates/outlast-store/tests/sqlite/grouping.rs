@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_store::SqliteOptions;
 use outlast_store::sqlite::FailPoint;
 
@@ -15,7 +15,7 @@ async fn many_callers_share_few_commits() {
     let store = place.open_with(probe.options()).await;
     let callers = (0..256).map(|n| {
         let store = store.clone();
-        tokio::spawn(async move { given::stored(&store, given::task(n)).await })
+        tokio::spawn(async move { fixtures::stored(&store, fixtures::task(n)).await })
     });
     for caller in callers.collect::<Vec<_>>() {
         caller.await.unwrap();
@@ -33,7 +33,7 @@ async fn of_many_that_wait_one_half_is_committed_after_the_other() {
         ..SqliteOptions::default()
     };
     let store = place.open_with(options).await;
-    let inserted = |n| store.insert(given::insertion(given::task(n)));
+    let inserted = |n| store.insert(fixtures::insertion(fixtures::task(n)));
     let first = inserted(0);
     open.reached();
     let others: Vec<_> = (1..=1_000).map(inserted).collect();
@@ -42,7 +42,7 @@ async fn of_many_that_wait_one_half_is_committed_after_the_other() {
         open.pass();
         open.reached();
         // What was committed before is visible by now.
-        seen.push(given::listed(&store, &given::ada(), 2_000).await.len());
+        seen.push(fixtures::listed(&store, &fixtures::ada(), 2_000).await.len());
     }
     assert_eq!(seen, [1, 501, 751, 879]);
     drop(open);
@@ -57,21 +57,21 @@ async fn a_change_of_a_task_whose_insertion_is_under_way_rides_with_it() {
     let place = Place::new();
     let probe = Arc::new(Saboteur::default());
     let store = place.open_with(probe.options()).await;
-    let other = given::stored(&store, given::task(0)).await;
+    let other = fixtures::stored(&store, fixtures::task(0)).await;
     let before = probe.commits();
 
     // The first keeps the writer busy; the rest queues up behind it.
-    let task = given::task(1);
-    let noted = given::change(&task, given::status(&task, "at work"), given::CREATED);
-    let ended = given::change(
+    let task = fixtures::task(1);
+    let noted = fixtures::change(&task, fixtures::status(&task, "at work"), fixtures::CREATED);
+    let ended = fixtures::change(
         &noted.next,
-        given::end(&noted.next, given::result("7")),
-        given::CREATED,
+        fixtures::end(&noted.next, fixtures::result("7")),
+        fixtures::CREATED,
     );
-    let first = given::change(&other, given::status(&other, "busy"), given::CREATED);
+    let first = fixtures::change(&other, fixtures::status(&other, "busy"), fixtures::CREATED);
     let (first, inserted, noted, ended) = tokio::join!(
         store.replace(first),
-        store.insert(given::insertion(task.clone())),
+        store.insert(fixtures::insertion(task.clone())),
         store.replace(noted),
         store.replace(ended),
     );
@@ -81,7 +81,7 @@ async fn a_change_of_a_task_whose_insertion_is_under_way_rides_with_it() {
     assert_eq!(ended.unwrap().revision.0, 3);
     assert!(probe.commits() - before <= 4);
     assert_eq!(place.look::<u32>("SELECT max(revision) FROM tasks"), 3);
-    assert_eq!(given::body(&store, task.id).await, Some(given::raw("7")));
+    assert_eq!(fixtures::body(&store, task.id).await, Some(fixtures::raw("7")));
 }
 
 #[tokio::test]
@@ -89,16 +89,16 @@ async fn large_removals_are_taken_in_portions() {
     let place = Place::new();
     let probe = Arc::new(Saboteur::default());
     let store = place.open_with(probe.options()).await;
-    let inserts = (0..1_000).map(|n| store.insert(given::insertion(given::task(n))));
+    let inserts = (0..1_000).map(|n| store.insert(fixtures::insertion(fixtures::task(n))));
     let mut all = Vec::new();
     for insert in inserts.collect::<Vec<_>>() {
         insert.await.unwrap();
     }
     for n in 0..1_000 {
-        all.push((given::id(n), outlast_engine::Revision(1)));
+        all.push((fixtures::id(n), outlast_engine::Revision(1)));
     }
     let before = probe.commits();
-    let gone = store.remove(given::HERE, all).await.unwrap();
+    let gone = store.remove(fixtures::HERE, all).await.unwrap();
     assert_eq!(gone.len(), 1_000);
     assert_eq!(probe.commits() - before, 4, "256 rows to a commit");
     assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);

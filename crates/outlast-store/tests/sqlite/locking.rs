@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_store::{OpenError, Sqlite, SqliteOptions};
 
 use crate::opened::Place;
@@ -62,7 +62,7 @@ async fn a_second_process_is_refused_and_told_of_the_first() {
     first.kill().unwrap();
     first.wait().unwrap();
     let store = place.open().await;
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn a_second_store_in_the_same_process_is_refused() {
     let process = format!("process {} ", std::process::id());
     assert!(refused.contains(&process), "{refused}");
     // The attempt did not disturb the first.
-    given::stored(&first, given::task(1)).await;
+    fixtures::stored(&first, fixtures::task(1)).await;
 
     first.close().await.unwrap();
     let second = place.open().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use outlast_engine::Store;
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_store::{Durability, SqliteOptions};
 
 use crate::opened::Place;
@@ -14,8 +14,8 @@ const MIB: u64 = 1 << 20;
 async fn write(store: &Arc<dyn Store>, from: u64, count: u64) {
     let large = format!("\"{}\"", "x".repeat(100_000));
     for n in from..from + count {
-        let task = given::stored(store, given::task(n)).await;
-        given::ended(store, &task, given::result(&large)).await;
+        let task = fixtures::stored(store, fixtures::task(n)).await;
+        fixtures::ended(store, &task, fixtures::result(&large)).await;
     }
 }
 
@@ -37,7 +37,7 @@ async fn the_log_is_moved_into_the_file() {
     assert!(file > 60 * MIB, "{file} bytes are in the file");
     drop(store);
     let store = place.open_with(quick()).await;
-    let body = given::body(&store, given::id(799)).await;
+    let body = fixtures::body(&store, fixtures::id(799)).await;
     assert_eq!(body.map(|body| body.size()), Some(100_002));
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::store::Health;
 use outlast_engine::{Store, StoreError};
 
@@ -21,7 +21,7 @@ async fn down(store: &Arc<dyn Store>) -> String {
 }
 
 async fn refused(store: &Arc<dyn Store>, n: u64) -> String {
-    let insert = store.insert(given::insertion(given::task(n))).await;
+    let insert = store.insert(fixtures::insertion(fixtures::task(n))).await;
     match insert {
         Err(StoreError::Unavailable(reason)) => reason.to_string(),
         other => panic!("{other:?}"),
@@ -35,7 +35,7 @@ async fn nothing_is_acknowledged_after_a_file_is_deleted() {
     for name in FILES {
         let place = Place::new();
         let store = place.open().await;
-        given::stored(&store, given::task(1)).await;
+        fixtures::stored(&store, fixtures::task(1)).await;
         fs::remove_file(place.file(name)).unwrap();
         let reason = refused(&store, 2).await;
         assert!(reason.contains(name), "{reason}");
@@ -53,7 +53,7 @@ async fn nothing_is_acknowledged_after_a_file_is_deleted() {
 async fn an_idle_store_notices_a_deleted_file() {
     let place = Place::new();
     let store = place.open().await;
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
     fs::remove_file(place.path()).unwrap();
     assert!(down(&store).await.contains("tasks.db"));
 }
@@ -62,12 +62,12 @@ async fn an_idle_store_notices_a_deleted_file() {
 async fn a_file_that_is_replaced_is_left_alone() {
     let other = Place::new();
     let store = other.open().await;
-    given::stored(&store, given::task(7)).await;
+    fixtures::stored(&store, fixtures::task(7)).await;
     store.close().await.unwrap();
 
     let place = Place::new();
     let store = place.open().await;
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
     let aside = place.file("aside");
     fs::rename(place.path(), &aside).unwrap();
     fs::copy(other.path(), place.path()).unwrap();
@@ -82,18 +82,18 @@ async fn a_file_that_is_replaced_is_left_alone() {
     // The file comes back, and the store with it.
     fs::rename(&aside, place.path()).unwrap();
     recovered(&store).await;
-    given::stored(&store, given::task(3)).await;
+    fixtures::stored(&store, fixtures::task(3)).await;
     drop(store);
     let store = place.open().await;
-    let found = given::listed(&store, &given::ada(), 9).await;
-    assert_eq!(found, [given::id(3), given::id(1)]);
+    let found = fixtures::listed(&store, &fixtures::ada(), 9).await;
+    assert_eq!(found, [fixtures::id(3), fixtures::id(1)]);
 }
 
 #[tokio::test]
 async fn a_replaced_file_is_left_alone_when_the_store_is_closed() {
     let place = Place::new();
     let store = place.open().await;
-    given::stored(&store, given::task(1)).await;
+    fixtures::stored(&store, fixtures::task(1)).await;
     for name in ["tasks.db", "tasks.db-wal"] {
         fs::rename(place.file(name), place.file(&format!("{name}.aside"))).unwrap();
         fs::write(place.file(name), "another file").unwrap();

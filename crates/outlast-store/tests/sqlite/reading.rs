@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::{Owner, Scope, Store};
 use outlast_store::sqlite::SqliteReader;
 
@@ -17,19 +17,19 @@ async fn a_reader_changes_nothing_and_needs_no_lock() {
     assert!(!place.path().exists());
     let store = place.open().await;
     for n in 0..8 {
-        let task = given::stored(&store, given::task(n)).await;
+        let task = fixtures::stored(&store, fixtures::task(n)).await;
         if n < 4 {
-            given::ended(&store, &task, given::result("{\"content\":[]}")).await;
+            fixtures::ended(&store, &task, fixtures::result("{\"content\":[]}")).await;
         }
     }
     let reader = SqliteReader::open(place.path()).unwrap().unwrap();
-    let tasks = reader.newest(&Scope::Of(given::ada()), 5).unwrap();
+    let tasks = reader.newest(&Scope::Of(fixtures::ada()), 5).unwrap();
     assert_eq!(tasks.len(), 5);
     assert_eq!(reader.newest(&Scope::Anyone, 5).unwrap(), tasks);
     assert_eq!(reader.newest(&Scope::Anyone, 100).unwrap().len(), 8);
     let stranger = Scope::Of(Owner::principal("eve"));
     assert!(reader.task(&stranger, tasks[4].id).unwrap().is_none());
-    let scope = Scope::Of(given::ada());
+    let scope = Scope::Of(fixtures::ada());
     assert!(reader.body(&scope, tasks[4].id).unwrap().is_some());
 }
 
@@ -38,10 +38,10 @@ async fn a_reader_finds_ids_by_their_beginning() {
     let place = Place::new();
     let store = place.open().await;
     for n in 0..3 {
-        given::stored(&store, given::task(n)).await;
+        fixtures::stored(&store, fixtures::task(n)).await;
     }
     let reader = SqliteReader::open(place.path()).unwrap().unwrap();
-    let scope = Scope::Of(given::ada());
+    let scope = Scope::Of(fixtures::ada());
     let tasks = reader.newest(&scope, 3).unwrap();
     let newest_first: Vec<_> = tasks.iter().map(|task| task.id).collect();
     assert_eq!(reader.ids(&scope, "", 9).unwrap(), newest_first);
@@ -72,13 +72,13 @@ async fn acknowledge_tasks() {
     let store = outlast_store::Sqlite::open(path, Default::default()).await;
     let store: Arc<dyn Store> = Arc::new(store.unwrap());
     for n in 0..20 {
-        let task = given::stored(&store, given::task(n)).await;
+        let task = fixtures::stored(&store, fixtures::task(n)).await;
         println!("\nacknowledged {} working", task.id);
         // The other process answers by a file that it makes.
         while !std::path::Path::new(&format!("{}.seen-{n}", given_path().unwrap())).exists() {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
-        given::ended(&store, &task, given::result("{\"n\":1}")).await;
+        fixtures::ended(&store, &task, fixtures::result("{\"n\":1}")).await;
         println!("\nacknowledged {} result", task.id);
     }
     std::future::pending::<()>().await;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::store::{Page, Record, Snapshot};
 use outlast_engine::task::{Handle, Keep, Lifetime};
 use outlast_engine::transition::Command;
@@ -51,29 +51,29 @@ async fn files_copied_from_a_running_store_open_as_it_was() {
 async fn a_reopened_store_goes_on() {
     let place = Place::new();
     let store = place.open().await;
-    let task = given::stored(&store, given::task_with_key(1, &given::ada(), "once")).await;
+    let task = fixtures::stored(&store, fixtures::task_with_key(1, &fixtures::ada(), "once")).await;
     drop(store);
 
     let store = place.open().await;
-    let claimed = store.claim(given::THERE, 10).await.unwrap();
+    let claimed = store.claim(fixtures::THERE, 10).await.unwrap();
     assert_eq!(claimed.len(), 1, "its executor is gone");
-    let task = given::changed(&store, &task, given::take_over(given::THERE)).await;
-    let task = given::ended(&store, &task, given::result("1")).await;
+    let task = fixtures::changed(&store, &task, fixtures::take_over(fixtures::THERE)).await;
+    let task = fixtures::ended(&store, &task, fixtures::result("1")).await;
     drop(store);
 
     let store = place.open().await;
-    let again = store.insert(given::insertion(given::task_with_key(
+    let again = store.insert(fixtures::insertion(fixtures::task_with_key(
         2,
-        &given::ada(),
+        &fixtures::ada(),
         "once",
     )));
     assert!(matches!(
         again.await.unwrap(),
         outlast_engine::store::Inserted::Known(id) if id == task.id
     ));
-    let usage = store.usage(&given::ada()).await.unwrap();
+    let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!((usage.owner_open, usage.owner_retained), (0, 1));
-    given::removed(&store, &task).await;
+    fixtures::removed(&store, &task).await;
 }
 
 #[tokio::test]
@@ -82,12 +82,12 @@ async fn a_place_in_the_list_is_never_given_twice() {
     let mut last = 0;
     for round in 0..4 {
         let store = place.open().await;
-        let task = given::stored(&store, given::task(round)).await;
+        let task = fixtures::stored(&store, fixtures::task(round)).await;
         let position: u64 = place.look::<i64>("SELECT max(row & 68719476735) FROM tasks") as u64;
         assert!(position > last, "{position} after {last}");
         last = position;
         // The newest row is gone when the store is opened again.
-        given::removed(&store, &task).await;
+        fixtures::removed(&store, &task).await;
         if round % 2 == 0 {
             store.close().await.unwrap();
         }
@@ -107,13 +107,13 @@ impl Everything {
     async fn of(store: &Arc<dyn Store>) -> Self {
         let mut tasks = Vec::new();
         let mut pages = Vec::new();
-        for owner in [given::ada(), odd_owner()] {
+        for owner in [fixtures::ada(), odd_owner()] {
             let page = store.page(&owner, None, 100).await.unwrap();
             for shown in &page.tasks {
                 let id = shown.id();
                 let task = store.load(&Scope::Of(owner.clone()), id).await.unwrap();
                 let task = Task::clone(&task.expect("a listed task can be loaded").shared());
-                tasks.push((shown.clone(), task, given::body(store, id).await));
+                tasks.push((shown.clone(), task, fixtures::body(store, id).await));
             }
             let second = store.page(&owner, None, 2).await.unwrap().next;
             pages.push(page);
@@ -121,10 +121,10 @@ impl Everything {
         }
         let mut records = Vec::new();
         for kind in ["session", "key"] {
-            records.extend(store.records(kind, None, given::CREATED).await.unwrap());
+            records.extend(store.records(kind, None, fixtures::CREATED).await.unwrap());
         }
         let due = store
-            .due(given::CREATED.plus(2 * given::TTL), 100)
+            .due(fixtures::CREATED.plus(2 * fixtures::TTL), 100)
             .await
             .unwrap();
         let mut due = due.tasks;
@@ -140,21 +140,21 @@ impl Everything {
 
 /// Stores a task in every state, with everything that a task may have.
 async fn fill(store: &Arc<dyn Store>) -> Everything {
-    given::stored(store, given::task(1)).await;
+    fixtures::stored(store, fixtures::task(1)).await;
 
-    let busy = given::stored(store, rich_task(2)).await;
+    let busy = fixtures::stored(store, rich_task(2)).await;
     let handle = Handle(Arc::from(&[0, 1, 255][..]));
     let attempt = busy.attempt;
-    let busy = given::changed(store, &busy, Command::Attach { attempt, handle }).await;
-    let busy = given::changed(store, &busy, given::status(&busy, "näyttö \0 \"'")).await;
+    let busy = fixtures::changed(store, &busy, Command::Attach { attempt, handle }).await;
+    let busy = fixtures::changed(store, &busy, fixtures::status(&busy, "näyttö \0 \"'")).await;
     let deadline = busy.updated.plus(5_000);
-    given::changed(store, &busy, Command::RequestCancel { deadline }).await;
+    fixtures::changed(store, &busy, Command::RequestCancel { deadline }).await;
 
-    let asking = given::stored(store, rich_task(3)).await;
-    let asking = given::changed(store, &asking, given::ask(&asking, "first")).await;
+    let asking = fixtures::stored(store, rich_task(3)).await;
+    let asking = fixtures::changed(store, &asking, fixtures::ask(&asking, "first")).await;
     let odd = Question {
         kind: AskKind::SampleWithTools,
-        params: Some(given::raw("null")),
+        params: Some(fixtures::raw("null")),
         timing: Timing::BeforeWork,
     };
     let ask = Command::Ask {
@@ -163,8 +163,8 @@ async fn fill(store: &Arc<dyn Store>) -> Everything {
         question: odd,
         limit: 9,
     };
-    let asking = given::changed(store, &asking, ask).await;
-    let mut plain = given::question();
+    let asking = fixtures::changed(store, &asking, ask).await;
+    let mut plain = fixtures::question();
     plain.params = None;
     let ask = Command::Ask {
         attempt: asking.attempt,
@@ -172,46 +172,46 @@ async fn fill(store: &Arc<dyn Store>) -> Everything {
         question: plain,
         limit: 9,
     };
-    let asking = given::changed(store, &asking, ask).await;
-    given::changed(store, &asking, given::reply("first")).await;
+    let asking = fixtures::changed(store, &asking, ask).await;
+    fixtures::changed(store, &asking, fixtures::reply("first")).await;
 
-    let mut chatty = given::stored(store, given::task(4)).await;
+    let mut chatty = fixtures::stored(store, fixtures::task(4)).await;
     for n in 0..80 {
-        chatty = given::changed(store, &chatty, given::status(&chatty, &n.to_string())).await;
+        chatty = fixtures::changed(store, &chatty, fixtures::status(&chatty, &n.to_string())).await;
     }
-    let chatty = given::changed(store, &chatty, given::take_over(given::THERE)).await;
-    given::ended(
+    let chatty = fixtures::changed(store, &chatty, fixtures::take_over(fixtures::THERE)).await;
+    fixtures::ended(
         store,
         &chatty,
-        given::result("{ \"a\" : [1.0e2, \"\\u0000\"] }"),
+        fixtures::result("{ \"a\" : [1.0e2, \"\\u0000\"] }"),
     )
     .await;
 
     for (n, outcome) in (5..).zip([
-        Outcome::ToolError(given::raw("{\"isError\":true}"), Some("no paper".into())),
+        Outcome::ToolError(fixtures::raw("{\"isError\":true}"), Some("no paper".into())),
         Outcome::error(ErrorCode(-32000), "no toner"),
         Outcome::Cancelled,
-        given::result(&format!("\"{}\"", "x".repeat(100_000))),
+        fixtures::result(&format!("\"{}\"", "x".repeat(100_000))),
     ]) {
-        let task = given::stored(store, rich_task(n)).await;
-        given::ended(store, &task, outcome).await;
+        let task = fixtures::stored(store, rich_task(n)).await;
+        fixtures::ended(store, &task, outcome).await;
     }
-    let gone = given::stored(store, given::task(99)).await;
-    given::removed(store, &gone).await;
+    let gone = fixtures::stored(store, fixtures::task(99)).await;
+    fixtures::removed(store, &gone).await;
 
-    let mut session = given::record("session", "a");
+    let mut session = fixtures::record("session", "a");
     session.owner = Some(odd_owner());
-    session.expires = Some(given::CREATED.plus(3 * given::TTL));
-    let writes = vec![given::put(&session), given::put(&given::record("key", "b"))];
+    session.expires = Some(fixtures::CREATED.plus(3 * fixtures::TTL));
+    let writes = vec![fixtures::put(&session), fixtures::put(&fixtures::record("key", "b"))];
     store.write_records(writes).await.unwrap();
     Everything::of(store).await
 }
 
 fn rich_task(n: u64) -> Task {
-    let mut origin = given::origin();
+    let mut origin = fixtures::origin();
     origin.tool = None;
-    origin.params = Some(given::raw("[ ]"));
-    origin.progress_token = Some(given::raw("\"seven\""));
+    origin.params = Some(fixtures::raw("[ ]"));
+    origin.progress_token = Some(fixtures::raw("\"seven\""));
     origin.retry = Retry::Rerun;
     origin.accepts = [AskKind::Roots, AskKind::Sample].into_iter().collect();
     let new = outlast_engine::task::NewTask {
@@ -222,7 +222,7 @@ fn rich_task(n: u64) -> Task {
         poll_interval: 250,
         ..given::new_task(n)
     };
-    Task::new(new, given::CREATED.plus(n))
+    Task::new(new, fixtures::CREATED.plus(n))
 }
 
 fn odd_owner() -> Owner {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::store::Health;
 use outlast_engine::{Store, StoreError, Task};
 use outlast_store::SqliteOptions;
@@ -15,12 +15,12 @@ async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
     let place = Place::new();
     let probe = Arc::new(Saboteur::default());
     let store = place.open_with(probe.options()).await;
-    let task = given::stored(&store, given::task(1)).await;
+    let task = fixtures::stored(&store, fixtures::task(1)).await;
 
     probe.fail(FailPoint::BeforeCommit, DiskFailure::Full);
-    let end = given::change(&task, given::end(&task, given::result("1")), given::CREATED);
+    let end = fixtures::change(&task, fixtures::end(&task, fixtures::result("1")), fixtures::CREATED);
     let (refused, finished) = tokio::join!(
-        store.insert(given::insertion(given::task(2))),
+        store.insert(fixtures::insertion(fixtures::task(2))),
         store.replace(end)
     );
     let words = refused.unwrap_err().to_string();
@@ -40,7 +40,7 @@ async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
         place.file("tasks.db.reserve").exists(),
         "there is a reserve again"
     );
-    given::stored(&store, given::task(2)).await;
+    fixtures::stored(&store, fixtures::task(2)).await;
 }
 
 #[tokio::test]
@@ -57,10 +57,10 @@ async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
 
     let mut ended = Vec::new();
     for task in &open {
-        ended.push(given::ended(&store, task, given::result("1")).await);
+        ended.push(fixtures::ended(&store, task, fixtures::result("1")).await);
     }
     let gone = ended.iter().map(|task| (task.id, task.revision)).collect();
-    let gone = store.remove(given::HERE, gone).await.unwrap();
+    let gone = store.remove(fixtures::HERE, gone).await.unwrap();
     assert_eq!(gone.len(), open.len());
     recovered(&store).await;
     assert_eq!(fill(&store).await.len(), open.len(), "all room is back");
@@ -80,7 +80,7 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
     let mut finished = Vec::new();
     let refused = loop {
         let task = &open[finished.len()];
-        let end = given::change(task, given::end(task, given::result(&body)), given::CREATED);
+        let end = fixtures::change(task, fixtures::end(task, fixtures::result(&body)), fixtures::CREATED);
         match store.replace(end).await {
             Ok(task) => finished.push(task.shared()),
             Err(refused) => break refused,
@@ -89,26 +89,26 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
     assert!(matches!(refused, StoreError::Unavailable(_)), "{refused}");
     let stuck = &open[finished.len()];
     assert_eq!(
-        given::shown_open(&store, stuck.id).await,
+        fixtures::shown_open(&store, stuck.id).await,
         *stuck,
         "nothing is lost"
     );
 
     // One batch in which an end does not fit and a removal makes room.
     let end = || {
-        given::change(
+        fixtures::change(
             stuck,
-            given::end(stuck, given::result(&body)),
-            given::CREATED,
+            fixtures::end(stuck, fixtures::result(&body)),
+            fixtures::CREATED,
         )
     };
     let gone = finished
         .iter()
         .map(|task| (task.id, task.revision))
         .collect();
-    let (_, gone) = tokio::join!(store.replace(end()), store.remove(given::HERE, gone));
+    let (_, gone) = tokio::join!(store.replace(end()), store.remove(fixtures::HERE, gone));
     assert_eq!(gone.unwrap().len(), finished.len());
-    if given::shown(&store, stuck.id)
+    if fixtures::shown(&store, stuck.id)
         .await
         .unwrap()
         .ending()
@@ -116,9 +116,9 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
     {
         drop(store.replace(end()).await.unwrap());
     }
-    let stuck = given::loaded(&store, stuck.id).await.unwrap();
-    given::removed(&store, &stuck).await;
-    given::removed(&store, open.last().unwrap()).await;
+    let stuck = fixtures::loaded(&store, stuck.id).await.unwrap();
+    fixtures::removed(&store, &stuck).await;
+    fixtures::removed(&store, open.last().unwrap()).await;
     recovered(&store).await;
 }
 
@@ -126,14 +126,14 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
 async fn fill(store: &Arc<dyn Store>) -> Vec<Arc<Task>> {
     let mut open = Vec::new();
     for n in 0.. {
-        let mut origin = given::origin();
-        origin.params = Some(given::raw(&format!("\"{}\"", "p".repeat(2_000))));
+        let mut origin = fixtures::origin();
+        origin.params = Some(fixtures::raw(&format!("\"{}\"", "p".repeat(2_000))));
         let new = outlast_engine::task::NewTask {
             origin: Arc::new(origin),
             ..given::new_task(n)
         };
-        let task = Task::new(new, given::CREATED);
-        match store.insert(given::insertion(task.clone())).await {
+        let task = Task::new(new, fixtures::CREATED);
+        match store.insert(fixtures::insertion(task.clone())).await {
             Ok(_) => open.push(Arc::new(task)),
             Err(StoreError::Unavailable(_)) => break,
             Err(other) => panic!("{other}"),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use outlast_engine::laws::given;
-use outlast_engine::task::{Keep, Lifetime, NewTask};
+use outlast_engine::laws::fixtures;
+use outlast_engine::task::{TtlPolicy, Lifetime, NewTask};
 use outlast_engine::transition::Command;
-use outlast_engine::{Accepts, ErrorCode, Outcome, Task};
+use outlast_engine::{InputKinds, ErrorCode, Outcome, Task};
 
 use crate::opened::Place;
 
@@ -13,34 +13,34 @@ use crate::opened::Place;
 async fn the_end_moves_a_row_to_its_final_bucket() {
     let place = Place::new();
     let store = place.open().await;
-    let lifetime = Lifetime::new(given::TTL, Keep::WhileLive, None);
-    let task = given::stored(&store, given::task_living(1, lifetime)).await;
+    let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, None);
+    let task = fixtures::stored(&store, fixtures::task_living(1, lifetime)).await;
     let first = bucket(&place);
-    assert_eq!(first, minutes(given::CREATED.0 + given::TTL));
+    assert_eq!(first, minutes(fixtures::CREATED.0 + fixtures::TTL));
 
     let extended = Command::Extend {
-        ttl: 10 * given::TTL,
+        ttl: 10 * fixtures::TTL,
     };
-    let task = given::changed(&store, &task, extended).await;
+    let task = fixtures::changed(&store, &task, extended).await;
     assert_eq!(bucket(&place), first, "an extension changes a column");
-    assert_eq!(expires(&place), given::CREATED.0 + 10 * given::TTL);
+    assert_eq!(expires(&place), fixtures::CREATED.0 + 10 * fixtures::TTL);
 
-    let task = given::ended(&store, &task, given::result("[1,2]")).await;
-    assert_eq!(bucket(&place), minutes(given::CREATED.0 + 10 * given::TTL));
+    let task = fixtures::ended(&store, &task, fixtures::result("[1,2]")).await;
+    assert_eq!(bucket(&place), minutes(fixtures::CREATED.0 + 10 * fixtures::TTL));
     assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 1);
     assert_eq!(
-        given::body(&store, task.id).await,
-        Some(given::raw("[1,2]"))
+        fixtures::body(&store, task.id).await,
+        Some(fixtures::raw("[1,2]"))
     );
-    assert_eq!(given::loaded(&store, task.id).await, Some(task.clone()));
+    assert_eq!(fixtures::loaded(&store, task.id).await, Some(task.clone()));
 
     let last = bucket(&place);
     let extended = Command::Extend {
-        ttl: 20 * given::TTL,
+        ttl: 20 * fixtures::TTL,
     };
-    given::changed(&store, &task, extended).await;
+    fixtures::changed(&store, &task, extended).await;
     assert_eq!(bucket(&place), last, "an extension changes a column");
-    given::removed(&store, &given::loaded(&store, task.id).await.unwrap()).await;
+    fixtures::removed(&store, &fixtures::loaded(&store, task.id).await.unwrap()).await;
     assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 0);
 }
 
@@ -48,9 +48,9 @@ async fn the_end_moves_a_row_to_its_final_bucket() {
 async fn an_end_in_time_stays_in_its_row() {
     let place = Place::new();
     let store = place.open().await;
-    let task = given::stored(&store, given::task(1)).await;
+    let task = fixtures::stored(&store, fixtures::task(1)).await;
     let row = place.look::<i64>("SELECT row FROM tasks");
-    given::ended(&store, &task, given::result("1")).await;
+    fixtures::ended(&store, &task, fixtures::result("1")).await;
     assert_eq!(place.look::<i64>("SELECT row FROM tasks"), row);
 }
 
@@ -63,28 +63,28 @@ async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
     for n in 0..64 {
         // Choices that change at different paces.
         let differs = |bit: u64| (n ^ n >> 3) >> bit & 1 == 1;
-        let mut origin = given::origin();
+        let mut origin = fixtures::origin();
         if differs(0) {
             origin.tool = None;
         }
         if differs(1) {
             origin.method = "prompts/get".into();
             origin.runner = "remote".into();
-            origin.accepts = Accepts::default();
+            origin.accepts = InputKinds::default();
         }
         let mut new = NewTask {
             origin: Arc::new(origin),
             ..given::new_task(n)
         };
         if differs(2) {
-            new.owner = given::bob();
+            new.owner = fixtures::bob();
             new.poll_interval = 250;
-            new.executor = given::THERE;
-            new.lifetime = Lifetime::new(2 * given::TTL, Keep::Strict, None);
+            new.executor = fixtures::THERE;
+            new.lifetime = Lifetime::new(2 * fixtures::TTL, TtlPolicy::Strict, None);
         }
-        let task = given::stored(&store, Task::new(new, given::CREATED)).await;
+        let task = fixtures::stored(&store, Task::new(new, fixtures::CREATED)).await;
         tasks.push(if differs(3) {
-            given::ended(&store, &task, given::result("1")).await
+            fixtures::ended(&store, &task, fixtures::result("1")).await
         } else {
             task
         });
@@ -92,7 +92,7 @@ async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
     drop(store);
     let store = place.open().await;
     for task in tasks {
-        assert_eq!(given::loaded(&store, task.id).await, Some(task));
+        assert_eq!(fixtures::loaded(&store, task.id).await, Some(task));
     }
 }
 
@@ -100,13 +100,13 @@ async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
 async fn a_person_can_read_the_tables() {
     let place = Place::new();
     let store = place.open().await;
-    let working = given::stored(&store, given::task(1)).await;
-    given::changed(&store, &working, given::status(&working, "page 1 of 3")).await;
-    let asking = given::stored(&store, given::task(2)).await;
-    given::changed(&store, &asking, given::ask(&asking, "name")).await;
-    let failed = given::stored(&store, given::task(3)).await;
+    let working = fixtures::stored(&store, fixtures::task(1)).await;
+    fixtures::changed(&store, &working, fixtures::status(&working, "page 1 of 3")).await;
+    let asking = fixtures::stored(&store, fixtures::task(2)).await;
+    fixtures::changed(&store, &asking, fixtures::ask(&asking, "name")).await;
+    let failed = fixtures::stored(&store, fixtures::task(3)).await;
     let error = Outcome::error(ErrorCode(-32603), "out of paper");
-    given::ended(&store, &failed, error).await;
+    fixtures::ended(&store, &failed, error).await;
 
     let file = rusqlite::Connection::open(place.path()).unwrap();
     let mut overview = file
@@ -171,18 +171,18 @@ async fn a_person_can_read_the_tables() {
 async fn what_happened_is_read_as_it_was_written() {
     let place = Place::new();
     let store = place.open().await;
-    let lifetime = Lifetime::new(given::TTL, Keep::WhileLive, Some(given::TTL));
-    let mut task = given::stored(&store, given::task_living(1, lifetime)).await;
+    let lifetime = Lifetime::new(fixtures::TTL, TtlPolicy::KeepLive, Some(fixtures::TTL));
+    let mut task = fixtures::stored(&store, fixtures::task_living(1, lifetime)).await;
     for page in 0..2 {
-        task = given::changed(&store, &task, given::status(&task, &page.to_string())).await;
+        task = fixtures::changed(&store, &task, fixtures::status(&task, &page.to_string())).await;
     }
-    let mut task = given::ended(&store, &task, given::result("1")).await;
-    assert_eq!(given::loaded(&store, task.id).await, Some(task.clone()));
+    let mut task = fixtures::ended(&store, &task, fixtures::result("1")).await;
+    assert_eq!(fixtures::loaded(&store, task.id).await, Some(task.clone()));
     // An end that is not the last thing, and one that is dropped from the history.
     for more in 2..100 {
-        let ttl = more * given::TTL;
-        task = given::changed(&store, &task, Command::Extend { ttl }).await;
-        assert_eq!(given::loaded(&store, task.id).await, Some(task.clone()));
+        let ttl = more * fixtures::TTL;
+        task = fixtures::changed(&store, &task, Command::Extend { ttl }).await;
+        assert_eq!(fixtures::loaded(&store, task.id).await, Some(task.clone()));
     }
     assert!(task.timeline.dropped > 0);
 }

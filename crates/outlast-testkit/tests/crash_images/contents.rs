@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::store::{Record, Snapshot};
 use outlast_engine::{Owner, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::Raw;
@@ -34,7 +34,7 @@ impl Everything {
                 }
             }
         }
-        for record in store.records(RECORD_KIND, None, given::CREATED).await? {
+        for record in store.records(RECORD_KIND, None, fixtures::CREATED).await? {
             let found = (record_version(&record.bytes), hash(&record.bytes));
             everything.contents.insert(record_name(&record), found);
         }
@@ -61,7 +61,7 @@ impl Everything {
 
 /// The owners of all tasks here.
 pub(crate) fn owners() -> [Owner; 2] {
-    [given::ada(), given::bob()]
+    [fixtures::ada(), fixtures::bob()]
 }
 
 /// All that a task says, with its body byte for byte.

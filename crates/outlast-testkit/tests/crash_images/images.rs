@@ -4,7 +4,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::store::Inserted;
 use outlast_engine::task::NewTask;
 use outlast_engine::{Store, StoreError, Task};
@@ -216,7 +216,7 @@ async fn examine(path: &Path, facts: &Facts, twice: bool) -> Result<Vec<Broken>,
     if twice {
         // What was found is still there when the store has been used and closed.
         let mut again = use_once(path, ANOTHER + 1).await?;
-        again.contents.remove(&task_name(given::id(ANOTHER)));
+        again.contents.remove(&task_name(fixtures::id(ANOTHER)));
         broken.extend(facts.contradictions(&again.contents));
     }
     Ok(broken)
@@ -237,7 +237,7 @@ async fn use_once(path: &Path, number: u64) -> Result<Everything, Broken> {
         let text = format!("{counted} tasks are counted, {read} can be read");
         return Err(Broken::Lost(text));
     }
-    let added = store.insert(given::insertion(given::task(number))).await;
+    let added = store.insert(fixtures::insertion(fixtures::task(number))).await;
     if !matches!(added.map_err(refused)?, Inserted::New(_)) {
         return Err(Broken::Refused("a new task is not added".to_owned()));
     }
@@ -247,7 +247,7 @@ async fn use_once(path: &Path, number: u64) -> Result<Everything, Broken> {
         .iter()
         .find(|task| task.request_key.is_some())
     {
-        let again = store.insert(given::insertion(repeated(task))).await;
+        let again = store.insert(fixtures::insertion(repeated(task))).await;
         if !matches!(again.map_err(refused)?, Inserted::Known(id) if id == task.id) {
             let text = format!("the request key of task {} is not known", task.id);
             return Err(Broken::Lost(text));
@@ -265,7 +265,7 @@ fn repeated(task: &Task) -> Task {
         request_key: task.request_key.clone(),
         ..given::new_task(ANOTHER + 2)
     };
-    Task::new(new, given::CREATED)
+    Task::new(new, fixtures::CREATED)
 }
 
 /// The first number of tasks that no process makes.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use outlast_engine::laws::given;
+use outlast_engine::laws::fixtures;
 use outlast_engine::store::{Inserted, Record, RecordKey, RecordWrite};
 use outlast_engine::task::NewTask;
 use outlast_engine::transition::Command;
@@ -225,7 +225,7 @@ impl Worker {
         };
         let params = format!(r#"{{"n":{number},"text":"{}"}}"#, self.text(size));
         let origin = Origin {
-            params: Some(given::raw(&params)),
+            params: Some(fixtures::raw(&params)),
             ..given::origin()
         };
         let key = self
@@ -238,10 +238,10 @@ impl Worker {
             request_key: key,
             ..given::new_task(number)
         };
-        let task = Task::new(new, given::CREATED);
+        let task = Task::new(new, fixtures::CREATED);
         let record = self.record_of(&task);
         let request = self.notes.asked(changes(&task, None, &record));
-        let mut insert = given::insertion(task);
+        let mut insert = fixtures::insertion(task);
         insert.records = record.into_iter().map(RecordWrite::Put).collect();
         match self.store.insert(insert).await {
             Ok(Inserted::New(task)) => {
@@ -259,15 +259,15 @@ impl Worker {
         let asked = task.outstanding();
         let asked = asked.and_then(|all| all.iter().next().map(|(key, _)| key.clone()));
         let command = match (self.dice.below(4), asked) {
-            (0 | 1, Some(key)) => given::reply(key.as_str()),
-            (0, None) => given::ask(&task, &format!("question {}", task.revision.0)),
+            (0 | 1, Some(key)) => fixtures::reply(key.as_str()),
+            (0, None) => fixtures::ask(&task, &format!("question {}", task.revision.0)),
             (1, None) if task.cancel.is_none() => Command::RequestCancel {
                 deadline: task.updated.plus(5_000),
             },
             _ => {
                 let size = self.dice.below(100);
                 let message = format!("step {} {}", task.revision.0, self.text(size));
-                given::status(&task, &message)
+                fixtures::status(&task, &message)
             }
         };
         self.replace(&task, command).await;
@@ -284,16 +284,16 @@ impl Worker {
         };
         let body = format!(r#"{{ "text" : "{}" }}"#, self.text(size));
         let outcome = match self.dice.below(10) {
-            0..6 => given::result(&body),
-            6 => Outcome::ToolError(given::raw(&body), Some("no paper".into())),
+            0..6 => fixtures::result(&body),
+            6 => Outcome::ToolError(fixtures::raw(&body), Some("no paper".into())),
             7 => Outcome::error(ErrorCode(-32_000), "no toner"),
             _ => Outcome::Cancelled,
         };
-        self.replace(&task, given::end(&task, outcome)).await;
+        self.replace(&task, fixtures::end(&task, outcome)).await;
     }
 
     async fn replace(&mut self, task: &Task, command: Command) {
-        let mut replace = given::change(task, command, task.updated.plus(1_000));
+        let mut replace = fixtures::change(task, command, task.updated.plus(1_000));
         let record = self.record_of(&replace.next);
         let body = replace.body.as_ref();
         let request = self.notes.asked(changes(&replace.next, body, &record));
@@ -320,7 +320,7 @@ impl Worker {
             requests.push(self.notes.asked(vec![change]));
         }
         let names = tasks.iter().map(|task| (task.id, task.revision)).collect();
-        let gone = self.store.remove(given::HERE, names).await;
+        let gone = self.store.remove(fixtures::HERE, names).await;
         assert_eq!(gone.expect("the store is open").len(), tasks.len());
         for request in requests {
             self.notes.acknowledged(request);

@@ -1,7 +1,7 @@
 //! Random scripts: what is done to a store, in small numbers so that things meet.
 
 use outlast_engine::Outcome;
-use outlast_engine::laws::given::{raw, result};
+use outlast_engine::laws::fixtures::{raw, result};
 use outlast_engine::task::Keep;
 use outlast_engine::transition::Takeover;
 use proptest::collection::vec;

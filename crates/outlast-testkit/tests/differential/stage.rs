@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_engine::laws::given::{self, CREATED};
+use outlast_engine::laws::fixtures::{self, CREATED};
 use outlast_engine::store::{
     Feed, Insert, Inserted, Record, RecordKey, RecordWrite, Replace, Snapshot, Usage,
 };
@@ -99,7 +99,7 @@ impl<S: Subject> Stage<S> {
                     let task = self.in_hand(id(*n), *hand).await;
                     tasks.extend(task.map(|task| (task.id, task.revision)));
                 }
-                let mut gone = given::removal(&store, tasks).await;
+                let mut gone = fixtures::removal(&store, tasks).await;
                 gone.sort();
                 Says::Removed(gone)
             }
@@ -216,7 +216,7 @@ impl<S: Subject> Stage<S> {
         match Arc::new(task.clone()).apply(self.command(deed, &task, now), now) {
             Err(_) => Says::Nothing,
             Ok(step) => match step.next {
-                Next::Removed => Says::Removed(given::removal(store, [(task.id, expected)]).await),
+                Next::Removed => Says::Removed(fixtures::removal(store, [(task.id, expected)]).await),
                 Next::Stored(next, body) => {
                     let replace = Replace {
                         node: task.executor,
@@ -306,7 +306,7 @@ impl<S: Subject> Stage<S> {
         match hand {
             Hand::First => self.first.get(&id).cloned(),
             Hand::Newest => {
-                let task = given::loaded(self.subject.store(), id).await?;
+                let task = fixtures::loaded(self.subject.store(), id).await?;
                 Some((*task).clone())
             }
         }
@@ -319,14 +319,14 @@ impl<S: Subject> Stage<S> {
             Deed::Ask(n) => Command::Ask {
                 attempt,
                 key: key(n),
-                question: given::question(),
+                question: fixtures::question(),
                 limit: usize::from(KEYS),
             },
             Deed::Withdraw(n) => Command::Withdraw {
                 attempt,
                 key: key(n),
             },
-            Deed::Answer(n) => Command::Answer([(key(n), given::answer("[true]"))].into()),
+            Deed::Answer(n) => Command::Answer([(key(n), fixtures::answer("[true]"))].into()),
             Deed::Confirm(n) => Command::Confirm {
                 attempt,
                 key: key(n),
@@ -392,7 +392,7 @@ impl From<StoreError> for Refusal {
 }
 
 fn id(n: u8) -> TaskId {
-    given::id(u64::from(n))
+    fixtures::id(u64::from(n))
 }
 
 fn name(n: u8) -> Owner {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::id::{AskKey, Attempt};
-use crate::laws::given::{self, CREATED, TTL};
+use crate::laws::fixtures::{self, CREATED, TTL};
 use crate::outcome::{Ending, ErrorCode, Outcome};
 use crate::task::{Handle, Keep, Lifetime, State, Task};
 use crate::transition::{Command, Next, Refused, Takeover};
@@ -25,14 +25,14 @@ fn a_working_task() {
     let rows = [
         (ask("new"), Waits),
         (withdraw("new"), no_question()),
-        (given::reply("new"), no_question()),
+        (fixtures::reply("new"), no_question()),
         (Command::Answer([].into()), no_question()),
         (confirm("new"), no_question()),
         (status("drawing"), Works),
         (attach(), Works),
         (Command::CancelNow, Ends(Ending::Cancelled)),
         (request_cancel(), Works),
-        (end(given::result("1")), Ends(Ending::Result)),
+        (end(fixtures::result("1")), Ends(Ending::Result)),
         (end(tool_error()), Ends(Ending::ToolError)),
         (end(error()), Ends(Ending::Error(ErrorCode(-7)))),
         (end(Outcome::Cancelled), Ends(Ending::Cancelled)),
@@ -42,26 +42,26 @@ fn a_working_task() {
         (claim(Takeover::Reattach), Works),
         (claim(Takeover::Rerun), Works),
     ];
-    check(&given::task(1), rows);
+    check(&fixtures::task(1), rows);
 }
 
 #[test]
 fn a_task_that_awaits_input() {
-    let task = after(&given::task(1), ask("open"));
+    let task = after(&fixtures::task(1), ask("open"));
     let reused = || No(Refused::KeyReused(AskKey::new("open")));
     let rows = [
         (ask("new"), Waits),
         (ask("open"), reused()),
         (withdraw("open"), Works),
         (withdraw("new"), No(Refused::NotOutstanding)),
-        (given::reply("open"), Works),
-        (given::reply("new"), No(Refused::NotOutstanding)),
+        (fixtures::reply("open"), Works),
+        (fixtures::reply("new"), No(Refused::NotOutstanding)),
         (confirm("open"), No(Refused::NotOutstanding)),
         (status("drawing"), Waits),
         (attach(), Waits),
         (Command::CancelNow, Ends(Ending::Cancelled)),
         (request_cancel(), Waits),
-        (end(given::result("1")), Ends(Ending::Result)),
+        (end(fixtures::result("1")), Ends(Ending::Result)),
         (end(error()), Ends(Ending::Error(ErrorCode(-7)))),
         (Command::Due, No(Refused::NotDue)),
         (Command::Extend { ttl: TTL + 1 }, Waits),
@@ -69,7 +69,7 @@ fn a_task_that_awaits_input() {
         (claim(Takeover::Rerun), Works),
     ];
     check(&task, rows);
-    for gone in [withdraw("open"), given::reply("open")] {
+    for gone in [withdraw("open"), fixtures::reply("open")] {
         check(&after(&task, gone), [(ask("open"), reused())]);
     }
     // Also across attempts.
@@ -77,7 +77,7 @@ fn a_task_that_awaits_input() {
     let ask = Command::Ask {
         attempt: again.attempt,
         key: AskKey::new("open"),
-        question: given::question(),
+        question: fixtures::question(),
         limit: 256,
     };
     check(&again, [(ask, reused())]);
@@ -85,9 +85,9 @@ fn a_task_that_awaits_input() {
 
 #[test]
 fn an_ended_task() {
-    let open = after(&given::task(1), ask("open"));
+    let open = after(&fixtures::task(1), ask("open"));
     for outcome in [
-        given::result("1"),
+        fixtures::result("1"),
         tool_error(),
         error(),
         Outcome::Cancelled,
@@ -97,13 +97,13 @@ fn an_ended_task() {
         let rows = [
             (ask("new"), over()),
             (withdraw("open"), over()),
-            (given::reply("open"), over()),
+            (fixtures::reply("open"), over()),
             (confirm("open"), over()),
             (status("drawing"), over()),
             (attach(), over()),
             (Command::CancelNow, over()),
             (request_cancel(), over()),
-            (end(given::result("2")), over()),
+            (end(fixtures::result("2")), over()),
             (end(Outcome::Cancelled), over()),
             (Command::Due, No(Refused::NotDue)),
             (Command::Extend { ttl: TTL + 1 }, Ends(ending)),
@@ -118,7 +118,7 @@ fn an_ended_task() {
 // S0-50.
 #[test]
 fn a_refused_change_of_an_ended_task_says_why() {
-    let over = after(&given::task(1), Command::CancelNow);
+    let over = after(&fixtures::task(1), Command::CancelNow);
     let refused = Arc::new(over).apply(status("drawing"), CREATED.plus(1));
     let words = refused.expect_err("it has ended").to_string();
     let expected = "Cannot transition from terminal status: the task has already ended";
@@ -127,7 +127,7 @@ fn a_refused_change_of_an_ended_task_says_why() {
 
 #[test]
 fn a_stale_attempt() {
-    let task = after(&given::task(1), claim(Takeover::Reattach));
+    let task = after(&fixtures::task(1), claim(Takeover::Reattach));
     let refused = || {
         No(Refused::Superseded {
             given: Attempt(1),
@@ -140,7 +140,7 @@ fn a_stale_attempt() {
         confirm("open"),
         status("drawing"),
         attach(),
-        end(given::result("1")),
+        end(fixtures::result("1")),
     ];
     check(&task, rows.map(|command| (command, refused())));
     // The caller speaks for no attempt.
@@ -152,27 +152,27 @@ fn too_many_questions() {
     let ask = |key| Command::Ask {
         attempt: Attempt(1),
         key: AskKey::new(key),
-        question: given::question(),
+        question: fixtures::question(),
         limit: 2,
     };
-    let two = after(&after(&given::task(1), ask("1")), ask("2"));
+    let two = after(&after(&fixtures::task(1), ask("1")), ask("2"));
     let refused = || No(Refused::TooManyQuestions { limit: 2 });
     check(&two, [(ask("3"), refused())]);
     // Those that were answered count.
-    check(&after(&two, given::reply("1")), [(ask("3"), refused())]);
+    check(&after(&two, fixtures::reply("1")), [(ask("3"), refused())]);
 }
 
 #[test]
 fn a_task_whose_time_is_over() {
     let kept = Lifetime::new(TTL, Keep::WhileLive, None);
     let at = CREATED.plus(TTL);
-    for task in [given::task(1), after(&given::task(1), Command::CancelNow)] {
+    for task in [fixtures::task(1), after(&fixtures::task(1), Command::CancelNow)] {
         let told = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL }, at);
         assert_eq!(told, Err(Refused::Expired), "too late to extend it");
         let told = Arc::new(task).apply(Command::Due, at).expect("it is due");
         assert_eq!(told.next, Next::Removed);
     }
-    let told = Arc::new(given::task_living(1, kept)).apply(Command::Due, at);
+    let told = Arc::new(fixtures::task_living(1, kept)).apply(Command::Due, at);
     let Next::Stored(next, _) = told.expect("it is due").next else {
         panic!("work that lives is kept")
     };
@@ -197,11 +197,11 @@ fn check<const N: usize>(task: &Task, rows: [(Command, Then); N]) {
 }
 
 fn after(task: &Task, command: Command) -> Task {
-    Arc::unwrap_or_clone(given::change(task, command, CREATED).next)
+    Arc::unwrap_or_clone(fixtures::change(task, command, CREATED).next)
 }
 
 fn ask(key: &str) -> Command {
-    given::ask(&given::task(1), key)
+    fixtures::ask(&fixtures::task(1), key)
 }
 
 fn withdraw(key: &str) -> Command {
@@ -219,7 +219,7 @@ fn confirm(key: &str) -> Command {
 }
 
 fn status(message: &str) -> Command {
-    given::status(&given::task(1), message)
+    fixtures::status(&fixtures::task(1), message)
 }
 
 fn attach() -> Command {
@@ -236,18 +236,18 @@ fn request_cancel() -> Command {
 }
 
 fn end(outcome: Outcome) -> Command {
-    given::end(&given::task(1), outcome)
+    fixtures::end(&fixtures::task(1), outcome)
 }
 
 fn claim(how: Takeover) -> Command {
     Command::Claim {
-        executor: given::THERE,
+        executor: fixtures::THERE,
         how,
     }
 }
 
 fn tool_error() -> Outcome {
-    Outcome::ToolError(given::raw("1"), Some("no paper".into()))
+    Outcome::ToolError(fixtures::raw("1"), Some("no paper".into()))
 }
 
 fn error() -> Outcome {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::lives::{Event, life, lifetime};
-use crate::laws::given::{self, CREATED};
+use super::scripts::{Event, life, lifetime};
+use crate::laws::fixtures::{self, CREATED};
 use crate::outcome::{Ending, ErrorCode};
 use crate::task::{Keep, Lifetime, Task};
 use crate::transition::{Command, Next, Refused};
@@ -109,7 +109,7 @@ proptest! {
     fn a_cancel_intent_ends_at_its_deadline(lifetime in lifetime(), patience in 1u64..30_000) {
         let lifetime = Lifetime { run_limit: None, ..lifetime };
         let deadline = CREATED.plus(patience);
-        let task = after(&given::task_living(1, lifetime), Command::RequestCancel { deadline }, 0);
+        let task = after(&fixtures::task_living(1, lifetime), Command::RequestCancel { deadline }, 0);
         let just_before = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(patience - 1));
         if let Ok(step) = just_before && let Next::Stored(next, _) = step.next {
             prop_assert_eq!(next.state.ending(), None);
@@ -135,7 +135,7 @@ proptest! {
     #[test]
     fn the_run_limit_excludes_waiting(limit in 1u64..5_000, spans in vec((1u64..900, 1u64..900), 1..12)) {
         let lifetime = Lifetime::new(u64::MAX >> 8, Keep::WhileLive, Some(limit));
-        let mut task = given::task_living(1, lifetime);
+        let mut task = fixtures::task_living(1, lifetime);
         let (mut now, mut worked) = (0, 0);
         for (n, (works, waits)) in spans.into_iter().enumerate() {
             let left = limit - worked;
@@ -148,15 +148,15 @@ proptest! {
             worked += works;
             now += works;
             let key = n.to_string();
-            task = after(&task, given::ask(&task, &key), now);
+            task = after(&task, fixtures::ask(&task, &key), now);
             now += waits;
             let told = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(now));
             prop_assert_eq!(told, Err(Refused::NotDue), "no limit while it waits");
-            task = after(&task, given::reply(&key), now);
+            task = after(&task, fixtures::reply(&key), now);
         }
     }
 }
 
 fn after(task: &Task, command: Command, millis: u64) -> Task {
-    Arc::unwrap_or_clone(given::change(task, command, CREATED.plus(millis)).next)
+    Arc::unwrap_or_clone(fixtures::change(task, command, CREATED.plus(millis)).next)
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::lives::{Event, QUESTIONS, life};
-use crate::ask::Answer;
+use super::scripts::{Event, QUESTIONS, life};
+use crate::input::Answer;
 use crate::id::AskKey;
 use crate::task::{State, Task};
 use crate::transition::{Command, Effect, Takeover};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Engine, EngineError};
-use crate::ask::Answer;
+use crate::input::Answer;
 use crate::id::{AskKey, Scope, TaskId};
 use crate::runtime::to_the_end;
 use crate::store::Committed;

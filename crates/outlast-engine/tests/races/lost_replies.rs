@@ -4,7 +4,7 @@ use outlast_engine::engine::{EngineError, Promotion};
 use outlast_engine::{Ending, Store};
 use shuttle::future::{spawn, yield_now};
 
-use crate::stage::{
+use crate::harness::{
     Stage, accept, ada, call, create, explore, is_whole, open_keys, owner, repeatable, waiter,
 };
 use crate::tools::done;
@@ -78,7 +78,7 @@ fn a_question_in_doubt_is_not_left_open() {
         let engine = stage.engine().await;
         let id = create(&engine, call("ask-briefly")).await;
         stage.trouble(2);
-        crate::asks::until_nothing_is_asked(&stage, id).await;
+        crate::input::until_nothing_is_asked(&stage, id).await;
         while engine.request_cancel(&ada(), id).await.is_err() {}
         stage.curtain([engine]).await;
     });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use tokio::sync::Notify;
 
-use super::cell::Cell;
+use super::call_state::Cell;
 use crate::id::{Attempt, IdMap, TaskId};
 use crate::runtime::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::shards::Shards;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::ask::Answer;
+use crate::input::Answer;
 use crate::id::AskKey;
 
 /// The memory of a task's questions, shared between revisions. Read its [`Questions`].

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
-use super::lives::{life, outcome};
-use crate::laws::given;
+use super::scripts::{life, outcome};
+use crate::laws::fixtures;
 use crate::outcome::{Ending, Outcome};
 use crate::store::Brief;
 use crate::task::{Happening, State, Task, Timeline};
@@ -198,15 +198,15 @@ proptest! {
         outcomes in proptest::collection::vec(outcome(), 3),
         order in subsequence((0..6).collect::<Vec<_>>(), 2..=6).prop_shuffle(),
     ) {
-        let deadline = given::CREATED.plus(5);
-        let mut task = given::task(1);
-        let intent = Arc::new(task.clone()).apply(Command::RequestCancel { deadline }, given::CREATED);
+        let deadline = fixtures::CREATED.plus(5);
+        let mut task = fixtures::task(1);
+        let intent = Arc::new(task.clone()).apply(Command::RequestCancel { deadline }, fixtures::CREATED);
         let Next::Stored(asked, _) = intent.expect("an open task can be cancelled").next else {
             unreachable!()
         };
         task = Arc::unwrap_or_clone(asked);
         let racers = |n: usize| match n {
-            0..3 => (given::end(&given::task(1), outcomes[n].clone()), outcomes[n].ending()),
+            0..3 => (fixtures::end(&fixtures::task(1), outcomes[n].clone()), outcomes[n].ending()),
             3 => (Command::CancelNow, Ending::Cancelled),
             _ => (Command::Due, Ending::Cancelled),
         };
@@ -233,18 +233,18 @@ proptest! {
 // V2-LIFE-5, and the work's last word does not describe its end.
 #[test]
 fn the_message_at_the_end_is_that_of_the_outcome() {
-    let task = given::task(1);
-    let said = Arc::new(task.clone()).apply(given::status(&task, "drawing"), given::CREATED);
+    let task = fixtures::task(1);
+    let said = Arc::new(task.clone()).apply(fixtures::status(&task, "drawing"), fixtures::CREATED);
     let Next::Stored(task, _) = said.expect("it works").next else {
         unreachable!()
     };
     for outcome in [
-        given::result("1"),
-        Outcome::ToolError(given::raw("1"), Some("no paper".into())),
+        fixtures::result("1"),
+        Outcome::ToolError(fixtures::raw("1"), Some("no paper".into())),
         Outcome::Cancelled,
     ] {
         let message = outcome.message();
-        let over = Arc::new(Task::clone(&task)).apply(given::end(&task, outcome), given::CREATED);
+        let over = Arc::new(Task::clone(&task)).apply(fixtures::end(&task, outcome), fixtures::CREATED);
         let Next::Stored(over, _) = over.expect("it works").next else {
             unreachable!()
         };
@@ -255,10 +255,10 @@ fn the_message_at_the_end_is_that_of_the_outcome() {
 // P8: a talkative task stays small.
 #[test]
 fn a_long_life_has_a_bounded_timeline() {
-    let mut task = given::task(1);
+    let mut task = fixtures::task(1);
     for n in 0..1_000 {
-        let said = given::status(&task, &format!("page {n}"));
-        task = Arc::unwrap_or_clone(given::change(&task, said, given::CREATED.plus(n)).next);
+        let said = fixtures::status(&task, &format!("page {n}"));
+        task = Arc::unwrap_or_clone(fixtures::change(&task, said, fixtures::CREATED.plus(n)).next);
     }
     assert_eq!(task.timeline.moments.len(), Timeline::LIMIT);
     assert_eq!(

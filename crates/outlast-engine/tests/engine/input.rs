@@ -3,7 +3,7 @@
 use outlast_engine::task::State;
 use outlast_engine::{Accepts, AskKey, Ending};
 
-use crate::stage::{Stage, accept, ada, call, open_keys, pass, raw};
+use crate::harness::{Stage, accept, ada, call, open_keys, pass, raw};
 
 #[tokio::test(start_paused = true)]
 async fn a_question_waits_and_its_answer_lets_the_work_go_on() {

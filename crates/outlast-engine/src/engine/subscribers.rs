@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
-use super::mailbox::{Mailbox, Slot, mailbox};
+use super::event_queue::{Mailbox, Slot, mailbox};
 use super::{Event, Settled};
 use crate::id::{IdMap, TaskId};
 use crate::runtime::atomic::{AtomicBool, Ordering};

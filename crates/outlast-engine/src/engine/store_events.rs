@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::drive::Pause;
+use super::run::Pause;
 use super::recovery::Patience;
 use super::{Inner, Phase};
 use crate::id::{Scope, TaskId};

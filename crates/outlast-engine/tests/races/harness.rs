@@ -17,7 +17,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::{Config, MaxSteps, Runner};
 
-use crate::store::Interleaved;
+use crate::interleaved_store::Interleaved;
 use crate::tools::{Tools, raw};
 
 /// One store, one clock, and as many engines as a scenario wants.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::cell::Cell;
+use super::call_state::Cell;
 use super::change::Failed;
 use super::{Inner, Phase};
 use crate::id::{Scope, TaskId};

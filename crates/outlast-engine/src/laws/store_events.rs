@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::id::NodeId;
-use crate::laws::given::*;
+use crate::laws::fixtures::*;
 use crate::store::{Feed, News, Replace, Store};
 
 /// Every other node hears of a change, the one that made it does not.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use outlast_wire::Timestamp;
 
 use super::{Effect, Effects, PUBLISH, Refused, questions, wait_for};
-use crate::ask::{Answer, Question};
+use crate::input::{Answer, Question};
 use crate::id::AskKey;
 use crate::task::{Fields, Happening};
 

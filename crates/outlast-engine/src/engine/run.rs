@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tracing::Instrument;
 
-use super::cell::Cell;
+use super::call_state::Cell;
 use super::{CallContext, Inner, Phase, Runner, call_span};
 use crate::backoff::Backoff;
 use crate::outcome::{ErrorCode, Outcome};

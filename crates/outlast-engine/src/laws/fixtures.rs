@@ -10,7 +10,7 @@ use outlast_wire::{Raw, Timestamp};
 use tokio::runtime::Handle as Runtime;
 use tokio::task::spawn_blocking;
 
-use crate::ask::{Accepts, Answer, AskKind, Question};
+use crate::input::{Accepts, Answer, AskKind, Question};
 use crate::id::{AskKey, NodeId, Revision, Scope, TaskId};
 use crate::origin::{Origin, Retry};
 use crate::outcome::Outcome;

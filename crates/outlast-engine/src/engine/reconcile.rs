@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::drive::Pause;
+use super::run::Pause;
 use super::{Inner, Phase};
 use crate::id::{Scope, TaskId};
 use crate::store::{Inserted, Snapshot, StoreError, StoreFuture};

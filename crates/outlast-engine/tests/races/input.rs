@@ -5,7 +5,7 @@ use outlast_engine::task::State;
 use outlast_engine::{Ending, Engine, TaskId};
 use shuttle::future::{JoinHandle, spawn, yield_now};
 
-use crate::stage::{Stage, ada, answer_first, call, create, explore, is_whole, waiter};
+use crate::harness::{Stage, ada, answer_first, call, create, explore, is_whole, waiter};
 use crate::tools::raw;
 
 fn answerer(engine: &Engine, id: TaskId) -> JoinHandle<()> {

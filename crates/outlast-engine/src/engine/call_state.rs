@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::stop::Stop;
+use super::cancellation::Stop;
 use super::{Parts, Progress};
-use crate::ask::Answer;
+use crate::input::Answer;
 use crate::id::{AskKey, Attempt, TaskId};
 use crate::origin::Origin;
 use crate::outcome::Outcome;

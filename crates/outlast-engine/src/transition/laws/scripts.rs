@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::id::{AskKey, Attempt, NodeId};
-use crate::laws::given;
+use crate::laws::fixtures;
 use crate::outcome::{ErrorCode, Outcome};
 use crate::task::{Handle, Keep, Lifetime, NewTask, Task};
 use crate::transition::{Command, Next, Refused, Step, Takeover};
@@ -40,11 +40,11 @@ pub(super) fn life() -> impl Strategy<Value = Vec<Event>> {
         let mut task = Task::new(
             NewTask {
                 lifetime,
-                ..given::new_task(1)
+                ..fixtures::new_task(1)
             },
-            given::CREATED,
+            fixtures::CREATED,
         );
-        let mut now = given::CREATED;
+        let mut now = fixtures::CREATED;
         let mut events = Vec::new();
         for (deed, tick) in script {
             now = tick.after(now, &task);
@@ -114,7 +114,7 @@ impl Deed {
             Self::Ask(n, voice) => Command::Ask {
                 attempt: attempt(voice),
                 key: key(n),
-                question: given::question(),
+                question: fixtures::question(),
                 limit: QUESTIONS,
             },
             Self::Withdraw(n, voice) => Command::Withdraw {
@@ -122,7 +122,7 @@ impl Deed {
                 key: key(n),
             },
             Self::Answer(keys) => {
-                let answer = |n: u8| (key(n), given::answer(&n.to_string()));
+                let answer = |n: u8| (key(n), fixtures::answer(&n.to_string()));
                 Command::Answer(keys.into_iter().map(answer).collect())
             }
             Self::Confirm(n, voice) => Command::Confirm {
@@ -188,8 +188,8 @@ fn voice() -> impl Strategy<Value = Voice> {
 
 pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
-        Just(given::result("1")),
-        Just(Outcome::ToolError(given::raw("2"), Some("no paper".into()))),
+        Just(fixtures::result("1")),
+        Just(Outcome::ToolError(fixtures::raw("2"), Some("no paper".into()))),
         Just(Outcome::error(ErrorCode(-32_603), "no ink")),
         Just(Outcome::Cancelled),
     ]
@@ -218,7 +218,7 @@ fn tick() -> impl Strategy<Value = Tick> {
     prop_oneof![
         12 => (0u64..1_500).prop_map(Tick::On),
         2 => (0u64..5_000).prop_map(Tick::Back),
-        1 => Just(Tick::Back(given::CREATED.0)),
+        1 => Just(Tick::Back(fixtures::CREATED.0)),
         3 => (-1i64..=1).prop_map(Tick::ToDue),
     ]
 }

@@ -114,7 +114,7 @@ const BACKLOG: usize = 64;
 mod tests {
     use super::super::Progress;
     use super::*;
-    use crate::laws::given::{CREATED, ask, task};
+    use crate::laws::fixtures::{CREATED, ask, task};
     use crate::transition::Next;
 
     fn progress(done: f64) -> Event {
