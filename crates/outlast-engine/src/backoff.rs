@@ -1,13 +1,13 @@
-//! Pauses between the attempts at something that fails.
+//! Delays between attempts at an operation that fails.
 
 use std::time::Duration;
 
 use crate::random;
 
-/// Pauses that double from attempt to attempt, up to a longest one.
+/// Delays that double from attempt to attempt, up to a maximum.
 ///
-/// Each pause is shortened at random by up to a half, so that many who failed at the same moment do
-/// not try again at the same moment.
+/// Each delay is shortened at random by up to a half, so that clients which failed together do not
+/// retry together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backoff {
     first: Duration,
@@ -16,7 +16,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Begins with `first`; no pause is longer than `longest`.
+    /// Starts with `first`; no delay is longer than `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Self {
             first,
@@ -25,24 +25,24 @@ impl Backoff {
         }
     }
 
-    /// The pause before the next attempt.
-    pub fn pause(&mut self) -> Duration {
-        self.pause_of_at_least(None)
+    /// The delay before the next attempt.
+    pub fn delay(&mut self) -> Duration {
+        self.delay_of_at_least(None)
     }
 
-    /// The pause before the next attempt. One that the other side states, such as `Retry-After`, is
-    /// never shortened, even if it is longer than the longest of our own.
-    pub fn pause_of_at_least(&mut self, stated: Option<Duration>) -> Duration {
+    /// The delay before the next attempt, at least `stated`. A delay that the peer states, such as
+    /// `Retry-After`, is never shortened, even if it is longer than `longest`.
+    pub fn delay_of_at_least(&mut self, stated: Option<Duration>) -> Duration {
         let share = u32::from_be_bytes(random::bytes());
         self.shortened_by(share).max(stated.unwrap_or_default())
     }
 
-    /// The next attempt is the first one again.
+    /// Starts again with the first delay.
     pub fn reset(&mut self) {
         self.next = self.first;
     }
 
-    /// The next pause, shortened by `share` of `u32::MAX` of its half.
+    /// The next delay, shortened by `share` of `u32::MAX` of its half.
     fn shortened_by(&mut self, share: u32) -> Duration {
         let whole = self.next.min(self.longest);
         self.next = whole
@@ -60,7 +60,7 @@ mod tests {
     const LONGEST: Duration = Duration::from_millis(500);
 
     #[test]
-    fn pauses_double_up_to_the_longest_and_begin_again_after_a_reset() {
+    fn delays_double_up_to_the_longest_until_a_reset() {
         let mut backoff = Backoff::new(FIRST, LONGEST);
         let mut pauses = || [0; 4].map(|share| backoff.shortened_by(share).as_millis());
         assert_eq!(pauses(), [100, 200, 400, 500]);
@@ -70,27 +70,27 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_shortened_by_half_at_most() {
+    fn a_delay_is_shortened_by_half_at_most() {
         let mut backoff = Backoff::new(FIRST, LONGEST);
         assert_eq!(backoff.shortened_by(u32::MAX), FIRST / 2);
         assert_eq!(backoff.shortened_by(u32::MAX), FIRST);
         for _ in 0..100 {
             backoff.reset();
-            let pause = backoff.pause();
+            let pause = backoff.delay();
             assert!((FIRST / 2..=FIRST).contains(&pause), "{pause:?}");
         }
     }
 
     #[test]
-    fn a_stated_pause_is_a_floor() {
+    fn a_stated_delay_is_a_minimum() {
         let mut backoff = Backoff::new(FIRST, LONGEST);
         let stated = Duration::from_secs(60);
-        assert_eq!(backoff.pause_of_at_least(Some(stated)), stated);
-        assert!(backoff.pause_of_at_least(Some(Duration::ZERO)) >= FIRST);
+        assert_eq!(backoff.delay_of_at_least(Some(stated)), stated);
+        assert!(backoff.delay_of_at_least(Some(Duration::ZERO)) >= FIRST);
     }
 
     #[test]
-    fn many_pauses_overflow_nothing() {
+    fn many_delays_do_not_overflow() {
         let mut backoff = Backoff::new(Duration::ZERO, Duration::MAX);
         assert_eq!(backoff.shortened_by(0), Duration::ZERO);
         let mut backoff = Backoff::new(FIRST, Duration::MAX);

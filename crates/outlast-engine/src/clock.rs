@@ -1,17 +1,18 @@
-//! A clock and a source of ids, as traits that tests replace. The only file that reads the clock.
+//! The clock and the source of ids, as traits that tests replace. No other file of this crate reads
+//! the clock.
 
 use outlast_wire::Timestamp;
 
 use crate::id::{NodeId, TaskId};
 use crate::random;
 
-/// Tells the time. May jump; tasks never go back with it.
+/// A source of the current time. It may jump; the timestamps of a task never go back.
 pub trait Clock: Send + Sync + 'static {
-    /// The moment it is.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// Draws names that nobody can guess.
+/// A source of ids that cannot be guessed.
 pub trait Ids: Send + Sync + 'static {
     /// A fresh task id with 128 random bits.
     fn task(&self) -> TaskId;
@@ -20,15 +21,18 @@ pub trait Ids: Send + Sync + 'static {
     fn node(&self) -> NodeId;
 }
 
-/// The clock of the machine.
+/// The clock of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is where time comes from")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the only place that reads the clock"
+    )]
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        // A clock before 1970 is a clock that was never set.
+        // A clock before 1970 was never set: report 1970.
         Timestamp(since.map_or(0, |since| since.as_millis() as u64))
     }
 }
@@ -43,7 +47,7 @@ impl Ids for RandomIds {
     }
 
     fn node(&self) -> NodeId {
-        // 63 bits: stores keep it as a signed number.
+        // 63 bits: stores write it as a signed number.
         NodeId(u64::from_ne_bytes(random::bytes()) >> 1)
     }
 }

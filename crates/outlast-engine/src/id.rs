@@ -1,7 +1,8 @@
-//! Identifiers: tasks, nodes, revisions, attempts, input requests.
+//! Identifiers of tasks, nodes, revisions, attempts and input requests.
 //!
-//! A [`TaskId`] is 128 random bits, drawn by an [`Ids`](crate::Ids) and written as 26 characters that
-//! are safe in a header, a URL and a shell. Knowing one is not permission to use it.
+//! A [`TaskId`] is 128 random bits, made by an [`Ids`](crate::Ids) and written as 26 characters
+//! that are safe in a header, a URL and a shell. An id alone gives no access where callers have
+//! owners: see [`Scope`].
 
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -12,13 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::owner::Owner;
 
-/// Names one task for ever.
+/// The id of a task. Never used for another task.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TaskId([u8; 16]);
 
 impl Ord for TaskId {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        // As numbers, which a processor compares at once.
+        // One integer comparison instead of sixteen bytes.
         self.bits().cmp(&other.bits())
     }
 }
@@ -40,35 +41,35 @@ impl TaskId {
         u128::from_be_bytes(self.0)
     }
 
-    /// The written form, without an allocation.
-    pub fn text(self) -> IdText {
+    /// The text of the id, without an allocation.
+    pub fn text(self) -> TaskIdText {
         let mut bits = self.bits();
-        let mut text = [0; TEXT];
+        let mut text = [0; ID_TEXT_BYTES];
         for slot in text.iter_mut().rev() {
             *slot = ALPHABET[(bits & 31) as usize];
             bits >>= 5;
         }
-        IdText(text)
+        TaskIdText(text)
     }
 }
 
-/// The text is not an id that Outlast could have made.
+/// The text is not the text of a [`TaskId`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a task id")]
-pub struct BadTaskId;
+#[error("not a task id: expected 26 characters of 0-9 and a-z without i, l, o and u")]
+pub struct TaskIdParseError;
 
 impl FromStr for TaskId {
-    type Err = BadTaskId;
+    type Err = TaskIdParseError;
 
-    fn from_str(text: &str) -> Result<Self, BadTaskId> {
-        // 26 × 5 bits hold two more than an id has: the first character is at most '7'.
-        let fits = text.len() == TEXT && text.as_bytes()[0] <= b'7';
+    fn from_str(text: &str) -> Result<Self, TaskIdParseError> {
+        // 26 × 5 bits are two more than an id has: the first character is at most '7'.
+        let fits = text.len() == ID_TEXT_BYTES && text.as_bytes()[0] <= b'7';
         if !fits {
-            return Err(BadTaskId);
+            return Err(TaskIdParseError);
         }
         text.bytes()
             .try_fold(0u128, |bits, byte| match DIGITS[usize::from(byte)] {
-                NO_DIGIT => Err(BadTaskId),
+                INVALID_DIGIT => Err(TaskIdParseError),
                 digit => Ok(bits << 5 | u128::from(digit)),
             })
             .map(Self::from_bits)
@@ -89,7 +90,7 @@ impl fmt::Debug for TaskId {
 
 impl Hash for TaskId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The bits are random already; eight of the sixteen bytes are enough for a table.
+        // The bits are random already; eight of the sixteen bytes are enough for a hash table.
         let [high, ..] = self.halves();
         state.write_u64(high);
     }
@@ -102,22 +103,22 @@ impl TaskId {
     }
 }
 
-/// A [`TaskId`] as text.
+/// The text of a [`TaskId`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct IdText([u8; TEXT]);
+pub struct TaskIdText([u8; ID_TEXT_BYTES]);
 
-impl IdText {
+impl TaskIdText {
     /// The 26 characters.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("the alphabet is ASCII")
     }
 }
 
-/// A map keyed by [`TaskId`] or by another key that needs no hashing.
+/// A map whose keys are [`TaskId`]s or other keys that need no hashing.
 pub type IdMap<V, K = TaskId> = std::collections::HashMap<K, V, BuildHasherDefault<IdHasher>>;
 
-/// Hashes keys whose bits no caller chooses: passes the random bits of a [`TaskId`] through, and spreads
-/// numbers that follow each other.
+/// Hashes keys that no caller chooses: passes the random bits of a [`TaskId`] through, and spreads
+/// consecutive numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IdHasher(u64);
 
@@ -136,39 +137,39 @@ impl Hasher for IdHasher {
         self.0 = bits;
     }
 
-    /// A number in a sequence, such as that of a row. A table picks the bucket by the low bits and tells
-    /// neighbours apart by the high ones.
+    /// A number in a sequence, such as a row number. A hash table picks the bucket by the low bits
+    /// and compares the high bits.
     fn write_i64(&mut self, number: i64) {
         let number = number.cast_unsigned();
         self.0 = number ^ number << 57;
     }
 }
 
-/// Whose tasks a caller may reach.
+/// The tasks that a caller may access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The tasks of this owner; every other task is not found.
-    Of(Owner),
-    /// Any task whose id the caller knows: the engine itself, an operator, or a front where the id
+    OwnedBy(Owner),
+    /// Any task whose id the caller knows: for the engine, an operator, and endpoints where the id
     /// is the secret.
-    Anyone,
+    AnyTask,
 }
 
 impl Scope {
-    /// Whether a task of `owner` is in reach.
-    pub fn reaches(&self, owner: &Owner) -> bool {
+    /// Whether the caller may access a task of `owner`.
+    pub fn includes(&self, owner: &Owner) -> bool {
         match self {
-            Self::Of(own) => own == owner,
-            Self::Anyone => true,
+            Self::OwnedBy(own) => own == owner,
+            Self::AnyTask => true,
         }
     }
 }
 
-/// Names one engine among those that share a store. Drawn anew at every start.
+/// The id of one engine among those that share a store. Each start of an engine makes a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
-/// Counts the stored changes of one task.
+/// The number of stored changes of one task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(pub u32);
 
@@ -185,7 +186,7 @@ impl fmt::Display for Revision {
     }
 }
 
-/// Counts the times a call was started; writes of an earlier attempt are refused.
+/// The number of times that a call was started. Writes of an earlier attempt are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Attempt(pub u32);
 
@@ -196,13 +197,13 @@ impl Attempt {
     }
 }
 
-/// Names one question of a task; never used twice within it.
+/// The key of one input request. Never used twice within a task.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct AskKey(Arc<str>);
+pub struct InputKey(Arc<str>);
 
-impl AskKey {
-    /// The key of that name.
+impl InputKey {
+    /// The key with that name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())
     }
@@ -213,20 +214,21 @@ impl AskKey {
     }
 }
 
-impl fmt::Display for AskKey {
+impl fmt::Display for InputKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-const TEXT: usize = 26;
+const ID_TEXT_BYTES: usize = 26;
 
-/// Crockford's digits: no `i`, `l`, `o`, `u`. In the order of their codes, so that text sorts as bits.
+/// Crockford's base 32 digits, without `i`, `l`, `o` and `u`, in ASCII order, so that the texts
+/// sort like the bits.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// What every byte is as a digit: each look at a task reads an id.
+/// The value of every byte as a digit. A table, because every poll parses an id.
 const DIGITS: [u8; 256] = {
-    let mut digits = [NO_DIGIT; 256];
+    let mut digits = [INVALID_DIGIT; 256];
     let mut digit = 0;
     while digit < ALPHABET.len() {
         digits[ALPHABET[digit] as usize] = digit as u8;
@@ -235,7 +237,7 @@ const DIGITS: [u8; 256] = {
     digits
 };
 
-const NO_DIGIT: u8 = u8::MAX;
+const INVALID_DIGIT: u8 = u8::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -244,14 +246,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_id_survives_its_text(bits: u128) {
+        fn the_text_of_an_id_parses_back(bits: u128) {
             let id = TaskId::from_bits(bits);
             prop_assert_eq!(id.to_string().parse(), Ok(id));
             prop_assert!(id.to_string().bytes().all(|b| b.is_ascii_alphanumeric()));
         }
 
         #[test]
-        fn no_two_texts_name_one_id(text in "[0-9a-z]{26}") {
+        fn each_id_has_one_text(text in "[0-9a-z]{26}") {
             if let Ok(id) = text.parse::<TaskId>() {
                 prop_assert_eq!(id.to_string(), text);
             }
@@ -259,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn strange_texts_are_no_ids() {
+    fn other_texts_are_refused() {
         for text in [
             "",
             "8zzzzzzzzzzzzzzzzzzzzzzzzz",
             "0000000000000000000000000U",
             "é0000000000000000000000000",
         ] {
-            assert_eq!(text.parse::<TaskId>(), Err(BadTaskId), "{text}");
+            assert_eq!(text.parse::<TaskId>(), Err(TaskIdParseError), "{text}");
         }
     }
 }

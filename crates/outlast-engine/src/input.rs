@@ -1,81 +1,85 @@
-//! Questions a running call puts to its caller, and the answers.
+//! Input requests of a running call to its caller (elicitation, sampling, roots), and the input
+//! responses.
+//!
+//! What a task remembers of them is in [`task::InputHistory`](crate::task::InputHistory); the
+//! transitions are in `transition::input`.
 
 use std::sync::Arc;
 
 use outlast_wire::{Raw, method};
 use serde::{Deserialize, Serialize};
 
-use crate::id::AskKey;
+use crate::id::InputKey;
 
-/// A question, before it has a key.
+/// An input request without its key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
-    /// What is asked.
-    pub kind: AskKind,
-    /// The parameters of the request, unopened.
+pub struct InputRequest {
+    /// What the caller is asked for.
+    pub kind: InputKind,
+    /// The parameters of the request, not parsed.
     pub params: Option<Raw>,
-    /// Whether the call has begun its work.
-    pub timing: Timing,
+    /// Whether the call has started its work.
+    pub timing: InputTiming,
 }
 
-/// The questions that exist.
+/// The kinds of input request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AskKind {
-    /// A form for the caller's person.
+pub enum InputKind {
+    /// A form for the user of the caller.
     ElicitForm,
-    /// A page that the caller's person opens.
+    /// A URL that the user of the caller opens.
     ElicitUrl,
-    /// A completion from the caller's model.
+    /// A completion by the caller's model.
     Sample,
     /// A completion that may use tools.
     SampleWithTools,
-    /// The folders the caller works in.
+    /// The directories that the caller works in.
     Roots,
 }
 
-/// When a question is asked.
+/// When an input request is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Timing {
-    /// Before anything was done: the call could as well be repeated with the answer.
+pub enum InputTiming {
+    /// Before any work is done: the caller can be asked to repeat its call with the input response.
     BeforeWork,
-    /// In the middle of the work.
+    /// While the work runs.
     #[default]
     DuringWork,
 }
 
-/// What a caller said to a question: what the request would have answered.
+/// What the caller returned for an input request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// A result, unopened. Declining is one.
+pub enum InputResponse {
+    /// A result, not parsed. A declined elicitation is a result.
     Result(Raw),
-    /// A JSON-RPC error object, unopened.
+    /// A JSON-RPC error object, not parsed.
     Error(Raw),
 }
 
-/// The kinds of question a caller can answer.
+/// A set of [`InputKind`]s: the input requests that a caller can answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Accepts(u8);
+pub struct InputKinds(u8);
 
-impl Question {
-    /// A question in the middle of the work.
-    pub fn new(kind: AskKind, params: Option<Raw>) -> Self {
+impl InputRequest {
+    /// An input request of running work.
+    pub fn new(kind: InputKind, params: Option<Raw>) -> Self {
         Self {
             kind,
             params,
-            timing: Timing::DuringWork,
+            timing: InputTiming::DuringWork,
         }
     }
 
-    /// How many bytes of payload the question carries.
+    /// The size of the parameters in bytes.
     pub fn size(&self) -> usize {
         self.params.as_ref().map_or(0, Raw::size)
     }
 }
 
-impl AskKind {
+impl InputKind {
     /// Every kind.
     pub const ALL: [Self; 5] = [
         Self::ElicitForm,
@@ -85,7 +89,7 @@ impl AskKind {
         Self::Roots,
     ];
 
-    /// The method of the request that asks it.
+    /// The method of the JSON-RPC request.
     pub fn method(self) -> &'static str {
         match self {
             Self::ElicitForm | Self::ElicitUrl => method::ELICIT,
@@ -94,7 +98,7 @@ impl AskKind {
         }
     }
 
-    /// The word for people.
+    /// The name for messages.
     pub fn word(self) -> &'static str {
         match self {
             Self::ElicitForm => "form elicitation",
@@ -106,8 +110,8 @@ impl AskKind {
     }
 }
 
-impl Answer {
-    /// How many bytes the answer has.
+impl InputResponse {
+    /// The size of the result or error in bytes.
     pub fn size(&self) -> usize {
         match self {
             Self::Result(raw) | Self::Error(raw) => raw.size(),
@@ -115,17 +119,17 @@ impl Answer {
     }
 }
 
-impl Accepts {
-    /// No question at all.
+impl InputKinds {
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// Every kind of question.
+    /// Every kind.
     pub fn all() -> Self {
-        AskKind::ALL.into_iter().collect()
+        InputKind::ALL.into_iter().collect()
     }
 
-    /// Whether `kind` can be asked.
-    pub fn contains(self, kind: AskKind) -> bool {
+    /// Whether `kind` is in the set.
+    pub fn contains(self, kind: InputKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
@@ -134,7 +138,7 @@ impl Accepts {
         Self(self.0 & !other.0)
     }
 
-    /// One bit for each kind, as stores keep it.
+    /// One bit for each kind, as stores write it.
     pub fn bits(self) -> u8 {
         self.0
     }
@@ -145,8 +149,8 @@ impl Accepts {
     }
 }
 
-impl FromIterator<AskKind> for Accepts {
-    fn from_iter<I: IntoIterator<Item = AskKind>>(kinds: I) -> Self {
+impl FromIterator<InputKind> for InputKinds {
+    fn from_iter<I: IntoIterator<Item = InputKind>>(kinds: I) -> Self {
         Self(
             kinds
                 .into_iter()
@@ -155,24 +159,24 @@ impl FromIterator<AskKind> for Accepts {
     }
 }
 
-/// Questions that wait for an answer. Never empty.
+/// The input requests that have no response yet. Never empty.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outstanding(Arc<[(AskKey, Question)]>);
+pub struct Outstanding(Arc<[(InputKey, InputRequest)]>);
 
 impl Outstanding {
-    /// These questions in the order they were asked, or `None` if there are none.
-    pub fn new(questions: Vec<(AskKey, Question)>) -> Option<Self> {
-        (!questions.is_empty()).then(|| Self(questions.into()))
+    /// These requests in the order in which they were made, or `None` if there are none.
+    pub fn new(requests: Vec<(InputKey, InputRequest)>) -> Option<Self> {
+        (!requests.is_empty()).then(|| Self(requests.into()))
     }
 
-    /// The questions in the order they were asked.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&AskKey, &Question)> {
-        self.0.iter().map(|(key, question)| (key, question))
+    /// The requests in the order in which they were made.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&InputKey, &InputRequest)> {
+        self.0.iter().map(|(key, request)| (key, request))
     }
 
-    /// The question under `key`.
-    pub fn get(&self, key: &AskKey) -> Option<&Question> {
+    /// The request with `key`.
+    pub fn get(&self, key: &InputKey) -> Option<&InputRequest> {
         self.iter()
-            .find_map(|(found, question)| (found == key).then_some(question))
+            .find_map(|(found, request)| (found == key).then_some(request))
     }
 }

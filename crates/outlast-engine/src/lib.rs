@@ -1,12 +1,13 @@
-//! The neutral core of Outlast: what a task is, how it changes, and who is told.
+//! The neutral core of Outlast: what a task is, how it changes, and which subscribers are notified.
 //!
-//! No sockets, no SQL, no era and no generation. Time and ids come in through [`Clock`] and [`Ids`];
-//! durability is the business of a [`Store`], and a reply that promises anything takes a
-//! [`Committed`] value, which only stores make.
+//! No sockets, no SQL, no era and no generation. Time and ids come in through [`Clock`] and
+//! [`Ids`]. A [`Store`] makes tasks durable. A reply that promises durability takes a [`Committed`]
+//! value, which only stores make.
 
-mod input;
 mod backoff;
+mod clock;
 mod id;
+mod input;
 mod origin;
 mod outcome;
 mod owner;
@@ -14,7 +15,6 @@ mod policy;
 mod runtime;
 mod shards;
 mod view;
-mod clock;
 
 pub mod engine;
 pub mod index;
@@ -26,17 +26,18 @@ pub mod store;
 pub mod task;
 pub mod transition;
 
-pub use input::{Accepts, Answer, AskKind, Outstanding, Question, Timing};
 pub use backoff::Backoff;
+pub use clock::{Clock, Ids, RandomIds, SystemClock};
 pub use engine::{Engine, EngineError};
 pub use id::{
-    AskKey, Attempt, BadTaskId, IdHasher, IdMap, IdText, NodeId, Revision, Scope, TaskId,
+    Attempt, IdHasher, IdMap, InputKey, NodeId, Revision, Scope, TaskId, TaskIdParseError,
+    TaskIdText,
 };
+pub use input::{InputKind, InputKinds, InputRequest, InputResponse, InputTiming, Outstanding};
 pub use memory::MemoryStore;
-pub use origin::{Origin, Retry};
-pub use outcome::{Ending, ErrorCode, Message, Outcome};
+pub use origin::{Origin, RetryClass};
+pub use outcome::{Ending, ErrorCode, Outcome, StatusMessage};
 pub use owner::{Owner, OwnerParseError};
-pub use policy::{Policy, Quota, Sizes};
+pub use policy::{Policy, Quota, SizeLimits};
 pub use store::{Committed, Store, StoreError};
 pub use task::Task;
-pub use clock::{Clock, Ids, RandomIds, SystemClock};

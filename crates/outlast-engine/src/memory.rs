@@ -1,4 +1,4 @@
-//! The reference store: no durability, exact semantics. Other stores are compared with it.
+//! The memory store: exact semantics, no durability. Tests compare other stores with it.
 
 mod records;
 
@@ -14,26 +14,26 @@ use crate::owner::Owner;
 use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::store::{
-    Committed, Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, Store, StoreError, StoreFuture, Usage,
+    Committed, DueTasks, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey,
+    RecordWrite, Replace, Snapshot, Store, StoreError, StoreEvents, StoreFuture, Usage,
 };
 use crate::task::Task;
 
 use records::Records;
 
-/// Keeps tasks for the life of the process.
+/// Stores tasks until the process ends.
 #[derive(Debug)]
 pub struct MemoryStore {
     index: Index<Cold>,
     records: Records,
-    /// One insertion at a time under one request key: whoever finds it taken finds the task.
+    /// Serialises insertions with the same request key: a second one finds the task of the first.
     inserting: [Mutex<()>; 16],
     health: watch::Sender<Health>,
-    /// What `health` says of it, for those who ask often.
+    /// Whether `health` is `Closed`. An atomic, because every operation reads it.
     closed: AtomicBool,
 }
 
-/// What an ended task leaves behind: itself and its body. An open one hangs nothing on the index.
+/// An ended task and its body; `None` for an open task, which the index holds itself.
 type Cold = Option<(Arc<Task>, Option<Raw>)>;
 
 impl MemoryStore {
@@ -50,21 +50,21 @@ impl MemoryStore {
 
     fn usable(&self) -> Result<(), StoreError> {
         if self.closed.load(Ordering::Acquire) {
-            Err(StoreError::Unavailable(Reason::new("it was closed")))
+            Err(StoreError::Unavailable(Reason::new("it is closed")))
         } else {
             Ok(())
         }
     }
 
-    fn add(&self, insert: Insert) -> Result<Inserted, StoreError> {
+    fn add(&self, insert: Insert) -> Result<InsertResult, StoreError> {
         self.usable()?;
         let _one_at_a_time = insert.task.request_key.as_deref().map(|key| {
-            let place = key.bytes().fold(0, |sum, byte| sum ^ usize::from(byte));
-            let lock = &self.inserting[place % self.inserting.len()];
+            let slot = key.bytes().fold(0, |sum, byte| sum ^ usize::from(byte));
+            let lock = &self.inserting[slot % self.inserting.len()];
             lock.lock()
         });
         let inserted = self.index.insert(insert.task, &insert.quota, None)?;
-        if matches!(inserted, Inserted::New(_)) {
+        if matches!(inserted, InsertResult::New(_)) {
             self.records.write(insert.records);
         }
         Ok(inserted)
@@ -81,7 +81,7 @@ impl MemoryStore {
         } = replace;
         let replaced = self.index.replace(node, expected, next, |task, before| {
             let ended = task.state.ending().is_some();
-            // A change after the end, such as an extension, keeps the body.
+            // A change after the end, such as an extension, does not remove the body.
             let body = body.or_else(|| before.as_ref().and_then(|cold| cold.1.clone()));
             ended.then(|| (task.clone(), body))
         })?;
@@ -98,7 +98,7 @@ impl Default for MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult> {
         StoreFuture::ready(self.add(insert))
     }
 
@@ -146,9 +146,9 @@ impl Store for MemoryStore {
         Ok(self.index.page(owner, after, limit))
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError> {
         self.usable()?;
-        self.records.forget_expired(now, limit);
+        self.records.delete_expired(now, limit);
         Ok(self.index.due(now, limit))
     }
 
@@ -183,7 +183,7 @@ impl Store for MemoryStore {
         Ok(self.records.of_kind(kind, owner, now))
     }
 
-    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
+    async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         self.usable()?;
         Ok(self.index.join(node))
     }

@@ -1,57 +1,57 @@
-//! Where a task comes from: the request that made it, in neutral form, and what its caller can answer.
+//! The request that a task runs, in neutral form, and which input requests its caller can answer.
 
 use std::sync::Arc;
 
 use outlast_wire::Raw;
 use serde::{Deserialize, Serialize};
 
-use crate::input::Accepts;
+use crate::input::InputKinds;
 
-/// The request a task runs. Never changes.
+/// The request that a task runs. Never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
     /// The method, such as `tools/call`.
     pub method: Arc<str>,
     /// The tool, where the method has one.
     pub tool: Option<Arc<str>>,
-    /// The parameters, unopened.
+    /// The parameters, not parsed.
     pub params: Option<Raw>,
-    /// Which runner runs it: a name that means the same after a restart.
+    /// The name of its runner. It has the same meaning after a restart.
     pub runner: Arc<str>,
-    /// The token under which the caller wants progress.
+    /// The token for progress notifications to the caller.
     pub progress_token: Option<Raw>,
-    /// Whether it may run again after its executor died.
-    pub retry: Retry,
-    /// What the caller can be asked.
-    pub accepts: Accepts,
+    /// Whether it may run again after its executor was lost.
+    pub retry: RetryClass,
+    /// The input requests that the caller can answer.
+    pub accepts: InputKinds,
 }
 
-/// Whether a call may run a second time when nobody knows how far the first came.
+/// Whether a call may run again if it is unknown how far the last attempt came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Retry {
-    /// Never: the tool may have done something already.
+pub enum RetryClass {
+    /// Never: the tool may have had an effect.
     #[default]
     Never,
-    /// Yes, a bounded number of times: the tool says it only reads, or that repeating it is harmless.
+    /// Yes, a bounded number of times: the tool declares that it only reads or is idempotent.
     Rerun,
 }
 
 impl Origin {
     /// A request of `method` without a tool, params and a progress token, which is never run again.
-    pub fn new(method: impl Into<Arc<str>>, runner: impl Into<Arc<str>>, accepts: Accepts) -> Self {
+    pub fn new(method: impl Into<Arc<str>>, runner: impl Into<Arc<str>>, accepts: InputKinds) -> Self {
         Self {
             method: method.into(),
             tool: None,
             params: None,
             runner: runner.into(),
             progress_token: None,
-            retry: Retry::Never,
+            retry: RetryClass::Never,
             accepts,
         }
     }
 
-    /// How many bytes of payload the origin carries.
+    /// The size of the payloads in bytes.
     pub fn size(&self) -> usize {
         let raw = |raw: &Option<Raw>| raw.as_ref().map_or(0, Raw::size);
         raw(&self.params) + raw(&self.progress_token)

@@ -1,29 +1,30 @@
-//! How a call ends: the outcome with its unopened body, and the summary that a task keeps of it.
+//! How a call ends: the outcome with its unparsed body, and the ending, which a task stores without
+//! the body.
 
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, tool};
 
-/// What the underlying request would have answered.
+/// What the underlying request would have returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A result.
     Result(Raw),
     /// A result that the tool flagged with `isError`.
-    ToolError(Raw, Message),
+    ToolError(Raw, StatusMessage),
     /// A JSON-RPC error object with its code.
-    Error(Raw, ErrorCode, Message),
-    /// The work stopped because it was asked to.
+    Error(Raw, ErrorCode, StatusMessage),
+    /// The work stopped because of a cancellation.
     Cancelled,
 }
 
-/// A sentence about an ending that stands alone, for status displays.
-pub type Message = Option<std::sync::Arc<str>>;
+/// A status message, if there is one.
+pub type StatusMessage = Option<std::sync::Arc<str>>;
 
 /// A JSON-RPC error code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorCode(pub i64);
 
-/// How a task ended, without the body. Enough for every status word of every generation.
+/// How a task ended, without the body. The status words of both generations follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// A result.
@@ -37,7 +38,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Whether there is a result or an error to go with it.
+    /// Whether the outcome has a body: a result or an error.
     pub fn has_body(self) -> bool {
         self != Self::Cancelled
     }
@@ -61,7 +62,7 @@ impl Outcome {
         }
     }
 
-    /// The error that this library makes itself.
+    /// An error made by this library.
     pub fn error(code: ErrorCode, message: impl Into<std::sync::Arc<str>>) -> Self {
         let message = message.into();
         let object = serde_json::json!({ "code": code.0, "message": &*message });
@@ -69,8 +70,8 @@ impl Outcome {
         Self::Error(body, code, Some(message))
     }
 
-    /// The error of a call that may or may not have been carried out. Its `data` is `{"outcome":"unknown"}`, so that a
-    /// program can tell it from an error of the tool.
+    /// The error of a call that may or may not have run. Its `data` is `{"outcome":"unknown"}`, so
+    /// that a program can tell it from an error of the tool.
     pub fn unknown(message: impl Into<std::sync::Arc<str>>) -> Self {
         let (code, message) = (ErrorCode(-32603), message.into());
         let data = serde_json::json!({ "outcome": "unknown" });
@@ -79,7 +80,7 @@ impl Outcome {
         Self::Error(body, code, Some(message))
     }
 
-    /// Whether this is the error that [`Outcome::unknown`] makes, also if another server sent it.
+    /// Whether this is an error as [`Outcome::unknown`] makes it. Another server may have sent it.
     pub fn is_unknown(&self) -> bool {
         let Self::Error(body, ..) = self else {
             return false;
@@ -88,7 +89,7 @@ impl Outcome {
         body["data"]["outcome"] == "unknown"
     }
 
-    /// The summary.
+    /// How the call ended, without the body.
     pub fn ending(&self) -> Ending {
         match self {
             Self::Result(_) => Ending::Result,
@@ -114,8 +115,8 @@ impl Outcome {
         }
     }
 
-    /// The sentence to show, where the outcome brings one.
-    pub fn message(&self) -> Message {
+    /// The status message of the outcome, if it has one.
+    pub fn message(&self) -> StatusMessage {
         match self {
             Self::ToolError(_, message) | Self::Error(_, _, message) => message.clone(),
             Self::Result(_) | Self::Cancelled => None,

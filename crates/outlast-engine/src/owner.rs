@@ -1,4 +1,4 @@
-//! Whose task it is. Access is decided by comparing [`Owner`] values, never by comparing text.
+//! The owner of a task. Access is decided by comparing [`Owner`] values, never by comparing text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,8 +14,8 @@ pub enum Owner {
     Principal(Arc<str>),
     /// A session without authentication, by its id. The id gives access to the session's tasks.
     Session(Arc<str>),
-    /// A network address without authentication or session. It only bounds the number of tasks:
-    /// access is given by the id of the task.
+    /// A network address without authentication or session. It only limits the number of tasks: the
+    /// id of a task gives access to it.
     Address(IpAddr),
     /// The user that started the process.
     Local,
@@ -32,8 +32,8 @@ impl Owner {
         Self::Session(id.into())
     }
 
-    /// The text for a column of a store or a command line. [`Owner::from_str`] reads it back. It holds
-    /// the full id of a session: logs and messages use [`Display`](fmt::Display) instead.
+    /// The text for a column of a store or a command line. [`Owner::from_str`] reads it back. It
+    /// contains the full id of a session: logs and messages use [`Display`](fmt::Display) instead.
     pub fn to_storage(&self) -> Cow<'static, str> {
         match self {
             Self::Principal(name) => format!("{PRINCIPAL}{name}").into(),
@@ -72,7 +72,7 @@ impl FromStr for Owner {
 )]
 pub struct OwnerParseError;
 
-/// The form for logs and messages. Of a session it shows a digest, because the id gives access.
+/// The text for logs and messages. It shows a digest of a session id, because the id gives access.
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -125,7 +125,7 @@ mod tests {
         }
 
         #[test]
-        fn no_shown_form_holds_a_session_id(id in "[a-z0-9]{7,40}") {
+        fn displayed_owners_contain_no_session_id(id in "[a-z0-9]{7,40}") {
             let owner = Owner::session(id.as_str());
             let shown = format!("{owner} {owner:?}");
             prop_assert!(!shown.contains(&id));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_principal_named_like_another_owner_is_a_principal() {
+    fn a_principal_with_any_name_stays_a_principal() {
         for name in ["local", "session:x", "address:10.0.0.1", "principal:ada"] {
             let owner = Owner::principal(name);
             assert_eq!(owner.to_storage().parse(), Ok(owner.clone()));

@@ -1,5 +1,5 @@
-//! Random bytes and random text from the secure source of the operating system. The only file that
-//! reads it.
+//! Random bytes and random text from the secure source of the operating system. No other file reads
+//! that source.
 
 use std::cell::RefCell;
 
@@ -13,8 +13,8 @@ pub fn bytes<const N: usize>() -> [u8; N] {
     BLOCK.with_borrow_mut(Block::draw)
 }
 
-/// A text of `2 * N` hexadecimal digits that stand for `N` random bytes. With 16 bytes (128 bits) no two
-/// are equal and none can be guessed; credentials that are stored use 32.
+/// `N` random bytes as `2 * N` hexadecimal digits. With 16 bytes (128 bits) no two are equal and
+/// none can be guessed; stored credentials use 32.
 pub fn token<const N: usize>() -> String {
     let digits = bytes::<N>()
         .into_iter()
@@ -29,17 +29,17 @@ pub fn is_token<const N: usize>(text: &str) -> bool {
     text.len() == 2 * N && text.bytes().all(|byte| HEX.contains(&byte))
 }
 
-/// Random bytes of one thread: one system call yields enough for many ids.
+/// A buffer of random bytes per thread: one system call fills it for many ids.
 struct Block {
     bytes: [u8; BLOCK_BYTES],
-    /// How many at the end are not drawn yet.
+    /// The number of unused bytes, which are at the end.
     left: usize,
 }
 
 impl Block {
     #[expect(
         clippy::disallowed_methods,
-        reason = "this is where randomness comes from"
+        reason = "the only place that reads the random source"
     )]
     fn draw<const N: usize>(&mut self) -> [u8; N] {
         const { assert!(N <= BLOCK_BYTES) };
@@ -51,7 +51,7 @@ impl Block {
         let at = BLOCK_BYTES - self.left;
         let part = &mut self.bytes[at..at + N];
         drawn.copy_from_slice(part);
-        // What was drawn must not stay in memory here.
+        // The bytes may become a secret: no copy stays in the buffer.
         part.fill(0);
         self.left -= N;
         drawn
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_tokens() {
+    fn other_texts_are_not_tokens() {
         for text in [
             "",
             "0123456789abcde",

@@ -1,11 +1,11 @@
-//! Locks, atomics, tasks and time as the engine uses them: those of the machine, or, with
-//! `--cfg shuttle`, those of a scheduler that tries one order of events after the other.
+//! The locks, atomics, tasks and timers that the engine uses: those of the system and of Tokio, or,
+//! with `--cfg shuttle`, those of a scheduler that tries many interleavings.
 //!
-//! Whatever two tasks may do at once in this crate goes through here, so that the tests in
-//! `tests/races` see every order of it. A product build knows nothing of the other scheduler.
+//! All concurrency of this crate uses this module, so that the tests in `tests/races` control every
+//! interleaving. A product build does not contain the shuttle scheduler.
 
 #[cfg(not(shuttle))]
-mod machine {
+mod system {
     use std::sync::LazyLock;
     pub(crate) use std::sync::atomic;
     use std::thread::available_parallelism;
@@ -14,32 +14,33 @@ mod machine {
     pub(crate) use tokio::task::JoinHandle;
     pub(crate) use tokio::time::{sleep, timeout};
 
-    /// Starts `work`, which goes on whether or not anybody waits for it.
+    /// Spawns `work`. It runs even if the handle is dropped.
     pub(crate) fn spawn<T: Send + 'static>(
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         tokio::spawn(work)
     }
 
-    /// Whether work can be started from where this is called.
+    /// Whether the caller is inside a runtime, so that [`spawn`] works.
     pub(crate) fn can_spawn() -> bool {
         tokio::runtime::Handle::try_current().is_ok()
     }
 
-    /// Waits for work that was started. Its panic goes on here.
-    pub(crate) async fn joined<T>(work: JoinHandle<T>) -> T {
+    /// Waits for spawned work. A panic of the work continues in the caller.
+    pub(crate) async fn join<T>(work: JoinHandle<T>) -> T {
         match work.await {
             Ok(done) => done,
             Err(failed) => match failed.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // Only a runtime that shuts down cancels it, and then nobody polls this again.
+                // Only the shutdown of the runtime cancels it, and then this future is not polled
+                // again.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 
-    /// Into how many parts a large map is divided, a lock each: enough that threads seldom meet, few enough that they
-    /// stay in the caches. A power of two.
+    /// The number of shards of a large map, each with its own lock: enough that threads seldom
+    /// contend, few enough that the locks stay in the CPU caches. A power of two.
     pub(crate) fn shards() -> usize {
         static SHARDS: LazyLock<usize> = LazyLock::new(|| {
             let threads = available_parallelism().map_or(4, usize::from);
@@ -59,7 +60,7 @@ mod scheduled {
     use shuttle::rand::Rng;
     pub(crate) use shuttle::sync::{MutexGuard, atomic};
 
-    /// A lock as that of the machine: a panic of one holder is not passed on to the next.
+    /// A mutex without poisoning, as `parking_lot` has it.
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
@@ -77,14 +78,14 @@ mod scheduled {
         !std::thread::panicking()
     }
 
-    pub(crate) async fn joined<T>(work: JoinHandle<T>) -> T {
+    pub(crate) async fn join<T>(work: JoinHandle<T>) -> T {
         match work.await {
             Ok(done) => done,
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Any length of time may pass between two steps of others: there is no telling how long it was.
+    /// Any time may pass between two steps of other tasks, so one yield stands for any duration.
     pub(crate) async fn sleep(_: Duration) {
         yield_now().await;
     }
@@ -96,7 +97,7 @@ mod scheduled {
         work: impl Future<Output = T>,
     ) -> Result<T, Elapsed> {
         let steps = shuttle::rand::thread_rng().gen_range(0..40);
-        let patience = async {
+        let expiry = async {
             for _ in 0..steps {
                 yield_now().await;
             }
@@ -104,25 +105,25 @@ mod scheduled {
         tokio::select! {
             biased;
             done = work => Ok(done),
-            () = patience => Err(Elapsed),
+            () = expiry => Err(Elapsed),
         }
     }
 
-    /// A look into every part is a step each: few parts, more orders tried.
+    /// Each access to a shard is a scheduling step: with few shards more interleavings are tried.
     pub(crate) fn shards() -> usize {
         2
     }
 }
 
-#[cfg(not(shuttle))]
-pub(crate) use machine::*;
 #[cfg(shuttle)]
 pub(crate) use scheduled::*;
+#[cfg(not(shuttle))]
+pub(crate) use system::*;
 
-/// Runs `work` to its end even if the caller loses interest: what was given to the store must be
-/// followed by its effects.
-pub(crate) async fn to_the_end<T: Send + 'static>(
+/// Runs `work` to completion even if the returned future is dropped: the effects of a store write
+/// must follow the write.
+pub(crate) async fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    joined(spawn(work)).await
+    join(spawn(work)).await
 }

@@ -1,18 +1,18 @@
-//! A large map in parts with a lock each, so that those who look for different tasks do not wait for each other.
+//! A map divided into shards with a lock each, so that accesses to different tasks seldom contend.
 
 use crossbeam_utils::CachePadded;
 
 use crate::id::TaskId;
 use crate::runtime::{Mutex, MutexGuard, shards};
 
-/// Parts of something, by the id of a task. On the door of each hangs a sign `S`.
+/// Shards selected by task id. `S` is metadata of a shard that is readable without its lock.
 #[derive(Debug)]
-pub(crate) struct Shards<T, S = ()>(Box<[CachePadded<Part<T, S>>]>);
+pub(crate) struct Shards<T, S = ()>(Box<[CachePadded<Shard<T, S>>]>);
 
 #[derive(Debug, Default)]
-struct Part<T, S> {
-    inside: Mutex<T>,
-    sign: S,
+struct Shard<T, S> {
+    value: Mutex<T>,
+    meta: S,
 }
 
 impl<T: Default, S: Default> Default for Shards<T, S> {
@@ -22,35 +22,36 @@ impl<T: Default, S: Default> Default for Shards<T, S> {
 }
 
 impl<T, S> Shards<T, S> {
-    /// The part that a task belongs to. Critical sections are a few operations on it that do not panic.
-    pub(crate) fn of(&self, id: TaskId) -> MutexGuard<'_, T> {
-        self.part(id).lock()
+    /// Locks the shard of a task. Critical sections are a few operations that do not panic.
+    pub(crate) fn lock(&self, id: TaskId) -> MutexGuard<'_, T> {
+        self.shard(id).lock()
     }
 
-    /// What can be read of that part without its lock.
-    pub(crate) fn sign(&self, id: TaskId) -> &S {
-        &self.part(id).sign
+    /// The metadata of the shard of a task, without its lock.
+    pub(crate) fn meta(&self, id: TaskId) -> &S {
+        &self.shard(id).meta
     }
 
-    /// All parts, one after the other.
-    pub(crate) fn each(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
-        self.0.iter().map(|part| part.lock())
+    /// Locks all shards, one after the other.
+    pub(crate) fn lock_each(&self) -> impl Iterator<Item = MutexGuard<'_, T>> {
+        self.0.iter().map(|shard| shard.lock())
     }
 
-    /// All parts with their signs, one after the other.
-    pub(crate) fn each_signed(&self) -> impl Iterator<Item = (MutexGuard<'_, T>, &S)> {
-        self.0.iter().map(|part| (part.lock(), &part.sign))
+    /// Locks all shards, one after the other, and returns each with its metadata.
+    pub(crate) fn lock_each_with_meta(&self) -> impl Iterator<Item = (MutexGuard<'_, T>, &S)> {
+        self.0.iter().map(|shard| (shard.lock(), &shard.meta))
     }
 
-    fn part(&self, id: TaskId) -> &Part<T, S> {
-        // Tables inside a part use the other half of the bits. The number of parts is a power of two.
+    fn shard(&self, id: TaskId) -> &Shard<T, S> {
+        // Hash tables inside a shard use the other half of the bits. The number of shards is a
+        // power of two.
         let [_, low] = id.halves();
         &self.0[low as usize & (self.0.len() - 1)]
     }
 }
 
-impl<T, S> Part<T, S> {
+impl<T, S> Shard<T, S> {
     fn lock(&self) -> MutexGuard<'_, T> {
-        self.inside.lock()
+        self.value.lock()
     }
 }

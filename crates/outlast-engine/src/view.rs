@@ -1,13 +1,14 @@
-//! A task as the codecs of the wire crate see it. No generation here: the words are made there.
+//! Views of tasks for the codecs of the wire crate. No generation here: the codecs choose the
+//! status words.
 
 use outlast_wire::Timestamp;
 use outlast_wire::neutral::{AskView, Ending as Shown, Phase, TaskView};
 
+use crate::id::TaskIdText;
 use crate::input::Outstanding;
-use crate::id::IdText;
 use crate::outcome::Ending;
 use crate::policy::poll_interval_at;
-use crate::store::{Brief, Snapshot};
+use crate::store::{Snapshot, TaskSummary};
 use crate::task::{Fields, State, Task};
 
 impl Task {
@@ -21,37 +22,37 @@ impl Task {
     }
 
     /// The task as codecs see it at `now`; `id` is the text of its id.
-    pub fn view<'a>(&'a self, id: &'a IdText, now: Timestamp) -> TaskView<'a> {
+    pub fn view<'a>(&'a self, id: &'a TaskIdText, now: Timestamp) -> TaskView<'a> {
         TaskView {
             id: id.as_str(),
             phase: self.phase(),
             message: self.message.as_deref(),
             created: self.created,
             updated: self.updated,
-            ttl_ms: Some(self.lifetime.ttl),
+            ttl_ms: Some(self.lifetime.ttl_ms),
             poll_interval_ms: Some(self.poll_interval_at(now)),
         }
     }
 }
 
-impl Brief {
+impl TaskSummary {
     /// The phase as codecs see it.
     pub fn phase(&self) -> Phase {
         Phase::Ended(shown(self.ending))
     }
 
     /// The task as codecs see it at `now`; `id` is the text of its id.
-    pub fn view<'a>(&'a self, id: &'a IdText, now: Timestamp) -> TaskView<'a> {
+    pub fn view<'a>(&'a self, id: &'a TaskIdText, now: Timestamp) -> TaskView<'a> {
         TaskView {
             id: id.as_str(),
             phase: self.phase(),
             message: self.message.as_deref(),
             created: self.created,
             updated: self.updated,
-            ttl_ms: Some(self.ttl),
+            ttl_ms: Some(self.ttl_ms),
             poll_interval_ms: Some(poll_interval_at(
-                self.poll_interval,
-                self.ttl,
+                self.poll_interval_ms,
+                self.ttl_ms,
                 self.created,
                 now,
             )),
@@ -64,32 +65,37 @@ impl Snapshot {
     pub fn phase(&self) -> Phase {
         match self {
             Self::Open(task) => task.phase(),
-            Self::Ended(brief) => brief.phase(),
+            Self::Ended(summary) => summary.phase(),
         }
     }
 
     /// The task as codecs see it at `now`; `id` is the text of its id.
-    pub fn view<'a>(&'a self, id: &'a IdText, now: Timestamp) -> TaskView<'a> {
+    pub fn view<'a>(&'a self, id: &'a TaskIdText, now: Timestamp) -> TaskView<'a> {
         match self {
             Self::Open(task) => task.view(id, now),
-            Self::Ended(brief) => brief.view(id, now),
+            Self::Ended(summary) => summary.view(id, now),
         }
     }
 }
 
 impl Fields {
     fn poll_interval_at(&self, now: Timestamp) -> u64 {
-        poll_interval_at(self.poll_interval, self.lifetime.ttl, self.created, now)
+        poll_interval_at(
+            self.poll_interval_ms,
+            self.lifetime.ttl_ms,
+            self.created,
+            now,
+        )
     }
 }
 
 impl Outstanding {
-    /// The questions as codecs see them.
+    /// The input requests as codecs see them.
     pub fn views(&self) -> impl Iterator<Item = AskView<'_>> {
-        self.iter().map(|(key, question)| AskView {
+        self.iter().map(|(key, request)| AskView {
             key: key.as_str(),
-            method: question.kind.method(),
-            params: question.params.as_ref(),
+            method: request.kind.method(),
+            params: request.params.as_ref(),
         })
     }
 }

@@ -1,10 +1,12 @@
-//! The audit trail: one line per event in the lifecycle of a task, with its owner (V1-AUD-1, V1-AUD-2).
+//! The audit trail: one line per event in the lifecycle of a task, with its owner (V1-AUD-1,
+//! V1-AUD-2).
 //!
-//! A line is written once the event is durable, and is the same for both protocol revisions. No line contains arguments,
-//! input or results. The command line leaves this target out of its log unless it is named.
+//! A line is written once the event is durable, and is the same for both protocol revisions. No
+//! line contains arguments, input or results. The command line leaves this target out of its log
+//! unless it is named.
 
 use super::call_span;
-use crate::id::{AskKey, TaskId};
+use crate::id::{InputKey, TaskId};
 use crate::outcome::Ending;
 use crate::task::Task;
 use crate::transition::Takeover;
@@ -44,7 +46,7 @@ pub(crate) fn taken_over(task: &Task, how: Takeover) {
 }
 
 /// An input response is stored.
-pub(crate) fn input_answered(task: &Task, key: &AskKey) {
+pub(crate) fn input_answered(task: &Task, key: &InputKey) {
     described(task, |owner, runner, tool| {
         tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, key = key.as_str(), "input answered");
     });

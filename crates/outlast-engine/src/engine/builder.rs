@@ -1,5 +1,5 @@
-//! How an engine starts: it joins its store and settles what a previous run left behind before it serves
-//! anything (P4).
+//! How an engine starts: it joins its store and settles what a previous run left behind before it
+//! serves anything (P4).
 
 use std::io;
 use std::pin::Pin;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::expiry::Alarm;
-use super::metrics::Meter;
-use super::recovery::Patience;
-use super::runners::{Named, Runners};
-use super::subscribers::Topics;
-use super::{Engine, EngineError, Inner, Phase, Recovered, Runner, phase};
+use super::expiry::DeadlineAlarm;
+use super::metrics::EngineMetrics;
+use super::recovery::RetryLimit;
+use super::runners::{RunnerMap, Runners};
+use super::subscribers::Subscribers;
+use super::{Engine, EngineError, Inner, Phase, RecoveryCounts, Runner, phase};
+use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 use crate::policy::Policy;
 use crate::runtime::spawn;
 use crate::store::{Reason, Store, StoreError};
-use crate::clock::{Clock, Ids, RandomIds, SystemClock};
 
 /// Collects what an engine needs.
 pub struct EngineBuilder {
@@ -24,7 +24,7 @@ pub struct EngineBuilder {
     policy: Policy,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
-    runners: Named,
+    runners: RunnerMap,
     absent: Option<Arc<dyn Runner>>,
     before_recovery: Option<Preparation>,
 }
@@ -40,7 +40,7 @@ impl Engine {
             policy: Policy::default(),
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
-            runners: Named::new(),
+            runners: RunnerMap::new(),
             absent: None,
             before_recovery: None,
         }
@@ -66,21 +66,22 @@ impl EngineBuilder {
         self
     }
 
-    /// Runs the calls whose origin names `name` by `runner`. The name must stay the same over restarts.
+    /// Runs the calls whose origin names `name` by `runner`. The name must stay the same over
+    /// restarts.
     pub fn runner(mut self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) -> Self {
         self.runners.insert(name.into(), runner);
         self
     }
 
-    /// Takes over recovered tasks whose runner is not known when the engine starts. Without one, such a task ends
-    /// with an unknown outcome.
+    /// Takes over recovered tasks whose runner is not known when the engine starts. Without one,
+    /// such a task ends with an unknown outcome.
     pub fn absent_runner(mut self, runner: Arc<dyn Runner>) -> Self {
         self.absent = Some(runner);
         self
     }
 
-    /// Runs `work` when the store is open and before tasks are recovered, so that only the process that
-    /// holds the store does it. If it fails, the start fails.
+    /// Runs `work` when the store is open and before tasks are recovered, so that only the process
+    /// that holds the store does it. If it fails, the start fails.
     pub fn before_recovery(
         mut self,
         work: impl Future<Output = io::Result<()>> + Send + 'static,
@@ -90,22 +91,23 @@ impl EngineBuilder {
     }
 
     /// Joins the store, settles every task whose executor is gone, and opens.
-    pub async fn open(self) -> Result<(Engine, Recovered), EngineError> {
+    pub async fn open(self) -> Result<(Engine, RecoveryCounts), EngineError> {
         let (engine, start) = self.start();
         let recovered = start.await?;
         Ok((engine, recovered))
     }
 
-    /// An engine that refuses everything with [`StoreError::Starting`](crate::StoreError::Starting) until
-    /// the returned future has done what [`open`](Self::open) does. A listener can be opened meanwhile.
+    /// An engine that refuses everything with [`StoreError::Starting`](crate::StoreError::Starting)
+    /// until the returned future has done what [`open`](Self::open) does. A listener can be opened
+    /// meanwhile.
     pub fn start(
         self,
     ) -> (
         Engine,
-        impl Future<Output = Result<Recovered, EngineError>> + Send + use<>,
+        impl Future<Output = Result<RecoveryCounts, EngineError>> + Send + use<>,
     ) {
-        let (last, phases) = phase::starting();
-        let (doubts, doubts_seen) = mpsc::unbounded_channel();
+        let (guard, phases) = phase::starting();
+        let (unresolved, unresolved_ids) = mpsc::unbounded_channel();
         let inner = Arc::new(Inner {
             store: self.store,
             policy: self.policy,
@@ -113,46 +115,46 @@ impl EngineBuilder {
             node: self.ids.node(),
             ids: self.ids,
             runners: Runners::new(self.runners, self.absent),
-            calls: super::running_calls::Calls::default(),
-            topics: Arc::new(Topics::default()),
-            alarm: Alarm::default(),
-            remarks: Default::default(),
-            doubts,
+            calls: super::running_calls::RunningCalls::default(),
+            subscribers: Arc::new(Subscribers::default()),
+            alarm: DeadlineAlarm::default(),
+            status_queue: Default::default(),
+            unresolved,
             phases,
-            meter: Meter::new(),
+            metrics: EngineMetrics::new(),
         });
         let engine = Engine {
             inner: inner.clone(),
-            last: Arc::new(last),
+            shutdown_guard: Arc::new(guard),
         };
-        let last = engine.last.clone();
+        let guard = engine.shutdown_guard.clone();
         let before_recovery = self.before_recovery;
         let start = async move {
             let node = inner.node;
-            let feed = inner.store.join(node).await?;
+            let events = inner.store.join(node).await?;
             let prepared = match before_recovery {
                 Some(work) => work.await,
                 None => Ok(()),
             };
             let recovered = match prepared {
-                Ok(()) => inner.recover(Patience::Short).await,
+                Ok(()) => inner.recover(RetryLimit::AtStart).await,
                 Err(error) => Err(StoreError::Unavailable(Reason::new(error.to_string()))),
             };
             let recovered = match recovered {
                 Ok(recovered) => recovered,
                 Err(error) => {
                     // What was offered to this engine, or begun, must be offered to the next.
-                    last.enter(Phase::Closed);
-                    inner.call_all_off();
+                    guard.enter(Phase::Closed);
+                    inner.abort_all();
                     inner.store.leave(node).await?;
                     return Err(error.into());
                 }
             };
-            spawn(inner.clone().watch_deadlines());
-            spawn(inner.clone().store_statuses());
-            spawn(inner.clone().resolve_doubts(doubts_seen));
-            spawn(inner.clone().hear_news(feed));
-            last.enter(Phase::Open);
+            spawn(inner.clone().run_deadline_loop());
+            spawn(inner.clone().run_status_writer());
+            spawn(inner.clone().run_reconciler(unresolved_ids));
+            spawn(inner.clone().run_store_event_loop(events));
+            guard.enter(Phase::Open);
             Ok(recovered)
         };
         (engine, start)

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::cancellation::Stop;
-use super::{Parts, Progress};
-use crate::input::Answer;
-use crate::id::{AskKey, Attempt, TaskId};
+use super::cancellation::Cancellation;
+use super::{LocalData, Progress};
+use crate::id::{Attempt, InputKey, TaskId};
+use crate::input::InputResponse;
 use crate::origin::Origin;
 use crate::outcome::Outcome;
 use crate::owner::Owner;
@@ -18,45 +18,45 @@ use crate::task::Task;
 
 /// One attempt at one call, in this process.
 #[derive(Debug)]
-pub(crate) struct Cell {
+pub(crate) struct CallState {
     pub(crate) id: TaskId,
     pub(crate) attempt: Attempt,
     pub(crate) owner: Owner,
     pub(crate) origin: Arc<Origin>,
     /// What travels with the call; nothing after a restart.
-    pub(crate) parts: Option<Parts>,
-    pub(crate) stop: Stop,
+    pub(crate) local_data: Option<LocalData>,
+    pub(crate) cancellation: Cancellation,
     /// Rung when a promotion has been decided.
     pub(crate) decided: Notify,
-    local: Mutex<Local>,
+    fields: Mutex<CallFields>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Local {
-    pub(crate) stage: Stage,
+pub(crate) struct CallFields {
+    pub(crate) stage: CallStage,
     /// The last status text, not yet stored.
-    pub(crate) status: Option<Arc<str>>,
+    pub(crate) pending_status: Option<Arc<str>>,
     /// The last text that the work gave, stored or not.
-    pub(crate) said: Option<Arc<str>>,
+    pub(crate) last_status: Option<Arc<str>>,
     /// The status text after the end, in place of the one that the outcome brings.
     pub(crate) end_message: Option<Arc<str>>,
     /// Answers the runner has used, not yet stored as confirmed.
-    pub(crate) confirmed: Vec<AskKey>,
+    pub(crate) pending_confirmations: Vec<InputKey>,
     /// Whether the store may have it as a task although it is none.
-    pub(crate) unsure: bool,
+    pub(crate) insert_unresolved: bool,
     /// Whether the status loop knows that there is something to store, or stores it now.
-    pub(crate) queued: bool,
+    pub(crate) is_queued: bool,
     pub(crate) progress: Option<Progress>,
     /// Numbers the questions of this attempt.
-    pub(crate) asked: u32,
+    pub(crate) input_requests: u32,
     /// Whether the work is for the next life of the engine.
-    pub(crate) left: bool,
-    waiting: BTreeMap<AskKey, oneshot::Sender<Answer>>,
+    pub(crate) interrupted: bool,
+    response_senders: BTreeMap<InputKey, oneshot::Sender<InputResponse>>,
 }
 
 /// How far a call has come on its way to being a task.
 #[derive(Debug)]
-pub(crate) enum Stage {
+pub(crate) enum CallStage {
     /// Nobody holds a handle; the state lives here only.
     Plain(Arc<Task>, Option<oneshot::Sender<Outcome>>),
     /// The store has been asked to keep it. If it ends meanwhile, the outcome waits here.
@@ -66,114 +66,117 @@ pub(crate) enum Stage {
     /// It is a task; this is the newest revision seen here.
     Stored(Committed<Task>),
     /// It has ended.
-    Over,
+    Ended,
 }
 
-impl Cell {
-    pub(crate) fn new(task: &Task, stage: Stage, parts: Option<Parts>) -> Self {
+impl CallState {
+    pub(crate) fn new(task: &Task, stage: CallStage, local_data: Option<LocalData>) -> Self {
         Self {
             id: task.id,
             attempt: task.attempt,
             owner: task.owner.clone(),
             origin: task.origin.clone(),
-            parts,
-            stop: Stop::default(),
+            local_data,
+            cancellation: Cancellation::default(),
             decided: Notify::new(),
-            local: Mutex::new(Local {
+            fields: Mutex::new(CallFields {
                 stage,
-                status: None,
-                said: None,
+                pending_status: None,
+                last_status: None,
                 end_message: None,
-                confirmed: Vec::new(),
-                unsure: false,
-                queued: false,
+                pending_confirmations: Vec::new(),
+                insert_unresolved: false,
+                is_queued: false,
                 progress: None,
-                asked: 0,
-                left: false,
-                waiting: BTreeMap::new(),
+                input_requests: 0,
+                interrupted: false,
+                response_senders: BTreeMap::new(),
             }),
         }
     }
 
-    pub(crate) fn local(&self) -> MutexGuard<'_, Local> {
-        self.local.lock()
+    pub(crate) fn lock(&self) -> MutexGuard<'_, CallFields> {
+        self.fields.lock()
     }
 
     /// Takes note that the store has the task. False if it was stopped before it could begin.
-    pub(crate) fn is_stored(&self, task: Committed<Task>) -> bool {
-        let mut local = self.local();
-        let waits = matches!(local.stage, Stage::Storing);
+    pub(crate) fn mark_stored(&self, task: Committed<Task>) -> bool {
+        let mut fields = self.lock();
+        let waits = matches!(fields.stage, CallStage::Storing);
         if waits {
-            local.stage = Stage::Stored(task);
+            fields.stage = CallStage::Stored(task);
         }
         waits
     }
 
     /// Whether the call is or was a task.
     pub(crate) fn was_stored(&self) -> bool {
-        matches!(self.local().stage, Stage::Stored(_) | Stage::Over)
+        matches!(self.lock().stage, CallStage::Stored(_) | CallStage::Ended)
     }
 
     /// Ends the call here: its work is stopped, and whatever it waits for does not come.
-    pub(crate) fn call_off(&self) {
+    pub(crate) fn abort(&self) {
         let (before, waiting) = {
-            let mut local = self.local();
-            let before = std::mem::replace(&mut local.stage, Stage::Over);
-            local.left = !matches!(before, Stage::Plain(..) | Stage::Over);
-            (before, std::mem::take(&mut local.waiting))
+            let mut fields = self.lock();
+            let before = std::mem::replace(&mut fields.stage, CallStage::Ended);
+            fields.interrupted = !matches!(before, CallStage::Plain(..) | CallStage::Ended);
+            (before, std::mem::take(&mut fields.response_senders))
         };
         drop(before);
-        self.stop.order();
+        self.cancellation.abort();
         // Every question goes unanswered.
         drop(waiting);
     }
 
     /// Takes note of a newer revision.
-    pub(crate) fn saw(&self, task: &Committed<Task>) {
-        let mut local = self.local();
-        if let Stage::Stored(known) = &local.stage
+    pub(crate) fn update_newest(&self, task: &Committed<Task>) {
+        let mut fields = self.lock();
+        if let CallStage::Stored(known) = &fields.stage
             && known.revision < task.revision
             && task.attempt == self.attempt
         {
-            local.stage = Stage::Stored(task.clone());
+            fields.stage = CallStage::Stored(task.clone());
         }
     }
 
     /// The newest revision seen here, if the call is a task.
-    pub(crate) fn known(&self) -> Option<Committed<Task>> {
-        match &self.local().stage {
-            Stage::Stored(task) => Some(task.clone()),
-            Stage::Plain(..) | Stage::Promoting(..) | Stage::Storing | Stage::Over => None,
+    pub(crate) fn newest(&self) -> Option<Committed<Task>> {
+        match &self.lock().stage {
+            CallStage::Stored(task) => Some(task.clone()),
+            CallStage::Plain(..)
+            | CallStage::Promoting(..)
+            | CallStage::Storing
+            | CallStage::Ended => None,
         }
     }
 
     /// A key that no question of this task has had.
-    pub(crate) fn fresh_key(&self) -> AskKey {
-        let mut local = self.local();
-        local.asked += 1;
-        AskKey::new(format!("ask-{}-{}", self.attempt.0, local.asked))
+    pub(crate) fn fresh_key(&self) -> InputKey {
+        let mut fields = self.lock();
+        fields.input_requests += 1;
+        InputKey::new(format!("ask-{}-{}", self.attempt.0, fields.input_requests))
     }
 
     /// Where the answer to `key` will arrive.
-    pub(crate) fn expect_answer(&self, key: AskKey) -> oneshot::Receiver<Answer> {
-        let (tell, told) = oneshot::channel();
-        self.local().waiting.insert(key, tell);
-        told
+    pub(crate) fn expect_response(&self, key: InputKey) -> oneshot::Receiver<InputResponse> {
+        let (sender, received) = oneshot::channel();
+        self.lock().response_senders.insert(key, sender);
+        received
     }
 
     /// Whether somebody still waits for the answer to `key`.
-    pub(crate) fn expects(&self, key: &AskKey) -> bool {
-        self.local().waiting.contains_key(key)
+    pub(crate) fn expects(&self, key: &InputKey) -> bool {
+        self.lock().response_senders.contains_key(key)
     }
 
-    pub(crate) fn forget_answer(&self, key: &AskKey) {
-        self.local().waiting.remove(key);
+    pub(crate) fn forget_response(&self, key: &InputKey) {
+        self.lock().response_senders.remove(key);
     }
 
-    pub(crate) fn deliver(&self, key: &AskKey, answer: &Answer) {
-        let waiting = self.local().waiting.remove(key);
-        if let Some(tell) = waiting {
-            let _ = tell.send(answer.clone());
+    pub(crate) fn deliver(&self, key: &InputKey, answer: &InputResponse) {
+        let waiting = self.lock().response_senders.remove(key);
+        if let Some(sender) = waiting {
+            let _ = sender.send(answer.clone());
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{Engine, EngineError};
-use crate::input::Answer;
-use crate::id::{AskKey, Scope, TaskId};
-use crate::runtime::to_the_end;
+use crate::id::{InputKey, Scope, TaskId};
+use crate::input::InputResponse;
+use crate::runtime::run_to_completion;
 use crate::store::Committed;
 use crate::task::Task;
 use crate::transition::{Command, Refused};
@@ -24,7 +24,7 @@ impl Engine {
     ///
     /// A task that has ended, or that was asked before, is left as it is.
     pub async fn request_cancel(&self, scope: &Scope, id: TaskId) -> Result<(), EngineError> {
-        let deadline = self.inner.now().plus(self.inner.policy.cancel_patience);
+        let deadline = self.inner.now().plus(self.inner.policy.cancel_timeout_ms);
         match self
             .change(scope, id, Command::RequestCancel { deadline })
             .await
@@ -38,17 +38,25 @@ impl Engine {
     /// Answers questions of a task; the answers are durable when this resolves (V2-UPD-11).
     ///
     /// Answers to questions that are not outstanding are ignored (V2-UPD-12).
-    pub async fn answer(
+    pub async fn provide_input(
         &self,
         scope: &Scope,
         id: TaskId,
-        answers: BTreeMap<AskKey, Answer>,
+        responses: BTreeMap<InputKey, InputResponse>,
     ) -> Result<(), EngineError> {
         let sizes = &self.inner.policy.sizes;
-        for answer in answers.values() {
-            sizes.check("the answer", answer.size(), sizes.payload, "payload")?;
+        for response in responses.values() {
+            sizes.check(
+                "the input response",
+                response.size(),
+                sizes.payload_bytes,
+                "payload_bytes",
+            )?;
         }
-        match self.change(scope, id, Command::Answer(answers)).await {
+        match self
+            .change(scope, id, Command::ProvideInput(responses))
+            .await
+        {
             Ok(_) => Ok(()),
             Err(EngineError::Refused(Refused::AlreadyEnded | Refused::NotOutstanding)) => Ok(()),
             Err(error) => Err(error),
@@ -62,7 +70,7 @@ impl Engine {
         id: TaskId,
         ttl: u64,
     ) -> Result<Committed<Task>, EngineError> {
-        let ttl = ttl.min(self.inner.policy.ttl_cap);
+        let ttl = ttl.min(self.inner.policy.max_ttl_ms);
         self.change(scope, id, Command::Extend { ttl }).await
     }
 
@@ -72,8 +80,8 @@ impl Engine {
         id: TaskId,
         command: Command,
     ) -> Result<Committed<Task>, EngineError> {
-        self.ready()?;
+        self.check_ready()?;
         let (inner, scope) = (self.inner.clone(), scope.clone());
-        to_the_end(async move { inner.change(&scope, id, command).await }).await
+        run_to_completion(async move { inner.change(&scope, id, command).await }).await
     }
 }

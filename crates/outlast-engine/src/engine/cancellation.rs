@@ -6,58 +6,58 @@ use crate::runtime::atomic::{AtomicU8, Ordering};
 
 /// One flag that only rises: go on, please stop, stop.
 #[derive(Debug, Default)]
-pub(crate) struct Stop {
+pub(crate) struct Cancellation {
     level: AtomicU8,
-    risen: Notify,
+    changed: Notify,
 }
 
-impl Stop {
+impl Cancellation {
     /// The caller wants the work to stop.
-    pub(crate) fn ask(&self) {
-        self.rise(ASKED);
+    pub(crate) fn request(&self) {
+        self.raise(REQUESTED);
     }
 
     /// Nobody wants the outcome any more.
-    pub(crate) fn order(&self) {
-        self.rise(ORDERED);
+    pub(crate) fn abort(&self) {
+        self.raise(ABORTED);
     }
 
-    pub(crate) fn is_asked(&self) -> bool {
-        self.level.load(Ordering::Acquire) >= ASKED
+    pub(crate) fn is_requested(&self) -> bool {
+        self.level.load(Ordering::Acquire) >= REQUESTED
     }
 
-    pub(crate) fn is_ordered(&self) -> bool {
-        self.level.load(Ordering::Acquire) >= ORDERED
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.level.load(Ordering::Acquire) >= ABORTED
     }
 
     /// Resolves when the work is asked or ordered to stop.
-    pub(crate) async fn asked(&self) {
-        self.reached(ASKED).await;
+    pub(crate) async fn requested(&self) {
+        self.reached(REQUESTED).await;
     }
 
     /// Resolves when the work is ordered to stop.
-    pub(crate) async fn ordered(&self) {
-        self.reached(ORDERED).await;
+    pub(crate) async fn aborted(&self) {
+        self.reached(ABORTED).await;
     }
 
-    fn rise(&self, level: u8) {
+    fn raise(&self, level: u8) {
         if self.level.fetch_max(level, Ordering::AcqRel) < level {
-            self.risen.notify_waiters();
+            self.changed.notify_waiters();
         }
     }
 
     async fn reached(&self, level: u8) {
         loop {
-            let mut risen = std::pin::pin!(self.risen.notified());
+            let mut changed = std::pin::pin!(self.changed.notified());
             // Registered before the look, so that no rise is missed.
-            risen.as_mut().enable();
+            changed.as_mut().enable();
             if self.level.load(Ordering::Acquire) >= level {
                 return;
             }
-            risen.await;
+            changed.await;
         }
     }
 }
 
-const ASKED: u8 = 1;
-const ORDERED: u8 = 2;
+const REQUESTED: u8 = 1;
+const ABORTED: u8 = 2;

@@ -1,18 +1,19 @@
-//! The one way a stored task changes: read, apply, commit if nobody was faster, carry out the effects.
+//! The one way a stored task changes: read, apply, commit if nobody was faster, carry out the
+//! effects.
 
 use std::sync::Arc;
 
 use outlast_wire::{Raw, Timestamp};
 
-use super::call_state::{Cell, Stage};
-use super::{EngineError, Event, Inner, Settled, audit};
+use super::call_state::{CallStage, CallState};
+use super::{EndedTask, EngineError, Event, Inner, audit};
 use crate::id::{Revision, Scope, TaskId};
-use crate::store::{Brief, Committed, Reason, Replace, Snapshot, StoreError};
+use crate::store::{Committed, Reason, Replace, Snapshot, StoreError, TaskSummary};
 use crate::task::Task;
 use crate::transition::{Command, Effect, Effects, Next, Refused};
 
 /// Why a change did not happen.
-pub(crate) enum Failed {
+pub(crate) enum ChangeError {
     Refused(Refused),
     Store(StoreError),
 }
@@ -40,12 +41,16 @@ impl Draft {
         }
     }
 
-    /// Does `command` to what there is so far. A remark that changes nothing does not keep the rest from happening.
+    /// Does `command` to what there is so far. A remark that changes nothing does not keep the rest
+    /// from happening.
     fn apply(&mut self, command: Command) -> Result<(), Refused> {
         let Some(task) = self.next.take() else {
             return Err(Refused::Unchanged);
         };
-        let skippable = matches!(command, Command::Status { .. } | Command::Confirm { .. });
+        let skippable = matches!(
+            command,
+            Command::Status { .. } | Command::ConfirmInput { .. }
+        );
         let before = skippable.then(|| task.clone());
         let step = match (task.apply(command, self.now), before) {
             (Ok(step), _) => step,
@@ -82,50 +87,50 @@ impl Inner {
         id: TaskId,
         command: Command,
     ) -> Result<Committed<Task>, EngineError> {
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..MAX_CHANGE_ATTEMPTS {
             let task = self.open_task(scope, id).await?;
             match self.commit(&task, [command.clone()]).await {
                 Ok(task) => return Ok(task),
-                Err(Failed::Store(StoreError::Conflict { .. })) => {}
-                Err(Failed::Store(error)) => return Err(error.into()),
-                Err(Failed::Refused(Refused::Expired)) => return Err(EngineError::Expired),
-                Err(Failed::Refused(refused)) => return Err(refused.into()),
+                Err(ChangeError::Store(StoreError::Conflict { .. })) => {}
+                Err(ChangeError::Store(error)) => return Err(error.into()),
+                Err(ChangeError::Refused(Refused::Expired)) => return Err(EngineError::Expired),
+                Err(ChangeError::Refused(refused)) => return Err(refused.into()),
             }
         }
         let reason = Reason::new("too many changes to one task at once");
         Err(StoreError::Unavailable(reason).into())
     }
 
-    /// Does `command` to the call in `cell`, stored or not.
+    /// Does `command` to the call in `call_state`, stored or not.
     pub(crate) async fn command(
         &self,
-        cell: &Arc<Cell>,
+        call_state: &Arc<CallState>,
         command: Command,
     ) -> Result<(), EngineError> {
         loop {
-            let mut decided = std::pin::pin!(cell.decided.notified());
+            let mut decided = std::pin::pin!(call_state.decided.notified());
             decided.as_mut().enable();
             {
-                let mut local = cell.local();
-                match &mut local.stage {
-                    Stage::Stored(_) => break,
-                    Stage::Over => return Err(Refused::AlreadyEnded.into()),
-                    Stage::Promoting(..) | Stage::Storing => {}
-                    Stage::Plain(task, _) => {
+                let mut fields = call_state.lock();
+                match &mut fields.stage {
+                    CallStage::Stored(_) => break,
+                    CallStage::Ended => return Err(Refused::AlreadyEnded.into()),
+                    CallStage::Promoting(..) | CallStage::Storing => {}
+                    CallStage::Plain(task, _) => {
                         let step = task.clone().apply(command, self.now())?;
                         let Next::Stored(next, _) = step.next else {
                             return Ok(());
                         };
                         *task = next.clone();
-                        drop(local);
-                        self.perform_plain(cell, next, &step.effects);
+                        drop(fields);
+                        self.perform_plain_effects(call_state, next, &step.effects);
                         return Ok(());
                     }
                 }
             }
             decided.await;
         }
-        self.change(&Scope::Anyone, cell.id, command)
+        self.change(&Scope::AnyTask, call_state.id, command)
             .await
             .map(drop)
     }
@@ -135,10 +140,10 @@ impl Inner {
         &self,
         task: &Committed<Task>,
         commands: impl IntoIterator<Item = Command>,
-    ) -> Result<Committed<Task>, Failed> {
+    ) -> Result<Committed<Task>, ChangeError> {
         let mut draft = Draft::of(task.clone(), self.now());
         for command in commands {
-            draft.apply(command).map_err(Failed::Refused)?;
+            draft.apply(command).map_err(ChangeError::Refused)?;
         }
         let Draft {
             expected,
@@ -148,10 +153,10 @@ impl Inner {
             ..
         } = draft
         else {
-            return Err(Failed::Refused(Refused::Unchanged));
+            return Err(ChangeError::Refused(Refused::Unchanged));
         };
         if next.revision == expected {
-            return Err(Failed::Refused(Refused::Unchanged));
+            return Err(ChangeError::Refused(Refused::Unchanged));
         }
         let replace = Replace {
             node: self.node,
@@ -161,14 +166,14 @@ impl Inner {
             records: Vec::new(),
         };
         let stored = self.store.replace(replace).await.map_err(|error| {
-            if error.is_passing() {
-                self.doubt(task.id);
+            if error.is_transient() {
+                self.reconcile_later(task.id);
             }
-            Failed::Store(error)
+            ChangeError::Store(error)
         })?;
         if let Some(ending) = stored.state.ending() {
             let took = stored.updated.since(stored.created);
-            self.meter.ended(&stored.origin, ending, took);
+            self.metrics.ended(&stored.origin, ending, took);
             audit::ended(&stored, ending, took);
         }
         for effect in &*effects {
@@ -176,43 +181,50 @@ impl Inner {
                 audit::input_answered(&stored, key);
             }
         }
-        self.perform(&stored, body, &effects);
+        self.perform_effects(&stored, body, &effects);
         Ok(stored)
     }
 
     /// Carries out the effects of a committed change.
-    pub(crate) fn perform(&self, task: &Committed<Task>, body: Option<Raw>, effects: &[Effect]) {
+    pub(crate) fn perform_effects(
+        &self,
+        task: &Committed<Task>,
+        body: Option<Raw>,
+        effects: &[Effect],
+    ) {
         let id = task.id;
-        self.alarm.at(task.due());
+        self.alarm.schedule(task.due());
         let ends = effects.contains(&Effect::Wake);
         // A call that is over needs to see nothing more.
-        let cell = (!ends).then(|| self.calls.find(id)).flatten();
-        if let Some(cell) = &cell {
-            cell.saw(task);
+        let call_state = (!ends).then(|| self.calls.find(id)).flatten();
+        if let Some(call_state) = &call_state {
+            call_state.update_newest(task);
         }
         for effect in effects {
             match effect {
                 // Whoever watches hears of the end together with those who wait for it.
                 Effect::Publish if ends => {}
-                Effect::Publish => self.topics.publish(id, || Event::Stored(task.clone())),
+                Effect::Publish => self.subscribers.publish(id, || Event::Stored(task.clone())),
                 // Whoever begins to wait from here on looks at the store and finds the end there.
                 Effect::Wake => {
-                    let settled = || {
-                        let brief = task.derive(Brief::of)?;
+                    let ended_task = || {
+                        let summary = task.derive(TaskSummary::of)?;
                         let body = body.clone();
-                        Some(Settled { brief, body })
+                        Some(EndedTask { summary, body })
                     };
                     let event = || Event::Stored(task.clone());
-                    self.topics.end(id, event, settled);
+                    self.subscribers.publish_end(id, event, ended_task);
                 }
                 Effect::Deliver(key) => {
-                    if let (Some(cell), Some(answer)) = (&cell, task.asked.answers.get(key)) {
-                        cell.deliver(key, answer);
+                    if let (Some(call_state), Some(answer)) =
+                        (&call_state, task.input.responses.get(key))
+                    {
+                        call_state.deliver(key, answer);
                     }
                 }
-                Effect::TellCancel => {
-                    if let Some(cell) = &cell {
-                        cell.stop.ask();
+                Effect::NotifyCancel => {
+                    if let Some(call_state) = &call_state {
+                        call_state.cancellation.request();
                     }
                 }
                 Effect::Stop => self.stop(id),
@@ -222,8 +234,8 @@ impl Inner {
 
     /// Stops the work of a task that is over, if it runs here.
     pub(crate) fn stop(&self, id: TaskId) {
-        if let Some(cell) = self.calls.remove(id) {
-            cell.call_off();
+        if let Some(call_state) = self.calls.remove(id) {
+            call_state.abort();
         }
     }
 
@@ -235,27 +247,28 @@ impl Inner {
             .await?
             .ok_or(EngineError::NotFound)?;
         match found {
-            found if found.is_gone(self.now()) => Err(EngineError::Expired),
+            found if found.is_expired(self.now()) => Err(EngineError::Expired),
             Snapshot::Open(task) => Ok(task),
             Snapshot::Ended(_) => Err(Refused::AlreadyEnded.into()),
         }
     }
 
-    fn perform_plain(&self, cell: &Cell, task: Arc<Task>, effects: &[Effect]) {
+    fn perform_plain_effects(&self, call_state: &CallState, task: Arc<Task>, effects: &[Effect]) {
         for effect in effects {
             match effect {
                 Effect::Deliver(key) => {
-                    if let Some(answer) = task.asked.answers.get(key) {
-                        cell.deliver(key, answer);
+                    if let Some(answer) = task.input.responses.get(key) {
+                        call_state.deliver(key, answer);
                     }
                 }
-                Effect::TellCancel => cell.stop.ask(),
+                Effect::NotifyCancel => call_state.cancellation.request(),
                 Effect::Publish | Effect::Wake | Effect::Stop => {}
             }
         }
-        self.topics.publish(cell.id, || Event::Plain(task.clone()));
+        self.subscribers
+            .publish(call_state.id, || Event::Plain(task.clone()));
     }
 }
 
 /// How often a change is tried again because somebody else was faster.
-const MAX_ROUNDS: usize = 200;
+const MAX_CHANGE_ATTEMPTS: usize = 200;

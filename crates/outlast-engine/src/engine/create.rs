@@ -3,31 +3,31 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use super::call_state::{Cell, Stage};
-use super::run::{Begin, Pause};
-use super::event_queue::Mailbox;
-use super::subscribers::Place;
+use super::call_state::{CallStage, CallState};
+use super::event_queue::EventReceiver;
+use super::run::{RetryDelay, StartMode};
+use super::subscribers::Subscription;
 use super::{Engine, EngineError, Inner, NewCall, Phase, Runner, Watch, audit};
 use crate::id::{Scope, TaskId};
 use crate::origin::Origin;
-use crate::runtime::{spawn, to_the_end};
-use crate::store::{Committed, Insert, Inserted};
+use crate::runtime::{run_to_completion, spawn};
+use crate::store::{Committed, Insert, InsertResult};
 use crate::task::Task;
 
 /// A task that exists.
 #[derive(Clone, Debug)]
-pub enum Created {
+pub enum CreatedTask {
     /// It was made for this request.
     New(Committed<Task>),
     /// An earlier request with the same key made it.
-    Again(Committed<Task>),
+    Existing(Committed<Task>),
 }
 
-impl Created {
+impl CreatedTask {
     /// The task, old or new.
     pub fn task(&self) -> &Committed<Task> {
         match self {
-            Self::New(task) | Self::Again(task) => task,
+            Self::New(task) | Self::Existing(task) => task,
         }
     }
 }
@@ -37,32 +37,32 @@ impl Engine {
     ///
     /// Resolves when the task is durable: a lookup would find it after a crash (V2-CREATE-5). The
     /// creation goes on if the returned future is dropped.
-    pub async fn create(&self, call: NewCall) -> Result<Created, EngineError> {
-        to_the_end(self.inner.clone().create(call, None)).await
+    pub async fn create(&self, call: NewCall) -> Result<CreatedTask, EngineError> {
+        run_to_completion(self.inner.clone().create(call, None)).await
     }
 
-    /// As [`create`](Self::create), with a follower that receives every event of the task if it is a
-    /// new one, including those before the creator has its reply.
+    /// As [`create`](Self::create), with a follower that receives every event of the task if it is
+    /// a new one, including those before the creator has its reply.
     pub async fn create_followed(
         &self,
         call: NewCall,
         follower: Follower,
-    ) -> Result<Created, EngineError> {
-        to_the_end(self.inner.clone().create(call, Some(follower))).await
+    ) -> Result<CreatedTask, EngineError> {
+        run_to_completion(self.inner.clone().create(call, Some(follower))).await
     }
 }
 
 /// Makes the future that follows a new task, from a watch that has missed nothing.
-pub type Follower = Box<dyn FnOnce(Watch) -> Following + Send>;
+pub type Follower = Box<dyn FnOnce(Watch) -> FollowerFuture + Send>;
 
 /// What a [`Follower`] makes.
-pub type Following = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type FollowerFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A call that the store has been asked to keep as a task.
 struct Creation {
-    cell: Arc<Cell>,
+    call_state: Arc<CallState>,
     runner: Arc<dyn Runner>,
-    follower: Option<(Follower, (Place, Mailbox))>,
+    follower: Option<(Follower, (Subscription, EventReceiver))>,
 }
 
 impl Inner {
@@ -70,51 +70,53 @@ impl Inner {
         self: Arc<Self>,
         mut call: NewCall,
         mut follower: Option<Follower>,
-    ) -> Result<Created, EngineError> {
+    ) -> Result<CreatedTask, EngineError> {
         loop {
             let retry = call.request_key.is_some().then(|| call.clone());
             let records = std::mem::take(&mut call.records);
-            let parts = call.parts.take();
+            let local_data = call.local_data.take();
             let (task, runner) = self.admit(call)?;
             let id = task.id;
-            let cell = Arc::new(Cell::new(&task, Stage::Storing, parts));
+            let call_state = Arc::new(CallState::new(&task, CallStage::Storing, local_data));
             // Both before it is stored: from then on its work can be stopped, and from its start on
             // its work can publish.
-            self.calls.add(cell.clone());
-            let events = follower.is_some().then(|| self.topics.everything_of(id));
+            self.calls.add(call_state.clone());
+            let events = follower
+                .is_some()
+                .then(|| self.subscribers.subscribe_to_events(id));
             let reply = self.store.insert(Insert {
                 task,
                 quota: self.policy.quota,
                 records,
             });
-            match self.inserted(id, reply).await {
-                Ok(Inserted::New(task)) => {
+            match self.insert_result(id, reply).await {
+                Ok(InsertResult::New(task)) => {
                     let follower = follower.take().zip(events);
                     self.start(
                         &task,
                         Creation {
-                            cell,
+                            call_state,
                             runner,
                             follower,
                         },
                     );
-                    return Ok(Created::New(task));
+                    return Ok(CreatedTask::New(task));
                 }
-                Ok(Inserted::Known(known)) => {
-                    self.calls.take(id, cell.attempt);
+                Ok(InsertResult::Existing(known)) => {
+                    self.calls.take(id, call_state.attempt);
                     let Some(again) = retry else {
                         return Err(EngineError::NotFound);
                     };
-                    if let Some(task) = self.known(known, &again.origin).await? {
-                        return Ok(Created::Again(task));
+                    if let Some(task) = self.find_by_request_key(known, &again.origin).await? {
+                        return Ok(CreatedTask::Existing(task));
                     }
                     // The task that had the key is gone: the key is free.
                     call = again;
                 }
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     let follower = follower.take().zip(events);
                     let creation = Creation {
-                        cell,
+                        call_state,
                         runner,
                         follower,
                     };
@@ -122,7 +124,7 @@ impl Inner {
                     return Err(error.into());
                 }
                 Err(error) => {
-                    self.calls.take(id, cell.attempt);
+                    self.calls.take(id, call_state.attempt);
                     return Err(error.into());
                 }
             }
@@ -132,29 +134,30 @@ impl Inner {
     /// Starts the work of a task that is stored.
     fn start(self: &Arc<Self>, task: &Committed<Task>, creation: Creation) {
         let Creation {
-            cell,
+            call_state,
             runner,
             follower,
         } = creation;
-        self.meter.created();
+        self.metrics.created();
         audit::created(task);
-        self.alarm.at(task.due());
+        self.alarm.schedule(task.due());
         let following = follower.map(|(follower, events)| {
             let watch = self.watch_from(task.clone(), events);
             follower(watch)
         });
-        let runs = cell.is_stored(task.clone());
+        let runs = call_state.mark_stored(task.clone());
         let inner = self.clone();
         let work = async move {
             if runs {
-                inner.drive(cell, runner, Begin::Run).await;
+                inner.run_call(call_state, runner, StartMode::Run).await;
             } else if inner.phase() == Phase::Closed {
                 // It was stopped while it was being stored.
-                inner.leave_behind().await;
+                inner.announce_orphan().await;
             }
         };
         match following {
-            // One task for both: the follower sees an event before anything that the work causes later.
+            // One task for both: the follower sees an event before anything that the work causes
+            // later.
             Some(following) => drop(spawn(async move {
                 tokio::join!(biased; work, following);
             })),
@@ -162,10 +165,10 @@ impl Inner {
         }
     }
 
-    /// Finds out whether a task was stored whose creator has got an error. A repetition of a request with a
-    /// key may have found it, so it runs; without a key it is removed.
+    /// Finds out whether a task was stored whose creator has got an error. A repetition of a
+    /// request with a key may have found it, so it runs; without a key it is removed.
     async fn resolve_creation(self: Arc<Self>, creation: Creation, has_key: bool) {
-        let id = creation.cell.id;
+        let id = creation.call_state.id;
         let stored = if has_key {
             self.find_stored(id).await
         } else {
@@ -174,37 +177,38 @@ impl Inner {
         match stored {
             Some(task) => self.start(&task, creation),
             None => {
-                self.calls.take(id, creation.cell.attempt);
+                self.calls.take(id, creation.call_state.attempt);
                 drop(creation);
-                self.disown(id).await;
+                self.remove_unowned(id).await;
             }
         }
     }
 
     /// A task of which the store did not say whether it has it, however long it takes to say so.
     async fn find_stored(&self, id: TaskId) -> Option<Committed<Task>> {
-        let mut pause = Pause::default();
+        let mut delay = RetryDelay::default();
         loop {
-            match self.store.load(&Scope::Anyone, id).await {
+            match self.store.load(&Scope::AnyTask, id).await {
                 Ok(found) => return found,
-                Err(error) if error.is_passing() && self.phase() != Phase::Closed => {
-                    pause.rest().await;
+                Err(error) if error.is_transient() && self.phase() != Phase::Closed => {
+                    delay.wait().await;
                 }
                 Err(_) => return None,
             }
         }
     }
 
-    /// The task that has the request key already, if it is the same request and its time is not over.
-    async fn known(
+    /// The task that has the request key already, if it is the same request and its time is not
+    /// over.
+    async fn find_by_request_key(
         &self,
         id: TaskId,
         origin: &Origin,
     ) -> Result<Option<Committed<Task>>, EngineError> {
-        let Some(task) = self.store.load(&Scope::Anyone, id).await? else {
+        let Some(task) = self.store.load(&Scope::AnyTask, id).await? else {
             return Ok(None);
         };
-        if task.is_gone(self.now()) {
+        if task.is_expired(self.now()) {
             self.remove(vec![(id, task.revision)]).await?;
             return Ok(None);
         }

@@ -27,8 +27,8 @@ pub(crate) fn read(owner: &Owner, cursor: &str) -> Result<Position, EngineError>
     }
 }
 
-/// FNV-1a over owner and position: against mistakes, not against attackers. A forged cursor shows no
-/// more than the owner's own list.
+/// FNV-1a over owner and position: against mistakes, not against attackers. A forged cursor shows
+/// no more than the owner's own list.
 fn check(owner: &Owner, position: Position) -> u32 {
     let text = owner.to_storage();
     let bytes = text.bytes().chain(position.0.to_be_bytes());

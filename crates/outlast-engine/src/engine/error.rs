@@ -49,15 +49,15 @@ pub enum EngineError {
 
 impl EngineError {
     /// Whether trying the same again later may help. What was tried may have taken place.
-    pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_passing())
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_transient())
     }
 }
 
 /// Why a question was not answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum InputError {
     /// The caller cannot answer such questions.
     #[error("the caller does not support {0}")]
     Unsupported(&'static str),

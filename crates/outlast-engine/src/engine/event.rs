@@ -5,7 +5,7 @@ use std::sync::Arc;
 use outlast_wire::Raw;
 use outlast_wire::log::Log;
 
-use crate::store::{Brief, Committed};
+use crate::store::{Committed, TaskSummary};
 use crate::task::Task;
 
 /// News of a call.
@@ -35,8 +35,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A status text with these numbers: after the text that the work gave last, else `message`, else
-    /// the numbers alone.
+    /// A status text with these numbers: after the text that the work gave last, else `message`,
+    /// else the numbers alone.
     pub(crate) fn as_status(&self, said: Option<&str>) -> String {
         let numbers = match self.total {
             Some(total) => format!("{} of {total}", self.done),
@@ -52,9 +52,9 @@ impl Progress {
 
 /// A task that has ended, with its outcome.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settled {
+pub struct EndedTask {
     /// How it ended.
-    pub brief: Committed<Brief>,
+    pub summary: Committed<TaskSummary>,
     /// The result or the error, unopened; none if cancelled.
     pub body: Option<Raw>,
 }

@@ -1,4 +1,5 @@
-//! The events that one watcher has not taken yet. Bounded: a slow one misses steps, never the newest.
+//! The events that one watcher has not taken yet. Bounded: a slow one misses steps, never the
+//! newest.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,20 +12,20 @@ use crate::runtime::{Mutex, MutexGuard};
 
 /// Where a watcher takes its events.
 #[derive(Debug)]
-pub(crate) struct Mailbox(Arc<Shared>);
+pub(crate) struct EventReceiver(Arc<Shared>);
 
 /// Where events are put in. Dropped, it closes the mailbox.
 #[derive(Debug)]
-pub(crate) struct Slot(Arc<Shared>);
+pub(crate) struct EventSender(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    mail: Mutex<Mail>,
-    rung: Notify,
+    queue: Mutex<Queue>,
+    ready: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Mail {
+struct Queue {
     events: VecDeque<Event>,
     /// Of the task as it was put in last.
     newest: Option<Revision>,
@@ -32,69 +33,70 @@ struct Mail {
 }
 
 /// An empty mailbox and its slot.
-pub(crate) fn mailbox() -> (Slot, Mailbox) {
+pub(crate) fn event_queue() -> (EventSender, EventReceiver) {
     let shared = Arc::new(Shared::default());
-    (Slot(shared.clone()), Mailbox(shared))
+    (EventSender(shared.clone()), EventReceiver(shared))
 }
 
-impl Mailbox {
+impl EventReceiver {
     /// Forgets what is not newer than `seen`, here and on its way.
-    pub(crate) fn has_seen(&self, seen: Revision) {
-        let mut mail = self.0.mail();
-        mail.newest = mail.newest.max(Some(seen));
-        mail.events
-            .retain(|event| revision(event).is_none_or(|told| told > seen));
+    pub(crate) fn skip_up_to(&self, seen: Revision) {
+        let mut queue = self.0.lock();
+        queue.newest = queue.newest.max(Some(seen));
+        queue
+            .events
+            .retain(|event| revision(event).is_none_or(|revision| revision > seen));
     }
 
     /// The next event; `None` when there will be no more.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             {
-                let mut mail = self.0.mail();
-                if let Some(event) = mail.events.pop_front() {
+                let mut queue = self.0.lock();
+                if let Some(event) = queue.events.pop_front() {
                     return Some(event);
                 }
-                if mail.closed {
+                if queue.closed {
                     return None;
                 }
             }
             // Kept until somebody waits, so that nothing falls between the look and the wait.
-            self.0.rung.notified().await;
+            self.0.ready.notified().await;
         }
     }
 }
 
-impl Slot {
+impl EventSender {
     /// Puts an event in, unless it tells of a task older than what is known already: changes are
     /// committed one after the other, but those who made them may be overtaken on the way here.
-    pub(crate) fn put(&self, event: Event) {
-        let mut mail = self.0.mail();
+    pub(crate) fn send(&self, event: Event) {
+        let mut queue = self.0.lock();
         if let Some(revision) = revision(&event) {
-            if mail.newest.is_some_and(|newest| newest >= revision) {
+            if queue.newest.is_some_and(|newest| newest >= revision) {
                 return;
             }
-            mail.newest = Some(revision);
+            queue.newest = Some(revision);
         }
-        if mail.events.len() >= BACKLOG {
-            let least = mail.events.iter().position(|old| revision(old).is_none());
-            mail.events.remove(least.unwrap_or(0));
+        if queue.events.len() >= MAX_QUEUED_EVENTS {
+            let least = queue.events.iter().position(|old| revision(old).is_none());
+            queue.events.remove(least.unwrap_or(0));
         }
-        mail.events.push_back(event);
-        drop(mail);
-        self.0.rung.notify_one();
+        queue.events.push_back(event);
+        drop(queue);
+        self.0.ready.notify_one();
     }
 }
 
-impl Drop for Slot {
+impl Drop for EventSender {
     fn drop(&mut self) {
-        self.0.mail().closed = true;
-        self.0.rung.notify_one();
+        self.0.lock().closed = true;
+        self.0.ready.notify_one();
     }
 }
 
 impl Shared {
-    fn mail(&self) -> MutexGuard<'_, Mail> {
-        self.mail.lock()
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock()
     }
 }
 
@@ -108,13 +110,13 @@ fn revision(event: &Event) -> Option<Revision> {
 }
 
 /// How many events a slow watcher may be behind.
-const BACKLOG: usize = 64;
+const MAX_QUEUED_EVENTS: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::super::Progress;
     use super::*;
-    use crate::laws::fixtures::{CREATED, ask, task};
+    use crate::laws::fixtures::{CREATED, request_input, task};
     use crate::transition::Next;
 
     fn progress(done: f64) -> Event {
@@ -128,28 +130,28 @@ mod tests {
     #[tokio::test]
     async fn a_crowd_of_small_news_does_not_hide_a_question() {
         let first = task(1);
-        let told = Arc::new(first.clone()).apply(ask(&first, "who"), CREATED);
-        let step = told.unwrap();
+        let received = Arc::new(first.clone()).apply(request_input(&first, "who"), CREATED);
+        let step = received.unwrap();
         let Next::Stored(asking, _) = step.next else {
             panic!("it lives");
         };
-        let (slot, mut mailbox) = mailbox();
+        let (sender, mut receiver) = event_queue();
         for n in 0..1_000 {
-            slot.put(progress(f64::from(n)));
+            sender.send(progress(f64::from(n)));
         }
-        slot.put(Event::Plain(asking));
+        sender.send(Event::Plain(asking));
         for n in 1_000..2_000 {
-            slot.put(progress(f64::from(n)));
+            sender.send(progress(f64::from(n)));
         }
         // What was overtaken does not come after what overtook it.
-        slot.put(Event::Plain(Arc::new(first)));
-        drop(slot);
+        sender.send(Event::Plain(Arc::new(first)));
+        drop(sender);
         let (mut states, mut events) = (Vec::new(), 0);
-        while let Some(event) = mailbox.next().await {
+        while let Some(event) = receiver.next().await {
             events += 1;
             states.extend(revision(&event));
         }
         assert_eq!(states, [Revision(2)]);
-        assert_eq!(events, BACKLOG);
+        assert_eq!(events, MAX_QUEUED_EVENTS);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use outlast_wire::Timestamp;
 use tokio::sync::Notify;
 
-use super::change::Failed;
+use super::change::ChangeError;
 use super::{Inner, Phase, audit};
 use crate::id::{Revision, Scope, TaskId};
 use crate::runtime::atomic::{AtomicU64, Ordering};
@@ -16,82 +16,85 @@ use crate::transition::{Command, Next};
 
 /// Wakes the loop when something is due earlier than it thinks.
 #[derive(Debug)]
-pub(crate) struct Alarm {
+pub(crate) struct DeadlineAlarm {
     next: AtomicU64,
-    ring: Notify,
+    changed: Notify,
 }
 
-impl Default for Alarm {
+impl Default for DeadlineAlarm {
     fn default() -> Self {
         Self {
             next: AtomicU64::new(u64::MAX),
-            ring: Notify::new(),
+            changed: Notify::new(),
         }
     }
 }
 
-impl Alarm {
+impl DeadlineAlarm {
     /// Something is due at `moment`.
-    pub(crate) fn at(&self, moment: Timestamp) {
+    pub(crate) fn schedule(&self, moment: Timestamp) {
         if moment.0 < self.next.load(Ordering::Acquire) {
-            self.ring.notify_one();
+            self.changed.notify_one();
         }
     }
 }
 
 impl Inner {
     /// Does what is due, when it is due, until the engine closes.
-    pub(crate) async fn watch_deadlines(self: Arc<Self>) {
+    pub(crate) async fn run_deadline_loop(self: Arc<Self>) {
         loop {
             // Whatever is committed from here on rings, so that the look below misses nothing.
             self.alarm.next.store(u64::MAX, Ordering::Release);
-            let nap = match self.do_what_is_due().await {
+            let pause = match self.handle_due_tasks().await {
                 Ok(None) => continue,
                 Ok(Some(next)) => {
                     self.alarm.next.store(next.0, Ordering::Release);
-                    Duration::from_millis(next.since(self.now())).min(LONGEST_NAP)
+                    Duration::from_millis(next.since(self.now())).min(MAX_SLEEP)
                 }
                 Err(error) => {
                     tracing::warn!(%error, "expiry waits for the store");
-                    RETRY
+                    STORE_RETRY_DELAY
                 }
             };
             tokio::select! {
                 biased;
                 () = self.reached(Phase::Closed) => return,
-                () = self.alarm.ring.notified() => {}
-                () = sleep(nap.max(SHORTEST_NAP)) => {}
+                () = self.alarm.changed.notified() => {}
+                () = sleep(pause.max(MIN_SLEEP)) => {}
             }
         }
     }
 
     /// Handles one portion; says when to come back, or `None` for at once.
-    async fn do_what_is_due(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn handle_due_tasks(&self) -> Result<Option<Timestamp>, StoreError> {
         let now = self.now();
-        let due = self.store.due(now, PORTION).await?;
+        let due = self.store.due(now, MAX_DUE_TASKS).await?;
         if due.tasks.is_empty() {
             return Ok(Some(due.next.unwrap_or(Timestamp(u64::MAX))));
         }
         let mut over = Vec::new();
         let mut handled = 0;
         for (id, _) in due.tasks {
-            match self.store.get(&Scope::Anyone, id).await? {
+            match self.store.get(&Scope::AnyTask, id).await? {
                 None => {}
-                Some(Snapshot::Ended(brief)) if now >= brief.expires() => {
-                    over.push((id, brief.revision));
+                Some(Snapshot::Ended(summary)) if now >= summary.expires() => {
+                    over.push((id, summary.revision));
                 }
                 Some(Snapshot::Ended(_)) => {}
                 Some(Snapshot::Open(task)) => match task.shared().apply(Command::Due, now) {
                     Ok(step) if step.next == Next::Removed => {
                         // A1-23: waiters are answered that it has expired. Its work is stopped when
                         // it is removed: an extension that was asked for in time may be faster.
-                        self.topics.settle(id, None);
+                        self.subscribers.end_without_outcome(id);
                         over.push((id, task.revision));
                     }
                     Ok(_) => match self.commit(&task, [Command::Due]).await {
                         Ok(_) => handled += 1,
-                        Err(Failed::Store(StoreError::Conflict { .. }) | Failed::Refused(_)) => {}
-                        Err(Failed::Store(error)) => return Err(error),
+                        Err(
+                            ChangeError::Store(StoreError::Conflict { .. })
+                            | ChangeError::Refused(_),
+                        ) => {}
+                        Err(ChangeError::Store(error)) => return Err(error),
                     },
                     Err(_) => {}
                 },
@@ -99,7 +102,7 @@ impl Inner {
         }
         handled += self.remove(over).await?;
         // Where nothing could be done, somebody else is at it: look again in a moment.
-        Ok((handled == 0).then(|| now.plus(SHORTEST_NAP.as_millis() as u64)))
+        Ok((handled == 0).then(|| now.plus(MIN_SLEEP.as_millis() as u64)))
     }
 
     /// Removes tasks whose time is over; says how many there were.
@@ -111,31 +114,33 @@ impl Inner {
         let removed = self.store.remove(self.node, over).await;
         match &removed {
             Ok(removed) => {
-                self.meter.expired(removed.len());
+                self.metrics.expired(removed.len());
                 for id in removed {
                     audit::expired(*id);
-                    self.gone(*id);
+                    self.task_removed(*id);
                 }
             }
-            Err(error) if error.is_passing() => ids.into_iter().for_each(|id| self.doubt(id)),
+            Err(error) if error.is_transient() => {
+                ids.into_iter().for_each(|id| self.reconcile_later(id))
+            }
             Err(_) => {}
         }
         removed.map(|removed| removed.len())
     }
 
     /// Does what the removal of a task calls for: whoever waits is answered, the work is stopped.
-    pub(crate) fn gone(&self, id: TaskId) {
-        self.topics.settle(id, None);
+    pub(crate) fn task_removed(&self, id: TaskId) {
+        self.subscribers.end_without_outcome(id);
         self.stop(id);
     }
 }
 
 /// How many tasks are handled at a time.
-const PORTION: usize = 256;
+const MAX_DUE_TASKS: usize = 256;
 
 /// A clock may jump and another node may add a deadline: the loop looks this often anyway.
-const LONGEST_NAP: Duration = Duration::from_secs(5);
+const MAX_SLEEP: Duration = Duration::from_secs(5);
 
-const SHORTEST_NAP: Duration = Duration::from_millis(1);
+const MIN_SLEEP: Duration = Duration::from_millis(1);
 
-const RETRY: Duration = Duration::from_secs(1);
+const STORE_RETRY_DELAY: Duration = Duration::from_secs(1);

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::call_state::{Cell, Stage};
-use super::change::Failed;
-use super::run::Pause;
+use super::call_state::{CallStage, CallState};
+use super::change::ChangeError;
+use super::run::RetryDelay;
 use super::{Inner, Phase};
 use crate::id::Scope;
 use crate::outcome::Outcome;
@@ -14,32 +14,36 @@ use crate::transition::Command;
 
 impl Inner {
     /// Ends the call with `outcome`.
-    pub(super) async fn finish(&self, cell: &Arc<Cell>, outcome: Outcome) {
+    pub(super) async fn finish(&self, call_state: &Arc<CallState>, outcome: Outcome) {
         let ending = outcome.ending();
         let outcome = self.policy.sizes.admit(outcome);
         let (known, status, message) = {
-            let mut local = cell.local();
-            match std::mem::replace(&mut local.stage, Stage::Over) {
-                Stage::Plain(_, caller) => {
-                    drop(local);
-                    self.calls.take(cell.id, cell.attempt);
+            let mut fields = call_state.lock();
+            match std::mem::replace(&mut fields.stage, CallStage::Ended) {
+                CallStage::Plain(_, caller) => {
+                    drop(fields);
+                    self.calls.take(call_state.id, call_state.attempt);
                     if let Some(caller) = caller {
                         let _ = caller.send(outcome);
                     }
-                    self.topics.settle(cell.id, None);
+                    self.subscribers.end_without_outcome(call_state.id);
                     return;
                 }
-                Stage::Promoting(task, caller, _) => {
+                CallStage::Promoting(task, caller, _) => {
                     // The promotion decides how the outcome is delivered.
-                    local.stage = Stage::Promoting(task, caller, Some(outcome));
+                    fields.stage = CallStage::Promoting(task, caller, Some(outcome));
                     return;
                 }
-                Stage::Stored(known) => (known, local.status.take(), local.end_message.take()),
+                CallStage::Stored(known) => (
+                    known,
+                    fields.pending_status.take(),
+                    fields.end_message.take(),
+                ),
                 // Nothing runs before it is stored.
-                Stage::Storing | Stage::Over => return,
+                CallStage::Storing | CallStage::Ended => return,
             }
         };
-        let attempt = cell.attempt;
+        let attempt = call_state.attempt;
         // A status text that is not stored yet is stored with the end.
         let status = status.map(|message| Command::Status { attempt, message });
         let end = Command::End {
@@ -49,32 +53,37 @@ impl Inner {
             outcome,
         };
         let commands: Vec<_> = status.into_iter().chain([end]).collect();
-        self.store_end(cell, known, commands).await;
-        self.calls.take(cell.id, attempt);
+        self.store_end(call_state, known, commands).await;
+        self.calls.take(call_state.id, attempt);
     }
 
     /// Stores the end of a task, again and again if need be.
-    async fn store_end(&self, cell: &Cell, mut known: Committed<Task>, commands: Vec<Command>) {
-        let task = cell.id;
-        let mut pause = Pause::default();
+    async fn store_end(
+        &self,
+        call_state: &CallState,
+        mut known: Committed<Task>,
+        commands: Vec<Command>,
+    ) {
+        let task = call_state.id;
+        let mut delay = RetryDelay::default();
         loop {
             match self.commit(&known, commands.clone()).await {
                 Ok(_) => return,
-                Err(Failed::Refused(why)) => {
+                Err(ChangeError::Refused(why)) => {
                     tracing::info!(%task, %why, "a late outcome was dropped");
                     return;
                 }
-                Err(Failed::Store(StoreError::Conflict { .. })) => {}
-                Err(Failed::Store(error)) if self.may_retry(&error) => {
+                Err(ChangeError::Store(StoreError::Conflict { .. })) => {}
+                Err(ChangeError::Store(error)) if self.may_retry(&error) => {
                     tracing::warn!(%task, %error, "an outcome waits for the store");
-                    pause.rest().await;
+                    delay.wait().await;
                 }
-                Err(Failed::Store(error)) => {
+                Err(ChangeError::Store(error)) => {
                     tracing::error!(%task, %error, "an outcome could not be stored");
                     return;
                 }
             }
-            known = match self.still_open(cell, &mut pause).await {
+            known = match self.still_open(call_state, &mut delay).await {
                 Some(open) => open,
                 None => {
                     tracing::info!(%task, "a late outcome was dropped");
@@ -84,15 +93,20 @@ impl Inner {
         }
     }
 
-    /// The task as it stands, unless it has ended or is gone, however long the store takes to say so.
-    async fn still_open(&self, cell: &Cell, pause: &mut Pause) -> Option<Committed<Task>> {
+    /// The task as it stands, unless it has ended or is gone, however long the store takes to say
+    /// so.
+    async fn still_open(
+        &self,
+        call_state: &CallState,
+        delay: &mut RetryDelay,
+    ) -> Option<Committed<Task>> {
         loop {
-            match self.store.get(&Scope::Anyone, cell.id).await {
+            match self.store.get(&Scope::AnyTask, call_state.id).await {
                 Ok(Some(Snapshot::Open(task))) => return Some(task),
                 Ok(Some(Snapshot::Ended(_)) | None) => return None,
-                Err(error) if self.may_retry(&error) => pause.rest().await,
+                Err(error) if self.may_retry(&error) => delay.wait().await,
                 Err(error) => {
-                    tracing::error!(task = %cell.id, %error, "an outcome could not be stored");
+                    tracing::error!(task = %call_state.id, %error, "an outcome could not be stored");
                     return None;
                 }
             }
@@ -100,6 +114,6 @@ impl Inner {
     }
 
     fn may_retry(&self, error: &StoreError) -> bool {
-        error.is_passing() && self.phase() != Phase::Closed
+        error.is_transient() && self.phase() != Phase::Closed
     }
 }

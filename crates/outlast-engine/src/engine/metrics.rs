@@ -1,7 +1,7 @@
 //! What an engine does, in numbers, through the [`metrics`] facade: any recorder can collect them.
 //!
-//! A recorder counts from the moment it is installed: install it before the engine is opened. No task
-//! and no owner is ever a label. Servers and tools are, up to a number of them.
+//! A recorder counts from the moment it is installed: install it before the engine is opened. No
+//! task and no owner is ever a label. Servers and tools are, up to a number of them.
 
 // Nothing depends on these numbers: the scheduler of the races need not know of them.
 use std::collections::HashMap;
@@ -13,12 +13,12 @@ use metrics::{
 };
 use parking_lot::Mutex;
 
-use super::Recovered;
+use super::RecoveryCounts;
 use crate::origin::Origin;
 use crate::outcome::{Ending, Outcome};
 
 /// Counts what an engine does.
-pub(crate) struct Meter {
+pub(crate) struct EngineMetrics {
     created: Counter,
     results: Counter,
     tool_errors: Counter,
@@ -26,26 +26,26 @@ pub(crate) struct Meter {
     cancelled: Counter,
     expired: Counter,
     recovered: [Counter; 4],
-    tools: Mutex<Tools>,
+    tools: Mutex<ToolTable>,
 }
 
 /// The tools that have numbers of their own, by server and name.
 #[derive(Default)]
-struct Tools {
-    known: HashMap<Arc<str>, HashMap<Arc<str>, Arc<ToolMeter>>>,
+struct ToolTable {
+    known: HashMap<Arc<str>, HashMap<Arc<str>, Arc<ToolMetrics>>>,
     count: usize,
     /// Of all the others.
-    rest: Option<Arc<ToolMeter>>,
+    other: Option<Arc<ToolMetrics>>,
 }
 
-struct ToolMeter {
+struct ToolMetrics {
     call_duration: Histogram,
     task_duration: Histogram,
     request_bytes: Histogram,
     result_bytes: Histogram,
 }
 
-impl Meter {
+impl EngineMetrics {
     pub(crate) fn new() -> Self {
         describe();
         let ended = |how: &'static str| counter!("mcp_tasks_ended_total", "how" => how);
@@ -95,14 +95,14 @@ impl Meter {
     }
 
     /// Tasks were found whose executor was gone.
-    pub(crate) fn recovered(&self, what: Recovered) {
+    pub(crate) fn recovered(&self, what: RecoveryCounts) {
         let all = [what.reattached, what.rerun, what.cancelled, what.unknown];
         for (count, more) in self.recovered.iter().zip(all) {
             count.increment(more as u64);
         }
     }
 
-    fn tool(&self, origin: &Origin) -> Arc<ToolMeter> {
+    fn tool(&self, origin: &Origin) -> Arc<ToolMetrics> {
         let mut tools = self.tools.lock();
         tools.of(
             &origin.runner,
@@ -111,27 +111,27 @@ impl Meter {
     }
 }
 
-impl Tools {
-    fn of(&mut self, server: &Arc<str>, tool: &Arc<str>) -> Arc<ToolMeter> {
+impl ToolTable {
+    fn of(&mut self, server: &Arc<str>, tool: &Arc<str>) -> Arc<ToolMetrics> {
         let found = self.known.get(server).and_then(|tools| tools.get(tool));
         if let Some(found) = found {
             return found.clone();
         }
         if self.count == MAX_TOOLS {
-            let rest = self
-                .rest
-                .get_or_insert_with(|| ToolMeter::new(OTHER, OTHER));
-            return rest.clone();
+            let other = self
+                .other
+                .get_or_insert_with(|| ToolMetrics::new(OTHER, OTHER));
+            return other.clone();
         }
         self.count += 1;
-        let made = ToolMeter::new(server_name(server), tool.clone());
+        let made = ToolMetrics::new(server_name(server), tool.clone());
         let tools = self.known.entry(server.clone()).or_default();
         tools.insert(tool.clone(), made.clone());
         made
     }
 }
 
-impl ToolMeter {
+impl ToolMetrics {
     fn new(server: impl Into<SharedString>, tool: impl Into<SharedString>) -> Arc<Self> {
         let labels = [("server", server.into()), ("tool", tool.into())];
         Arc::new(Self {
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn tools_beyond_the_limit_share_their_numbers() {
-        let mut tools = Tools::default();
+        let mut tools = ToolTable::default();
         let server: Arc<str> = "s".into();
         let first = tools.of(&server, &"0".into());
         for number in 1..MAX_TOOLS {

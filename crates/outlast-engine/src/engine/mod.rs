@@ -1,38 +1,39 @@
-//! The engine: it runs calls, keeps those that are tasks in its store, and tells whoever wants to know.
+//! The engine: it runs calls, keeps those that are tasks in its store, and tells whoever wants to
+//! know.
 //!
-//! It holds only the calls that run in this process and those who wait here. Everything else is in the
-//! store, so that several engines can share one. Every change goes the same way: read, apply, commit
-//! if nobody was faster, then carry out the effects.
+//! It holds only the calls that run in this process and those who wait here. Everything else is in
+//! the store, so that several engines can share one. Every change goes the same way: read, apply,
+//! commit if nobody was faster, then carry out the effects.
 
 mod audit;
 mod builder;
-mod new_call;
-mod running_calls;
-mod caller_commands;
 mod call_state;
+mod caller_commands;
+mod cancellation;
 mod change;
 mod context;
 mod create;
 mod cursor;
 mod delete;
-mod reconcile;
-mod run;
 mod error;
 mod event;
+mod event_queue;
 mod expiry;
 mod finish;
-mod queries;
-mod event_queue;
 mod metrics;
-mod store_events;
+mod new_call;
 mod phase;
 mod promote;
+mod queries;
+mod reconcile;
 mod recovery;
+mod run;
 mod runner;
 mod runners;
+mod running_calls;
 mod shutdown;
 mod status_writer;
-mod cancellation;
+mod store_events;
 mod subscribers;
 mod trace;
 mod wait;
@@ -42,33 +43,33 @@ use std::sync::Arc;
 use outlast_wire::Timestamp;
 use tokio::sync::mpsc;
 
+use crate::clock::{Clock, Ids};
 use crate::id::{NodeId, TaskId};
 use crate::policy::Policy;
 use crate::store::{Store, StoreError};
-use crate::clock::{Clock, Ids};
 
 pub use audit::AUDIT;
 pub use builder::EngineBuilder;
-pub use new_call::{NewCall, Parts};
-pub use context::{Answered, CallContext};
-pub use create::{Created, Follower, Following};
-pub use error::{AskError, EngineError};
-pub use event::{Event, Progress, Settled};
-pub use queries::TaskPage;
+pub use context::{CallContext, UnconfirmedResponse};
+pub use create::{CreatedTask, Follower, FollowerFuture};
+pub use error::{EngineError, InputError};
+pub use event::{EndedTask, Event, Progress};
+pub use new_call::{LocalData, NewCall};
 pub(crate) use phase::Phase;
 pub use promote::{Promotion, RunningCall};
-pub use recovery::Recovered;
+pub use queries::TaskPage;
+pub use recovery::RecoveryCounts;
 pub use runner::{FnRunner, Runner};
-pub use shutdown::Shutdown;
+pub use shutdown::ShutdownReport;
 pub use trace::call_span;
-pub use wait::{Awaited, OutcomeWait, Watch};
+pub use wait::{OutcomeOrWait, OutcomeWait, Watch};
 
 /// Runs calls and keeps tasks. Cheap to clone; all clones are one engine.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
     /// Ends the background loops when the last clone is gone.
-    last: Arc<phase::Last>,
+    shutdown_guard: Arc<phase::ShutdownGuard>,
 }
 
 pub(crate) struct Inner {
@@ -78,13 +79,13 @@ pub(crate) struct Inner {
     ids: Arc<dyn Ids>,
     node: NodeId,
     runners: runners::Runners,
-    calls: running_calls::Calls,
-    topics: Arc<subscribers::Topics>,
-    alarm: expiry::Alarm,
-    remarks: status_writer::Remarks,
-    doubts: mpsc::UnboundedSender<TaskId>,
-    phases: phase::Phases,
-    meter: metrics::Meter,
+    calls: running_calls::RunningCalls,
+    subscribers: Arc<subscribers::Subscribers>,
+    alarm: expiry::DeadlineAlarm,
+    status_queue: status_writer::StatusQueue,
+    unresolved: mpsc::UnboundedSender<TaskId>,
+    phases: phase::PhaseWatch,
+    metrics: metrics::EngineMetrics,
 }
 
 impl Engine {
@@ -119,7 +120,7 @@ impl Engine {
     }
 
     /// Refuses while the engine starts: a task of which it does not know yet is not "not found".
-    fn ready(&self) -> Result<(), EngineError> {
+    fn check_ready(&self) -> Result<(), EngineError> {
         match self.inner.phase() {
             Phase::Starting => Err(StoreError::Starting.into()),
             Phase::Open | Phase::Draining | Phase::Closed => Ok(()),
@@ -127,8 +128,8 @@ impl Engine {
     }
 
     /// How many wait for or watch a task in this process.
-    pub fn listeners(&self) -> usize {
-        self.inner.topics.listeners()
+    pub fn subscribers(&self) -> usize {
+        self.inner.subscribers.count()
     }
 }
 

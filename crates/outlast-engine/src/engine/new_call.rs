@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::{EngineError, Inner, Runner};
 use crate::origin::Origin;
 use crate::owner::Owner;
-use crate::policy::Sizes;
+use crate::policy::SizeLimits;
 use crate::store::RecordWrite;
-use crate::task::{Handle, NewTask, Task};
+use crate::task::{NewTask, ResumeState, Task};
 
 /// A call to be run.
 #[derive(Clone, Debug)]
@@ -18,21 +18,22 @@ pub struct NewCall {
     /// The request.
     pub origin: Origin,
     /// How long its task shall live, in milliseconds, if the caller wants something in particular.
-    pub ttl: Option<u64>,
+    pub ttl_ms: Option<u64>,
     /// The status message that its task begins with.
     pub message: Option<Arc<str>>,
     /// Where its work continues after a restart, if the work began before the task.
-    pub handle: Option<Handle>,
-    /// Names this request among those of its owner: the same key and the same request find the same task.
+    pub resume_state: Option<ResumeState>,
+    /// Names this request among those of its owner: the same key and the same request find the same
+    /// task.
     pub request_key: Option<Arc<str>>,
     /// Stored in the same transaction as the task.
     pub records: Vec<RecordWrite>,
     /// What the runner may want to know of this process only: it is never stored.
-    pub parts: Option<Parts>,
+    pub local_data: Option<LocalData>,
 }
 
 /// Whatever travels with a call to its runner.
-pub type Parts = Arc<dyn Any + Send + Sync>;
+pub type LocalData = Arc<dyn Any + Send + Sync>;
 
 impl NewCall {
     /// A call with nothing special about it.
@@ -40,23 +41,29 @@ impl NewCall {
         Self {
             owner,
             origin,
-            ttl: None,
+            ttl_ms: None,
             message: None,
-            handle: None,
+            resume_state: None,
             request_key: None,
             records: Vec::new(),
-            parts: None,
+            local_data: None,
         }
     }
 
-    fn check(&self, sizes: &Sizes) -> Result<(), EngineError> {
-        let named = |what, text: &str| sizes.check(what, text.len(), sizes.name, "name");
+    fn check(&self, sizes: &SizeLimits) -> Result<(), EngineError> {
+        let named =
+            |what, text: &str| sizes.check(what, text.len(), sizes.name_bytes, "name_bytes");
         named("the owner's name", &self.owner.to_storage())?;
         named(
             "the request key",
             self.request_key.as_deref().unwrap_or_default(),
         )?;
-        sizes.check("the request", self.origin.size(), sizes.payload, "payload")
+        sizes.check(
+            "the request",
+            self.origin.size(),
+            sizes.payload_bytes,
+            "payload_bytes",
+        )
     }
 }
 
@@ -77,18 +84,20 @@ impl Inner {
             origin: Arc::new(call.origin),
             request_key: call.request_key,
             executor: self.node,
-            lifetime: self.policy.lifetime(call.ttl),
-            poll_interval: self.policy.poll_interval,
+            lifetime: self.policy.lifetime(call.ttl_ms),
+            poll_interval_ms: self.policy.poll_interval_ms,
         };
         let message = call.message.as_deref();
         let message = message.map(|message| self.policy.sizes.cut_status(message).into());
         let task = Task::new(new, self.now());
-        let task = task.with_message(message).with_handle(call.handle);
+        let task = task
+            .with_message(message)
+            .with_resume_state(call.resume_state);
         Ok((Arc::new(task), runner))
     }
 }
 
-impl Sizes {
+impl SizeLimits {
     pub(crate) fn check(
         &self,
         what: &'static str,

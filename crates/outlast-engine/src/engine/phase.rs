@@ -9,7 +9,8 @@ use crate::runtime::atomic::{AtomicU8, Ordering};
 /// How an engine stands towards new work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Phase {
-    /// The store is being opened, or tasks of a previous run are being recovered: nothing is served.
+    /// The store is being opened, or tasks of a previous run are being recovered: nothing is
+    /// served.
     Starting,
     Open,
     /// No new work; what runs may finish.
@@ -19,37 +20,37 @@ pub(crate) enum Phase {
 
 /// The phase, for those inside.
 #[derive(Debug)]
-pub(crate) struct Phases {
+pub(crate) struct PhaseWatch {
     now: Arc<AtomicU8>,
-    news: watch::Receiver<()>,
+    changes: watch::Receiver<()>,
 }
 
 /// Changes the phase; dropped, it closes the engine for those who wait for that.
 #[derive(Debug)]
-pub(crate) struct Last {
+pub(crate) struct ShutdownGuard {
     now: Arc<AtomicU8>,
-    news: watch::Sender<()>,
+    changes: watch::Sender<()>,
 }
 
 /// The phase of an engine that starts.
-pub(crate) fn starting() -> (Last, Phases) {
+pub(crate) fn starting() -> (ShutdownGuard, PhaseWatch) {
     let now = Arc::new(AtomicU8::new(Phase::Starting as u8));
-    let (tell, news) = watch::channel(());
-    let last = Last {
+    let (sender, changes) = watch::channel(());
+    let guard = ShutdownGuard {
         now: now.clone(),
-        news: tell,
+        changes: sender,
     };
-    (last, Phases { now, news })
+    (guard, PhaseWatch { now, changes })
 }
 
-impl Last {
+impl ShutdownGuard {
     pub(crate) fn enter(&self, phase: Phase) {
         self.now.store(phase as u8, Ordering::SeqCst);
-        self.news.send_replace(());
+        self.changes.send_replace(());
     }
 }
 
-impl Phases {
+impl PhaseWatch {
     pub(crate) fn now(&self) -> Phase {
         match self.now.load(Ordering::SeqCst) {
             STARTING => Phase::Starting,
@@ -59,13 +60,14 @@ impl Phases {
         }
     }
 
-    /// Resolves when `phase` is reached, or when the last handle is gone, which closes the engine as well.
+    /// Resolves when `phase` is reached, or when the last handle is gone, which closes the engine
+    /// as well.
     pub(crate) async fn reached(&self, phase: Phase) {
-        let mut news = self.news.clone();
+        let mut changes = self.changes.clone();
         loop {
             // In this order, so that no change falls between the look and the wait.
-            news.mark_unchanged();
-            if self.now() >= phase || news.changed().await.is_err() {
+            changes.mark_unchanged();
+            if self.now() >= phase || changes.changed().await.is_err() {
                 return;
             }
         }

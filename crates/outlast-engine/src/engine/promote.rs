@@ -5,27 +5,27 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::call_state::{Cell, Stage};
-use super::run::Begin;
-use super::event_queue::Mailbox;
-use super::subscribers::Place;
+use super::call_state::{CallStage, CallState};
+use super::event_queue::EventReceiver;
+use super::run::StartMode;
+use super::subscribers::Subscription;
 use super::{Engine, EngineError, Event, Inner, NewCall, Phase, Progress, audit};
-use crate::input::Answer;
-use crate::id::{AskKey, TaskId};
+use crate::id::{InputKey, TaskId};
+use crate::input::InputResponse;
 use crate::outcome::Outcome;
 use crate::runtime::spawn;
-use crate::store::{Committed, Insert, Inserted, Reason, RecordWrite, StoreError};
+use crate::store::{Committed, Insert, InsertResult, Reason, RecordWrite, StoreError};
 use crate::task::Task;
 use crate::transition::Command;
 
 /// A call that runs and is no task. Dropping it stops the work.
 pub struct RunningCall {
     inner: Arc<Inner>,
-    cell: Arc<Cell>,
+    call_state: Arc<CallState>,
     outcome: oneshot::Receiver<Outcome>,
-    events: Mailbox,
+    events: EventReceiver,
     records: Vec<RecordWrite>,
-    _place: Place,
+    _subscription: Subscription,
 }
 
 /// What a call became that was to become a task.
@@ -42,28 +42,32 @@ impl Engine {
     pub fn start(&self, call: NewCall) -> Result<RunningCall, EngineError> {
         let mut call = call;
         let records = std::mem::take(&mut call.records);
-        let parts = call.parts.take();
+        let local_data = call.local_data.take();
         let (task, runner) = self.inner.admit(call)?;
-        let (tell, outcome) = oneshot::channel();
+        let (sender, outcome) = oneshot::channel();
         let id = task.id;
-        let (place, events) = self.inner.topics.everything_of(id);
-        let stage = Stage::Plain(task.clone(), Some(tell));
-        let cell = Arc::new(Cell::new(&task, stage, parts));
-        self.inner.calls.add(cell.clone());
+        let (subscription, events) = self.inner.subscribers.subscribe_to_events(id);
+        let stage = CallStage::Plain(task.clone(), Some(sender));
+        let call_state = Arc::new(CallState::new(&task, stage, local_data));
+        self.inner.calls.add(call_state.clone());
         // A shutdown waits for the calls that it finds. One that began since `admit` may have found none.
         if let Err(closing) = self.inner.check_open() {
-            self.inner.calls.take(cell.id, cell.attempt);
+            self.inner.calls.take(call_state.id, call_state.attempt);
             return Err(closing);
         }
         let inner = self.inner.clone();
-        spawn(inner.clone().drive(cell.clone(), runner, Begin::Run));
+        spawn(
+            inner
+                .clone()
+                .run_call(call_state.clone(), runner, StartMode::Run),
+        );
         Ok(RunningCall {
             inner,
-            cell,
+            call_state,
             outcome,
             events,
             records,
-            _place: place,
+            _subscription: subscription,
         })
     }
 }
@@ -71,7 +75,7 @@ impl Engine {
 impl RunningCall {
     /// The id that the call would have as a task.
     pub fn id(&self) -> TaskId {
-        self.cell.id
+        self.call_state.id
     }
 
     /// Waits for the end.
@@ -91,24 +95,27 @@ impl RunningCall {
 
     /// The newest progress.
     pub fn progress(&self) -> Option<Progress> {
-        self.cell.local().progress.clone()
+        self.call_state.lock().progress.clone()
     }
 
     /// The call as it stands, unless it is over.
     pub fn state(&self) -> Option<Task> {
-        match &self.cell.local().stage {
-            Stage::Plain(task, _) | Stage::Promoting(task, ..) => Some(Task::clone(task)),
-            Stage::Stored(task) => Some(Task::clone(task)),
-            Stage::Storing | Stage::Over => None,
+        match &self.call_state.lock().stage {
+            CallStage::Plain(task, _) | CallStage::Promoting(task, ..) => Some(Task::clone(task)),
+            CallStage::Stored(task) => Some(Task::clone(task)),
+            CallStage::Storing | CallStage::Ended => None,
         }
     }
 
     /// Answers questions of the call. Answers to questions that are not outstanding are ignored.
-    pub async fn answer(&self, answers: BTreeMap<AskKey, Answer>) -> Result<(), EngineError> {
+    pub async fn provide_input(
+        &self,
+        responses: BTreeMap<InputKey, InputResponse>,
+    ) -> Result<(), EngineError> {
         use crate::transition::Refused;
         match self
             .inner
-            .command(&self.cell, Command::Answer(answers))
+            .command(&self.call_state, Command::ProvideInput(responses))
             .await
         {
             Err(EngineError::Refused(Refused::NotOutstanding | Refused::AlreadyEnded)) => Ok(()),
@@ -118,25 +125,25 @@ impl RunningCall {
 
     /// Asks the work to stop.
     pub fn request_cancel(&self) {
-        self.cell.stop.ask();
+        self.call_state.cancellation.request();
     }
 
     /// Makes the call a task: stored when this resolves, unless it ended first.
     ///
     /// If the store refuses, the call goes on as it was and is handed back.
     pub async fn promote(self) -> Result<Promotion, (Box<Self>, EngineError)> {
-        let (tell, told) = oneshot::channel();
+        let (sender, received) = oneshot::channel();
         spawn(async move {
-            if tell.is_closed() {
+            if sender.is_closed() {
                 // The caller is gone before anything was stored: dropping the call stops it.
                 return;
             }
-            if tell.send(self.promote_now().await).is_err() {
+            if sender.send(self.promote_now().await).is_err() {
                 // Stored already: the task is kept, its owner may find it.
                 tracing::info!("a caller went away while its call became a task");
             }
         });
-        match told.await {
+        match received.await {
             Ok(result) => result,
             // The runtime shuts down, and nobody polls this again.
             Err(_) => std::future::pending().await,
@@ -144,20 +151,20 @@ impl RunningCall {
     }
 
     async fn promote_now(mut self) -> Result<Promotion, (Box<Self>, EngineError)> {
-        if self.cell.local().unsure {
+        if self.call_state.lock().insert_unresolved {
             let reason = Reason::new("an earlier try to store the call is being undone");
             return Err((Box::new(self), StoreError::Unavailable(reason).into()));
         }
         let task = {
-            let mut local = self.cell.local();
-            match std::mem::replace(&mut local.stage, Stage::Over) {
-                Stage::Plain(task, tell) => {
+            let mut fields = self.call_state.lock();
+            match std::mem::replace(&mut fields.stage, CallStage::Ended) {
+                CallStage::Plain(task, sender) => {
                     let copy = Arc::new(Task::clone(&task));
-                    local.stage = Stage::Promoting(task, tell, None);
+                    fields.stage = CallStage::Promoting(task, sender, None);
                     Some(copy)
                 }
                 other => {
-                    local.stage = other;
+                    fields.stage = other;
                     None
                 }
             }
@@ -167,72 +174,74 @@ impl RunningCall {
         };
         let quota = self.inner.policy.quota;
         let records = std::mem::take(&mut self.records);
-        let told = self.inner.store.insert(Insert {
+        let received = self.inner.store.insert(Insert {
             task,
             quota,
             records: records.clone(),
         });
-        let inserted = self.inner.inserted(self.cell.id, told).await;
+        let inserted = self.inner.insert_result(self.call_state.id, received).await;
         let kept = match inserted {
-            Ok(Inserted::New(task)) => Ok(task),
-            Ok(Inserted::Known(_)) => Err(EngineError::KeyConflict(Arc::from(""))),
+            Ok(InsertResult::New(task)) => Ok(task),
+            Ok(InsertResult::Existing(_)) => Err(EngineError::KeyConflict(Arc::from(""))),
             Err(error) => {
-                if error.is_passing() {
-                    self.undo();
+                if error.is_transient() {
+                    self.undo_insert();
                 }
                 Err(error.into())
             }
         };
-        self.decide(kept, records).await
+        self.finish_promotion(kept, records).await
     }
 
     /// Takes the task back that the store may have made without saying so.
-    fn undo(&self) {
-        self.cell.local().unsure = true;
-        let (inner, cell) = (self.inner.clone(), self.cell.clone());
+    fn undo_insert(&self) {
+        self.call_state.lock().insert_unresolved = true;
+        let (inner, call_state) = (self.inner.clone(), self.call_state.clone());
         spawn(async move {
-            inner.disown(cell.id).await;
-            cell.local().unsure = false;
+            inner.remove_unowned(call_state.id).await;
+            call_state.lock().insert_unresolved = false;
         });
     }
 
     /// Settles how the call goes on after the store has spoken.
-    async fn decide(
+    async fn finish_promotion(
         mut self,
         kept: Result<Committed<Task>, EngineError>,
         records: Vec<RecordWrite>,
     ) -> Result<Promotion, (Box<Self>, EngineError)> {
         let finished = {
-            let mut local = self.cell.local();
-            let stage = std::mem::replace(&mut local.stage, Stage::Over);
+            let mut fields = self.call_state.lock();
+            let stage = std::mem::replace(&mut fields.stage, CallStage::Ended);
             match (stage, &kept) {
-                (Stage::Promoting(_, _, Some(outcome)), _) => Some(outcome),
-                (Stage::Promoting(task, tell, None), Err(_)) => {
-                    local.stage = Stage::Plain(task, tell);
+                (CallStage::Promoting(_, _, Some(outcome)), _) => Some(outcome),
+                (CallStage::Promoting(task, sender, None), Err(_)) => {
+                    fields.stage = CallStage::Plain(task, sender);
                     None
                 }
-                (Stage::Promoting(_, _, None), Ok(task)) => {
-                    local.stage = Stage::Stored(task.clone());
+                (CallStage::Promoting(_, _, None), Ok(task)) => {
+                    fields.stage = CallStage::Stored(task.clone());
                     None
                 }
                 // Stopped meanwhile.
                 (_, _) => Some(Outcome::Cancelled),
             }
         };
-        self.cell.decided.notify_waiters();
+        self.call_state.decided.notify_waiters();
         match (finished, kept) {
             (Some(outcome), kept) => {
-                self.inner.calls.take(self.cell.id, self.cell.attempt);
-                if kept.is_ok() && self.inner.take_back(self.cell.id).await.is_err() {
-                    let (inner, id) = (self.inner.clone(), self.cell.id);
-                    spawn(async move { inner.disown(id).await });
+                self.inner
+                    .calls
+                    .take(self.call_state.id, self.call_state.attempt);
+                if kept.is_ok() && self.inner.take_back(self.call_state.id).await.is_err() {
+                    let (inner, id) = (self.inner.clone(), self.call_state.id);
+                    spawn(async move { inner.remove_unowned(id).await });
                 }
                 Ok(Promotion::Finished(outcome))
             }
             (None, Ok(task)) => {
-                self.inner.meter.created();
+                self.inner.metrics.created();
                 audit::created(&task);
-                self.inner.alarm.at(task.due());
+                self.inner.alarm.schedule(task.due());
                 Ok(Promotion::Stored(task))
             }
             (None, Err(error)) => {
@@ -245,9 +254,9 @@ impl RunningCall {
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        let plain = matches!(self.cell.local().stage, Stage::Plain(..));
+        let plain = matches!(self.call_state.lock().stage, CallStage::Plain(..));
         if plain {
-            self.inner.stop(self.cell.id);
+            self.inner.stop(self.call_state.id);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Looking at tasks: one, its outcome, a page of them, how many there are.
 
-use super::{Engine, EngineError, Inner, Settled, cursor};
+use super::{EndedTask, Engine, EngineError, Inner, cursor};
 use crate::id::{Scope, TaskId};
 use crate::owner::Owner;
 use crate::store::{Committed, Snapshot, Usage};
@@ -18,21 +18,21 @@ pub struct TaskPage {
 impl Engine {
     /// The task as it stands. Never waits for the task.
     pub async fn get(&self, scope: &Scope, id: TaskId) -> Result<Snapshot, EngineError> {
-        self.ready()?;
+        self.check_ready()?;
         let found = self.inner.store.get(scope, id).await?;
-        self.inner.alive(found)
+        self.inner.unexpired(found)
     }
 
     /// The whole task, with its origin and its timeline.
     pub async fn load(&self, scope: &Scope, id: TaskId) -> Result<Committed<Task>, EngineError> {
-        self.ready()?;
+        self.check_ready()?;
         let found = self
             .inner
             .store
             .load(scope, id)
             .await?
             .ok_or(EngineError::NotFound)?;
-        if found.is_gone(self.inner.now()) {
+        if found.is_expired(self.inner.now()) {
             Err(EngineError::Expired)
         } else {
             Ok(found)
@@ -40,18 +40,22 @@ impl Engine {
     }
 
     /// The outcome of a task, or `None` while it has not ended.
-    pub async fn outcome(&self, scope: &Scope, id: TaskId) -> Result<Option<Settled>, EngineError> {
-        self.ready()?;
+    pub async fn outcome(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+    ) -> Result<Option<EndedTask>, EngineError> {
+        self.check_ready()?;
         let found = self.inner.store.get(scope, id).await?;
-        match self.inner.alive(found)? {
+        match self.inner.unexpired(found)? {
             Snapshot::Open(_) => Ok(None),
-            Snapshot::Ended(brief) => {
+            Snapshot::Ended(summary) => {
                 let body = self.inner.store.body(scope, id).await?;
-                if brief.ending.has_body() && body.is_none() {
+                if summary.ending.has_body() && body.is_none() {
                     // P2: removed since the look; an ending is not shown without its outcome.
                     Err(EngineError::NotFound)
                 } else {
-                    Ok(Some(Settled { brief, body }))
+                    Ok(Some(EndedTask { summary, body }))
                 }
             }
         }
@@ -64,17 +68,17 @@ impl Engine {
         cursor: Option<&str>,
         limit: usize,
     ) -> Result<TaskPage, EngineError> {
-        self.ready()?;
+        self.check_ready()?;
         let after = cursor
             .map(|cursor| cursor::read(owner, cursor))
             .transpose()?;
         let mut page = self
             .inner
             .store
-            .page(owner, after, limit.clamp(1, MAX_PAGE))
+            .page(owner, after, limit.clamp(1, MAX_PAGE_SIZE))
             .await?;
         let now = self.inner.now();
-        page.tasks.retain(|task| !task.is_gone(now));
+        page.tasks.retain(|task| !task.is_expired(now));
         let next = page.next.map(|position| cursor::write(owner, position));
         Ok(TaskPage {
             tasks: page.tasks,
@@ -82,8 +86,8 @@ impl Engine {
         })
     }
 
-    /// A page of those tasks of an owner that `runner` runs, or of all where none is named. It may have fewer than `limit`
-    /// although another one follows.
+    /// A page of those tasks of an owner that `runner` runs, or of all where none is named. It may
+    /// have fewer than `limit` although another one follows.
     pub async fn page_of_runner(
         &self,
         owner: &Owner,
@@ -110,7 +114,9 @@ impl Engine {
     pub async fn open_tasks(&self, owner: &Owner) -> Result<Vec<Snapshot>, EngineError> {
         let (mut open, mut cursor) = (Vec::new(), None);
         loop {
-            let page = self.page(owner, cursor.as_deref(), OPEN_PAGE).await?;
+            let page = self
+                .page(owner, cursor.as_deref(), OPEN_TASKS_PAGE_SIZE)
+                .await?;
             let tasks = page.tasks.into_iter();
             open.extend(tasks.filter(|task| task.ending().is_none()));
             cursor = page.next;
@@ -122,16 +128,16 @@ impl Engine {
 
     /// How many tasks there are.
     pub async fn usage(&self, owner: &Owner) -> Result<Usage, EngineError> {
-        self.ready()?;
+        self.check_ready()?;
         Ok(self.inner.store.usage(owner).await?)
     }
 }
 
 impl Inner {
     /// What was found of a task, if its time is not over.
-    fn alive(&self, found: Option<Snapshot>) -> Result<Snapshot, EngineError> {
+    fn unexpired(&self, found: Option<Snapshot>) -> Result<Snapshot, EngineError> {
         let found = found.ok_or(EngineError::NotFound)?;
-        if found.is_gone(self.now()) {
+        if found.is_expired(self.now()) {
             Err(EngineError::Expired)
         } else {
             Ok(found)
@@ -140,7 +146,7 @@ impl Inner {
 }
 
 /// How many tasks are read at once when all open ones are wanted.
-const OPEN_PAGE: usize = 100;
+const OPEN_TASKS_PAGE_SIZE: usize = 100;
 
 /// The most tasks on a page.
-const MAX_PAGE: usize = 1_000;
+const MAX_PAGE_SIZE: usize = 1_000;

@@ -1,22 +1,23 @@
-//! What becomes of tasks whose executor died: found again, run again, or ended with a plain word (P4, P5).
+//! What becomes of tasks whose executor died: found again, run again, or ended with a plain word
+//! (P4, P5).
 
 use std::sync::Arc;
 
-use super::call_state::{Cell, Stage};
-use super::change::Failed;
-use super::run::{Begin, Pause, outcome_unknown};
+use super::call_state::{CallStage, CallState};
+use super::change::ChangeError;
+use super::run::{RetryDelay, StartMode, outcome_unknown};
 use super::{Inner, Phase, Runner, audit};
 use crate::id::Scope;
-use crate::origin::Retry;
+use crate::origin::RetryClass;
 use crate::outcome::Outcome;
-use crate::runtime::{joined, spawn};
+use crate::runtime::{join, spawn};
 use crate::store::{Committed, Snapshot, StoreError};
 use crate::task::Task;
 use crate::transition::{Command, Refused, Takeover};
 
 /// What became of tasks whose executor was gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveryCounts {
     /// Their runners found the work again.
     pub reattached: usize,
     /// They run again from the beginning.
@@ -29,14 +30,14 @@ pub struct Recovered {
 
 /// How long recovery waits for a store that cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum RetryLimit {
     /// A few seconds: somebody waits for the engine to open.
-    Short,
+    AtStart,
     /// As long as the engine lives.
-    Long,
+    Unlimited,
 }
 
-enum Fate {
+enum RecoveryAction {
     Takeover(Arc<dyn Runner>, Takeover),
     Cancelled,
     Unknown,
@@ -47,32 +48,32 @@ impl Inner {
     /// has ended.
     pub(crate) async fn recover(
         self: &Arc<Self>,
-        patience: Patience,
-    ) -> Result<Recovered, StoreError> {
-        let mut recovered = Recovered::default();
+        retry_limit: RetryLimit,
+    ) -> Result<RecoveryCounts, StoreError> {
+        let mut recovered = RecoveryCounts::default();
         let mut unsettled = Vec::new();
-        let mut pause = Pause::default();
+        let mut delay = RetryDelay::default();
         let mut failures = 0;
         loop {
-            let claimed = self.store.claim(self.node, PORTION).await;
+            let claimed = self.store.claim(self.node, MAX_CLAIMED_TASKS).await;
             let (mut orphans, mut failure) = match claimed {
                 Ok(orphans) => (orphans, None),
                 Err(error) => (Vec::new(), Some(error)),
             };
             orphans.append(&mut unsettled);
             if orphans.is_empty() && failure.is_none() {
-                self.meter.recovered(recovered);
+                self.metrics.recovered(recovered);
                 return Ok(recovered);
             }
-            // All at once, so that they share their commits; and all to the end, so that none is left
-            // claimed and idle.
+            // All at once, so that they share their commits; and all to the end, so that none is
+            // left claimed and idle.
             let settling = orphans.into_iter().map(|task| {
                 let inner = self.clone();
                 spawn(async move { (inner.settle(task.clone()).await, task) })
             });
-            for settled in settling.collect::<Vec<_>>() {
-                match joined(settled).await {
-                    (Ok(fate), _) => recovered.count(fate.as_ref()),
+            for ended_task in settling.collect::<Vec<_>>() {
+                match join(ended_task).await {
+                    (Ok(action), _) => recovered.count(action.as_ref()),
                     (Err(error), task) => {
                         unsettled.push(task);
                         failure = Some(error);
@@ -81,32 +82,35 @@ impl Inner {
             }
             if let Some(error) = failure {
                 failures += 1;
-                let enough = patience == Patience::Short && failures > SHORT;
-                if enough || !error.is_passing() || self.phase() == Phase::Closed {
+                let enough = retry_limit == RetryLimit::AtStart && failures > MAX_FAILURES_AT_START;
+                if enough || !error.is_transient() || self.phase() == Phase::Closed {
                     return Err(error);
                 }
                 tracing::warn!(%error, "recovery waits for the store");
-                pause.rest().await;
+                delay.wait().await;
             }
         }
     }
 
-    async fn settle(self: Arc<Self>, task: Committed<Task>) -> Result<Option<Fate>, StoreError> {
+    async fn settle(
+        self: Arc<Self>,
+        task: Committed<Task>,
+    ) -> Result<Option<RecoveryAction>, StoreError> {
         let mut task = task;
         loop {
-            let fate = self.fate(&task);
+            let action = self.action(&task);
             let attempt = task.attempt;
-            let command = match &fate {
-                Fate::Takeover(_, how) => Command::Claim {
+            let command = match &action {
+                RecoveryAction::Takeover(_, how) => Command::Claim {
                     executor: self.node,
                     how: *how,
                 },
-                Fate::Cancelled => Command::End {
+                RecoveryAction::Cancelled => Command::End {
                     attempt,
                     outcome: Outcome::Cancelled,
                     message: None,
                 },
-                Fate::Unknown => Command::End {
+                RecoveryAction::Unknown => Command::End {
                     attempt,
                     outcome: outcome_unknown(),
                     message: None,
@@ -114,48 +118,51 @@ impl Inner {
             };
             match self.commit(&task, [command]).await {
                 Ok(claimed) => {
-                    if let Fate::Takeover(runner, how) = &fate {
+                    if let RecoveryAction::Takeover(runner, how) = &action {
                         self.take_over(claimed, runner.clone(), *how).await;
                     }
-                    return Ok(Some(fate));
+                    return Ok(Some(action));
                 }
                 // Its time is over: expiry removes it. Or it ended after it was offered.
-                Err(Failed::Refused(Refused::Expired | Refused::AlreadyEnded)) => return Ok(None),
-                Err(Failed::Refused(_) | Failed::Store(StoreError::Conflict { .. })) => {}
-                Err(Failed::Store(error)) => return Err(error),
+                Err(ChangeError::Refused(Refused::Expired | Refused::AlreadyEnded)) => {
+                    return Ok(None);
+                }
+                Err(ChangeError::Refused(_) | ChangeError::Store(StoreError::Conflict { .. })) => {}
+                Err(ChangeError::Store(error)) => return Err(error),
             }
-            match self.store.get(&Scope::Anyone, task.id).await? {
+            match self.store.get(&Scope::AnyTask, task.id).await? {
                 Some(Snapshot::Open(changed)) if changed.executor == task.executor => {
                     task = changed;
                 }
                 Some(Snapshot::Open(ours)) if ours.executor == self.node => {
                     // Taken over by this engine, and the answer was lost.
-                    let Fate::Takeover(runner, how) = &fate else {
+                    let RecoveryAction::Takeover(runner, how) = &action else {
                         return Ok(None);
                     };
                     self.take_over(ours, runner.clone(), *how).await;
-                    return Ok(Some(fate));
+                    return Ok(Some(action));
                 }
                 _ => return Ok(None),
             }
         }
     }
 
-    fn fate(&self, task: &Task) -> Fate {
+    fn action(&self, task: &Task) -> RecoveryAction {
         if task.cancel.is_some() {
-            return Fate::Cancelled;
+            return RecoveryAction::Cancelled;
         }
         let Some(runner) = self.runner_at_recovery(&task.origin.runner) else {
-            return Fate::Unknown;
+            return RecoveryAction::Unknown;
         };
-        if task.handle.is_some() && runner.reattaches() {
-            return Fate::Takeover(runner, Takeover::Reattach);
+        if task.resume_state.is_some() && runner.can_reattach() {
+            return RecoveryAction::Takeover(runner, Takeover::Reattach);
         }
-        let again = task.origin.retry == Retry::Rerun && task.attempt.0 < self.policy.max_attempts;
+        let again =
+            task.origin.retry == RetryClass::Rerun && task.attempt.0 < self.policy.max_attempts;
         if again {
-            Fate::Takeover(runner, Takeover::Rerun)
+            RecoveryAction::Takeover(runner, Takeover::Rerun)
         } else {
-            Fate::Unknown
+            RecoveryAction::Unknown
         }
     }
 
@@ -166,34 +173,34 @@ impl Inner {
         how: Takeover,
     ) {
         audit::taken_over(&task, how);
-        let begin = match (how, &task.handle) {
-            (Takeover::Reattach, Some(handle)) => Begin::Reattach(handle.clone()),
-            _ => Begin::Run,
+        let begin = match (how, &task.resume_state) {
+            (Takeover::Reattach, Some(handle)) => StartMode::Reattach(handle.clone()),
+            _ => StartMode::Run,
         };
-        let cell = Arc::new(Cell::new(&task, Stage::Stored(task.clone()), None));
-        self.calls.add(cell.clone());
+        let call_state = Arc::new(CallState::new(&task, CallStage::Stored(task.clone()), None));
+        self.calls.add(call_state.clone());
         // Whoever changed the task since it was claimed did not find the call here.
-        if self.react(cell.id).await.is_err() {
-            self.doubt(cell.id);
+        if self.apply_stored_state(call_state.id).await.is_err() {
+            self.reconcile_later(call_state.id);
         }
-        spawn(self.clone().drive(cell, runner, begin));
+        spawn(self.clone().run_call(call_state, runner, begin));
     }
 }
 
-impl Recovered {
-    fn count(&mut self, fate: Option<&Fate>) {
-        match fate {
-            Some(Fate::Takeover(_, Takeover::Reattach)) => self.reattached += 1,
-            Some(Fate::Takeover(_, Takeover::Rerun)) => self.rerun += 1,
-            Some(Fate::Cancelled) => self.cancelled += 1,
-            Some(Fate::Unknown) => self.unknown += 1,
+impl RecoveryCounts {
+    fn count(&mut self, action: Option<&RecoveryAction>) {
+        match action {
+            Some(RecoveryAction::Takeover(_, Takeover::Reattach)) => self.reattached += 1,
+            Some(RecoveryAction::Takeover(_, Takeover::Rerun)) => self.rerun += 1,
+            Some(RecoveryAction::Cancelled) => self.cancelled += 1,
+            Some(RecoveryAction::Unknown) => self.unknown += 1,
             None => {}
         }
     }
 }
 
 /// How many tasks are taken over at a time.
-const PORTION: usize = 1_024;
+const MAX_CLAIMED_TASKS: usize = 1_024;
 
 /// How many failures a short patience bears.
-const SHORT: u32 = 6;
+const MAX_FAILURES_AT_START: u32 = 6;

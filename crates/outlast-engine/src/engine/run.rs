@@ -7,70 +7,71 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tracing::Instrument;
 
-use super::call_state::Cell;
+use super::call_state::CallState;
 use super::{CallContext, Inner, Phase, Runner, call_span};
 use crate::backoff::Backoff;
 use crate::outcome::{ErrorCode, Outcome};
 use crate::runtime::sleep;
-use crate::task::Handle;
+use crate::task::ResumeState;
 
 /// How the work begins.
-pub(crate) enum Begin {
+pub(crate) enum StartMode {
     Run,
-    Reattach(Handle),
+    Reattach(ResumeState),
 }
 
 impl Inner {
-    /// Runs the call in `cell`, which is registered, and sees to its end.
-    pub(crate) async fn drive(
+    /// Runs the call in `call_state`, which is registered, and sees to its end.
+    pub(crate) async fn run_call(
         self: Arc<Self>,
-        cell: Arc<Cell>,
+        call_state: Arc<CallState>,
         runner: Arc<dyn Runner>,
-        begin: Begin,
+        start_mode: StartMode,
     ) {
         if self.phase() == Phase::Closed {
-            self.calls.take(cell.id, cell.attempt);
-            cell.call_off();
-            self.leave_behind().await;
+            self.calls.take(call_state.id, call_state.attempt);
+            call_state.abort();
+            self.announce_orphan().await;
             return;
         }
-        if cell.stop.is_ordered() {
+        if call_state.cancellation.is_aborted() {
             return;
         }
-        let tidy_up = runner.tidy_up();
-        let cx = CallContext::new(self.clone(), cell.clone());
-        let call = cell.origin.clone();
-        tracing::debug!(call = %cell.id, runner = &*call.runner, method = &*call.method, tool = call.tool.as_deref(), "runs");
+        let cleanup_timeout = runner.cleanup_timeout();
+        let cx = CallContext::new(self.clone(), call_state.clone());
+        let call = call_state.origin.clone();
+        tracing::debug!(call = %call_state.id, runner = &*call.runner, method = &*call.method, tool = call.tool.as_deref(), "runs");
         let work = async move {
-            match begin {
-                Begin::Run => runner.run(call, cx).await,
-                Begin::Reattach(handle) => runner
+            match start_mode {
+                StartMode::Run => runner.run(call, cx).await,
+                StartMode::Reattach(handle) => runner
                     .reattach(call, handle, cx)
                     .await
                     .unwrap_or_else(outcome_unknown),
             }
         };
         let stopped = async {
-            cell.stop.ordered().await;
-            if !tidy_up.is_zero() {
-                sleep(tidy_up).await;
+            call_state.cancellation.aborted().await;
+            if !cleanup_timeout.is_zero() {
+                sleep(cleanup_timeout).await;
             }
         };
         let began = self.now();
-        let work = work.instrument(call_span(cell.origin.params.as_ref()));
+        let work = work.instrument(call_span(call_state.origin.params.as_ref()));
         let outcome = tokio::select! {
             biased;
             outcome = AssertUnwindSafe(work).catch_unwind() => outcome.unwrap_or_else(|_| panicked()),
             // The future is dropped: its outcome is not wanted any more.
             () = stopped => return,
         };
-        self.meter
-            .called(&cell.origin, &outcome, self.now().since(began));
-        self.finish(&cell, outcome).await;
+        self.metrics
+            .called(&call_state.origin, &outcome, self.now().since(began));
+        self.finish(&call_state, outcome).await;
     }
 
-    /// Tells the other nodes, who may have looked before, that a task was left that nobody runs here.
-    pub(crate) async fn leave_behind(&self) {
+    /// Tells the other nodes, who may have looked before, that a task was left that nobody runs
+    /// here.
+    pub(crate) async fn announce_orphan(&self) {
         // A store that is closed has been left already.
         let _ = self.store.leave(self.node).await;
     }
@@ -85,9 +86,9 @@ pub(crate) fn outcome_unknown() -> Outcome {
 
 /// The pauses between attempts at a store that fails.
 #[derive(Debug)]
-pub(crate) struct Pause(Backoff);
+pub(crate) struct RetryDelay(Backoff);
 
-impl Default for Pause {
+impl Default for RetryDelay {
     fn default() -> Self {
         Self(Backoff::new(
             Duration::from_millis(20),
@@ -96,9 +97,9 @@ impl Default for Pause {
     }
 }
 
-impl Pause {
-    pub(crate) async fn rest(&mut self) {
-        sleep(self.0.pause()).await;
+impl RetryDelay {
+    pub(crate) async fn wait(&mut self) {
+        sleep(self.0.delay()).await;
     }
 }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::CallContext;
 use crate::origin::Origin;
 use crate::outcome::Outcome;
-use crate::task::Handle;
+use crate::task::ResumeState;
 
 /// Runs calls. Named in [`Origin::runner`], so that a restarted engine finds it again.
 #[async_trait]
@@ -16,11 +16,12 @@ pub trait Runner: Send + Sync + 'static {
     /// Runs a call from its beginning.
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome;
 
-    /// Goes on with work that an earlier attempt left under `handle`, or says why that is impossible.
+    /// Goes on with work that an earlier attempt left under `handle`, or says why that is
+    /// impossible.
     async fn reattach(
         &self,
         call: Arc<Origin>,
-        handle: Handle,
+        handle: ResumeState,
         cx: CallContext,
     ) -> Option<Outcome> {
         let _ = (call, handle, cx);
@@ -28,12 +29,12 @@ pub trait Runner: Send + Sync + 'static {
     }
 
     /// Whether [`Runner::reattach`] can find work again.
-    fn reattaches(&self) -> bool {
+    fn can_reattach(&self) -> bool {
         false
     }
 
     /// How long a call may go on after its task is over, to tidy up, before it is dropped.
-    fn tidy_up(&self) -> Duration {
+    fn cleanup_timeout(&self) -> Duration {
         Duration::ZERO
     }
 }

@@ -8,53 +8,54 @@ use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::runtime::{Mutex, MutexGuard};
 
 /// Runners by name.
-pub(crate) type Named = BTreeMap<Arc<str>, Arc<dyn Runner>>;
+pub(crate) type RunnerMap = BTreeMap<Arc<str>, Arc<dyn Runner>>;
 
 /// Those an engine was opened with, which are found without a lock, and those that came later.
 pub(crate) struct Runners {
-    first: Named,
-    later: Mutex<Named>,
+    initial: RunnerMap,
+    added: Mutex<RunnerMap>,
     /// Whether any came later.
-    more: AtomicBool,
+    has_added: AtomicBool,
     /// Takes over recovered tasks whose runner is not known yet.
     absent: Option<Arc<dyn Runner>>,
 }
 
 impl Runners {
-    pub(crate) fn new(first: Named, absent: Option<Arc<dyn Runner>>) -> Self {
+    pub(crate) fn new(initial: RunnerMap, absent: Option<Arc<dyn Runner>>) -> Self {
         Self {
-            first,
-            later: Mutex::default(),
-            more: AtomicBool::new(false),
+            initial,
+            added: Mutex::default(),
+            has_added: AtomicBool::new(false),
             absent,
         }
     }
 
     /// A runner, and its name as it is kept here.
     fn find(&self, name: &Arc<str>) -> Option<(Arc<str>, Arc<dyn Runner>)> {
-        let of = |named: &Named| {
+        let of = |named: &RunnerMap| {
             let (name, runner) = named.get_key_value(name)?;
             Some((name.clone(), runner.clone()))
         };
-        if self.more.load(Ordering::Acquire) {
-            of(&self.later()).or_else(|| of(&self.first))
+        if self.has_added.load(Ordering::Acquire) {
+            of(&self.added()).or_else(|| of(&self.initial))
         } else {
-            of(&self.first)
+            of(&self.initial)
         }
     }
 
-    fn later(&self) -> MutexGuard<'_, Named> {
-        self.later.lock()
+    fn added(&self) -> MutexGuard<'_, RunnerMap> {
+        self.added.lock()
     }
 }
 
 impl Engine {
-    /// Runs the calls whose origin names `name` by `runner` from now on. Tasks that a previous run left under that name
-    /// were settled without it, by the [absent runner](super::EngineBuilder::absent_runner) if there is one.
+    /// Runs the calls whose origin names `name` by `runner` from now on. Tasks that a previous run
+    /// left under that name were settled without it, by the [absent
+    /// runner](super::EngineBuilder::absent_runner) if there is one.
     pub fn add_runner(&self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) {
         let runners = &self.inner.runners;
-        runners.later().insert(name.into(), runner);
-        runners.more.store(true, Ordering::Release);
+        runners.added().insert(name.into(), runner);
+        runners.has_added.store(true, Ordering::Release);
     }
 }
 

@@ -8,189 +8,197 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
-use super::event_queue::{Mailbox, Slot, mailbox};
-use super::{Event, Settled};
+use super::event_queue::{EventReceiver, EventSender, event_queue};
+use super::{EndedTask, Event};
 use crate::id::{IdMap, TaskId};
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::shards::Shards;
 
 #[derive(Debug, Default)]
-pub(crate) struct Topics {
-    shards: Shards<Shard, Somebody>,
+pub(crate) struct Subscribers {
+    shards: Shards<Shard, HasSubscribers>,
 }
 
-/// Whether anybody wants to hear of a task in this part: most tasks end unheard. Changed under the lock of the part.
+/// Whether anybody wants to hear of a task in this part: most tasks end unheard. Changed under the
+/// lock of the part.
 ///
-/// Whoever takes a place looks at the store after that. If a change is not in what it finds there, the store has
-/// ordered that look before the change, and so the sign is seen by whoever tells of the change.
+/// Whoever takes a place looks at the store after that. If a change is not in what it finds there,
+/// the store has ordered that look before the change, and so the sign is seen by whoever tells of
+/// the change.
 #[derive(Debug, Default)]
-struct Somebody(AtomicBool);
+struct HasSubscribers(AtomicBool);
 
 #[derive(Debug, Default)]
 struct Shard {
-    of: IdMap<Subscribers>,
+    by_task: IdMap<TaskSubscribers>,
     /// The last number given out here: no two who want to hear of a task have the same.
     last: u64,
 }
 
 /// A place among those who want to hear. Given up when dropped.
-pub(crate) struct Place {
-    topics: Arc<Topics>,
+pub(crate) struct Subscription {
+    subscribers: Arc<Subscribers>,
     id: TaskId,
     number: u64,
 }
 
 /// Those who want to hear of one task: mostly one.
-type Subscribers = SmallVec<[Subscriber; 1]>;
+type TaskSubscribers = SmallVec<[Subscriber; 1]>;
 
 #[derive(Debug)]
 struct Subscriber {
     number: u64,
-    wants: Wants,
+    interest: Interest,
 }
 
 #[derive(Debug)]
-enum Wants {
-    End(Option<oneshot::Sender<Option<Settled>>>),
-    Everything(Slot),
+enum Interest {
+    End(Option<oneshot::Sender<Option<EndedTask>>>),
+    AllEvents(EventSender),
 }
 
-impl Topics {
-    /// Tells the receiver when the task has ended or is gone, with its outcome where that is at hand.
-    pub(crate) fn end_of(
+impl Subscribers {
+    /// Tells the receiver when the task has ended or is gone, with its outcome where that is at
+    /// hand.
+    pub(crate) fn subscribe_to_end(
         self: &Arc<Self>,
         id: TaskId,
-    ) -> (Place, oneshot::Receiver<Option<Settled>>) {
-        let (tell, told) = oneshot::channel();
-        (self.enter(id, Wants::End(Some(tell))), told)
+    ) -> (Subscription, oneshot::Receiver<Option<EndedTask>>) {
+        let (sender, received) = oneshot::channel();
+        (self.add(id, Interest::End(Some(sender))), received)
     }
 
     /// Tells the receiver everything; one who does not keep up misses steps.
-    pub(crate) fn everything_of(self: &Arc<Self>, id: TaskId) -> (Place, Mailbox) {
-        let (slot, mailbox) = mailbox();
-        (self.enter(id, Wants::Everything(slot)), mailbox)
+    pub(crate) fn subscribe_to_events(
+        self: &Arc<Self>,
+        id: TaskId,
+    ) -> (Subscription, EventReceiver) {
+        let (sender, receiver) = event_queue();
+        (self.add(id, Interest::AllEvents(sender)), receiver)
     }
 
     pub(crate) fn publish(&self, id: TaskId, event: impl Fn() -> Event) {
-        if !self.shards.sign(id).is_there() {
+        if !self.shards.meta(id).get() {
             return;
         }
-        let shard = self.shards.of(id);
-        for subscriber in shard.of.get(&id).into_iter().flatten() {
-            if let Wants::Everything(slot) = &subscriber.wants {
-                slot.put(event());
+        let shard = self.shards.lock(id);
+        for subscriber in shard.by_task.get(&id).into_iter().flatten() {
+            if let Interest::AllEvents(sender) = &subscriber.interest {
+                sender.send(event());
             }
         }
     }
 
-    /// Tells those who watch of the last `event`, closes their streams, and answers those who wait for the end.
-    pub(crate) fn end(
+    /// Tells those who watch of the last `event`, closes their streams, and answers those who wait
+    /// for the end.
+    pub(crate) fn publish_end(
         &self,
         id: TaskId,
         event: impl Fn() -> Event,
-        settled: impl FnOnce() -> Option<Settled>,
+        ended_task: impl FnOnce() -> Option<EndedTask>,
     ) {
-        let Some(subscribers) = self.dismiss(id) else {
+        let Some(subscribers) = self.take(id) else {
             return;
         };
         for subscriber in &subscribers {
-            if let Wants::Everything(slot) = &subscriber.wants {
-                slot.put(event());
+            if let Interest::AllEvents(sender) = &subscriber.interest {
+                sender.send(event());
             }
         }
-        answer(subscribers, settled().as_ref());
+        notify_waiters(subscribers, ended_task().as_ref());
     }
 
     /// Answers those who wait for the end, and closes the streams of those who watch.
-    pub(crate) fn settle(&self, id: TaskId, settled: Option<&Settled>) {
-        answer(self.dismiss(id).unwrap_or_default(), settled);
+    pub(crate) fn end_without_outcome(&self, id: TaskId) {
+        notify_waiters(self.take(id).unwrap_or_default(), None);
     }
 
     pub(crate) fn contains(&self, id: TaskId) -> bool {
-        self.shards.of(id).of.contains_key(&id)
+        self.shards.lock(id).by_task.contains_key(&id)
     }
 
     /// Nobody hears anything any more.
     pub(crate) fn close(&self) {
-        for (mut shard, somebody) in self.shards.each_signed() {
-            let all = std::mem::take(&mut shard.of);
-            somebody.note(&shard);
+        for (mut shard, has_subscribers) in self.shards.lock_each_with_meta() {
+            let all = std::mem::take(&mut shard.by_task);
+            has_subscribers.update(&shard);
             drop(shard);
             drop(all);
         }
     }
 
-    /// The tasks that somebody here wants to hear of.
+    /// The tasks that has_subscribers here wants to hear of.
     pub(crate) fn ids(&self) -> Vec<TaskId> {
         let mut ids = Vec::new();
-        for shard in self.shards.each() {
-            ids.extend(shard.of.keys());
+        for shard in self.shards.lock_each() {
+            ids.extend(shard.by_task.keys());
         }
         ids
     }
 
-    pub(crate) fn listeners(&self) -> usize {
-        let shards = self.shards.each();
-        let listeners = shards.map(|shard| shard.of.values().map(SmallVec::len).sum::<usize>());
+    pub(crate) fn count(&self) -> usize {
+        let shards = self.shards.lock_each();
+        let listeners =
+            shards.map(|shard| shard.by_task.values().map(SmallVec::len).sum::<usize>());
         listeners.sum()
     }
 
     /// Takes out whoever wants to hear of a task.
-    fn dismiss(&self, id: TaskId) -> Option<Subscribers> {
-        let somebody = self.shards.sign(id);
-        if !somebody.is_there() {
+    fn take(&self, id: TaskId) -> Option<TaskSubscribers> {
+        let has_subscribers = self.shards.meta(id);
+        if !has_subscribers.get() {
             return None;
         }
-        let mut shard = self.shards.of(id);
-        let subscribers = shard.of.remove(&id);
-        somebody.note(&shard);
+        let mut shard = self.shards.lock(id);
+        let subscribers = shard.by_task.remove(&id);
+        has_subscribers.update(&shard);
         subscribers
     }
 
-    fn enter(self: &Arc<Self>, id: TaskId, wants: Wants) -> Place {
-        let mut shard = self.shards.of(id);
+    fn add(self: &Arc<Self>, id: TaskId, interest: Interest) -> Subscription {
+        let mut shard = self.shards.lock(id);
         shard.last += 1;
         let number = shard.last;
-        let subscribers = shard.of.entry(id).or_default();
-        subscribers.push(Subscriber { number, wants });
-        self.shards.sign(id).note(&shard);
-        Place {
-            topics: self.clone(),
+        let subscribers = shard.by_task.entry(id).or_default();
+        subscribers.push(Subscriber { number, interest });
+        self.shards.meta(id).update(&shard);
+        Subscription {
+            subscribers: self.clone(),
             id,
             number,
         }
     }
 }
 
-impl Somebody {
-    fn is_there(&self) -> bool {
+impl HasSubscribers {
+    fn get(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
-    fn note(&self, shard: &Shard) {
-        self.0.store(!shard.of.is_empty(), Ordering::Release);
+    fn update(&self, shard: &Shard) {
+        self.0.store(!shard.by_task.is_empty(), Ordering::Release);
     }
 }
 
 /// Answers those who wait for the end. With the others their streams end.
-fn answer(subscribers: Subscribers, settled: Option<&Settled>) {
+fn notify_waiters(subscribers: TaskSubscribers, ended_task: Option<&EndedTask>) {
     for subscriber in subscribers {
-        if let Wants::End(Some(tell)) = subscriber.wants {
-            let _ = tell.send(settled.cloned());
+        if let Interest::End(Some(sender)) = subscriber.interest {
+            let _ = sender.send(ended_task.cloned());
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        let mut shard = self.topics.shards.of(self.id);
-        if let Entry::Occupied(mut entry) = shard.of.entry(self.id) {
+        let mut shard = self.subscribers.shards.lock(self.id);
+        if let Entry::Occupied(mut entry) = shard.by_task.entry(self.id) {
             entry
                 .get_mut()
                 .retain(|subscriber| subscriber.number != self.number);
             if entry.get().is_empty() {
                 entry.remove();
-                self.topics.shards.sign(self.id).note(&shard);
+                self.subscribers.shards.meta(self.id).update(&shard);
             }
         }
     }

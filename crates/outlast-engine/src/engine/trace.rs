@@ -3,8 +3,8 @@
 use outlast_wire::{Raw, meta};
 use tracing::Span;
 
-/// The span of a call with these params, so that whatever is logged of it names its trace. None for a call that names
-/// none: such calls pay nothing.
+/// The span of a call with these params, so that whatever is logged of it names its trace. None for
+/// a call that names none: such calls pay nothing.
 pub fn call_span(params: Option<&Raw>) -> Span {
     let span = || {
         let parent = meta::trace(params?.borrow())?;

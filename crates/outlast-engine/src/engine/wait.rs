@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::event_queue::Mailbox;
-use super::subscribers::Place;
-use super::{Engine, EngineError, Event, Inner, Phase, Settled};
+use super::event_queue::EventReceiver;
+use super::subscribers::Subscription;
+use super::{EndedTask, Engine, EngineError, Event, Inner, Phase};
 use crate::id::{Scope, TaskId};
 use crate::store::{Committed, Snapshot};
 use crate::task::Task;
@@ -15,9 +15,9 @@ use crate::task::Task;
 pub struct Watch {
     /// How the task stood when the watch began.
     pub first: Snapshot,
-    events: Mailbox,
+    events: EventReceiver,
     inner: Arc<Inner>,
-    _place: Option<Place>,
+    _subscription: Option<Subscription>,
 }
 
 impl Watch {
@@ -34,9 +34,9 @@ impl Watch {
 }
 
 /// A task as a waiter finds it.
-pub enum Awaited {
+pub enum OutcomeOrWait {
     /// It has ended.
-    Ended(Settled),
+    Ended(EndedTask),
     /// It has not ended yet.
     Open(OutcomeWait),
 }
@@ -46,12 +46,12 @@ pub struct OutcomeWait {
     engine: Engine,
     scope: Scope,
     id: TaskId,
-    end: (Place, oneshot::Receiver<Option<Settled>>),
+    end: (Subscription, oneshot::Receiver<Option<EndedTask>>),
 }
 
 impl OutcomeWait {
     /// Resolves when the task has ended or is gone, however long that takes.
-    pub async fn settled(self) -> Result<Settled, EngineError> {
+    pub async fn settled(self) -> Result<EndedTask, EngineError> {
         let Self {
             engine,
             scope,
@@ -59,19 +59,20 @@ impl OutcomeWait {
             mut end,
         } = self;
         loop {
-            // A waiter that registers after the engine has closed sees the phase here; those before it lose
-            // their place.
+            // A waiter that registers after the engine has closed sees the phase here; those before
+            // it lose their place.
             if engine.inner.phase() == Phase::Closed {
                 return Err(EngineError::Closing);
             }
-            let (_place, told) = end;
-            if let Ok(Some(settled)) = told.await {
-                return Ok(settled);
+            let (_subscription, received) = end;
+            if let Ok(Some(ended_task)) = received.await {
+                return Ok(ended_task);
             }
-            // The event carries no outcome: the task ended elsewhere, expired, or the engine closes.
-            end = engine.inner.topics.end_of(id);
-            if let Some(settled) = engine.outcome(&scope, id).await? {
-                return Ok(settled);
+            // The event carries no outcome: the task ended elsewhere, expired, or the engine
+            // closes.
+            end = engine.inner.subscribers.subscribe_to_end(id);
+            if let Some(ended_task) = engine.outcome(&scope, id).await? {
+                return Ok(ended_task);
             }
         }
     }
@@ -79,25 +80,29 @@ impl OutcomeWait {
 
 impl Engine {
     /// Waits until the task has ended, however long that takes, and returns its outcome.
-    pub async fn wait(&self, scope: &Scope, id: TaskId) -> Result<Settled, EngineError> {
-        match self.awaited(scope, id).await? {
-            Awaited::Ended(settled) => Ok(settled),
-            Awaited::Open(wait) => wait.settled().await,
+    pub async fn wait(&self, scope: &Scope, id: TaskId) -> Result<EndedTask, EngineError> {
+        match self.outcome_or_wait(scope, id).await? {
+            OutcomeOrWait::Ended(ended_task) => Ok(ended_task),
+            OutcomeOrWait::Open(wait) => wait.settled().await,
         }
     }
 
     /// The outcome of a task, or the means to wait for it, by one look-up.
-    pub async fn awaited(&self, scope: &Scope, id: TaskId) -> Result<Awaited, EngineError> {
+    pub async fn outcome_or_wait(
+        &self,
+        scope: &Scope,
+        id: TaskId,
+    ) -> Result<OutcomeOrWait, EngineError> {
         // Most tasks that do not run here have ended, and then there is nothing to register for.
         let runs_here = self.inner.calls.contains(id);
-        if !runs_here && let Some(settled) = self.outcome(scope, id).await? {
-            return Ok(Awaited::Ended(settled));
+        if !runs_here && let Some(ended_task) = self.outcome(scope, id).await? {
+            return Ok(OutcomeOrWait::Ended(ended_task));
         }
         // Registered before the look-up, so that no end falls between the two (P6).
-        let end = self.inner.topics.end_of(id);
+        let end = self.inner.subscribers.subscribe_to_end(id);
         Ok(match self.outcome(scope, id).await? {
-            Some(settled) => Awaited::Ended(settled),
-            None => Awaited::Open(OutcomeWait {
+            Some(ended_task) => OutcomeOrWait::Ended(ended_task),
+            None => OutcomeOrWait::Open(OutcomeWait {
                 engine: self.clone(),
                 scope: scope.clone(),
                 id,
@@ -108,16 +113,16 @@ impl Engine {
 
     /// Watches a task from now on.
     pub async fn watch(&self, scope: &Scope, id: TaskId) -> Result<Watch, EngineError> {
-        let (place, events) = self.inner.topics.everything_of(id);
+        let (subscription, events) = self.inner.subscribers.subscribe_to_events(id);
         let first = self.get(scope, id).await?;
-        events.has_seen(first.revision());
+        events.skip_up_to(first.revision());
         // Of a task that has ended nothing more will be told.
-        let place = first.ending().is_none().then_some(place);
+        let subscription = first.ending().is_none().then_some(subscription);
         Ok(Watch {
             first,
             events,
             inner: self.inner.clone(),
-            _place: place,
+            _subscription: subscription,
         })
     }
 }
@@ -127,14 +132,14 @@ impl Inner {
     pub(super) fn watch_from(
         self: &Arc<Self>,
         task: Committed<Task>,
-        (place, events): (Place, Mailbox),
+        (subscription, events): (Subscription, EventReceiver),
     ) -> Watch {
-        events.has_seen(task.revision);
+        events.skip_up_to(task.revision);
         Watch {
             first: task.into(),
             events,
             inner: self.clone(),
-            _place: Some(place),
+            _subscription: Some(subscription),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The indexes of a store that lives in one process: by id, by owner, by deadline, and the counts.
+//! The indexes of a store within one process: by id, by owner, by deadline, and the counts.
 //!
-//! What a store keeps elsewhere (a row on disk, a body) hangs on each task as `C`, its cold part. Every
-//! lock guards a few synchronous lines of one shard; no two are held at once. No operation walks
-//! over retained tasks.
+//! Each task carries a value `C`, its cold part: what the store holds elsewhere, such as a row
+//! number or a body. A lock guards a few synchronous lines on one shard, and no two locks are held
+//! at once. No operation iterates over all tasks.
 
 mod nodes;
 mod owners;
@@ -20,15 +20,16 @@ use crate::runtime::atomic::{AtomicU64, Ordering};
 use crate::runtime::{Mutex, MutexGuard};
 use crate::shards::Shards;
 use crate::store::{
-    Brief, Committed, Due, Feed, Inserted, Page, Position, Snapshot, StoreError, Usage,
+    Committed, DueTasks, InsertResult, Page, Position, Snapshot, StoreError, StoreEvents,
+    TaskSummary, Usage,
 };
 use crate::task::Task;
 
 use nodes::Nodes;
-use owners::{Held, Listed, Owners};
+use owners::{Listed, OwnerReservation, Owners};
 use shard::{Shard, Slot};
 
-/// Indexes over committed tasks. What is not admitted is not visible.
+/// Indexes over committed tasks. A task that is not admitted is not visible.
 #[derive(Debug)]
 pub struct Index<C> {
     shards: Shards<Shard<C>>,
@@ -37,7 +38,7 @@ pub struct Index<C> {
     counts: CachePadded<Counts>,
 }
 
-/// Changed together by every new task.
+/// Counters that every new task changes; padded together.
 #[derive(Debug, Default)]
 struct Counts {
     open: AtomicU64,
@@ -45,32 +46,33 @@ struct Counts {
     next_position: AtomicU64,
 }
 
-/// Whether there is room for a task.
+/// The result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// There is, and it is held until the task is admitted or released.
-    Held(Position),
-    /// The owner used the request key before, for this task.
-    Known(TaskId),
+pub enum QuotaReservation {
+    /// The quota is reserved for the task until it is admitted or released. The task gets this
+    /// position.
+    Reserved(Position),
+    /// The owner has this task with the same request key.
+    Existing(TaskId),
 }
 
-/// What a replaced or removed task had hanging on it.
+/// A replaced task.
 #[derive(Debug)]
-pub struct Replaced<C> {
-    /// The task as it is now.
+pub struct Replacement<C> {
+    /// The new revision.
     pub now: Committed<Task>,
-    /// The cold part it had.
+    /// The cold part of the old revision.
     pub before: C,
 }
 
-/// How a task stands.
+/// The current index entry of a task.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<C> {
+pub struct IndexedTask<C> {
     /// Its revision.
     pub revision: Revision,
     /// Whether it has ended.
     pub has_ended: bool,
-    /// The cold part it has.
+    /// Its cold part.
     pub cold: C,
 }
 
@@ -88,64 +90,79 @@ impl<C: Clone> Index<C> {
         }
     }
 
-    /// Holds room for `task` within `quota`.
-    pub fn reserve(&self, task: &Task, quota: &Quota) -> Result<Room, StoreError> {
-        self.refuse_known(task.id)?;
-        Ok(match self.hold(task, quota, false)? {
-            Held::Room(position) => Room::Held(position),
-            Held::Known(known) => Room::Known(known),
+    /// Reserves quota for `task`.
+    pub fn reserve(&self, task: &Task, quota: &Quota) -> Result<QuotaReservation, StoreError> {
+        self.refuse_existing(task.id)?;
+        Ok(match self.reserve_quota(task, quota, false)? {
+            OwnerReservation::Reserved(position) => QuotaReservation::Reserved(position),
+            OwnerReservation::Existing(known) => QuotaReservation::Existing(known),
         })
     }
 
-    /// Adds a task that is as durable as it will ever be.
-    pub fn insert(&self, task: Arc<Task>, quota: &Quota, cold: C) -> Result<Inserted, StoreError> {
-        let held = self.hold(&task, quota, true);
-        if !matches!(held, Ok(Held::Room(_))) {
-            // Of a task that is there already it does not matter whether there is room, or who has its key.
-            self.refuse_known(task.id)?;
+    /// Adds a committed task.
+    pub fn insert(
+        &self,
+        task: Arc<Task>,
+        quota: &Quota,
+        cold: C,
+    ) -> Result<InsertResult, StoreError> {
+        let reservation = self.reserve_quota(&task, quota, true);
+        if !matches!(reservation, Ok(OwnerReservation::Reserved(_))) {
+            // An id that exists is reported first, whatever the quota and the request key say.
+            self.refuse_existing(task.id)?;
         }
-        let position = match held? {
-            Held::Room(position) => position,
-            Held::Known(known) => return Ok(Inserted::Known(known)),
+        let position = match reservation? {
+            OwnerReservation::Reserved(position) => position,
+            OwnerReservation::Existing(known) => return Ok(InsertResult::Existing(known)),
         };
         let slot = Slot::of(task.clone(), position, cold);
-        if !self.shards.of(task.id).put_new(slot) {
+        if !self.shards.lock(task.id).put_new(slot) {
             self.owners.unlist(&task.owner, position);
             self.release(&task);
             return Err(StoreError::Exists(task.id));
         }
-        Ok(Inserted::New(Committed::confirmed_by_backend(task)))
+        Ok(InsertResult::New(Committed::confirmed_by_backend(task)))
     }
 
-    fn refuse_known(&self, id: TaskId) -> Result<(), StoreError> {
-        if self.shards.of(id).contains(id) {
+    fn refuse_existing(&self, id: TaskId) -> Result<(), StoreError> {
+        if self.shards.lock(id).contains(id) {
             Err(StoreError::Exists(id))
         } else {
             Ok(())
         }
     }
 
-    /// Holds room for `task`, and lists it at once if it is there to be seen.
-    fn hold(&self, task: &Task, quota: &Quota, listed: bool) -> Result<Held, StoreError> {
-        // Counted first and taken back if there is no room, so that two callers never share the last place.
+    /// Reserves quota for `task`, and lists it if `listed`.
+    fn reserve_quota(
+        &self,
+        task: &Task,
+        quota: &Quota,
+        listed: bool,
+    ) -> Result<OwnerReservation, StoreError> {
+        // Count first and undo if the quota is exceeded, so that two callers never get the same
+        // last unit.
         let retained = self.counts.retained.fetch_add(1, Ordering::Relaxed);
         let open = self.counts.open.fetch_add(1, Ordering::Relaxed);
-        let held = match quota.allows(open, retained) {
-            // A repeated request needs no room.
-            Err(full) => self.owners.known(task).map(Held::Known).ok_or(full),
+        let reservation = match quota.allows(open, retained) {
+            // A repeated request needs no quota.
+            Err(full) => self
+                .owners
+                .existing(task)
+                .map(OwnerReservation::Existing)
+                .ok_or(full),
             Ok(()) => {
                 let next = || Position(self.counts.next_position.fetch_add(1, Ordering::Relaxed));
-                self.owners.hold(task, quota, listed, next)
+                self.owners.reserve(task, quota, listed, next)
             }
         };
-        if !matches!(held, Ok(Held::Room(_))) {
+        if !matches!(reservation, Ok(OwnerReservation::Reserved(_))) {
             self.counts.open.fetch_sub(1, Ordering::Relaxed);
             self.counts.retained.fetch_sub(1, Ordering::Relaxed);
         }
-        held
+        reservation
     }
 
-    /// Gives up the room held for `task`.
+    /// Releases the quota reserved for `task`.
     pub fn release(&self, task: &Task) {
         self.owners
             .release(&task.owner, task.request_key.as_deref(), true);
@@ -153,21 +170,21 @@ impl<C: Clone> Index<C> {
         self.counts.retained.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Makes a task visible for which room is held.
+    /// Makes a task visible whose quota is reserved.
     pub fn admit(&self, task: Arc<Task>, position: Position, cold: C) -> Committed<Task> {
         let listed = Listed::Open(task.id);
         self.owners.list(&task.owner, position, listed);
         self.shards
-            .of(task.id)
+            .lock(task.id)
             .put(Slot::of(task.clone(), position, cold));
         Committed::confirmed_by_backend(task)
     }
 
-    /// Makes a task visible that a store found in its files.
-    pub fn restore(&self, found: Found, position: Position, cold: C) {
+    /// Makes a task visible that a store has read from its files.
+    pub fn restore(&self, found: StoredTask, position: Position, cold: C) {
         let (id, owner, key, ended) = match &found {
-            Found::Open(task) => (task.id, &task.owner, &task.request_key, false),
-            Found::Ended(brief) => (brief.id, &brief.owner, &brief.request_key, true),
+            StoredTask::Open(task) => (task.id, &task.owner, &task.request_key, false),
+            StoredTask::Ended(summary) => (summary.id, &summary.owner, &summary.request_key, true),
         };
         self.owners.restore(owner, key.as_deref(), id, ended);
         self.counts.retained.fetch_add(1, Ordering::Relaxed);
@@ -178,60 +195,60 @@ impl<C: Clone> Index<C> {
             .next_position
             .fetch_max(position.0 + 1, Ordering::Relaxed);
         let slot = match found {
-            Found::Open(task) => {
+            StoredTask::Open(task) => {
                 self.owners.list(&task.owner, position, Listed::Open(id));
                 Slot::of(Arc::new(*task), position, cold)
             }
-            Found::Ended(brief) => {
-                let brief = Arc::new(brief);
+            StoredTask::Ended(summary) => {
+                let summary = Arc::new(summary);
                 self.owners
-                    .list(&brief.owner, position, Listed::Ended(brief.clone()));
+                    .list(&summary.owner, position, Listed::Ended(summary.clone()));
                 Slot::Ended {
-                    brief,
+                    summary,
                     position,
                     cold,
                 }
             }
         };
-        self.shards.of(id).put(slot);
+        self.shards.lock(id).put(slot);
     }
 
-    /// Puts `next` in the place of the task at revision `expected`, with the cold part that `cold`
-    /// makes from the one before.
+    /// Replaces the task at revision `expected` by `next`. `cold` makes the new cold part from the
+    /// old one.
     pub fn replace(
         &self,
         node: NodeId,
         expected: Revision,
         next: Arc<Task>,
         cold: impl FnOnce(&Arc<Task>, &C) -> C,
-    ) -> Result<Replaced<C>, StoreError> {
+    ) -> Result<Replacement<C>, StoreError> {
         let before = self
             .shards
-            .of(next.id)
+            .lock(next.id)
             .replace(expected, &next, cold)
             .ok_or(StoreError::Conflict {
                 id: next.id,
                 expected,
             })?;
-        if let Some(brief) = before.brief {
+        if let Some(summary) = before.summary {
             self.counts
                 .open
                 .fetch_sub(u64::from(before.was_open), Ordering::Relaxed);
-            self.owners.ended(before.position, brief, before.was_open);
+            self.owners.ended(before.position, summary, before.was_open);
         }
-        self.nodes.tell_others(node, next.id);
-        Ok(Replaced {
+        self.nodes.notify_others(node, next.id);
+        Ok(Replacement {
             now: Committed::confirmed_by_backend(next),
             before: before.cold,
         })
     }
 
-    /// Removes a task that is still at `expected`, and returns what hung on it.
+    /// Removes a task that is still at `expected`, and returns its cold part.
     pub fn remove(&self, node: NodeId, id: TaskId, expected: Revision) -> Option<C> {
-        let slot = self.shards.of(id).remove(id, expected)?;
+        let slot = self.shards.lock(id).remove(id, expected)?;
         let (owner, key, open) = match &slot {
             Slot::Open { task, .. } => (&task.owner, &task.request_key, true),
-            Slot::Ended { brief, .. } => (&brief.owner, &brief.request_key, false),
+            Slot::Ended { summary, .. } => (&summary.owner, &summary.request_key, false),
         };
         self.owners.unlist(owner, slot.position());
         self.owners.release(owner, key.as_deref(), open);
@@ -239,62 +256,64 @@ impl<C: Clone> Index<C> {
             .open
             .fetch_sub(u64::from(open), Ordering::Relaxed);
         self.counts.retained.fetch_sub(1, Ordering::Relaxed);
-        self.nodes.tell_others(node, id);
+        self.nodes.notify_others(node, id);
         Some(slot.into_cold())
     }
 
-    /// How a task stands and what hangs on it.
-    pub fn current(&self, id: TaskId) -> Option<Standing<C>> {
-        let shard = self.shards.of(id);
+    /// The index entry of a task.
+    pub fn current(&self, id: TaskId) -> Option<IndexedTask<C>> {
+        let shard = self.shards.lock(id);
         let slot = shard.find(id)?;
-        Some(Standing {
+        Some(IndexedTask {
             revision: slot.revision(),
             has_ended: matches!(slot, Slot::Ended { .. }),
             cold: slot.cold().clone(),
         })
     }
 
-    /// What is known of a task.
+    /// The snapshot of a task.
     pub fn get(&self, scope: &Scope, id: TaskId) -> Option<Snapshot> {
-        let shard = self.shards.of(id);
-        let slot = shard.find(id).filter(|slot| scope.reaches(slot.owner()))?;
+        let shard = self.shards.lock(id);
+        let slot = shard.find(id).filter(|slot| scope.includes(slot.owner()))?;
         Some(slot.snapshot())
     }
 
-    /// Something of what hangs on a task.
+    /// Part of the cold part of a task.
     pub fn cold<T>(
         &self,
         scope: &Scope,
         id: TaskId,
         take: impl FnOnce(&C) -> Option<T>,
     ) -> Option<T> {
-        let shard = self.shards.of(id);
-        let slot = shard.find(id).filter(|slot| scope.reaches(slot.owner()))?;
+        let shard = self.shards.lock(id);
+        let slot = shard.find(id).filter(|slot| scope.includes(slot.owner()))?;
         take(slot.cold())
     }
 
-    /// What is known of a task, and what hangs on it.
+    /// The snapshot of a task and its cold part.
     pub fn find(&self, scope: &Scope, id: TaskId) -> Option<(Snapshot, C)> {
-        let shard = self.shards.of(id);
-        let slot = shard.find(id).filter(|slot| scope.reaches(slot.owner()))?;
+        let shard = self.shards.lock(id);
+        let slot = shard.find(id).filter(|slot| scope.includes(slot.owner()))?;
         Some((slot.snapshot(), slot.cold().clone()))
     }
 
-    /// Part of an owner's list.
+    /// A page of an owner's list.
     pub fn page(&self, owner: &Owner, after: Option<Position>, limit: usize) -> Page {
         let (listed, next) = self.owners.page(owner, after, limit);
         let tasks = listed.into_iter().filter_map(|listed| match listed {
-            Listed::Open(id) => self.get(&Scope::Anyone, id),
-            Listed::Ended(brief) => Some(Snapshot::Ended(Committed::confirmed_by_backend(brief))),
+            Listed::Open(id) => self.get(&Scope::AnyTask, id),
+            Listed::Ended(summary) => {
+                Some(Snapshot::Ended(Committed::confirmed_by_backend(summary)))
+            }
         });
         let tasks = tasks.collect();
         Page { tasks, next }
     }
 
-    /// Tasks whose moment has come, and the moment after those.
-    pub fn due(&self, now: Timestamp, limit: usize) -> Due {
-        let mut due = Due::default();
-        for shard in self.shards.each() {
+    /// Tasks whose due time has come, and the next due time.
+    pub fn due(&self, now: Timestamp, limit: usize) -> DueTasks {
+        let mut due = DueTasks::default();
+        for shard in self.shards.lock_each() {
             let left = limit.saturating_sub(due.tasks.len());
             let next = shard.due(now, left, &mut due.tasks);
             due.next = [due.next, next].into_iter().flatten().min();
@@ -302,21 +321,21 @@ impl<C: Clone> Index<C> {
         due
     }
 
-    /// Open tasks whose executor is gone, each offered to one living node at a time.
+    /// Open tasks whose executor has left. Each is offered to one joined node at a time.
     pub fn claim(&self, node: NodeId, limit: usize) -> Vec<Committed<Task>> {
-        let living = self.nodes.living();
+        let joined = self.nodes.joined();
         let mut claimed = Vec::new();
-        for mut shard in self.shards.each() {
+        for mut shard in self.shards.lock_each() {
             let left = limit - claimed.len();
             if left == 0 {
                 break;
             }
-            shard.claim(node, &living, left, &mut claimed);
+            shard.claim(node, &joined, left, &mut claimed);
         }
         claimed
     }
 
-    /// How much of the quota is used.
+    /// The counts that the quota limits.
     pub fn usage(&self, owner: &Owner) -> Usage {
         let (owner_open, owner_retained) = self.owners.usage(owner);
         Usage {
@@ -327,27 +346,27 @@ impl<C: Clone> Index<C> {
         }
     }
 
-    /// Says that `node` lives and wants to hear of others.
-    pub fn join(&self, node: NodeId) -> Feed {
+    /// Registers `node` and returns the events of other nodes.
+    pub fn join(&self, node: NodeId) -> StoreEvents {
         self.nodes.join(node)
     }
 
-    /// Says that `node` is gone.
+    /// Removes `node`.
     pub fn leave(&self, node: NodeId) {
         self.nodes.leave(node);
     }
 }
 
-/// A task that a store found in its files.
+/// A task that a store has read from its files.
 #[derive(Clone, Debug)]
-pub enum Found {
-    /// It has not ended.
+pub enum StoredTask {
+    /// An open task.
     Open(Box<Task>),
-    /// It has.
-    Ended(Brief),
+    /// An ended task.
+    Ended(TaskSummary),
 }
 
-/// No critical section here leaves a shard half-written: each is a few map operations that do not panic.
+/// Locks a shard. Critical sections are a few map operations that do not panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }

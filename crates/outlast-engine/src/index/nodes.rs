@@ -8,69 +8,69 @@ use super::lock;
 use crate::id::{NodeId, TaskId};
 use crate::runtime::Mutex;
 use crate::runtime::atomic::{AtomicU64, Ordering};
-use crate::store::{Feed, News};
+use crate::store::{StoreEvent, StoreEvents};
 
-type Joined = Vec<(NodeId, mpsc::UnboundedSender<News>)>;
+type Senders = Vec<(NodeId, mpsc::UnboundedSender<StoreEvent>)>;
 
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    joined: Mutex<Joined>,
-    /// The node that has joined if it is the only one: it has nobody to tell and takes no lock.
-    alone: Alone,
+    senders: Mutex<Senders>,
+    /// The only joined node, if there is one. It has no other node to notify and takes no lock.
+    only: OnlyNode,
 }
 
 impl Nodes {
-    pub(super) fn join(&self, node: NodeId) -> Feed {
-        let (tell, feed) = mpsc::unbounded_channel();
-        let mut joined = lock(&self.joined);
+    pub(super) fn join(&self, node: NodeId) -> StoreEvents {
+        let (sender, events) = mpsc::unbounded_channel();
+        let mut joined = lock(&self.senders);
         joined.retain(|(known, _)| *known != node);
-        joined.push((node, tell));
-        self.alone.note(&joined);
-        feed
+        joined.push((node, sender));
+        self.only.update(&joined);
+        events
     }
 
     pub(super) fn leave(&self, node: NodeId) {
-        let mut joined = lock(&self.joined);
+        let mut joined = lock(&self.senders);
         joined.retain(|(known, _)| *known != node);
-        self.alone.note(&joined);
-        for (_, tell) in joined.iter() {
-            // A node that stopped listening is about to leave.
-            let _ = tell.send(News::Orphans);
+        self.only.update(&joined);
+        for (_, sender) in joined.iter() {
+            // A node whose receiver is dropped is about to leave.
+            let _ = sender.send(StoreEvent::NodeLeft);
         }
     }
 
-    pub(super) fn living(&self) -> BTreeSet<NodeId> {
-        lock(&self.joined).iter().map(|(node, _)| *node).collect()
+    pub(super) fn joined(&self) -> BTreeSet<NodeId> {
+        lock(&self.senders).iter().map(|(node, _)| *node).collect()
     }
 
-    pub(super) fn tell_others(&self, node: NodeId, id: TaskId) {
-        if self.alone.is(node) {
+    pub(super) fn notify_others(&self, node: NodeId, id: TaskId) {
+        if self.only.is(node) {
             return;
         }
-        for (_, tell) in lock(&self.joined)
+        for (_, sender) in lock(&self.senders)
             .iter()
             .filter(|(known, _)| *known != node)
         {
-            let _ = tell.send(News::Changed(id));
+            let _ = sender.send(StoreEvent::TaskChanged(id));
         }
     }
 }
 
-/// One more than the number of the only node, or zero. Stores keep node ids in 63 bits, so it fits.
+/// The id of the only node plus one, or zero. Node ids have 63 bits, so it fits.
 #[derive(Debug, Default)]
-struct Alone(AtomicU64);
+struct OnlyNode(AtomicU64);
 
-impl Alone {
-    fn note(&self, joined: &Joined) {
-        let alone = match &joined[..] {
+impl OnlyNode {
+    fn update(&self, joined: &Senders) {
+        let only = match &joined[..] {
             [(node, _)] => node.0.wrapping_add(1),
             _ => 0,
         };
-        self.0.store(alone, Ordering::Release);
+        self.0.store(only, Ordering::Release);
     }
 
     fn is(&self, node: NodeId) -> bool {
-        let alone = self.0.load(Ordering::Acquire);
-        alone != 0 && alone == node.0.wrapping_add(1)
+        let only = self.0.load(Ordering::Acquire);
+        only != 0 && only == node.0.wrapping_add(1)
     }
 }

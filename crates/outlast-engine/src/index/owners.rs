@@ -1,4 +1,4 @@
-//! What each owner has: its list, its counts, its request keys. An owner without tasks costs nothing.
+//! The list, counts and request keys of each owner. An owner without tasks has no entry.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,37 +9,38 @@ use crate::id::TaskId;
 use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::runtime::Mutex;
-use crate::store::{Brief, Position, StoreError};
+use crate::store::{Position, StoreError, TaskSummary};
 use crate::task::Task;
 
 #[derive(Debug)]
 pub(super) struct Owners {
-    shards: Box<[Mutex<HashMap<Owner, Holdings>>]>,
+    shards: Box<[Mutex<HashMap<Owner, OwnerEntry>>]>,
 }
 
 #[derive(Debug, Default)]
-struct Holdings {
+struct OwnerEntry {
     open: u32,
-    /// Tasks that are visible or for which room is held.
+    /// Tasks that are visible or whose quota is reserved.
     retained: u32,
-    /// Visible tasks in the order they were created.
+    /// Visible tasks in the order of insertion.
     list: BTreeMap<Position, Listed>,
     keys: HashMap<Box<str>, TaskId>,
 }
 
-/// What an owner has, or had before.
-pub(super) enum Held {
-    /// Room for a task, which will be listed there.
-    Room(Position),
-    /// The task that has the request key.
-    Known(TaskId),
+/// The result of a reservation.
+pub(super) enum OwnerReservation {
+    /// The quota is reserved for a task at this position.
+    Reserved(Position),
+    /// The owner has this task with the same request key.
+    Existing(TaskId),
 }
 
-/// A task in a list. What has ended is at hand, so that a page of it is read in one place.
+/// A task in a list. The summary of an ended task is shared here, so that a page needs no lookup by
+/// id.
 #[derive(Clone, Debug)]
 pub(super) enum Listed {
     Open(TaskId),
-    Ended(Arc<Brief>),
+    Ended(Arc<TaskSummary>),
 }
 
 impl Default for Owners {
@@ -51,100 +52,104 @@ impl Default for Owners {
 }
 
 impl Owners {
-    /// Holds room at the position that `next` gives out, or names the task that has the request key already.
-    pub(super) fn hold(
+    /// Reserves quota at the position that `next` returns, or returns the task that has the request
+    /// key already.
+    pub(super) fn reserve(
         &self,
         task: &Task,
         quota: &Quota,
         listed: bool,
         next: impl FnOnce() -> Position,
-    ) -> Result<Held, StoreError> {
+    ) -> Result<OwnerReservation, StoreError> {
         let owner = &task.owner;
         let mut shard = lock(self.shard(owner));
-        let held = match shard.get_mut(owner) {
-            Some(held) => {
-                if let Some(known) = held.known(task) {
-                    return Ok(Held::Known(known));
+        let entry = match shard.get_mut(owner) {
+            Some(entry) => {
+                if let Some(existing) = entry.existing(task) {
+                    return Ok(OwnerReservation::Existing(existing));
                 }
-                quota.allows_owner(owner, held.open, held.retained)?;
-                held
+                quota.allows_owner(owner, entry.open, entry.retained)?;
+                entry
             }
             None => {
                 quota.allows_owner(owner, 0, 0)?;
-                Holdings::of(&mut shard, owner)
+                OwnerEntry::of(&mut shard, owner)
             }
         };
-        held.hold(task.request_key.as_deref(), task.id, true);
+        entry.add(task.request_key.as_deref(), task.id, true);
         let position = next();
         if listed {
-            held.list.insert(position, Listed::Open(task.id));
+            entry.list.insert(position, Listed::Open(task.id));
         }
-        Ok(Held::Room(position))
+        Ok(OwnerReservation::Reserved(position))
     }
 
     /// The task that has the request key of `task` already.
-    pub(super) fn known(&self, task: &Task) -> Option<TaskId> {
-        lock(self.shard(&task.owner)).get(&task.owner)?.known(task)
+    pub(super) fn existing(&self, task: &Task) -> Option<TaskId> {
+        lock(self.shard(&task.owner))
+            .get(&task.owner)?
+            .existing(task)
     }
 
-    /// Gives up the room of one task.
+    /// Releases the quota of one task.
     pub(super) fn release(&self, owner: &Owner, key: Option<&str>, open: bool) {
         let mut shard = lock(self.shard(owner));
-        let Some(held) = shard.get_mut(owner) else {
+        let Some(entry) = shard.get_mut(owner) else {
             return;
         };
-        held.open -= u32::from(open);
-        held.retained -= 1;
+        entry.open -= u32::from(open);
+        entry.retained -= 1;
         if let Some(key) = key {
-            held.keys.remove(key);
+            entry.keys.remove(key);
         }
-        if held.is_nothing() {
+        if entry.is_empty() {
             shard.remove(owner);
         }
     }
 
-    /// Adds a task to the list of its owner, if there is room held for it.
+    /// Adds a task to the list of its owner, if quota is reserved for it.
     pub(super) fn list(&self, owner: &Owner, position: Position, listed: Listed) {
-        if let Some(held) = lock(self.shard(owner)).get_mut(owner) {
-            held.list.insert(position, listed);
+        if let Some(entry) = lock(self.shard(owner)).get_mut(owner) {
+            entry.list.insert(position, listed);
         }
     }
 
     pub(super) fn unlist(&self, owner: &Owner, position: Position) {
-        if let Some(held) = lock(self.shard(owner)).get_mut(owner) {
-            held.list.remove(&position);
+        if let Some(entry) = lock(self.shard(owner)).get_mut(owner) {
+            entry.list.remove(&position);
         }
     }
 
     /// Lists a task as ended, and counts its end if it was open before.
-    pub(super) fn ended(&self, position: Position, brief: Arc<Brief>, was_open: bool) {
-        let mut shard = lock(self.shard(&brief.owner));
-        let Some(held) = shard.get_mut(&brief.owner) else {
+    pub(super) fn ended(&self, position: Position, summary: Arc<TaskSummary>, was_open: bool) {
+        let mut shard = lock(self.shard(&summary.owner));
+        let Some(entry) = shard.get_mut(&summary.owner) else {
             return;
         };
-        held.open -= u32::from(was_open);
-        // It may have been removed meanwhile, and of two changes the later may come first.
+        entry.open -= u32::from(was_open);
+        // The task may have been removed meanwhile, and two changes may arrive here in the wrong
+        // order.
         let newer = |listed: &Listed| match listed {
             Listed::Open(_) => true,
-            Listed::Ended(known) => known.revision < brief.revision,
+            Listed::Ended(known) => known.revision < summary.revision,
         };
-        if let Some(listed) = held.list.get_mut(&position) {
-            // What is listed is retained: this was not the last of its owner.
+        if let Some(listed) = entry.list.get_mut(&position) {
+            // A listed task is retained, so the entry of its owner is not empty.
             if newer(listed) {
-                *listed = Listed::Ended(brief);
+                *listed = Listed::Ended(summary);
             }
-        } else if held.is_nothing() {
-            shard.remove(&brief.owner);
+        } else if entry.is_empty() {
+            shard.remove(&summary.owner);
         }
     }
 
-    /// Holds room for a task found in a file.
+    /// Counts a task that was read from a file.
     pub(super) fn restore(&self, owner: &Owner, key: Option<&str>, id: TaskId, ended: bool) {
         let mut shard = lock(self.shard(owner));
-        Holdings::of(&mut shard, owner).hold(key, id, !ended);
+        OwnerEntry::of(&mut shard, owner).add(key, id, !ended);
     }
 
-    /// Up to `limit` tasks before `after`, newest first, and where to go on.
+    /// Up to `limit` tasks before `after`, newest first, and the position of the next page.
     pub(super) fn page(
         &self,
         owner: &Owner,
@@ -152,11 +157,11 @@ impl Owners {
         limit: usize,
     ) -> (Vec<Listed>, Option<Position>) {
         let shard = lock(self.shard(owner));
-        let Some(held) = shard.get(owner) else {
+        let Some(entry) = shard.get(owner) else {
             return (Vec::new(), None);
         };
         let before = after.unwrap_or(Position(u64::MAX));
-        let mut rest = held.list.range(..before).rev();
+        let mut rest = entry.list.range(..before).rev();
         let mut last = None;
         let page = rest.by_ref().take(limit).map(|(position, listed)| {
             last = Some(*position);
@@ -170,11 +175,11 @@ impl Owners {
         let shard = lock(self.shard(owner));
         shard
             .get(owner)
-            .map_or((0, 0), |held| (held.open, held.retained))
+            .map_or((0, 0), |entry| (entry.open, entry.retained))
     }
 
-    fn shard(&self, owner: &Owner) -> &Mutex<HashMap<Owner, Holdings>> {
-        // Only the map inside a shard needs a hash that no caller can foresee.
+    fn shard(&self, owner: &Owner) -> &Mutex<HashMap<Owner, OwnerEntry>> {
+        // Only the map inside a shard needs a hash that callers cannot predict.
         let mut hasher = DefaultHasher::new();
         owner.hash(&mut hasher);
         &self.shards[hasher.finish() as usize % SHARDS]
@@ -182,7 +187,7 @@ impl Owners {
 }
 
 impl Quota {
-    /// Whether a store with so many tasks of all owners may have one more.
+    /// Whether a store with these counts may take one more task.
     pub(super) fn allows(&self, open: u64, retained: u64) -> Result<(), StoreError> {
         if retained >= self.retained {
             return Err(StoreError::Full {
@@ -195,7 +200,7 @@ impl Quota {
         Ok(())
     }
 
-    /// Whether an owner that has so many tasks may have one more.
+    /// Whether an owner with these counts may have one more task.
     fn allows_owner(&self, owner: &Owner, open: u32, retained: u32) -> Result<(), StoreError> {
         if open >= self.owner_open {
             return Err(StoreError::OwnerBusy {
@@ -213,22 +218,22 @@ impl Quota {
     }
 }
 
-impl Holdings {
-    /// What `owner` has in `shard`.
+impl OwnerEntry {
+    /// The entry of `owner` in `shard`.
     fn of<'s>(shard: &'s mut HashMap<Owner, Self>, owner: &Owner) -> &'s mut Self {
         shard.entry(owner.clone()).or_default()
     }
 
-    /// Both counts: a task may be removed before its end is counted.
-    fn is_nothing(&self) -> bool {
+    /// Checks both counts: a task may be removed before its end is counted.
+    fn is_empty(&self) -> bool {
         self.retained == 0 && self.open == 0
     }
 
-    fn known(&self, task: &Task) -> Option<TaskId> {
+    fn existing(&self, task: &Task) -> Option<TaskId> {
         self.keys.get(task.request_key.as_deref()?).copied()
     }
 
-    fn hold(&mut self, key: Option<&str>, id: TaskId, open: bool) {
+    fn add(&mut self, key: Option<&str>, id: TaskId, open: bool) {
         self.open += u32::from(open);
         self.retained += 1;
         if let Some(key) = key {

@@ -1,4 +1,4 @@
-//! One part of the tasks, with its deadlines.
+//! One shard of the tasks, with its deadlines.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,10 +8,10 @@ use outlast_wire::Timestamp;
 
 use crate::id::{IdMap, NodeId, Revision, TaskId};
 use crate::owner::Owner;
-use crate::store::{Brief, Committed, Position, Snapshot};
+use crate::store::{Committed, Position, Snapshot, TaskSummary};
 use crate::task::Task;
 
-/// A part of the tasks: open ones in full, ended ones in brief.
+/// A shard of the tasks: open ones whole, ended ones as summaries.
 #[derive(Debug)]
 pub(super) struct Shard<C> {
     open: IdMap<Slot<C>>,
@@ -22,28 +22,28 @@ pub(super) struct Shard<C> {
 /// One task in the index.
 #[derive(Debug)]
 pub(super) enum Slot<C> {
-    /// It has not ended.
+    /// An open task.
     Open {
         task: Arc<Task>,
         position: Position,
         cold: C,
-        /// To whom it was offered after its executor was gone.
+        /// The node to which it was offered after its executor left.
         offered: Option<NodeId>,
     },
-    /// It has.
+    /// An ended task.
     Ended {
-        brief: Arc<Brief>,
+        summary: Arc<TaskSummary>,
         position: Position,
         cold: C,
     },
 }
 
-pub(super) struct Before<C> {
+pub(super) struct ReplacedSlot<C> {
     pub(super) was_open: bool,
     pub(super) position: Position,
     pub(super) cold: C,
-    /// What is at hand of the task now, if it has ended.
-    pub(super) brief: Option<Arc<Brief>>,
+    /// The summary of the new revision, if it has ended.
+    pub(super) summary: Option<Arc<TaskSummary>>,
 }
 
 impl<C> Default for Shard<C> {
@@ -74,7 +74,7 @@ impl<C> Shard<C> {
         };
     }
 
-    /// Adds a task, unless there is one of that name.
+    /// Adds a task, unless one with that id exists.
     pub(super) fn put_new(&mut self, slot: Slot<C>) -> bool {
         let id = slot.id();
         let (to, other) = match slot {
@@ -96,7 +96,7 @@ impl<C> Shard<C> {
         expected: Revision,
         next: &Arc<Task>,
         cold: impl FnOnce(&Arc<Task>, &C) -> C,
-    ) -> Option<Before<C>> {
+    ) -> Option<ReplacedSlot<C>> {
         let id = next.id;
         let (open, ended) = (&mut self.open, &mut self.ended);
         let mut known = match (open.entry(id), ended) {
@@ -112,22 +112,22 @@ impl<C> Shard<C> {
         }
         let (was_open, due) = (matches!(slot, Slot::Open { .. }), slot.due());
         let position = slot.position();
-        let standing = slot.offer_standing_after(next);
+        let offer = slot.offer_after(next);
         let made = cold(next, slot.cold());
         let mut slot = Slot::of(next.clone(), position, made);
         if let Slot::Open { offered, .. } = &mut slot {
-            *offered = standing;
+            *offered = offer;
         }
-        let brief = match &slot {
+        let summary = match &slot {
             Slot::Open { .. } => None,
-            Slot::Ended { brief, .. } => Some(brief.clone()),
+            Slot::Ended { summary, .. } => Some(summary.clone()),
         };
-        // Most changes move no deadline.
+        // Most changes do not change the due time.
         if slot.due() != due {
             self.due.remove(&due);
             self.due.insert(slot.due(), id);
         }
-        let before = if was_open == brief.is_none() {
+        let before = if was_open == summary.is_none() {
             known.insert(slot)
         } else {
             let before = known.remove();
@@ -139,11 +139,11 @@ impl<C> Shard<C> {
             to.insert(id, slot);
             before
         };
-        Some(Before {
+        Some(ReplacedSlot {
             was_open,
             position,
             cold: before.into_cold(),
-            brief,
+            summary,
         })
     }
 
@@ -154,7 +154,7 @@ impl<C> Shard<C> {
         self.open.remove(&id).or_else(|| self.ended.remove(&id))
     }
 
-    /// Adds up to `limit` tasks that are due to `found`; says when the next one is.
+    /// Adds up to `limit` due tasks to `found`; returns the next due time.
     pub(super) fn due(
         &self,
         now: Timestamp,
@@ -175,13 +175,13 @@ impl<C> Shard<C> {
     pub(super) fn claim(
         &mut self,
         node: NodeId,
-        living: &BTreeSet<NodeId>,
+        joined: &BTreeSet<NodeId>,
         limit: usize,
         claimed: &mut Vec<Committed<Task>>,
     ) {
         let orphans = self.open.values_mut().filter_map(|slot| match slot {
-            Slot::Open { task, offered, .. } if !living.contains(&task.executor) => {
-                let free = offered.is_none_or(|to| !living.contains(&to));
+            Slot::Open { task, offered, .. } if !joined.contains(&task.executor) => {
+                let free = offered.is_none_or(|to| !joined.contains(&to));
                 free.then(|| {
                     *offered = Some(node);
                     Committed::confirmed_by_backend(task.clone())
@@ -195,9 +195,9 @@ impl<C> Shard<C> {
 
 impl<C> Slot<C> {
     pub(super) fn of(task: Arc<Task>, position: Position, cold: C) -> Self {
-        match Brief::of(&task) {
-            Some(brief) => Self::Ended {
-                brief: Arc::new(brief),
+        match TaskSummary::of(&task) {
+            Some(summary) => Self::Ended {
+                summary: Arc::new(summary),
                 position,
                 cold,
             },
@@ -213,14 +213,14 @@ impl<C> Slot<C> {
     pub(super) fn owner(&self) -> &Owner {
         match self {
             Self::Open { task, .. } => &task.owner,
-            Self::Ended { brief, .. } => &brief.owner,
+            Self::Ended { summary, .. } => &summary.owner,
         }
     }
 
     pub(super) fn revision(&self) -> Revision {
         match self {
             Self::Open { task, .. } => task.revision,
-            Self::Ended { brief, .. } => brief.revision,
+            Self::Ended { summary, .. } => summary.revision,
         }
     }
 
@@ -242,8 +242,9 @@ impl<C> Slot<C> {
         }
     }
 
-    /// To whom the task stays offered when it becomes `next`: an offer ends when somebody takes it over.
-    fn offer_standing_after(&self, next: &Task) -> Option<NodeId> {
+    /// The node to which the task stays offered when it becomes `next`: an offer ends when a node
+    /// takes the task over.
+    fn offer_after(&self, next: &Task) -> Option<NodeId> {
         match self {
             Self::Open { task, offered, .. } if task.executor == next.executor => *offered,
             Self::Open { .. } | Self::Ended { .. } => None,
@@ -255,8 +256,8 @@ impl<C> Slot<C> {
             Self::Open { task, .. } => {
                 Snapshot::Open(Committed::confirmed_by_backend(task.clone()))
             }
-            Self::Ended { brief, .. } => {
-                Snapshot::Ended(Committed::confirmed_by_backend(brief.clone()))
+            Self::Ended { summary, .. } => {
+                Snapshot::Ended(Committed::confirmed_by_backend(summary.clone()))
             }
         }
     }
@@ -264,17 +265,17 @@ impl<C> Slot<C> {
     fn id(&self) -> TaskId {
         match self {
             Self::Open { task, .. } => task.id,
-            Self::Ended { brief, .. } => brief.id,
+            Self::Ended { summary, .. } => summary.id,
         }
     }
 
-    /// When it needs attention, and its place among those that do at the same moment.
+    /// The due time, and the position to order tasks with the same time.
     fn due(&self) -> (Timestamp, Position) {
         match self {
             Self::Open { task, position, .. } => (task.due(), *position),
             Self::Ended {
-                brief, position, ..
-            } => (brief.expires(), *position),
+                summary, position, ..
+            } => (summary.expires(), *position),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::id::TaskId;
 use crate::laws::fixtures::*;
 use crate::owner::Owner;
-use crate::store::{Inserted, Store};
+use crate::store::{InsertResult, Store};
 use crate::task::Task;
 
 /// After a thousand mixed operations the counts, the lists and the tasks agree.
@@ -40,7 +40,7 @@ async fn work(store: Arc<dyn Store>, caller: u64, count: u64) -> Kept {
                 let key = format!("key {}", dice % 500);
                 let task = task_with_key(caller << 32 | step, &owner, &key);
                 let told = store.insert(insertion(task)).await.expect("there is room");
-                if let Inserted::New(task) = told {
+                if let InsertResult::New(task) = told {
                     kept.insert(task.id, task.shared());
                 }
             }

@@ -1,11 +1,12 @@
-//! Compare and set: a write counts if it was computed from what is stored, and else changes nothing.
+//! Compare and set: a write counts if it was computed from what is stored, and else changes
+//! nothing.
 
 use std::sync::Arc;
 
 use crate::id::Revision;
 use crate::laws::fixtures::*;
 use crate::outcome::Outcome;
-use crate::store::{Inserted, Store, StoreError};
+use crate::store::{InsertResult, Store, StoreError};
 use crate::transition::Command;
 
 /// A write that was computed from an older revision is refused and changes nothing (P2).
@@ -69,7 +70,8 @@ pub async fn replace_of_a_removed_task_is_a_conflict(store: &Arc<dyn Store>) {
     assert_eq!(used, Default::default());
 }
 
-/// An id is given out once: a second task under it is refused, whoever owns it, and changes nothing.
+/// An id is given out once: a second task under it is refused, whoever owns it, and changes
+/// nothing.
 pub async fn existing_id_is_refused(store: &Arc<dyn Store>) {
     let first = stored(store, task(1)).await;
     let first = changed(store, &first, status(&first, "drawing")).await;
@@ -106,7 +108,7 @@ pub async fn of_many_inserts_of_one_id_one_wins(store: &Arc<dyn Store>) {
         let told = at_once(racers).await;
         let new = told
             .iter()
-            .filter(|told| matches!(told, Ok(Inserted::New(_))));
+            .filter(|told| matches!(told, Ok(InsertResult::New(_))));
         assert_eq!(new.count(), 1, "{told:?}");
     }
     let used = store.usage(&ada()).await.expect("the store is open");
@@ -115,7 +117,8 @@ pub async fn of_many_inserts_of_one_id_one_wins(store: &Arc<dyn Store>) {
     assert_eq!(listed(store, &ada(), 7).await.len() as u64, ROUNDS);
 }
 
-/// Of many writers who hold the same revision exactly one wins, and it is the one whose write is seen.
+/// Of many writers who hold the same revision exactly one wins, and it is the one whose write is
+/// seen.
 pub async fn of_many_writers_one_wins(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
     for round in 0..ROUNDS {
@@ -137,7 +140,8 @@ pub async fn of_many_writers_one_wins(store: &Arc<dyn Store>) {
     }
 }
 
-/// When a task is finished and cancelled at the same time one outcome wins, and the body with it (P2).
+/// When a task is finished and cancelled at the same time one outcome wins, and the body with it
+/// (P2).
 pub async fn of_racing_outcomes_one_wins(store: &Arc<dyn Store>) {
     for n in 0..ROUNDS {
         let task = stored(store, task(n)).await;

@@ -6,13 +6,13 @@ use outlast_wire::Timestamp;
 
 use crate::id::{Revision, TaskId};
 use crate::laws::fixtures::*;
-use crate::store::{Due, Store};
-use crate::task::{Keep, Lifetime};
+use crate::store::{DueTasks, Store};
+use crate::task::{Lifetime, TtlPolicy};
 use crate::transition::Command;
 
 /// An empty store never needs attention.
 pub async fn nothing_is_due_in_an_empty_store(store: &Arc<dyn Store>) {
-    assert_eq!(due(store, Timestamp(u64::MAX)).await, Due::default());
+    assert_eq!(due(store, Timestamp(u64::MAX)).await, DueTasks::default());
 }
 
 /// A task is due at its moment and not a millisecond before.
@@ -93,7 +93,7 @@ pub async fn removed_task_is_never_due(store: &Arc<dyn Store>) {
     let over = ended(store, &over, result("1")).await;
     removed(store, &open).await;
     removed(store, &over).await;
-    assert_eq!(due(store, Timestamp(u64::MAX)).await, Due::default());
+    assert_eq!(due(store, Timestamp(u64::MAX)).await, DueTasks::default());
 }
 
 /// An extension moves the moment, before the end and after, and a shortening too.
@@ -122,13 +122,13 @@ pub async fn cancel_deadline_is_due(store: &Arc<dyn Store>) {
 
 /// The run limit is a moment while the task works, and is put off while it awaits input.
 pub async fn run_limit_is_due_while_the_task_works(store: &Arc<dyn Store>) {
-    let lifetime = Lifetime::new(TTL, Keep::WhileLive, Some(10_000));
+    let lifetime = Lifetime::new(TTL, TtlPolicy::KeepLive, Some(10_000));
     let task = stored(store, task_living(1, lifetime)).await;
     only_due_at(store, CREATED.plus(10_000)).await;
-    let asked = changed(store, &task, ask(&task, "name")).await;
+    let asked = changed(store, &task, request_input(&task, "name")).await;
     only_due_at(store, CREATED.plus(TTL)).await;
     // It waits for one second.
-    let works = changed(store, &asked, reply("name")).await;
+    let works = changed(store, &asked, provide_input("name")).await;
     only_due_at(store, CREATED.plus(11_000)).await;
     let over = ended(store, &works, result("1")).await;
     only_due_at(store, over.expires()).await;
@@ -136,10 +136,10 @@ pub async fn run_limit_is_due_while_the_task_works(store: &Arc<dyn Store>) {
 }
 
 fn living(n: u64, ttl: u64) -> crate::task::Task {
-    task_living(n, Lifetime::new(ttl, Keep::Strict, None))
+    task_living(n, Lifetime::new(ttl, TtlPolicy::Strict, None))
 }
 
-async fn due(store: &Arc<dyn Store>, now: Timestamp) -> Due {
+async fn due(store: &Arc<dyn Store>, now: Timestamp) -> DueTasks {
     store.due(now, 1_000).await.expect("the store is open")
 }
 
@@ -151,7 +151,7 @@ async fn only_due_at(store: &Arc<dyn Store>, moment: Timestamp) {
     assert_eq!((exact.tasks.len(), exact.next), (1, None));
 }
 
-fn sorted(due: Due) -> (Vec<(TaskId, Revision)>, Option<Timestamp>) {
+fn sorted(due: DueTasks) -> (Vec<(TaskId, Revision)>, Option<Timestamp>) {
     (in_order(due.tasks), due.next)
 }
 

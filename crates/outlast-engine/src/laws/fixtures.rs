@@ -10,17 +10,17 @@ use outlast_wire::{Raw, Timestamp};
 use tokio::runtime::Handle as Runtime;
 use tokio::task::spawn_blocking;
 
-use crate::input::{Accepts, Answer, AskKind, Question};
-use crate::id::{AskKey, NodeId, Revision, Scope, TaskId};
-use crate::origin::{Origin, Retry};
+use crate::id::{InputKey, NodeId, Revision, Scope, TaskId};
+use crate::input::{InputKind, InputKinds, InputRequest, InputResponse};
+use crate::origin::{Origin, RetryClass};
 use crate::outcome::Outcome;
 use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::store::{
-    Brief, Insert, Inserted, Position, Record, RecordKey, RecordWrite, Replace, Snapshot, Store,
-    StoreError,
+    Insert, InsertResult, Position, Record, RecordKey, RecordWrite, Replace, Snapshot, Store,
+    StoreError, TaskSummary,
 };
-use crate::task::{Keep, Lifetime, NewTask, Task};
+use crate::task::{Lifetime, NewTask, Task, TtlPolicy};
 use crate::transition::{Command, Next, Takeover};
 
 /// The node that executes and writes where nothing else is said.
@@ -63,7 +63,7 @@ pub fn bob() -> Owner {
 
 /// The reach of an owner.
 pub fn of(owner: &Owner) -> Scope {
-    Scope::Of(owner.clone())
+    Scope::OwnedBy(owner.clone())
 }
 
 /// Unopened JSON.
@@ -72,13 +72,13 @@ pub fn raw(text: &str) -> Raw {
 }
 
 /// An answer.
-pub fn answer(text: &str) -> Answer {
-    Answer::Result(raw(text))
+pub fn input_response(text: &str) -> InputResponse {
+    InputResponse::Result(raw(text))
 }
 
 /// A form to fill in.
-pub fn question() -> Question {
-    Question::new(AskKind::ElicitForm, Some(raw(r#"{"message":"who?"}"#)))
+pub fn input_request() -> InputRequest {
+    InputRequest::new(InputKind::ElicitForm, Some(raw(r#"{"message":"who?"}"#)))
 }
 
 /// A result.
@@ -94,8 +94,8 @@ pub fn origin() -> Origin {
         params: Some(raw(r#"{"name":"render","arguments":{"pages":3}}"#)),
         runner: "local".into(),
         progress_token: None,
-        retry: Retry::Never,
-        accepts: Accepts::all(),
+        retry: RetryClass::Never,
+        accepts: InputKinds::all(),
     }
 }
 
@@ -107,8 +107,8 @@ pub fn new_task(n: u64) -> NewTask {
         origin: Arc::new(origin()),
         request_key: None,
         executor: HERE,
-        lifetime: Lifetime::new(TTL, Keep::Strict, None),
-        poll_interval: 1_000,
+        lifetime: Lifetime::new(TTL, TtlPolicy::Strict, None),
+        poll_interval_ms: 1_000,
     }
 }
 
@@ -199,18 +199,18 @@ pub fn change(task: &Task, command: Command, now: Timestamp) -> Replace {
 }
 
 /// The runner of `task` asks under `key`.
-pub fn ask(task: &Task, key: &str) -> Command {
-    Command::Ask {
+pub fn request_input(task: &Task, key: &str) -> Command {
+    Command::RequestInput {
         attempt: task.attempt,
-        key: AskKey::new(key),
-        question: question(),
+        key: InputKey::new(key),
+        request: input_request(),
         limit: 256,
     }
 }
 
 /// The caller answers under `key`.
-pub fn reply(key: &str) -> Command {
-    Command::Answer([(AskKey::new(key), answer(r#"{"action":"accept"}"#))].into())
+pub fn provide_input(key: &str) -> Command {
+    Command::ProvideInput([(InputKey::new(key), input_response(r#"{"action":"accept"}"#))].into())
 }
 
 /// The runner of `task` says where it stands.
@@ -241,7 +241,7 @@ pub fn take_over(node: NodeId) -> Command {
 /// Stores a new task.
 pub async fn stored(store: &Arc<dyn Store>, task: Task) -> Arc<Task> {
     match store.insert(insertion(task)).await {
-        Ok(Inserted::New(task)) => task.shared(),
+        Ok(InsertResult::New(task)) => task.shared(),
         other => panic!("a new task is stored, not {other:?}"),
     }
 }
@@ -292,7 +292,7 @@ pub async fn removal(
 /// What is known of a task.
 pub async fn shown(store: &Arc<dyn Store>, id: TaskId) -> Option<Snapshot> {
     store
-        .get(&Scope::Anyone, id)
+        .get(&Scope::AnyTask, id)
         .await
         .expect("the store is open")
 }
@@ -306,23 +306,23 @@ pub async fn shown_open(store: &Arc<dyn Store>, id: TaskId) -> Arc<Task> {
 }
 
 /// What is shown of a task that has ended.
-pub async fn shown_ended(store: &Arc<dyn Store>, id: TaskId) -> Arc<Brief> {
+pub async fn shown_ended(store: &Arc<dyn Store>, id: TaskId) -> Arc<TaskSummary> {
     match shown(store, id).await {
-        Some(Snapshot::Ended(brief)) => brief.shared(),
+        Some(Snapshot::Ended(summary)) => summary.shared(),
         other => panic!("an ended task is shown in brief, not {other:?}"),
     }
 }
 
 /// The whole task.
 pub async fn loaded(store: &Arc<dyn Store>, id: TaskId) -> Option<Arc<Task>> {
-    let found = store.load(&Scope::Anyone, id).await;
+    let found = store.load(&Scope::AnyTask, id).await;
     found.expect("the store is open").map(|task| task.shared())
 }
 
 /// The body of a task.
 pub async fn body(store: &Arc<dyn Store>, id: TaskId) -> Option<Raw> {
     store
-        .body(&Scope::Anyone, id)
+        .body(&Scope::AnyTask, id)
         .await
         .expect("the store is open")
 }

@@ -51,7 +51,7 @@ pub async fn pages_are_full_until_the_last(store: &Arc<dyn Store>) {
 /// A list shows each task as it stands.
 pub async fn list_shows_tasks_as_they_stand(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
-    let open = changed(store, &open, ask(&open, "name")).await;
+    let open = changed(store, &open, request_input(&open, "name")).await;
     let over = stored(store, task(2)).await;
     let over = ended(store, &over, result("1")).await;
     let page = store.page(&ada(), None, 10).await;
@@ -73,7 +73,7 @@ pub async fn changed_tasks_keep_their_place(store: &Arc<dyn Store>) {
     changed(store, &tasks[0], status(&tasks[0], "drawing")).await;
     let over = ended(store, &tasks[2], result("1")).await;
     changed(store, &over, Command::Extend { ttl: 9 }).await;
-    changed(store, &tasks[4], ask(&tasks[4], "name")).await;
+    changed(store, &tasks[4], request_input(&tasks[4], "name")).await;
     assert_eq!(listed(store, &ada(), 100).await, before);
     assert_eq!(listed(store, &ada(), 2).await, before);
 }
@@ -90,7 +90,8 @@ pub async fn walk_goes_on_behind_a_removed_task(store: &Arc<dyn Store>) {
     assert_eq!(second, Some(vec![tasks[2].id, tasks[1].id]));
 }
 
-/// A task that is there for the whole of a walk is seen exactly once, whatever comes, ends and goes (P9).
+/// A task that is there for the whole of a walk is seen exactly once, whatever comes, ends and goes
+/// (P9).
 pub async fn walk_sees_every_staying_task_once(store: &Arc<dyn Store>) {
     let old = stored_all(store, 0..60).await;
     let mut fresh = 1_000;

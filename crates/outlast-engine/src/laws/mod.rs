@@ -1,8 +1,8 @@
 //! The laws every [`Store`] obeys, one function per law. A store runs them all with
 //! [`store_laws!`](crate::store_laws).
 //!
-//! A law is given an empty store and may rely on nothing but the trait. The numbers P1 to P11 name the
-//! promises to users that a law guards. What a *task* may do is checked beside its transitions.
+//! A law is given an empty store and may rely on nothing but the trait. The numbers P1 to P11 name
+//! the promises to users that a law guards. What a *task* may do is checked beside its transitions.
 
 pub mod body;
 pub mod burst;
@@ -11,13 +11,13 @@ pub mod conflict;
 pub mod deadlines;
 pub mod fixtures;
 pub mod listing;
-pub mod store_events;
 pub mod nodes;
 pub mod ownership;
 pub mod quota;
 pub mod records;
 pub mod removal;
 pub mod request_keys;
+pub mod store_events;
 pub mod visibility;
 
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use crate::store::Store;
 
 /// Writes one test per law against the store that `$open` opens, so that a failure names the law.
 ///
-/// `$open` is a future of an empty store, or of a pair of a store and what must outlive it, such as a
-/// directory. It is evaluated anew for every law. The caller has `tokio` with `macros` and `rt`.
+/// `$open` is a future of an empty store, or of a pair of a store and what must outlive it, such as
+/// a directory. It is evaluated anew for every law. The caller has `tokio` with `macros` and `rt`.
 ///
 /// ```ignore
 /// outlast_engine::store_laws!(async { MemoryStore::new() });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::id::{NodeId, TaskId};
 use crate::laws::fixtures::*;
-use crate::store::{Feed, Store};
+use crate::store::{Store, StoreEvents};
 
 /// What a living node executes is offered to nobody, not even to itself.
 pub async fn tasks_of_a_living_node_are_not_offered(store: &Arc<dyn Store>) {
@@ -29,7 +29,7 @@ pub async fn orphans_are_offered_once(store: &Arc<dyn Store>) {
 /// An offer is the task as it stands.
 pub async fn offer_shows_the_task_as_it_stands(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, HERE)).await;
-    let orphan = changed(store, &orphan, ask(&orphan, "name")).await;
+    let orphan = changed(store, &orphan, request_input(&orphan, "name")).await;
     let _feeds = joined(store, [THERE]).await;
     let offers = store.claim(THERE, 10).await.expect("the store is open");
     assert_eq!(offers.len(), 1);
@@ -82,10 +82,10 @@ pub async fn offer_returns_when_its_node_leaves(store: &Arc<dyn Store>) {
 /// An offer stands although somebody else changes the task meanwhile.
 pub async fn offer_survives_the_write_of_another(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
-    let orphan = changed(store, &orphan, ask(&orphan, "name")).await;
+    let orphan = changed(store, &orphan, request_input(&orphan, "name")).await;
     let _feeds = joined(store, [HERE, THERE]).await;
     assert_eq!(offered(store, HERE).await, [orphan.id]);
-    changed(store, &orphan, reply("name")).await;
+    changed(store, &orphan, provide_input("name")).await;
     assert_eq!(offered(store, THERE).await, []);
 }
 
@@ -134,7 +134,10 @@ pub async fn of_many_nodes_one_is_offered_an_orphan(store: &Arc<dyn Store>) {
 }
 
 /// Lets nodes join. A node whose feed is dropped may count as gone.
-async fn joined(store: &Arc<dyn Store>, nodes: impl IntoIterator<Item = NodeId>) -> Vec<Feed> {
+async fn joined(
+    store: &Arc<dyn Store>,
+    nodes: impl IntoIterator<Item = NodeId>,
+) -> Vec<StoreEvents> {
     let mut feeds = Vec::new();
     for node in nodes {
         feeds.push(store.join(node).await.expect("the store is open"));

@@ -31,7 +31,7 @@ pub async fn own_task_is_found(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let over = stored(store, task(2)).await;
     let over = ended(store, &over, result("1")).await;
-    for scope in [of(&ada()), Scope::Anyone] {
+    for scope in [of(&ada()), Scope::AnyTask] {
         for task in [&open, &over] {
             let found = store.get(&scope, task.id).await;
             assert!(matches!(found, Ok(Some(_))), "{scope:?}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::laws::fixtures::*;
 use crate::owner::Owner;
 use crate::policy::Quota;
-use crate::store::{Insert, Inserted, Store, StoreError};
+use crate::store::{Insert, InsertResult, Store, StoreError};
 use crate::task::Task;
 
 /// An owner with as many running tasks as it may have gets no other, and is told the limit.
@@ -57,7 +57,8 @@ pub async fn retained_tasks_are_limited(store: &Arc<dyn Store>) {
     assert_eq!(refused, Err(StoreError::Full { limit: 2 }));
 }
 
-/// With as many running tasks as may run at once there is no other, whoever asks, and an end makes room.
+/// With as many running tasks as may run at once there is no other, whoever asks, and an end makes
+/// room.
 pub async fn running_tasks_are_limited_in_all(store: &Arc<dyn Store>) {
     let quota = Quota { open: 2, ..ROOM };
     assert!(accepted(store, task(1), quota).await);
@@ -206,7 +207,7 @@ async fn insert(store: &Arc<dyn Store>, task: Task, quota: Quota) -> Result<(), 
         records: Vec::new(),
     };
     match store.insert(insert).await? {
-        Inserted::New(_) => Ok(()),
-        Inserted::Known(id) => panic!("nobody gave a request key, yet {id} is known"),
+        InsertResult::New(_) => Ok(()),
+        InsertResult::Existing(id) => panic!("nobody gave a request key, yet {id} is known"),
     }
 }

@@ -194,7 +194,7 @@ pub async fn refused_insert_writes_no_record(store: &Arc<dyn Store>) {
             RecordWrite::Delete(kept.key.clone()),
         ];
         let told = store.insert(Insert { records, ..refused }).await;
-        assert!(!matches!(told, Ok(crate::store::Inserted::New(_))));
+        assert!(!matches!(told, Ok(crate::store::InsertResult::New(_))));
         let found = of_kind(store, "session", None).await;
         assert_eq!(found, std::slice::from_ref(&kept), "{told:?}");
     }
@@ -204,7 +204,7 @@ pub async fn refused_insert_writes_no_record(store: &Arc<dyn Store>) {
 pub async fn record_is_written_with_a_change(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let record = record("session", "s");
-    let mut change = change(&task, ask(&task, "name"), CREATED.plus(1));
+    let mut change = change(&task, request_input(&task, "name"), CREATED.plus(1));
     change.records = vec![put(&record)];
     let told = store.replace(change).await;
     assert!(told.is_ok());
@@ -216,7 +216,7 @@ pub async fn conflicting_change_writes_no_record(store: &Arc<dyn Store>) {
     let kept = record("session", "kept");
     write(store, [put(&kept)]).await;
     let task = stored(store, task(1)).await;
-    let mut late = change(&task, ask(&task, "name"), CREATED.plus(1));
+    let mut late = change(&task, request_input(&task, "name"), CREATED.plus(1));
     late.records = vec![
         put(&record("session", "new")),
         RecordWrite::Delete(kept.key.clone()),

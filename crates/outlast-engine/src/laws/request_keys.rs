@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::id::TaskId;
 use crate::laws::fixtures::*;
 use crate::policy::Quota;
-use crate::store::{Insert, Inserted, Store};
+use crate::store::{Insert, InsertResult, Store};
 use crate::task::Task;
 
 /// A second create under the same key by the same owner names the first task and writes nothing.
@@ -97,7 +97,7 @@ pub async fn repeated_create_needs_no_room(store: &Arc<dyn Store>) {
         });
         let again = again.await;
         assert!(
-            matches!(again, Ok(Inserted::Known(id)) if id == first.id),
+            matches!(again, Ok(InsertResult::Existing(id)) if id == first.id),
             "{again:?}"
         );
     }
@@ -130,8 +130,8 @@ pub async fn of_many_creates_under_one_key_one_is_new(store: &Arc<dyn Store>) {
 /// Inserts a task; names the one that has its key already.
 async fn known(store: &Arc<dyn Store>, task: Task) -> Option<TaskId> {
     match store.insert(insertion(task)).await {
-        Ok(Inserted::New(_)) => None,
-        Ok(Inserted::Known(id)) => Some(id),
+        Ok(InsertResult::New(_)) => None,
+        Ok(InsertResult::Existing(id)) => Some(id),
         Err(refused) => panic!("there is plenty of room, yet {refused}"),
     }
 }

@@ -7,16 +7,16 @@ use tokio::time::timeout;
 
 use crate::id::NodeId;
 use crate::laws::fixtures::*;
-use crate::store::{Feed, News, Replace, Store};
+use crate::store::{Replace, Store, StoreEvent, StoreEvents};
 
 /// Every other node hears of a change, the one that made it does not.
 pub async fn others_hear_of_a_change(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let (mut here, mut there, mut elsewhere) = feeds(store).await;
     changed(store, &task, status(&task, "drawing")).await;
-    heard(&mut there, News::Changed(task.id)).await;
-    heard(&mut elsewhere, News::Changed(task.id)).await;
-    not_heard(&mut here, News::Changed(task.id));
+    heard(&mut there, StoreEvent::TaskChanged(task.id)).await;
+    heard(&mut elsewhere, StoreEvent::TaskChanged(task.id)).await;
+    not_heard(&mut here, StoreEvent::TaskChanged(task.id));
 }
 
 /// Every other node hears of an end.
@@ -26,8 +26,8 @@ pub async fn others_hear_of_an_end(store: &Arc<dyn Store>) {
     let end = change(&task, end(&task, result("1")), CREATED.plus(1));
     let told = store.replace(Replace { node: THERE, ..end }).await;
     assert!(told.is_ok());
-    heard(&mut here, News::Changed(task.id)).await;
-    not_heard(&mut there, News::Changed(task.id));
+    heard(&mut here, StoreEvent::TaskChanged(task.id)).await;
+    not_heard(&mut there, StoreEvent::TaskChanged(task.id));
 }
 
 /// Every other node hears of a removal.
@@ -35,8 +35,8 @@ pub async fn others_hear_of_a_removal(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let (mut here, mut there, _elsewhere) = feeds(store).await;
     removed(store, &task).await;
-    heard(&mut there, News::Changed(task.id)).await;
-    not_heard(&mut here, News::Changed(task.id));
+    heard(&mut there, StoreEvent::TaskChanged(task.id)).await;
+    not_heard(&mut here, StoreEvent::TaskChanged(task.id));
 }
 
 /// A node hears of what somebody does who never joined.
@@ -47,7 +47,7 @@ pub async fn change_by_a_stranger_is_heard(store: &Arc<dyn Store>) {
     let node = NodeId(77);
     let told = store.replace(Replace { node, ..change }).await;
     assert!(told.is_ok());
-    heard(&mut here, News::Changed(task.id)).await;
+    heard(&mut here, StoreEvent::TaskChanged(task.id)).await;
 }
 
 /// The news of a change comes after the change can be seen (P1, P6).
@@ -66,7 +66,7 @@ pub async fn news_comes_after_the_change(store: &Arc<dyn Store>) {
     // Whoever looks after each news sees the last change at the latest after the last of them.
     let mut seen = 0;
     while seen < last {
-        heard(&mut there, News::Changed(id(1))).await;
+        heard(&mut there, StoreEvent::TaskChanged(id(1))).await;
         seen = shown_open(store, id(1)).await.revision.0;
     }
     writes.await.expect("the writes succeed");
@@ -76,11 +76,11 @@ pub async fn news_comes_after_the_change(store: &Arc<dyn Store>) {
 pub async fn others_hear_that_a_node_left(store: &Arc<dyn Store>) {
     let (_here, mut there, mut elsewhere) = feeds(store).await;
     store.leave(HERE).await.expect("the store is open");
-    heard(&mut there, News::Orphans).await;
-    heard(&mut elsewhere, News::Orphans).await;
+    heard(&mut there, StoreEvent::NodeLeft).await;
+    heard(&mut elsewhere, StoreEvent::NodeLeft).await;
 }
 
-async fn feeds(store: &Arc<dyn Store>) -> (Feed, Feed, Feed) {
+async fn feeds(store: &Arc<dyn Store>) -> (StoreEvents, StoreEvents, StoreEvents) {
     let here = store.join(HERE).await.expect("the store is open");
     let there = store.join(THERE).await.expect("the store is open");
     let elsewhere = store.join(ELSEWHERE).await.expect("the store is open");
@@ -88,7 +88,7 @@ async fn feeds(store: &Arc<dyn Store>) -> (Feed, Feed, Feed) {
 }
 
 /// Waits for this news; others may come before it.
-async fn heard(feed: &mut Feed, news: News) {
+async fn heard(feed: &mut StoreEvents, news: StoreEvent) {
     let wait = async {
         while let Some(heard) = feed.recv().await {
             if heard == news {
@@ -102,7 +102,7 @@ async fn heard(feed: &mut Feed, news: News) {
 }
 
 /// Checks that this news is not waiting. Called when others have heard it.
-fn not_heard(feed: &mut Feed, news: News) {
+fn not_heard(feed: &mut StoreEvents, news: StoreEvent) {
     while let Ok(heard) = feed.try_recv() {
         assert_ne!(heard, news, "a node is not told what it did itself");
     }

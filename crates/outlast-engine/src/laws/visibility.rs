@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::input::{Accepts, AskKind};
-use crate::id::AskKey;
+use crate::id::InputKey;
+use crate::input::{InputKind, InputKinds};
 use crate::laws::fixtures::*;
-use crate::origin::{Origin, Retry};
+use crate::origin::{Origin, RetryClass};
 use crate::outcome::{ErrorCode, Outcome};
 use crate::owner::Owner;
-use crate::store::{Brief, Store, Usage};
-use crate::task::{Handle, Keep, Lifetime, NewTask, Task};
+use crate::store::{Store, TaskSummary, Usage};
+use crate::task::{Lifetime, NewTask, ResumeState, Task, TtlPolicy};
 use crate::transition::Command;
 
 /// A task is found, loaded, listed and counted as soon as `insert` has returned (P1).
@@ -55,7 +55,7 @@ pub async fn open_task_is_shown_in_full(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store, task.id).await, Some(task));
 }
 
-/// An ended task is shown as [`Brief::of`] sums it up, and can still be loaded in full.
+/// An ended task is shown as [`TaskSummary::of`] sums it up, and can still be loaded in full.
 pub async fn ended_task_is_shown_in_brief(store: &Arc<dyn Store>) {
     let outcomes = [
         result(r#"{"content":[]}"#),
@@ -67,8 +67,8 @@ pub async fn ended_task_is_shown_in_brief(store: &Arc<dyn Store>) {
     for (n, outcome) in outcomes.into_iter().enumerate() {
         let task = stored(store, task(n as u64)).await;
         let told = ended(store, &task, outcome).await;
-        let brief = Brief::of(&told).expect("it has ended");
-        assert_eq!(*shown_ended(store, task.id).await, brief);
+        let summary = TaskSummary::of(&told).expect("it has ended");
+        assert_eq!(*shown_ended(store, task.id).await, summary);
         assert_eq!(loaded(store, task.id).await, Some(told));
     }
 }
@@ -78,11 +78,12 @@ pub async fn history_survives_the_end(store: &Arc<dyn Store>) {
     let task = everything(store).await;
     let told = ended(store, &task, result("1")).await;
     assert_eq!(loaded(store, task.id).await, Some(told.clone()));
-    assert!(told.timeline.moments.len() > 5);
-    assert_eq!(told.asked.keys.len(), 2);
+    assert!(told.timeline.entries.len() > 5);
+    assert_eq!(told.input.keys.len(), 2);
 }
 
-/// Texts are kept as they are: quotes, line breaks, other scripts, characters outside the first plane.
+/// Texts are kept as they are: quotes, line breaks, other scripts, characters outside the first
+/// plane.
 pub async fn odd_texts_survive(store: &Arc<dyn Store>) {
     for (n, text) in ODD.iter().enumerate() {
         let owner = Owner::principal(*text);
@@ -97,7 +98,7 @@ pub async fn odd_texts_survive(store: &Arc<dyn Store>) {
             ..new_task(n as u64)
         };
         let task = stored(store, Task::new(new, CREATED)).await;
-        let task = changed(store, &task, ask(&task, text)).await;
+        let task = changed(store, &task, request_input(&task, text)).await;
         let task = changed(store, &task, status(&task, &format!("said {text}"))).await;
         assert_eq!(loaded(store, task.id).await, Some(task.clone()));
         assert_eq!(listed(store, &owner, 10).await, [task.id], "{text:?}");
@@ -116,33 +117,33 @@ async fn everything(store: &Arc<dyn Store>) -> Arc<Task> {
     let new = NewTask {
         origin: Arc::new(Origin {
             progress_token: Some(raw(r#""p-1""#)),
-            retry: Retry::Rerun,
-            accepts: [AskKind::Sample, AskKind::Roots].into_iter().collect(),
+            retry: RetryClass::Rerun,
+            accepts: [InputKind::Sample, InputKind::Roots].into_iter().collect(),
             ..origin()
         }),
         request_key: Some("r-1".into()),
-        lifetime: Lifetime::new(TTL, Keep::WhileLive, Some(30_000)),
-        poll_interval: 250,
+        lifetime: Lifetime::new(TTL, TtlPolicy::KeepLive, Some(30_000)),
+        poll_interval_ms: 250,
         ..new_task(1)
     };
-    assert_ne!(new.origin.accepts, Accepts::all());
+    assert_ne!(new.origin.accepts, InputKinds::all());
     let task = stored(store, Task::new(new, CREATED)).await;
-    let task = changed(store, &task, ask(&task, "first")).await;
-    let task = changed(store, &task, reply("first")).await;
+    let task = changed(store, &task, request_input(&task, "first")).await;
+    let task = changed(store, &task, provide_input("first")).await;
     let task = changed(store, &task, take_over(THERE)).await;
-    let task = changed(store, &task, ask(&task, "second")).await;
-    let attach = Command::Attach {
+    let task = changed(store, &task, request_input(&task, "second")).await;
+    let attach = Command::SaveResumeState {
         attempt: task.attempt,
-        handle: Handle(Arc::from([0, 159, 146, 150, 255])),
+        state: ResumeState(Arc::from([0, 159, 146, 150, 255])),
     };
     let task = changed(store, &task, attach).await;
     let task = changed(store, &task, status(&task, "drawing")).await;
     let deadline = task.updated.plus(5_000);
     let task = changed(store, &task, Command::RequestCancel { deadline }).await;
     let task = changed(store, &task, Command::Extend { ttl: 2 * TTL }).await;
-    assert!(task.outstanding().is_some() && !task.asked.answers.is_empty());
-    assert!(task.asked.answers.contains_key(&AskKey::new("first")));
-    assert!(task.lifetime.waited > 0 && task.lifetime.waiting_since.is_some());
+    assert!(task.outstanding().is_some() && !task.input.responses.is_empty());
+    assert!(task.input.responses.contains_key(&InputKey::new("first")));
+    assert!(task.lifetime.waited_ms > 0 && task.lifetime.waiting_since.is_some());
     task
 }
 

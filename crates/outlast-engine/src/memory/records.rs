@@ -10,10 +10,10 @@ use crate::runtime::{Mutex, MutexGuard};
 use crate::store::{Record, RecordKey, RecordWrite};
 
 #[derive(Debug, Default)]
-pub(super) struct Records(Mutex<Kept>);
+pub(super) struct Records(Mutex<Tables>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Tables {
     records: BTreeMap<RecordKey, Record>,
     expiry: BTreeSet<(Timestamp, RecordKey)>,
 }
@@ -28,67 +28,67 @@ impl Records {
     }
 
     fn write_some(&self, writes: Vec<RecordWrite>) {
-        let mut kept = self.kept();
+        let mut tables = self.tables();
         for write in writes {
             match write {
-                RecordWrite::Delete(key) => kept.delete(&key),
+                RecordWrite::Delete(key) => tables.delete(&key),
                 RecordWrite::Put(record) => {
-                    kept.delete(&record.key);
+                    tables.delete(&record.key);
                     if let Some(expires) = record.expires {
-                        kept.expiry.insert((expires, record.key.clone()));
+                        tables.expiry.insert((expires, record.key.clone()));
                     }
-                    kept.records.insert(record.key.clone(), record);
+                    tables.records.insert(record.key.clone(), record);
                 }
             }
         }
     }
 
     pub(super) fn get(&self, key: &RecordKey, now: Timestamp) -> Option<Record> {
-        self.kept()
+        self.tables()
             .records
             .get(key)
-            .filter(|record| record.lives(now))
+            .filter(|record| record.exists_at(now))
             .cloned()
     }
 
     pub(super) fn of_kind(&self, kind: &str, owner: Option<&Owner>, now: Timestamp) -> Vec<Record> {
-        let kept = self.kept();
+        let tables = self.tables();
         let first = RecordKey {
             kind: kind.into(),
             key: Arc::from(""),
         };
-        let of_kind = kept
+        let of_kind = tables
             .records
             .range(first..)
             .take_while(|(key, _)| &*key.kind == kind);
         of_kind
             .map(|(_, record)| record)
-            .filter(|record| record.lives(now))
+            .filter(|record| record.exists_at(now))
             .filter(|record| owner.is_none() || record.owner.as_ref() == owner)
             .cloned()
             .collect()
     }
 
-    pub(super) fn forget_expired(&self, now: Timestamp, limit: usize) {
-        let mut kept = self.kept();
+    pub(super) fn delete_expired(&self, now: Timestamp, limit: usize) {
+        let mut tables = self.tables();
         for _ in 0..limit {
-            let Some((at, key)) = kept.expiry.first() else {
+            let Some((at, key)) = tables.expiry.first() else {
                 return;
             };
             if *at > now {
                 return;
             }
             let key = key.clone();
-            kept.delete(&key);
+            tables.delete(&key);
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
         self.0.lock()
     }
 }
 
-impl Kept {
+impl Tables {
     fn delete(&mut self, key: &RecordKey) {
         if let Some(record) = self.records.remove(key)
             && let Some(expires) = record.expires

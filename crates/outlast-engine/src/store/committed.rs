@@ -1,31 +1,31 @@
-//! Proof before promise: a value that a store has confirmed.
+//! Proof that a store has committed a value.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Proof that `T` is as durable as its store makes things. Replies that promise something take it as
-/// an argument, so that they cannot be built earlier.
+/// Proof that a store has committed `T`. Replies that promise durability take it as an argument, so
+/// that they cannot be built earlier.
 #[must_use = "a reply may only be built from a committed value"]
 pub struct Committed<T: ?Sized>(Arc<T>);
 
 impl<T: ?Sized> Committed<T> {
-    /// States that the backend has confirmed the write. Called by stores and by nobody else.
+    /// States that the backend of a store has confirmed the write. Only stores may call this.
     pub fn confirmed_by_backend(value: impl Into<Arc<T>>) -> Self {
         Self(value.into())
     }
 
-    /// What follows from a committed value alone is as certain as it.
+    /// Derives a value from a committed one. The result is committed too.
     pub(crate) fn derive<U>(&self, derive: impl FnOnce(&T) -> Option<U>) -> Option<Committed<U>> {
         derive(&self.0).map(|value| Committed(Arc::new(value)))
     }
 
-    /// The stored value, which is proof of nothing from here on.
+    /// The committed value without the proof.
     pub(crate) fn into_shared(self) -> Arc<T> {
         self.0
     }
 
-    /// The stored value, shared.
+    /// The committed value, shared.
     pub fn shared(&self) -> Arc<T> {
         self.0.clone()
     }

@@ -1,73 +1,71 @@
-//! Why a store could not do as asked. The variant says who must act.
+//! Errors of a store. The variant says who must act.
 
 use std::sync::Arc;
 
 use crate::id::{Revision, TaskId};
 use crate::owner::Owner;
 
-/// Why a store could not do as asked.
+/// Why a store refused or failed an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Somebody else changed the task first, or removed it: load it again.
+    /// Another writer changed or removed the task first: load it again.
     #[error("task {id} changed since revision {expected}")]
     Conflict {
         /// The task.
         id: TaskId,
-        /// The revision the caller had in hand.
+        /// The revision that the caller expected.
         expected: Revision,
     },
-    /// A task with this id exists: draw another.
-    #[error("task {0} exists already")]
+    /// A task with this id exists: use another id.
+    #[error("a task with the id {0} exists already")]
     Exists(TaskId),
-    /// The owner has as many running tasks as it may have: finish or cancel some.
-    #[error(
-        "{limit} tasks of this owner are running, the most allowed; wait for one to end or cancel one"
-    )]
+    /// The owner has the maximum number of open tasks: finish or cancel some.
+    #[error("this owner has {limit} running tasks, the maximum; wait for one to end or cancel one")]
     OwnerBusy {
         /// The owner.
         owner: Owner,
         /// The limit.
         limit: u32,
     },
-    /// The owner has as many tasks as may be kept for it: wait for some to expire.
-    #[error("{limit} tasks of this owner are kept, the most allowed; wait for some to expire")]
+    /// The owner has the maximum number of stored tasks: wait for some to expire.
+    #[error("this owner has {limit} stored tasks, the maximum; wait for some to expire")]
     OwnerFull {
         /// The owner.
         owner: Owner,
         /// The limit.
         limit: u32,
     },
-    /// As many tasks run as may run at once, of all owners: wait for some to end.
-    #[error("{limit} tasks are running, the most allowed in all; wait for some to end")]
+    /// All owners together have the maximum number of open tasks: wait for some to end.
+    #[error("{limit} tasks are running, the maximum for all owners; wait for some to end")]
     Busy {
         /// The limit.
         limit: u64,
     },
-    /// The store keeps as many tasks as it may.
-    #[error("the store holds {limit} tasks, the most allowed; wait for some to expire")]
+    /// The store has the maximum number of tasks: wait for some to expire.
+    #[error("the store has {limit} tasks, the maximum; wait for some to expire")]
     Full {
         /// The limit.
         limit: u64,
     },
-    /// The backend cannot do it now: wait and try again.
+    /// The store cannot do it now: wait and retry. The operation may have taken place.
     #[error("the store is unavailable: {0}")]
     Unavailable(Reason),
-    /// The store is being opened, or tasks of a previous run are being recovered. Nothing was done: try
-    /// again in a moment.
-    #[error("starting: the server opens its store and recovers tasks; try again in a moment")]
+    /// The store is being opened, or tasks of a previous run are being recovered. Nothing was done:
+    /// retry in a moment.
+    #[error("starting: the server opens its store and recovers tasks; retry in a moment")]
     Starting,
-    /// The stored bytes are not what was written: an operator must look.
+    /// The stored bytes are not what was written: an operator must repair or replace the store.
     #[error("the store is damaged: {0}")]
     Corrupt(Reason),
 }
 
-/// What an operator should know about a failure.
+/// The cause of a failure, for an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(Arc<str>);
 
 impl Reason {
-    /// The reason in words.
+    /// A reason with this text.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
@@ -80,8 +78,8 @@ impl std::fmt::Display for Reason {
 }
 
 impl StoreError {
-    /// Whether trying the same again later may help.
-    pub fn is_passing(&self) -> bool {
+    /// Whether a later retry may succeed.
+    pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable(_))
     }
 }

@@ -1,6 +1,6 @@
-//! `forward_store!`: methods of a store that do what another store does.
+//! `forward_store!`: methods of a store that call another store.
 //!
-//! What else is public here is for the macro.
+//! The other public items are for the macro.
 
 pub use outlast_wire::{Raw, Timestamp};
 pub use tokio::sync::watch::Receiver;
@@ -14,12 +14,13 @@ pub fn target<S>(store: impl FnOnce() -> Result<S, StoreError>) -> Result<S, Sto
 
 /// Writes methods of an `impl Store` that forward to another store.
 ///
-/// `forward_store!(self => STORE; METHOD, …)` forwards the named methods to the store that the expression gives; it may
-/// use `?` with a [`StoreError`](crate::StoreError). `forward_store!(self => STORE, around FUNCTION; METHOD, …)` passes the
-/// future of each call to a method of the wrapper first: `async fn around<T>(&self, call: impl Future<Output = T>) -> T`.
-/// It serves every method whose reply is not a [`StoreFuture`](crate::store::StoreFuture).
+/// `forward_store!(self => STORE; METHOD, …)` forwards the named methods to the store that the
+/// expression returns. The expression may use `?` with a [`StoreError`](crate::StoreError).
+/// `forward_store!(self => STORE, around FUNCTION; METHOD, …)` passes the future of each call to a
+/// method of the wrapper first: `async fn around<T>(&self, call: impl Future<Output = T>) -> T`. It
+/// can be used for every method that does not return a [`StoreFuture`](crate::store::StoreFuture).
 ///
-/// The methods are named one by one, so a wrapper that forgets one does not compile.
+/// The methods are named one by one, so a wrapper that omits one does not compile.
 #[macro_export]
 macro_rules! forward_store {
     ($self:ident => $store:expr; $($method:ident),+ $(,)?) => {
@@ -33,7 +34,7 @@ macro_rules! forward_store {
         fn insert(
             &$self,
             insert: $crate::store::Insert,
-        ) -> $crate::store::StoreFuture<'static, $crate::store::Inserted> {
+        ) -> $crate::store::StoreFuture<'static, $crate::store::InsertResult> {
             match $crate::store::forward::target(|| Ok($store)) {
                 Ok(store) => store.insert(insert),
                 Err(error) => $crate::store::StoreFuture::ready(Err(error)),
@@ -104,7 +105,7 @@ macro_rules! forward_store {
         $crate::forward_store!(@call due['a](
             now: $crate::store::forward::Timestamp,
             limit: usize,
-        ) -> $crate::store::Due; $($how)+);
+        ) -> $crate::store::DueTasks; $($how)+);
     };
     (@claim $($how:tt)+) => {
         $crate::forward_store!(@call claim['a](
@@ -136,7 +137,7 @@ macro_rules! forward_store {
         ) -> Vec<$crate::store::Record>; $($how)+);
     };
     (@join $($how:tt)+) => {
-        $crate::forward_store!(@call join['a](node: $crate::NodeId,) -> $crate::store::Feed; $($how)+);
+        $crate::forward_store!(@call join['a](node: $crate::NodeId,) -> $crate::store::StoreEvents; $($how)+);
     };
     (@leave $($how:tt)+) => {
         $crate::forward_store!(@call leave['a](node: $crate::NodeId,) -> (); $($how)+);

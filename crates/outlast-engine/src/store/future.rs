@@ -7,7 +7,8 @@ use tokio::sync::oneshot;
 
 use super::{Reason, StoreError};
 
-/// The reply of a store to one operation. A write may take place whether or not its reply is awaited.
+/// The reply of a store to one operation. A write may take place whether or not its reply is
+/// awaited.
 #[must_use = "the reply says whether the operation took place"]
 pub struct StoreFuture<'a, T>(Reply<'a, T>);
 
@@ -23,7 +24,7 @@ impl<'a, T> StoreFuture<'a, T> {
         Self(Reply::Ready(Some(reply)))
     }
 
-    /// A reply that takes this work.
+    /// A reply that this future computes.
     pub fn boxed(work: impl Future<Output = Result<T, StoreError>> + Send + 'a) -> Self {
         Self(Reply::Boxed(Box::pin(work)))
     }

@@ -1,15 +1,15 @@
-//! What a durable home for tasks must promise, and the proof it hands out.
+//! The [`Store`] trait: durable tasks, and [`Committed`] as the proof of a commit.
 //!
-//! A store keeps tasks, their bodies and small [records](Record), and all indexes over them: by id, by
-//! owner, by deadline, by request key, and the counts that quotas need. The laws every store obeys
-//! are in [`laws`](crate::laws).
+//! A store holds tasks, their bodies and small [records](Record), and all indexes over them: by id,
+//! owner, deadline and request key, and the counts for quotas. The laws that every store obeys are
+//! in [`laws`](crate::laws).
 
+mod committed;
 mod error;
 #[doc(hidden)]
 pub mod forward;
 mod future;
 mod opening;
-mod committed;
 mod record;
 mod snapshot;
 
@@ -24,41 +24,44 @@ use crate::owner::Owner;
 use crate::policy::Quota;
 use crate::task::Task;
 
+pub use committed::Committed;
 pub use error::{Reason, StoreError};
 pub use future::StoreFuture;
 pub use opening::OpeningStore;
-pub use committed::Committed;
 pub use record::{Record, RecordKey, RecordWrite};
-pub use snapshot::{Brief, Page, Position, Snapshot, Usage};
+pub use snapshot::{Page, Position, Snapshot, TaskSummary, Usage};
 
 /// A durable map from [`TaskId`] to [`Task`] with compare-and-set.
 ///
-/// Every method is one transaction; a write is durable and visible when its future resolves, and not
-/// visible before it is durable. There are no default methods: a wrapper that forgets to forward one
-/// must fail to compile; [`forward_store!`](crate::forward_store) writes those that it names. No method may cost more because more tasks are retained. Operations
-/// that every task needs reply by a [`StoreFuture`], which allocates nothing where the reply is known.
+/// Every method is one transaction. A write is durable and visible when its future resolves, and
+/// not visible before it is durable. No method may cost more because more tasks are stored.
+/// Operations that every task needs return a [`StoreFuture`], which allocates nothing if the reply
+/// is known.
 ///
-/// A write that is answered with [`StoreError::Unavailable`] may have taken place, and does not take
-/// place later. Engines look again; a claim that fails has offered nothing.
+/// There are no default methods, so a wrapper that omits one does not compile;
+/// [`forward_store!`](crate::forward_store) writes the forwarding methods.
+///
+/// A write that fails with [`StoreError::Unavailable`] may have taken place, and does not take
+/// place later. The engine reads the task again. A claim that fails has offered nothing.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// Adds a task, if its owner and the store have room, and the records with it.
+    /// Adds a task and its records, if the quota allows it.
     ///
-    /// If the owner has a task under the same request key already, nothing is written and that task
-    /// is named.
-    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted>;
+    /// If the owner has a task with the same request key, nothing is written and the id of that
+    /// task is returned.
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult>;
 
     /// Stores the next revision of a task, its body and the records, if it is still at `expected`.
     fn replace(&self, replace: Replace) -> StoreFuture<'static, Committed<Task>>;
 
-    /// Removes those of the tasks that are still at the given revision, and names them.
+    /// Removes the tasks that are still at the given revision, and returns their ids.
     async fn remove(
         &self,
         node: NodeId,
         tasks: Vec<(TaskId, Revision)>,
     ) -> Result<Vec<TaskId>, StoreError>;
 
-    /// What is known of a task without opening its body.
+    /// A task without its body.
     fn get<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Snapshot>>;
 
     /// The whole task.
@@ -67,7 +70,7 @@ pub trait Store: Send + Sync + 'static {
     /// The body of an ended task: its result or its error.
     fn body<'a>(&'a self, scope: &'a Scope, id: TaskId) -> StoreFuture<'a, Option<Raw>>;
 
-    /// Up to `limit` tasks of an owner, newest first, that were created before `after`.
+    /// Up to `limit` tasks of an owner, newest first, that were inserted before `after`.
     async fn page(
         &self,
         owner: &Owner,
@@ -75,13 +78,14 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Page, StoreError>;
 
-    /// Up to `limit` tasks whose [due](Task::due) moment has come, and the moment after those.
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError>;
+    /// Up to `limit` tasks whose [due time](Task::due) has come, and the next due time.
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError>;
 
-    /// Up to `limit` open tasks whose executor is gone; each is offered to one living node at a time.
+    /// Offers up to `limit` open tasks whose executor has left. Each is offered to one joined node
+    /// at a time.
     async fn claim(&self, node: NodeId, limit: usize) -> Result<Vec<Committed<Task>>, StoreError>;
 
-    /// How much of the quota is used.
+    /// The counts that the quota limits.
     async fn usage(&self, owner: &Owner) -> Result<Usage, StoreError>;
 
     /// Writes records that belong to no task.
@@ -90,7 +94,7 @@ pub trait Store: Send + Sync + 'static {
     /// The record under a key, unless it has expired.
     async fn record(&self, key: &RecordKey, now: Timestamp) -> Result<Option<Record>, StoreError>;
 
-    /// All living records of a kind, of one owner if one is named.
+    /// All records of a kind that have not expired, of one owner if `owner` is given.
     async fn records(
         &self,
         kind: &str,
@@ -98,48 +102,48 @@ pub trait Store: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Vec<Record>, StoreError>;
 
-    /// Says that `node` lives and wants to hear of what other nodes change. What it executes is its
-    /// own until it leaves.
-    async fn join(&self, node: NodeId) -> Result<Feed, StoreError>;
+    /// Registers `node` and returns the events that other nodes cause. Tasks that it executes are
+    /// not offered to other nodes until it leaves.
+    async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError>;
 
-    /// Says that `node` is gone. Its open tasks can be claimed.
+    /// Removes `node`. Its open tasks can be claimed.
     async fn leave(&self, node: NodeId) -> Result<(), StoreError>;
 
-    /// Whether the store can be written now, and news of it.
+    /// Whether the store can be written now, and changes of that.
     fn health(&self) -> watch::Receiver<Health>;
 
-    /// Finishes what is under way and lets go of the files. Later calls are refused.
+    /// Finishes pending operations and closes the files. Later calls are refused.
     async fn close(&self) -> Result<(), StoreError>;
 }
 
-/// A task to be added.
+/// A task to insert.
 #[derive(Debug)]
 pub struct Insert {
     /// The task at its first revision.
     pub task: Arc<Task>,
-    /// The room there is.
+    /// The limits to check.
     pub quota: Quota,
     /// Written in the same transaction.
     pub records: Vec<RecordWrite>,
 }
 
-/// What became of an [`Insert`].
+/// The result of an [`Insert`].
 #[derive(Debug)]
-pub enum Inserted {
+pub enum InsertResult {
     /// The task is stored.
     New(Committed<Task>),
-    /// The owner used the request key before, for this task.
-    Known(TaskId),
+    /// The owner has this task with the same request key.
+    Existing(TaskId),
 }
 
-/// A change to be stored.
+/// A change to store.
 #[derive(Debug)]
 pub struct Replace {
-    /// Who writes; other nodes hear of it.
+    /// The node that writes. Other nodes receive an event.
     pub node: NodeId,
     /// The revision the change was computed from.
     pub expected: Revision,
-    /// The task as it will be.
+    /// The next revision of the task.
     pub next: Arc<Task>,
     /// The body, if the task ends with one.
     pub body: Option<Raw>,
@@ -147,34 +151,34 @@ pub struct Replace {
     pub records: Vec<RecordWrite>,
 }
 
-/// Tasks that need attention.
+/// Tasks whose due time has come.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Due {
-    /// They need it now.
+pub struct DueTasks {
+    /// The due tasks, at their newest revision.
     pub tasks: Vec<(TaskId, Revision)>,
-    /// When the next one will, if none of the above is left.
+    /// The next due time after these tasks are handled.
     pub next: Option<Timestamp>,
 }
 
-/// News from other nodes. May say too much, never too little.
-pub type Feed = mpsc::UnboundedReceiver<News>;
+/// Receives the events of other nodes. There may be superfluous events; none is missing.
+pub type StoreEvents = mpsc::UnboundedReceiver<StoreEvent>;
 
-/// What another node did.
+/// An event caused by another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum StoreEvent {
     /// A task changed or was removed.
-    Changed(TaskId),
-    /// A node left; there may be tasks to claim.
-    Orphans,
+    TaskChanged(TaskId),
+    /// A node left: there may be tasks to claim.
+    NodeLeft,
 }
 
 /// Whether a store can be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// It can.
+    /// It can be written.
     Ready,
-    /// Tasks that exist can be finished, new ones are refused.
-    NoRoom(Reason),
+    /// The disk is nearly full: stored tasks can be finished, new ones are refused.
+    NoSpace(Reason),
     /// Nothing can be written for now.
     Down(Reason),
     /// It was closed.

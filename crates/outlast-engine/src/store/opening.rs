@@ -1,19 +1,20 @@
-//! A store that is being opened: until it is open every operation is refused as starting.
+//! A store that is being opened: until it is open, every operation is refused with
+//! [`StoreError::Starting`].
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio::sync::{SetOnce, watch};
 
-use super::{Feed, Health, Reason, Store, StoreError};
+use super::{Health, Reason, Store, StoreError, StoreEvents};
 use crate::forward_store;
 use crate::id::NodeId;
 
-/// A store that a task of the runtime opens.
+/// A store that a spawned future opens.
 ///
-/// [`Store::join`] waits until it is open, so that an engine can [start](crate::engine::EngineBuilder::start) on
-/// it. Every other operation is refused with [`StoreError::Starting`] until then, or with the error if
-/// it cannot be opened.
+/// [`Store::join`] waits until it is open, so that an engine can
+/// [start](crate::engine::EngineBuilder::start) on it. Until then every other operation is refused
+/// with [`StoreError::Starting`]. If opening fails, every operation is refused with that error.
 pub struct OpeningStore(Arc<Shared>);
 
 struct Shared {
@@ -45,7 +46,7 @@ impl OpeningStore {
 }
 
 impl Shared {
-    /// Opens the store, then reports its health as its own.
+    /// Opens the store, then forwards its health.
     async fn open(
         self: Arc<Self>,
         open: impl Future<Output = Result<Arc<dyn Store>, StoreError>> + Send,
@@ -62,7 +63,7 @@ impl Shared {
         // It is set once, here.
         let _ = self.opened.set(opened);
         let Some(mut health) = health else { return };
-        // The store is gone when its health has no sender.
+        // The store was dropped when its health has no sender.
         while health.changed().await.is_ok() {
             let now = health.borrow_and_update().clone();
             self.health.send_replace(now);
@@ -76,7 +77,7 @@ impl Store for OpeningStore {
         insert, replace, remove, get, load, body, page, due, claim, usage, write_records, record, records, leave,
     );
 
-    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
+    async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         let opened = self.0.opened.wait().await;
         opened.as_ref().map_err(Clone::clone)?.join(node).await
     }

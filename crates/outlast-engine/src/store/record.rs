@@ -1,4 +1,5 @@
-//! Small things that must live as long as the tasks they serve: sessions, sealing keys, references.
+//! Small stored values that are not tasks: sessions, sealing keys, references to tasks of other
+//! servers.
 
 use std::sync::Arc;
 
@@ -6,39 +7,39 @@ use outlast_wire::Timestamp;
 
 use crate::owner::Owner;
 
-/// A small stored thing that is not a task.
+/// A small stored value that is not a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its name.
     pub key: RecordKey,
-    /// Whose it is, if it is anybody's.
+    /// Its owner, if it has one.
     pub owner: Option<Owner>,
-    /// When it stops existing, if ever.
+    /// When it expires, if it does.
     pub expires: Option<Timestamp>,
-    /// What it says. Opaque to stores.
+    /// Its content. Opaque to stores.
     pub bytes: Arc<[u8]>,
 }
 
 /// The name of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordKey {
-    /// What sort of thing it is, such as `session`.
+    /// The kind of value, such as `session`.
     pub kind: Arc<str>,
-    /// Which of them.
+    /// Its key within the kind.
     pub key: Arc<str>,
 }
 
 /// A change to a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordWrite {
-    /// The record is there from now on, in place of one with the same key.
+    /// Writes the record. It replaces one with the same key.
     Put(Record),
-    /// No record has this key from now on.
+    /// Deletes the record with this key, if there is one.
     Delete(RecordKey),
 }
 
 impl RecordKey {
-    /// The record `key` of that `kind`.
+    /// The name of the record `key` of that `kind`.
     pub fn new(kind: impl Into<Arc<str>>, key: impl Into<Arc<str>>) -> Self {
         Self {
             kind: kind.into(),
@@ -48,8 +49,8 @@ impl RecordKey {
 }
 
 impl Record {
-    /// Whether the record exists at `now`.
-    pub fn lives(&self, now: Timestamp) -> bool {
+    /// Whether the record has not expired at `now`.
+    pub fn exists_at(&self, now: Timestamp) -> bool {
         self.expires.is_none_or(|expires| now < expires)
     }
 }

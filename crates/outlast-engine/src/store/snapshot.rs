@@ -1,4 +1,4 @@
-//! What a store tells of tasks without opening their bodies.
+//! What a store returns about tasks without reading their bodies.
 
 use std::sync::Arc;
 
@@ -10,61 +10,61 @@ use crate::outcome::Ending;
 use crate::owner::Owner;
 use crate::task::{State, Task};
 
-/// A task as it stands: in full while it is open, in brief when it has ended.
+/// The current state of a task: the whole task while it is open, a summary when it has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Snapshot {
-    /// It works or awaits input.
+    /// The task works or awaits input.
     Open(Committed<Task>),
-    /// It has ended.
-    Ended(Committed<Brief>),
+    /// The task has ended.
+    Ended(Committed<TaskSummary>),
 }
 
-/// What is kept at hand of a task that has ended.
-// In the order of use: whoever looks a task up among a million asks whose it is and whether its time
-// is over, and finds both where it finds the counter of those who share this.
+/// The part of an ended task that a store holds in memory.
+// The fields are in the order of use: a lookup reads the owner and the expiry first, and both are
+// on the cache line of the reference count.
 #[derive(Clone, Debug, PartialEq)]
 #[repr(C)]
-pub struct Brief {
-    /// Whose task it is.
+pub struct TaskSummary {
+    /// The owner of the task.
     pub owner: Owner,
     /// When it was accepted.
     pub created: Timestamp,
-    /// From creation to expiry, in milliseconds.
-    pub ttl: u64,
-    /// The task.
+    /// The time from creation to expiry in milliseconds.
+    pub ttl_ms: u64,
+    /// The id of the task.
     pub id: TaskId,
-    /// The key under which its creator may ask for it again.
+    /// The request key: a repeated request with the same key finds this task.
     pub request_key: Option<Arc<str>>,
     /// The runner that ran it.
     pub runner: Arc<str>,
     /// How it ended.
     pub ending: Ending,
-    /// A sentence about the ending.
+    /// The status message.
     pub message: Option<Arc<str>>,
     /// When it ended.
     pub updated: Timestamp,
-    /// How often its caller should poll while it is young, in milliseconds.
-    pub poll_interval: u32,
-    /// How often it was stored.
+    /// The poll interval to report while the task is young, in milliseconds.
+    pub poll_interval_ms: u32,
+    /// Its revision.
     pub revision: Revision,
-    /// Which start of the call ended it.
+    /// The attempt that ended it.
     pub attempt: Attempt,
 }
 
-/// A place in an owner's list: that of one task, for ever.
+/// The position of a task in the list of its owner. It never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(pub u64);
 
-/// Part of an owner's list.
+/// A page of an owner's list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     /// The tasks, newest first.
     pub tasks: Vec<Snapshot>,
-    /// Where the next part begins, if there is one.
+    /// The position after which the next page starts, if there is one.
     pub next: Option<Position>,
 }
 
-/// How many tasks there are.
+/// Counts of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tasks of the owner that have not ended.
@@ -78,19 +78,19 @@ pub struct Usage {
 }
 
 impl Snapshot {
-    /// The task.
+    /// The id of the task.
     pub fn id(&self) -> TaskId {
         match self {
             Self::Open(task) => task.id,
-            Self::Ended(brief) => brief.id,
+            Self::Ended(summary) => summary.id,
         }
     }
 
-    /// Whose task it is.
+    /// The owner of the task.
     pub fn owner(&self) -> &Owner {
         match self {
             Self::Open(task) => &task.owner,
-            Self::Ended(brief) => &brief.owner,
+            Self::Ended(summary) => &summary.owner,
         }
     }
 
@@ -98,15 +98,15 @@ impl Snapshot {
     pub fn runner(&self) -> &Arc<str> {
         match self {
             Self::Open(task) => &task.origin.runner,
-            Self::Ended(brief) => &brief.runner,
+            Self::Ended(summary) => &summary.runner,
         }
     }
 
-    /// How often it was stored.
+    /// Its revision.
     pub fn revision(&self) -> Revision {
         match self {
             Self::Open(task) => task.revision,
-            Self::Ended(brief) => brief.revision,
+            Self::Ended(summary) => summary.revision,
         }
     }
 
@@ -114,38 +114,38 @@ impl Snapshot {
     pub fn ending(&self) -> Option<Ending> {
         match self {
             Self::Open(_) => None,
-            Self::Ended(brief) => Some(brief.ending),
+            Self::Ended(summary) => Some(summary.ending),
         }
     }
 
-    /// A sentence about where it stands.
+    /// The status message.
     pub fn message(&self) -> Option<&str> {
         match self {
             Self::Open(task) => task.message.as_deref(),
-            Self::Ended(brief) => brief.message.as_deref(),
+            Self::Ended(summary) => summary.message.as_deref(),
         }
     }
 
-    /// Whether the task's time is over at `now`.
-    pub fn is_gone(&self, now: Timestamp) -> bool {
+    /// Whether the task has expired at `now`.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
         match self {
-            Self::Open(task) => task.is_gone(now),
-            Self::Ended(brief) => now >= brief.expires(),
+            Self::Open(task) => task.is_expired(now),
+            Self::Ended(summary) => now >= summary.expires(),
         }
     }
 }
 
 impl From<Committed<Task>> for Snapshot {
     fn from(task: Committed<Task>) -> Self {
-        match task.derive(Brief::of) {
-            Some(brief) => Self::Ended(brief),
+        match task.derive(TaskSummary::of) {
+            Some(summary) => Self::Ended(summary),
             None => Self::Open(task),
         }
     }
 }
 
-impl Brief {
-    /// What is kept at hand of `task`, if it has ended.
+impl TaskSummary {
+    /// The summary of `task`, if it has ended.
     pub fn of(task: &Task) -> Option<Self> {
         let State::Ended(ending) = task.state else {
             return None;
@@ -159,15 +159,15 @@ impl Brief {
             message: task.message.clone(),
             created: task.created,
             updated: task.updated,
-            ttl: task.lifetime.ttl,
-            poll_interval: task.poll_interval,
+            ttl_ms: task.lifetime.ttl_ms,
+            poll_interval_ms: task.poll_interval_ms,
             revision: task.revision,
             attempt: task.attempt,
         })
     }
 
-    /// When the task stops being visible.
+    /// When the task expires.
     pub fn expires(&self) -> Timestamp {
-        self.created.plus(self.ttl)
+        self.created.plus(self.ttl_ms)
     }
 }

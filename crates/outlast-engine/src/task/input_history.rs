@@ -1,61 +1,63 @@
-//! The memory of a task's questions. Most tasks ask nothing; then it is nothing.
+//! What a task stores about its input requests: the keys that were used, and responses until the
+//! runner has confirmed them. Most tasks have none; then nothing is allocated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::input::Answer;
-use crate::id::AskKey;
+use crate::id::InputKey;
+use crate::input::InputResponse;
 
-/// The memory of a task's questions, shared between revisions. Read its [`Questions`].
+/// The input requests and responses of a task, shared between revisions. Dereferences to
+/// [`InputFields`].
 #[derive(Clone, Debug, Default)]
-pub struct Asked(Option<Arc<Questions>>);
+pub struct InputHistory(Option<Arc<InputFields>>);
 
-/// What is remembered of questions.
+/// The contents of an [`InputHistory`].
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Questions {
-    /// Every key ever used, answered or not.
-    pub keys: BTreeSet<AskKey>,
-    /// Answers that are stored but that the runner has not confirmed.
-    pub answers: BTreeMap<AskKey, Answer>,
+pub struct InputFields {
+    /// Every key that was used, whether or not it has a response.
+    pub keys: BTreeSet<InputKey>,
+    /// Responses that the runner has not confirmed yet.
+    pub responses: BTreeMap<InputKey, InputResponse>,
 }
 
-impl Asked {
-    /// The memory that a store has kept.
-    pub fn new(keys: BTreeSet<AskKey>, answers: BTreeMap<AskKey, Answer>) -> Self {
-        if keys.is_empty() && answers.is_empty() {
+impl InputHistory {
+    /// A history with these contents, as a store reads it.
+    pub fn new(keys: BTreeSet<InputKey>, responses: BTreeMap<InputKey, InputResponse>) -> Self {
+        if keys.is_empty() && responses.is_empty() {
             Self(None)
         } else {
-            Self(Some(Arc::new(Questions { keys, answers })))
+            Self(Some(Arc::new(InputFields { keys, responses })))
         }
     }
 
-    pub(crate) fn forget_answers(&mut self) {
-        if !self.answers.is_empty() {
-            self.change().answers.clear();
+    pub(crate) fn forget_responses(&mut self) {
+        if !self.responses.is_empty() {
+            self.change().responses.clear();
         }
     }
 
-    pub(crate) fn change(&mut self) -> &mut Questions {
+    pub(crate) fn change(&mut self) -> &mut InputFields {
         Arc::make_mut(self.0.get_or_insert_default())
     }
 }
 
-impl Deref for Asked {
-    type Target = Questions;
+impl Deref for InputHistory {
+    type Target = InputFields;
 
-    fn deref(&self) -> &Questions {
+    fn deref(&self) -> &InputFields {
         self.0.as_deref().unwrap_or(&NONE)
     }
 }
 
-impl PartialEq for Asked {
+impl PartialEq for InputHistory {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-static NONE: Questions = Questions {
+static NONE: InputFields = InputFields {
     keys: BTreeSet::new(),
-    answers: BTreeMap::new(),
+    responses: BTreeMap::new(),
 };

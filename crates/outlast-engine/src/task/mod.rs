@@ -1,7 +1,7 @@
-//! One task as a value. Nothing here reads a clock, draws a random number or waits.
+//! A task as a value. Nothing here reads a clock, makes a random number or waits.
 //!
-//! The only code that changes a task is [`transition`](crate::transition). Encoding lives in the wire
-//! crate, durability in stores.
+//! Only [`transition`](crate::transition) changes a task. Encoding is in the wire crate, durability
+//! in stores.
 
 mod input_history;
 mod lifetime;
@@ -13,84 +13,85 @@ use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
-use crate::input::Outstanding;
 use crate::id::{Attempt, NodeId, Revision, TaskId};
+use crate::input::Outstanding;
 use crate::origin::Origin;
 use crate::owner::Owner;
 
-pub use input_history::{Asked, Questions};
-pub use lifetime::{Keep, Lifetime};
+pub use input_history::{InputFields, InputHistory};
+pub use lifetime::{Lifetime, TtlPolicy};
 pub use state::State;
-pub use timeline::{Happening, Moment, Moments, Timeline};
+pub use timeline::{Timeline, TimelineEntries, TimelineEntry, TimelineEvent};
 
-/// A task at one revision. Read its [`Fields`]; change it with [`Task::apply`].
+/// A task at one revision. Dereferences to [`Fields`]; change it with [`Task::apply`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task(Fields);
 
-/// What a task consists of.
+/// The fields of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fields {
-    /// The name of the task.
+    /// Its id.
     pub id: TaskId,
-    /// Whose task it is.
+    /// Its owner.
     pub owner: Owner,
-    /// The request it runs.
+    /// The request that it runs.
     pub origin: Arc<Origin>,
-    /// The key under which its creator may ask for it again.
+    /// The request key: a repeated request with the same key finds this task.
     pub request_key: Option<Arc<str>>,
-    /// The engine that runs it, or ran it last.
+    /// The engine that runs it, or that ran it last.
     pub executor: NodeId,
-    /// Which start of the call this is.
+    /// The current attempt at the call.
     pub attempt: Attempt,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
-    /// How often it was stored.
+    /// Its revision.
     pub revision: Revision,
     /// When it was accepted.
     pub created: Timestamp,
     /// When it last changed.
     pub updated: Timestamp,
-    /// How long it lives.
+    /// Its TTL and run limit.
     pub lifetime: Lifetime,
-    /// How often its caller should poll while it is young, in milliseconds.
-    pub poll_interval: u32,
-    /// A sentence about where it stands, for people.
+    /// The poll interval to report while the task is young, in milliseconds.
+    pub poll_interval_ms: u32,
+    /// The status message.
     pub message: Option<Arc<str>>,
-    /// Set once its caller has asked that the work stop.
+    /// Set when the caller requests a cancellation.
     pub cancel: Option<CancelIntent>,
-    /// What its runner needs to find the work again after a restart.
-    pub handle: Option<Handle>,
-    /// Questions asked and answers not yet confirmed.
-    pub asked: Asked,
-    /// What happened when.
+    /// What its runner needs to re-attach to the work after a restart.
+    pub resume_state: Option<ResumeState>,
+    /// The keys of its input requests, and the responses not yet confirmed.
+    pub input: InputHistory,
+    /// Its history.
     pub timeline: Timeline,
 }
 
-/// That a caller wants the work to stop.
+/// A requested cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CancelIntent {
-    /// When the caller said so.
+    /// When the caller requested it.
     pub requested: Timestamp,
-    /// When the task ends as cancelled if its runner stays silent.
+    /// When the task ends as cancelled if its runner has not ended it.
     pub deadline: Timestamp,
 }
 
-/// Opaque bytes of a runner that can re-attach: an upstream task, a sealed request state.
+/// Opaque bytes with which a runner re-attaches to its work after a restart, such as a reference to
+/// an upstream task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handle(pub Arc<[u8]>);
+pub struct ResumeState(pub Arc<[u8]>);
 
-/// What a stored row says cannot be a task.
+/// The stored fields contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stored task {id} is inconsistent: {what}")]
-pub struct Inconsistent {
+pub struct InconsistentTask {
     /// The task.
     pub id: TaskId,
-    /// What does not fit.
+    /// The contradiction.
     pub what: &'static str,
 }
 
 impl Task {
-    /// A task that has just been accepted.
+    /// A new task.
     pub fn new(new: NewTask, now: Timestamp) -> Self {
         Self(Fields {
             id: new.id,
@@ -104,55 +105,56 @@ impl Task {
             created: now,
             updated: now,
             lifetime: new.lifetime,
-            poll_interval: new.poll_interval,
+            poll_interval_ms: new.poll_interval_ms,
             message: None,
             cancel: None,
-            handle: None,
-            asked: Asked::default(),
+            resume_state: None,
+            input: InputHistory::default(),
             timeline: Timeline::starting(now),
         })
     }
 
-    /// The same with a first status message.
+    /// Sets the first status message.
     pub(crate) fn with_message(mut self, message: Option<Arc<str>>) -> Self {
         self.0.message = message;
         self
     }
 
-    /// The same with the resume state of work that began before the task.
-    pub(crate) fn with_handle(mut self, handle: Option<Handle>) -> Self {
-        self.0.handle = handle;
+    /// Sets the resume state of work that started before the task was created.
+    pub(crate) fn with_resume_state(mut self, state: Option<ResumeState>) -> Self {
+        self.0.resume_state = state;
         self
     }
 
-    /// The task that a store has kept, if its parts fit together.
-    pub fn restore(fields: Fields) -> Result<Self, Inconsistent> {
+    /// A task from stored fields, if they are consistent.
+    pub fn restore(fields: Fields) -> Result<Self, InconsistentTask> {
         let id = fields.id;
-        let bad = |what| Err(Inconsistent { id, what });
+        let bad = |what| Err(InconsistentTask { id, what });
         if fields.updated < fields.created {
             return bad("it was updated before it was created");
         }
         if let State::AwaitingInput(outstanding) = &fields.state
             && !outstanding
                 .iter()
-                .all(|(key, _)| fields.asked.keys.contains(key))
+                .all(|(key, _)| fields.input.keys.contains(key))
         {
-            return bad("it waits for a question it never asked");
+            return bad("it awaits input under a key that it never used");
         }
-        if matches!(fields.state, State::Ended(_)) && !fields.asked.answers.is_empty() {
-            return bad("it has ended and still holds answers");
+        if matches!(fields.state, State::Ended(_)) && !fields.input.responses.is_empty() {
+            return bad("it has ended and still has input responses");
         }
         Ok(Self(fields))
     }
 
-    /// Whether the task's time is over at `now`. Work that is kept while it lives has no such time.
-    pub fn is_gone(&self, now: Timestamp) -> bool {
-        let kept = self.lifetime.keep == Keep::WhileLive && self.state.ending().is_none();
+    /// Whether the task has expired at `now`. An open task with [`TtlPolicy::KeepLive`] never
+    /// expires.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        let kept = self.lifetime.ttl_policy == TtlPolicy::KeepLive && self.state.ending().is_none();
         now >= self.expires() && !kept
     }
 
-    /// When the task next needs attention although nobody calls: its expiry, its run limit, or the
-    /// deadline of a cancellation.
+    /// When the engine must next act on the task without a request: its expiry, its run limit, or
+    /// the deadline of a cancellation.
     pub fn due(&self) -> Timestamp {
         let expires = self.expires();
         if matches!(self.state, State::Ended(_)) {
@@ -166,7 +168,7 @@ impl Task {
             .fold(expires, Timestamp::min)
     }
 
-    /// The questions that wait for an answer.
+    /// The input requests without a response.
     pub fn outstanding(&self) -> Option<&Outstanding> {
         match &self.state {
             State::AwaitingInput(outstanding) => Some(outstanding),
@@ -180,29 +182,29 @@ impl Task {
 }
 
 impl Fields {
-    /// When the task stops being visible.
+    /// When the task expires.
     pub fn expires(&self) -> Timestamp {
-        self.created.plus(self.lifetime.ttl)
+        self.created.plus(self.lifetime.ttl_ms)
     }
 }
 
-/// What a new task is made from.
+/// The fields that the creator of a task chooses.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// A fresh id.
+    /// A new id.
     pub id: TaskId,
-    /// Whose task it will be.
+    /// The owner.
     pub owner: Owner,
     /// The request.
     pub origin: Arc<Origin>,
-    /// The key under which its creator may ask for it again.
+    /// The request key: a repeated request with the same key finds this task.
     pub request_key: Option<Arc<str>>,
     /// The engine that will run it.
     pub executor: NodeId,
-    /// How long it will live.
+    /// The TTL and run limit.
     pub lifetime: Lifetime,
-    /// How often its caller should poll while it is young, in milliseconds.
-    pub poll_interval: u32,
+    /// The poll interval to report while the task is young, in milliseconds.
+    pub poll_interval_ms: u32,
 }
 
 impl Deref for Task {

@@ -1,16 +1,16 @@
-//! Where a task stands. The wire's status words are computed from this and stored nowhere beside it.
+//! The state of a task. The status words on the wire are computed from it and stored nowhere else.
 
 use crate::input::Outstanding;
 use crate::outcome::Ending;
 
-/// Where a task stands.
+/// The state of a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum State {
     /// The work is running, or queued to run.
     Working,
-    /// The work waits for every question listed here.
+    /// The work waits for responses to these input requests.
     AwaitingInput(Outstanding),
-    /// The work is over; nothing moves a task out of this state.
+    /// The work has ended. This state is final.
     Ended(Ending),
 }
 

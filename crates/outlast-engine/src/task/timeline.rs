@@ -1,4 +1,4 @@
-//! What happened to a task, when: a bounded list for people who look into it.
+//! The history of a task: a bounded list of events for operators.
 
 use std::sync::Arc;
 
@@ -6,89 +6,95 @@ use outlast_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 use smallvec::{SmallVec, smallvec};
 
-use crate::id::{AskKey, Attempt};
+use crate::id::{Attempt, InputKey};
 
-/// A bounded history. The first entry is kept; of the rest, the newest.
+/// A bounded history. It retains the first entry and the newest of the others.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// The entries, oldest first.
-    pub moments: Moments,
-    /// How many entries between the first and the second were dropped.
+    pub entries: TimelineEntries,
+    /// The number of dropped entries between the first and the second.
     pub dropped: u32,
 }
 
-/// The entries of a timeline. Most tasks begin and end, and nothing else happens to them.
-pub type Moments = SmallVec<[Moment; 2]>;
+/// The entries of a timeline. Most tasks have two: created and ended.
+pub type TimelineEntries = SmallVec<[TimelineEntry; 2]>;
 
-/// One entry.
+/// One event with its time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moment {
-    /// When.
+pub struct TimelineEntry {
+    /// When it happened.
     pub at: Timestamp,
-    /// What.
-    pub what: Happening,
+    /// What happened.
+    pub event: TimelineEvent,
 }
 
-/// What can happen to a task.
+/// An event in the history of a task. The serialised names are part of the stored format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Happening {
-    /// It was accepted.
+pub enum TimelineEvent {
+    /// The task was created.
     Created,
-    /// A new attempt began after the last executor was gone.
+    /// A new attempt started after the executor was lost.
     Claimed(Attempt),
-    /// Its runner said something.
+    /// The runner set a status message.
     Status(Arc<str>),
-    /// Its runner can find the work again after a restart.
-    Attached,
-    /// It asked its caller.
-    Asked(AskKey),
-    /// Its caller answered.
-    Answered(AskKey),
-    /// A question was taken back.
-    Withdrawn(AskKey),
-    /// Its caller wants it to stop.
+    /// The runner saved its resume state.
+    #[serde(rename = "attached")]
+    ResumeStateSaved,
+    /// The runner made an input request.
+    #[serde(rename = "asked")]
+    InputRequested(InputKey),
+    /// The caller sent an input response.
+    #[serde(rename = "answered")]
+    InputProvided(InputKey),
+    /// An input request was withdrawn.
+    #[serde(rename = "withdrawn")]
+    InputWithdrawn(InputKey),
+    /// The caller requested a cancellation.
     CancelRequested,
-    /// Its TTL became this many milliseconds.
+    /// The TTL became this many milliseconds.
     Extended(u64),
-    /// It ended.
+    /// The task ended.
     Ended,
 }
 
 impl Timeline {
-    /// The most entries a timeline has.
-    pub const LIMIT: usize = 64;
+    /// The maximum number of entries.
+    pub const MAX_ENTRIES: usize = 64;
 
-    /// The most characters of a status text that are kept here.
-    pub const TEXT_LIMIT: usize = 200;
+    /// The maximum number of characters of a status message in an entry.
+    pub const MAX_STATUS_CHARS: usize = 200;
 
     pub(crate) fn starting(at: Timestamp) -> Self {
         Self {
-            moments: smallvec![Moment {
+            entries: smallvec![TimelineEntry {
                 at,
-                what: Happening::Created,
+                event: TimelineEvent::Created,
             }],
             dropped: 0,
         }
     }
 
-    pub(crate) fn note(&mut self, at: Timestamp, what: Happening) {
-        let what = match what {
-            Happening::Status(text) if text.len() > Self::TEXT_LIMIT => Happening::Status(
-                text.chars()
-                    .take(Self::TEXT_LIMIT)
-                    .collect::<String>()
-                    .into(),
-            ),
-            what => what,
+    pub(crate) fn record(&mut self, at: Timestamp, event: TimelineEvent) {
+        let event = match event {
+            TimelineEvent::Status(text) if text.len() > Self::MAX_STATUS_CHARS => {
+                TimelineEvent::Status(
+                    text.chars()
+                        .take(Self::MAX_STATUS_CHARS)
+                        .collect::<String>()
+                        .into(),
+                )
+            }
+            event => event,
         };
-        if self.moments.len() >= Self::LIMIT {
-            self.moments.remove(1);
+        if self.entries.len() >= Self::MAX_ENTRIES {
+            self.entries.remove(1);
             self.dropped = self.dropped.saturating_add(1);
         }
-        // Most histories have few entries and are kept for long.
-        self.moments.reserve_exact(1);
-        self.moments.push(Moment { at, what });
+        // Most histories have few entries and are stored for long: allocate no more than needed.
+        self.entries.reserve_exact(1);
+        self.entries.push(TimelineEntry { at, event });
     }
 }
 
@@ -97,18 +103,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_history_keeps_its_beginning_and_its_end() {
+    fn a_long_history_retains_its_first_and_newest_entries() {
         let mut timeline = Timeline::starting(Timestamp(0));
         for n in 1..=1_000 {
-            timeline.note(Timestamp(n), Happening::Status("x".repeat(1_000).into()));
+            timeline.record(
+                Timestamp(n),
+                TimelineEvent::Status("x".repeat(1_000).into()),
+            );
         }
-        assert_eq!(timeline.moments.len(), Timeline::LIMIT);
-        assert_eq!(timeline.dropped, 1_001 - Timeline::LIMIT as u32);
-        assert_eq!(timeline.moments[0].what, Happening::Created);
-        assert_eq!(timeline.moments[Timeline::LIMIT - 1].at, Timestamp(1_000));
-        let Happening::Status(text) = &timeline.moments[1].what else {
+        assert_eq!(timeline.entries.len(), Timeline::MAX_ENTRIES);
+        assert_eq!(timeline.dropped, 1_001 - Timeline::MAX_ENTRIES as u32);
+        assert_eq!(timeline.entries[0].event, TimelineEvent::Created);
+        assert_eq!(
+            timeline.entries[Timeline::MAX_ENTRIES - 1].at,
+            Timestamp(1_000)
+        );
+        let TimelineEvent::Status(text) = &timeline.entries[1].event else {
             panic!("a status")
         };
-        assert_eq!(text.len(), Timeline::TEXT_LIMIT);
+        assert_eq!(text.len(), Timeline::MAX_STATUS_CHARS);
     }
 }

@@ -1,17 +1,18 @@
-//! Two ways to cancel: at once, and by asking the work to stop.
+//! The two ways to cancel: immediately, and by a request to the work.
 
 use outlast_wire::Timestamp;
 
 use super::{Change, Effect, Effects, Refused, end};
 use crate::outcome::Outcome;
-use crate::task::{CancelIntent, Fields, Happening};
+use crate::task::{CancelIntent, Fields, TimelineEvent};
 
-/// V1-CANCEL-3, V1-CANCEL-4: the task is cancelled before the answer, whatever the work does later.
+/// V1-CANCEL-3, V1-CANCEL-4: the task is cancelled before the response is sent, whatever the work
+/// does later.
 pub(super) fn now(fields: &mut Fields, now: Timestamp) -> Change {
     end::end(fields, Outcome::Cancelled, None, now)
 }
 
-/// V2-CANCEL-4, V2-CANCEL-5: the work is told, and decides how the task ends until `deadline`.
+/// V2-CANCEL-4, V2-CANCEL-5: the work is notified, and decides until `deadline` how the task ends.
 pub(super) fn request(
     fields: &mut Fields,
     deadline: Timestamp,
@@ -24,8 +25,8 @@ pub(super) fn request(
         requested: now,
         deadline,
     });
-    fields.timeline.note(now, Happening::CancelRequested);
-    Ok(TELL_CANCEL.into())
+    fields.timeline.record(now, TimelineEvent::CancelRequested);
+    Ok(NOTIFY_CANCEL.into())
 }
 
-const TELL_CANCEL: &[Effect] = &[Effect::Publish, Effect::TellCancel];
+const NOTIFY_CANCEL: &[Effect] = &[Effect::Publish, Effect::NotifyCancel];

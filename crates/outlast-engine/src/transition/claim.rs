@@ -1,10 +1,11 @@
-//! A takeover after the executor died: a new attempt, so that whatever the old one still says is refused.
+//! A takeover after the executor was lost: a new attempt, so that writes of the old executor are
+//! refused.
 
 use outlast_wire::Timestamp;
 
-use super::{Effects, PUBLISH, Takeover, questions, wait_for};
+use super::{Effects, PUBLISH, Takeover, open_requests, wait_for};
 use crate::id::NodeId;
-use crate::task::{Fields, Happening};
+use crate::task::{Fields, TimelineEvent};
 
 pub(super) fn claim(
     fields: &mut Fields,
@@ -16,14 +17,16 @@ pub(super) fn claim(
     fields.attempt = fields.attempt.next();
     fields
         .timeline
-        .note(now, Happening::Claimed(fields.attempt));
+        .record(now, TimelineEvent::Claimed(fields.attempt));
     if how == Takeover::Rerun {
-        for (key, _) in questions(fields) {
-            fields.timeline.note(now, Happening::Withdrawn(key));
+        for (key, _) in open_requests(fields) {
+            fields
+                .timeline
+                .record(now, TimelineEvent::InputWithdrawn(key));
         }
-        fields.asked.forget_answers();
+        fields.input.forget_responses();
         wait_for(fields, Vec::new(), now);
-        fields.handle = None;
+        fields.resume_state = None;
         fields.message = None;
     }
     PUBLISH.into()

@@ -1,32 +1,32 @@
-//! The end of a task: the outcome is summed up once, and everything that was open is closed.
+//! The end of a task: stores the ending and closes all that was open.
 
 use outlast_wire::Timestamp;
 
-use super::{Change, OVER, wait_for};
-use crate::outcome::{Message, Outcome};
-use crate::task::{Fields, Happening, Keep, State};
+use super::{AFTER_END, Change, wait_for};
+use crate::outcome::{Outcome, StatusMessage};
+use crate::task::{Fields, State, TimelineEvent, TtlPolicy};
 
 pub(super) fn end(
     fields: &mut Fields,
     outcome: Outcome,
-    message: Message,
+    message: StatusMessage,
     now: Timestamp,
 ) -> Change {
     wait_for(fields, Vec::new(), now);
     fields.state = State::Ended(outcome.ending());
-    fields.asked.forget_answers();
-    fields.handle = None;
-    // The last word of the work is no description of its end.
+    fields.input.forget_responses();
+    fields.resume_state = None;
+    // A status message of the running work does not describe its end.
     fields.message = message.or_else(|| outcome.message());
-    if fields.lifetime.keep == Keep::WhileLive {
-        let kept_after_the_end = now
+    if fields.lifetime.ttl_policy == TtlPolicy::KeepLive {
+        let ttl_after_the_end = now
             .since(fields.created)
-            .saturating_add(fields.lifetime.granted);
-        fields.lifetime.ttl = fields.lifetime.ttl.max(kept_after_the_end);
+            .saturating_add(fields.lifetime.granted_ttl_ms);
+        fields.lifetime.ttl_ms = fields.lifetime.ttl_ms.max(ttl_after_the_end);
     }
-    fields.timeline.note(now, Happening::Ended);
+    fields.timeline.record(now, TimelineEvent::Ended);
     Change {
         body: outcome.into_body(),
-        effects: OVER.into(),
+        effects: AFTER_END.into(),
     }
 }

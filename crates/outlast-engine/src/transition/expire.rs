@@ -1,20 +1,21 @@
-//! Time: expiry, extension, the run limit, and the end of patience with a silent runner.
+//! Deadlines: expiry, extension, the run limit, and the timeout of a requested cancellation.
 
 use outlast_wire::Timestamp;
 
 use super::{Change, Effect, Effects, Next, PUBLISH, Refused, Step, end};
 use crate::outcome::{ErrorCode, Outcome};
-use crate::task::{Fields, Happening};
+use crate::task::{Fields, TimelineEvent};
 
-/// A1-23: those who wait are answered, the work is stopped, then the task is gone.
+/// A1-23: waiters are answered, the work is stopped, then the task is removed.
 pub(super) fn removal() -> Step {
     Step {
         next: Next::Removed,
-        effects: GONE.into(),
+        effects: AFTER_REMOVAL.into(),
     }
 }
 
-/// Does what [`Task::due`](crate::Task::due) announced, if the moment has come, to a task that stays.
+/// Handles a deadline of [`Task::due`](crate::Task::due) that has passed, for a task that is not
+/// removed.
 pub(super) fn due(fields: &mut Fields, now: Timestamp) -> Result<Change, Refused> {
     let ended = fields.state.ending().is_some();
     if !ended && fields.cancel.is_some_and(|intent| now >= intent.deadline) {
@@ -22,33 +23,33 @@ pub(super) fn due(fields: &mut Fields, now: Timestamp) -> Result<Change, Refused
     }
     let limit = fields.lifetime.run_limit_at(fields.created, &fields.state);
     if limit.is_some_and(|at| now >= at) {
-        let limit = fields.lifetime.run_limit.unwrap_or_default();
+        let limit = fields.lifetime.run_limit_ms.unwrap_or_default();
         let message =
             format!("the call ran longer than its run limit of {limit} ms and was stopped");
         return Ok(end::end(
             fields,
-            Outcome::error(INTERNAL, message),
+            Outcome::error(INTERNAL_ERROR, message),
             None,
             now,
         ));
     }
     if now >= fields.expires() {
-        let lived = now.since(fields.created);
-        let ttl = lived.saturating_add(fields.lifetime.granted.max(1));
+        let age = now.since(fields.created);
+        let ttl = age.saturating_add(fields.lifetime.granted_ttl_ms.max(1));
         return extend(fields, ttl, now).map(Change::from);
     }
     Err(Refused::NotDue)
 }
 
 pub(super) fn extend(fields: &mut Fields, ttl: u64, now: Timestamp) -> Result<Effects, Refused> {
-    if ttl == fields.lifetime.ttl {
+    if ttl == fields.lifetime.ttl_ms {
         return Err(Refused::Unchanged);
     }
-    fields.lifetime.ttl = ttl;
-    fields.timeline.note(now, Happening::Extended(ttl));
+    fields.lifetime.ttl_ms = ttl;
+    fields.timeline.record(now, TimelineEvent::Extended(ttl));
     Ok(PUBLISH.into())
 }
 
-const GONE: &[Effect] = &[Effect::Wake, Effect::Stop];
+const AFTER_REMOVAL: &[Effect] = &[Effect::Wake, Effect::Stop];
 
-const INTERNAL: ErrorCode = ErrorCode(-32603);
+const INTERNAL_ERROR: ErrorCode = ErrorCode(-32603);

@@ -1,62 +1,73 @@
-//! Questions and answers: a key is used once, an answer is kept until the runner confirms it.
+//! Input requests and responses: a key is used once, a response is stored until the runner confirms
+//! it.
 
 use std::collections::BTreeMap;
 
 use outlast_wire::Timestamp;
 
-use super::{Effect, Effects, PUBLISH, Refused, questions, wait_for};
-use crate::input::{Answer, Question};
-use crate::id::AskKey;
-use crate::task::{Fields, Happening};
+use super::{Effect, Effects, PUBLISH, Refused, open_requests, wait_for};
+use crate::id::InputKey;
+use crate::input::{InputRequest, InputResponse};
+use crate::task::{Fields, TimelineEvent};
 
-pub(super) fn ask(
+pub(super) fn request(
     fields: &mut Fields,
-    key: AskKey,
-    question: Question,
+    key: InputKey,
+    request: InputRequest,
     limit: usize,
     now: Timestamp,
 ) -> Result<Effects, Refused> {
-    if fields.asked.keys.len() >= limit {
-        return Err(Refused::TooManyQuestions { limit });
+    if fields.input.keys.len() >= limit {
+        return Err(Refused::TooManyInputRequests { limit });
     }
-    if !fields.asked.change().keys.insert(key.clone()) {
+    if !fields.input.change().keys.insert(key.clone()) {
         return Err(Refused::KeyReused(key));
     }
-    let mut open = questions(fields);
-    open.push((key.clone(), question));
+    let mut open = open_requests(fields);
+    open.push((key.clone(), request));
     wait_for(fields, open, now);
-    fields.timeline.note(now, Happening::Asked(key));
+    fields
+        .timeline
+        .record(now, TimelineEvent::InputRequested(key));
     Ok(PUBLISH.into())
 }
 
 pub(super) fn withdraw(
     fields: &mut Fields,
-    key: AskKey,
+    key: InputKey,
     now: Timestamp,
 ) -> Result<Effects, Refused> {
-    let mut open = questions(fields);
+    let mut open = open_requests(fields);
     let before = open.len();
     open.retain(|(found, _)| *found != key);
     if open.len() == before {
         return Err(Refused::NotOutstanding);
     }
     wait_for(fields, open, now);
-    fields.timeline.note(now, Happening::Withdrawn(key));
+    fields
+        .timeline
+        .record(now, TimelineEvent::InputWithdrawn(key));
     Ok(PUBLISH.into())
 }
 
-pub(super) fn answer(
+pub(super) fn provide(
     fields: &mut Fields,
-    mut given: BTreeMap<AskKey, Answer>,
+    mut responses: BTreeMap<InputKey, InputResponse>,
     now: Timestamp,
 ) -> Result<Effects, Refused> {
     let mut effects = PUBLISH.to_vec();
-    let mut open = questions(fields);
-    open.retain(|(key, _)| match given.remove(key) {
+    let mut open = open_requests(fields);
+    open.retain(|(key, _)| match responses.remove(key) {
         None => true,
-        Some(answer) => {
-            fields.asked.change().answers.insert(key.clone(), answer);
-            fields.timeline.note(now, Happening::Answered(key.clone()));
+        Some(response) => {
+            fields
+                .input
+                .change()
+                .responses
+                .insert(key.clone(), response);
+            fields
+                .timeline
+                .record(now, TimelineEvent::InputProvided(key.clone()));
             effects.push(Effect::Deliver(key.clone()));
             false
         }
@@ -68,10 +79,10 @@ pub(super) fn answer(
     Ok(effects.into())
 }
 
-pub(super) fn confirm(fields: &mut Fields, key: &AskKey) -> Result<Effects, Refused> {
-    if !fields.asked.answers.contains_key(key) {
+pub(super) fn confirm(fields: &mut Fields, key: &InputKey) -> Result<Effects, Refused> {
+    if !fields.input.responses.contains_key(key) {
         return Err(Refused::NotOutstanding);
     }
-    fields.asked.change().answers.remove(key);
+    fields.input.change().responses.remove(key);
     Ok(Effects::default())
 }

@@ -1,6 +1,7 @@
-//! The laws of a task, checked over random lives: any commands, in any order, under a clock that jumps.
+//! The laws of a task, checked over random histories: any commands in any order, with a clock that
+//! jumps.
 //!
-//! What a store must do with tasks is in [`crate::laws`].
+//! The laws of stores are in [`crate::laws`].
 
 mod input;
 mod invariants;

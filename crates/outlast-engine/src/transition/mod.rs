@@ -1,13 +1,13 @@
 //! The only code that changes a task: one pure function from a task and a command to a [`Step`].
 //!
-//! Time comes in as an argument and consequences go out as [`Effect`]s. A step becomes true when a
-//! store has committed it; until then nobody may act on it.
+//! Time is an argument, and consequences are returned as [`Effect`]s. A step takes effect when a
+//! store has committed it; no code may act on it before.
 
-mod input;
 mod cancel;
 mod claim;
 mod end;
 mod expire;
+mod input;
 mod report;
 
 #[cfg(test)]
@@ -19,175 +19,176 @@ use std::sync::Arc;
 
 use outlast_wire::{Raw, Timestamp};
 
-use crate::input::{Answer, Outstanding, Question};
-use crate::id::{AskKey, Attempt, NodeId};
-use crate::outcome::{Message, Outcome};
-use crate::task::{Fields, Handle, State, Task};
+use crate::id::{Attempt, InputKey, NodeId};
+use crate::input::{InputRequest, InputResponse, Outstanding};
+use crate::outcome::{Outcome, StatusMessage};
+use crate::task::{Fields, ResumeState, State, Task};
 
-/// What may be done to a task.
+/// A change to a task.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// The runner asks the caller a question.
-    Ask {
-        /// Who says so.
+    /// The runner makes an input request to the caller.
+    RequestInput {
+        /// The attempt of the runner.
         attempt: Attempt,
-        /// A fresh key.
-        key: AskKey,
-        /// The question.
-        question: Question,
-        /// How many questions a task may ask in its life.
+        /// A key that the task has not used.
+        key: InputKey,
+        /// The input request.
+        request: InputRequest,
+        /// The maximum number of input requests of a task.
         limit: usize,
     },
-    /// The runner takes a question back.
-    Withdraw {
-        /// Who says so.
+    /// The runner withdraws an input request.
+    WithdrawInput {
+        /// The attempt of the runner.
         attempt: Attempt,
-        /// The question's key.
-        key: AskKey,
+        /// The key of the request.
+        key: InputKey,
     },
-    /// The caller answers. Keys that are not outstanding are ignored.
-    Answer(BTreeMap<AskKey, Answer>),
-    /// The runner has used an answer; it need not be kept any longer.
-    Confirm {
-        /// Who says so.
+    /// The caller sends input responses. Keys that are not outstanding are ignored.
+    ProvideInput(BTreeMap<InputKey, InputResponse>),
+    /// The runner has used a response: it need not be stored any longer.
+    ConfirmInput {
+        /// The attempt of the runner.
         attempt: Attempt,
-        /// The question's key.
-        key: AskKey,
+        /// The key of the request.
+        key: InputKey,
     },
-    /// The runner says where it stands.
+    /// The runner sets the status message.
     Status {
-        /// Who says so.
+        /// The attempt of the runner.
         attempt: Attempt,
-        /// A sentence for people.
+        /// The status message.
         message: Arc<str>,
     },
-    /// The runner can find its work again after a restart.
-    Attach {
-        /// Who says so.
+    /// The runner saves what it needs to re-attach to its work after a restart.
+    SaveResumeState {
+        /// The attempt of the runner.
         attempt: Attempt,
-        /// What it needs for that.
-        handle: Handle,
+        /// The resume state.
+        state: ResumeState,
     },
-    /// The caller ends the task at once.
+    /// The caller cancels the task immediately.
     CancelNow,
-    /// The caller asks that the work stop; the task ends as cancelled at `deadline` at the latest.
+    /// The caller requests a cancellation; the task ends as cancelled at `deadline` at the latest.
     RequestCancel {
-        /// When patience ends.
+        /// The end of the time in which the runner may end the task.
         deadline: Timestamp,
     },
-    /// The work is over.
+    /// The work has ended.
     End {
-        /// Who says so.
+        /// The attempt of the runner.
         attempt: Attempt,
         /// How it ended.
         outcome: Outcome,
-        /// The status message from then on, in place of the one that the outcome brings.
-        message: Message,
+        /// The final status message, in place of the one of the outcome.
+        message: StatusMessage,
     },
-    /// A moment named by [`Task::due`] has come.
+    /// The time of [`Task::due`] has come.
     Due,
-    /// The task shall live until `ttl` milliseconds after its creation.
+    /// The task expires `ttl` milliseconds after its creation.
     Extend {
         /// The new TTL.
         ttl: u64,
     },
-    /// Another engine takes the task over from an executor that is gone.
+    /// An engine takes the task over from an executor that was lost.
     Claim {
         /// The new executor.
         executor: NodeId,
-        /// Whether the work goes on or starts again.
+        /// Whether the work continues or starts again.
         how: Takeover,
     },
 }
 
-/// How a task goes on after its executor is gone.
+/// How a task continues after its executor was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takeover {
-    /// The runner finds the work again by its handle; open questions stay.
+    /// The runner re-attaches by its resume state; open input requests stay open.
     Reattach,
-    /// The call starts from the beginning; open questions and unused answers are void.
+    /// The call starts from the beginning; open input requests and unconfirmed responses are
+    /// dropped.
     Rerun,
 }
 
-/// A change that is computed but not yet true.
+/// A change that is computed but not committed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What becomes of the task.
+    /// The next revision of the task, or its removal.
     pub next: Next,
-    /// To be carried out after `next` is stored, never before.
+    /// To be performed after `next` is committed, never before.
     pub effects: Effects,
 }
 
-/// What becomes of a task.
+/// The next revision of a task, or its removal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
-    /// It is stored like this, with this body if it has just ended with one.
+    /// The task to store, with its body if it has just ended with one.
     Stored(Arc<Task>, Option<Raw>),
-    /// It is removed.
+    /// The task is removed.
     Removed,
 }
 
-/// What the world must be told once a [`Step`] is stored.
+/// What the engine does after a [`Step`] is committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Tell watchers that the task changed.
+    /// Notify watchers of the change.
     Publish,
-    /// Answer those who wait for the end.
+    /// Answer the waiters for the end.
     Wake,
-    /// Hand the stored answer to the running work.
-    Deliver(AskKey),
-    /// Tell the running work that its caller wants it to stop.
-    TellCancel,
-    /// Stop the running work: nobody wants its outcome any more.
+    /// Deliver the stored input response to the running work.
+    Deliver(InputKey),
+    /// Notify the running work of the requested cancellation.
+    NotifyCancel,
+    /// Abort the running work: its outcome is not used.
     Stop,
 }
 
-/// Effects in their order: those of most steps are always the same.
+/// Effects in their order. Borrowed for most steps, because theirs are constant.
 pub type Effects = Cow<'static, [Effect]>;
 
 /// Why a command was not applied. The task is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// The task is over.
+    /// The task has ended.
     #[error("Cannot transition from terminal status: the task has already ended")]
     AlreadyEnded,
-    /// The task's time is over.
+    /// The task has expired.
     #[error("the task has expired")]
     Expired,
-    /// Somebody else runs the task now.
+    /// A newer attempt runs the task.
     #[error("attempt {} was superseded by attempt {}", .given.0, .current.0)]
     Superseded {
-        /// The attempt that spoke.
+        /// The attempt of the command.
         given: Attempt,
-        /// The attempt that counts.
+        /// The current attempt.
         current: Attempt,
     },
     /// The key was used before in this task.
-    #[error("input key {0} was already used in this task")]
-    KeyReused(AskKey),
-    /// The task has asked too often.
-    #[error("a task may ask at most {limit} questions")]
-    TooManyQuestions {
+    #[error("the input key {0} was already used in this task")]
+    KeyReused(InputKey),
+    /// The task has made the maximum number of input requests.
+    #[error("a task may make at most {limit} input requests")]
+    TooManyInputRequests {
         /// The limit.
         limit: usize,
     },
-    /// Nothing under these keys waits for an answer.
-    #[error("no question waits under that key")]
+    /// No input request with these keys is outstanding.
+    #[error("no input request with that key is outstanding")]
     NotOutstanding,
-    /// The moment has not come.
+    /// No deadline has passed.
     #[error("nothing is due yet")]
     NotDue,
-    /// The task asks to stop already, or the change would change nothing.
+    /// The command would change nothing.
     #[error("nothing would change")]
     Unchanged,
 }
 
 impl Task {
-    /// Computes what `command` would do at `now`. A task that others share stays as it is; one that nobody shares is
-    /// changed where it stands, and is spoilt if the command is refused.
+    /// Computes the step that `command` makes at `now`. A shared task is not changed. A task with a
+    /// single reference is changed in place; if the command is refused, it must be discarded.
     pub fn apply(self: Arc<Self>, command: Command, now: Timestamp) -> Result<Step, Refused> {
         if let Command::Due = command {
-            if self.is_gone(now) {
+            if self.is_expired(now) {
                 return Ok(expire::removal());
             }
         } else {
@@ -196,7 +197,7 @@ impl Task {
         let mut next = self;
         let fields = Arc::make_mut(&mut next).fields();
         let Change { body, effects } = change(fields, command, now)?;
-        // The clock of a task moves on, never back.
+        // V1-LIFE-9: the timestamps of a task never go back.
         fields.updated = fields.updated.max(now);
         fields.revision = fields.revision.next();
         Ok(Step {
@@ -205,10 +206,10 @@ impl Task {
         })
     }
 
-    /// Whether anybody may still do that to the task.
+    /// Checks what does not depend on the command's own rules: expiry, the end, the attempt.
     fn check(&self, command: &Command, now: Timestamp) -> Result<(), Refused> {
-        // Nothing but its removal happens to a task whose time is over.
-        if self.is_gone(now) {
+        // An expired task can only be removed.
+        if self.is_expired(now) {
             return Err(Refused::Expired);
         }
         if self.state.ending().is_some() && !matches!(command, Command::Extend { .. }) {
@@ -226,7 +227,7 @@ impl Task {
     }
 }
 
-/// What a command does beyond the fields it changes.
+/// What a command produces apart from the changed fields.
 struct Change {
     body: Option<Raw>,
     effects: Effects,
@@ -248,17 +249,17 @@ fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<Chang
         Command::End {
             outcome, message, ..
         } => return Ok(end::end(fields, outcome, message, now)),
-        Command::Ask {
+        Command::RequestInput {
             key,
-            question,
+            request,
             limit,
             ..
-        } => input::ask(fields, key, question, limit, now)?,
-        Command::Withdraw { key, .. } => input::withdraw(fields, key, now)?,
-        Command::Answer(answers) => input::answer(fields, answers, now)?,
-        Command::Confirm { key, .. } => input::confirm(fields, &key)?,
+        } => input::request(fields, key, request, limit, now)?,
+        Command::WithdrawInput { key, .. } => input::withdraw(fields, key, now)?,
+        Command::ProvideInput(responses) => input::provide(fields, responses, now)?,
+        Command::ConfirmInput { key, .. } => input::confirm(fields, &key)?,
         Command::Status { message, .. } => report::status(fields, message, now)?,
-        Command::Attach { handle, .. } => report::attach(fields, handle, now),
+        Command::SaveResumeState { state, .. } => report::save_resume_state(fields, state, now),
         Command::RequestCancel { deadline } => cancel::request(fields, deadline, now)?,
         Command::Extend { ttl } => expire::extend(fields, ttl, now)?,
         Command::Claim { executor, how } => claim::claim(fields, executor, how, now),
@@ -267,16 +268,16 @@ fn change(fields: &mut Fields, command: Command, now: Timestamp) -> Result<Chang
 }
 
 impl Command {
-    /// The attempt that speaks, where a runner does.
+    /// The attempt of a command that a runner sends.
     fn attempt(&self) -> Option<Attempt> {
         match self {
-            Self::Ask { attempt, .. }
-            | Self::Withdraw { attempt, .. }
-            | Self::Confirm { attempt, .. }
+            Self::RequestInput { attempt, .. }
+            | Self::WithdrawInput { attempt, .. }
+            | Self::ConfirmInput { attempt, .. }
             | Self::Status { attempt, .. }
-            | Self::Attach { attempt, .. }
+            | Self::SaveResumeState { attempt, .. }
             | Self::End { attempt, .. } => Some(*attempt),
-            Self::Answer(_)
+            Self::ProvideInput(_)
             | Self::CancelNow
             | Self::RequestCancel { .. }
             | Self::Due
@@ -287,36 +288,36 @@ impl Command {
 }
 
 impl Effect {
-    /// Every effect that a task in this state calls for: what an engine does that hears of a change
-    /// made elsewhere. Each effect may be carried out twice without harm.
+    /// Every effect that the state of `task` implies: what an engine does when another node has
+    /// changed the task. An effect may be performed twice without harm.
     pub fn implied_by(task: &Task) -> Effects {
         if task.state.ending().is_some() {
-            return OVER.into();
+            return AFTER_END.into();
         }
         let mut effects = PUBLISH.to_vec();
-        effects.extend(task.asked.answers.keys().cloned().map(Self::Deliver));
-        effects.extend(task.cancel.map(|_| Self::TellCancel));
+        effects.extend(task.input.responses.keys().cloned().map(Self::Deliver));
+        effects.extend(task.cancel.map(|_| Self::NotifyCancel));
         effects.into()
     }
 }
 
-/// Lets the task wait for `questions`, or work if there are none.
-fn wait_for(fields: &mut Fields, questions: Vec<(AskKey, Question)>, now: Timestamp) {
-    fields.state = match Outstanding::new(questions) {
+/// Makes the task await `requests`, or work if there are none.
+fn wait_for(fields: &mut Fields, requests: Vec<(InputKey, InputRequest)>, now: Timestamp) {
+    fields.state = match Outstanding::new(requests) {
         Some(outstanding) => State::AwaitingInput(outstanding),
         None => State::Working,
     };
     fields
         .lifetime
-        .note_wait(matches!(fields.state, State::AwaitingInput(_)), now);
+        .record_wait(matches!(fields.state, State::AwaitingInput(_)), now);
 }
 
-/// The outstanding questions, to be changed.
-fn questions(fields: &Fields) -> Vec<(AskKey, Question)> {
+/// A copy of the outstanding input requests.
+fn open_requests(fields: &Fields) -> Vec<(InputKey, InputRequest)> {
     match &fields.state {
         State::AwaitingInput(outstanding) => outstanding
             .iter()
-            .map(|(key, question)| (key.clone(), question.clone()))
+            .map(|(key, request)| (key.clone(), request.clone()))
             .collect(),
         State::Working | State::Ended(_) => Vec::new(),
     }
@@ -324,5 +325,5 @@ fn questions(fields: &Fields) -> Vec<(AskKey, Question)> {
 
 const PUBLISH: &[Effect] = &[Effect::Publish];
 
-/// What an end calls for.
-const OVER: &[Effect] = &[Effect::Publish, Effect::Wake, Effect::Stop];
+/// The effects of an end.
+const AFTER_END: &[Effect] = &[Effect::Publish, Effect::Wake, Effect::Stop];

@@ -1,11 +1,11 @@
-//! What a runner says about itself: its status, and how to find its work again.
+//! What a runner reports about its work: its status, and how to re-attach to it.
 
 use std::sync::Arc;
 
 use outlast_wire::Timestamp;
 
 use super::{Effects, PUBLISH, Refused};
-use crate::task::{Fields, Handle, Happening};
+use crate::task::{Fields, ResumeState, TimelineEvent};
 
 pub(super) fn status(
     fields: &mut Fields,
@@ -17,13 +17,17 @@ pub(super) fn status(
     }
     fields
         .timeline
-        .note(now, Happening::Status(message.clone()));
+        .record(now, TimelineEvent::Status(message.clone()));
     fields.message = Some(message);
     Ok(PUBLISH.into())
 }
 
-pub(super) fn attach(fields: &mut Fields, handle: Handle, now: Timestamp) -> Effects {
-    fields.handle = Some(handle);
-    fields.timeline.note(now, Happening::Attached);
+pub(super) fn save_resume_state(
+    fields: &mut Fields,
+    state: ResumeState,
+    now: Timestamp,
+) -> Effects {
+    fields.resume_state = Some(state);
+    fields.timeline.record(now, TimelineEvent::ResumeStateSaved);
     Effects::default()
 }

@@ -2,7 +2,7 @@
 
 use outlast_engine::engine::EngineError;
 use outlast_engine::store::Usage;
-use outlast_engine::{Ending, ErrorCode, Owner, Policy, Scope, Sizes, TaskId};
+use outlast_engine::{Ending, ErrorCode, Owner, Policy, Scope, SizeLimits, TaskId};
 
 use crate::harness::{Stage, accept, ada, call, open_keys, owner, pass, raw};
 
@@ -31,7 +31,10 @@ async fn an_unknown_id_is_not_found() {
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.answer(&ada(), id, Default::default()).await,
+        stage
+            .engine
+            .provide_input(&ada(), id, Default::default())
+            .await,
         Err(EngineError::NotFound)
     );
     assert!(stage.engine.watch(&ada(), id).await.is_err());
@@ -43,7 +46,7 @@ async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
     let id = stage.create("ask").await.id;
     pass(10).await;
     let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
-    let eve = Scope::Of(Owner::principal("eve"));
+    let eve = Scope::OwnedBy(Owner::principal("eve"));
     // V1-SEC-2.
     assert_eq!(
         stage.engine.get(&eve, id).await.map(drop),
@@ -58,7 +61,7 @@ async fn a_foreign_task_is_as_unknown_as_one_that_never_was() {
         Err(EngineError::NotFound)
     );
     assert_eq!(
-        stage.engine.answer(&eve, id, accept(&keys[0])).await,
+        stage.engine.provide_input(&eve, id, accept(&keys[0])).await,
         Err(EngineError::NotFound)
     );
     assert!(
@@ -126,10 +129,10 @@ async fn an_oversize_answer_is_refused_and_the_question_stays_open() {
     let id = stage.create("ask").await.id;
     pass(10).await;
     let key = open_keys(&stage.engine.load(&ada(), id).await.unwrap()).remove(0);
-    let large = outlast_engine::Answer::Result(raw(&format!("\"{}\"", "x".repeat(2_000))));
+    let large = outlast_engine::InputResponse::Result(raw(&format!("\"{}\"", "x".repeat(2_000))));
     let refused = stage
         .engine
-        .answer(&ada(), id, [(key.clone(), large)].into())
+        .provide_input(&ada(), id, [(key.clone(), large)].into())
         .await;
     assert!(matches!(refused, Err(EngineError::TooLarge { .. })));
     assert_eq!(
@@ -143,10 +146,10 @@ async fn an_oversize_result_fails_the_task_and_names_the_setting() {
     let stage = Stage::new().await;
     let id = stage.create("large").await.id;
     let settled = stage.wait(id).await;
-    assert_eq!(settled.brief.ending, Ending::Error(ErrorCode(-32603)));
-    let message = settled.brief.message.as_deref().unwrap();
+    assert_eq!(settled.summary.ending, Ending::Error(ErrorCode(-32603)));
+    let message = settled.summary.message.as_deref().unwrap();
     assert!(
-        message.contains("20971522") && message.contains("sizes.payload"),
+        message.contains("20971522") && message.contains("sizes.payload_bytes"),
         "{message}"
     );
 }
@@ -172,16 +175,16 @@ async fn a_clock_that_goes_back_takes_no_task_with_it() {
     let keys = open_keys(&asked);
     stage
         .engine
-        .answer(&ada(), task.id, accept(&keys[0]))
+        .provide_input(&ada(), task.id, accept(&keys[0]))
         .await
         .unwrap();
     let settled = stage.wait(task.id).await;
-    assert!(settled.brief.updated >= asked.updated);
+    assert!(settled.summary.updated >= asked.updated);
 }
 
 fn small() -> Policy {
-    let sizes = Sizes {
-        payload: 1_000,
+    let sizes = SizeLimits {
+        payload_bytes: 1_000,
         ..Policy::default().sizes
     };
     Policy {

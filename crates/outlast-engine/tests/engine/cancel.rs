@@ -41,7 +41,7 @@ async fn waiters_are_answered_when_the_task_is_cancelled() {
     let _ = stage.engine.cancel_now(&ada(), id).await.unwrap();
     let settled = waiter.await.unwrap().unwrap();
     assert_eq!(
-        (settled.brief.ending, settled.body),
+        (settled.summary.ending, settled.body),
         (Ending::Cancelled, None)
     );
 }
@@ -53,7 +53,7 @@ async fn a_runner_that_listens_stops_when_asked() {
     pass(10).await;
     stage.engine.request_cancel(&ada(), id).await.unwrap();
     let before = stage.clock.now();
-    assert_eq!(stage.wait(id).await.brief.ending, Ending::Cancelled);
+    assert_eq!(stage.wait(id).await.summary.ending, Ending::Cancelled);
     assert!(stage.clock.now().since(before) < 100);
     // V2-CANCEL-7: also on a terminal task.
     stage.engine.request_cancel(&ada(), id).await.unwrap();
@@ -66,8 +66,8 @@ async fn a_runner_that_does_not_listen_is_cut_off_in_the_end() {
     pass(10).await;
     stage.engine.request_cancel(&ada(), id).await.unwrap();
     let before = stage.clock.now();
-    assert_eq!(stage.wait(id).await.brief.ending, Ending::Cancelled);
-    let patience = stage.engine.policy().cancel_patience;
+    assert_eq!(stage.wait(id).await.summary.ending, Ending::Cancelled);
+    let patience = stage.engine.policy().cancel_timeout_ms;
     assert!((patience..patience + 100).contains(&stage.clock.now().since(before)));
 }
 
@@ -77,7 +77,7 @@ async fn work_that_ends_after_it_was_asked_to_stop_keeps_its_outcome() {
     let id = stage.create("second").await.id;
     stage.engine.request_cancel(&ada(), id).await.unwrap();
     // V2-CANCEL-4.
-    assert_eq!(stage.wait(id).await.brief.ending, Ending::Result);
+    assert_eq!(stage.wait(id).await.summary.ending, Ending::Result);
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn of_cancel_and_completion_exactly_one_wins() {
         let cancel = tokio::spawn(async move { engine.cancel_now(&ada(), id).await });
         let settled = stage.wait(id).await;
         let cancelled = cancel.await.unwrap();
-        match settled.brief.ending {
+        match settled.summary.ending {
             Ending::Cancelled => assert!(cancelled.is_ok()),
             Ending::Result => {
                 let refused = cancelled.map(drop);

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use outlast_engine::engine::EngineError;
-use outlast_engine::task::Keep;
+use outlast_engine::task::TtlPolicy;
 use outlast_engine::{Ending, Policy};
 
 use crate::harness::{Stage, ada, call, owner, pass};
@@ -12,7 +12,7 @@ use crate::harness::{Stage, ada, call, owner, pass};
 async fn a_task_is_there_until_its_time_is_over_and_not_after() {
     let stage = Stage::new().await;
     let mut short = call("echo");
-    short.ttl = Some(1_000);
+    short.ttl_ms = Some(1_000);
     let id = stage.engine.create(short).await.unwrap().task().id;
     stage.wait(id).await;
     pass(990).await;
@@ -30,7 +30,7 @@ async fn a_task_is_there_until_its_time_is_over_and_not_after() {
 async fn expiry_answers_waiters_and_stops_the_work() {
     let stage = Stage::with(strict()).await;
     let mut short = call("stubborn");
-    short.ttl = Some(1_000);
+    short.ttl_ms = Some(1_000);
     let id = stage.engine.create(short).await.unwrap().task().id;
     // A1-23.
     let waited = stage.engine.wait(&ada(), id).await;
@@ -47,12 +47,12 @@ async fn expiry_answers_waiters_and_stops_the_work() {
 async fn a_requested_ttl_is_capped_and_reported() {
     let stage = Stage::new().await;
     let mut long = call("echo");
-    long.ttl = Some(u64::MAX);
+    long.ttl_ms = Some(u64::MAX);
     let task = stage.engine.create(long).await.unwrap().task().clone();
-    assert_eq!(task.lifetime.ttl, stage.engine.policy().ttl_cap);
+    assert_eq!(task.lifetime.ttl_ms, stage.engine.policy().max_ttl_ms);
     assert_eq!(
-        stage.create("echo").await.lifetime.ttl,
-        stage.engine.policy().ttl_default
+        stage.create("echo").await.lifetime.ttl_ms,
+        stage.engine.policy().default_ttl_ms
     );
 }
 
@@ -61,11 +61,11 @@ async fn work_that_is_kept_while_it_lives_outlasts_its_ttl() {
     // The default policy.
     let stage = Stage::new().await;
     let mut short = call("second");
-    short.ttl = Some(100);
+    short.ttl_ms = Some(100);
     let id = stage.engine.create(short).await.unwrap().task().id;
     pass(550).await;
-    assert!(stage.engine.load(&ada(), id).await.unwrap().lifetime.ttl > 500);
-    assert_eq!(stage.wait(id).await.brief.ending, Ending::Result);
+    assert!(stage.engine.load(&ada(), id).await.unwrap().lifetime.ttl_ms > 500);
+    assert_eq!(stage.wait(id).await.summary.ending, Ending::Result);
     pass(90).await;
     assert!(stage.engine.get(&ada(), id).await.is_ok());
     pass(20).await;
@@ -75,16 +75,16 @@ async fn work_that_is_kept_while_it_lives_outlasts_its_ttl() {
 #[tokio::test(start_paused = true)]
 async fn a_runaway_is_stopped_at_its_run_limit() {
     let policy = Policy {
-        run_limit: Some(5_000),
+        run_limit_ms: Some(5_000),
         ..Policy::default()
     };
     let stage = Stage::with(policy).await;
     let id = stage.create("stubborn").await.id;
     let settled = stage.wait(id).await;
-    assert!(matches!(settled.brief.ending, Ending::Error(_)));
+    assert!(matches!(settled.summary.ending, Ending::Error(_)));
     assert!(
         settled
-            .brief
+            .summary
             .message
             .as_deref()
             .unwrap()
@@ -96,10 +96,10 @@ async fn a_runaway_is_stopped_at_its_run_limit() {
 async fn an_extended_task_lives_longer() {
     let stage = Stage::with(strict()).await;
     let mut short = call("echo");
-    short.ttl = Some(1_000);
+    short.ttl_ms = Some(1_000);
     let id = stage.engine.create(short).await.unwrap().task().id;
     let mut slow = call("stubborn");
-    slow.ttl = Some(1_000);
+    slow.ttl_ms = Some(1_000);
     let open = stage.engine.create(slow).await.unwrap().task().id;
     stage.wait(id).await;
     let _ = stage.engine.extend(&ada(), open, 3_000).await.unwrap();
@@ -124,7 +124,7 @@ async fn a_thousand_deadlines_pass_without_a_crowd() {
     .await;
     for n in 0..1_000 {
         let mut short = call("stubborn");
-        short.ttl = Some(1_000 + n);
+        short.ttl_ms = Some(1_000 + n);
         let _ = stage.engine.create(short).await.unwrap();
     }
     pass(1_500).await;
@@ -140,7 +140,7 @@ async fn a_thousand_deadlines_pass_without_a_crowd() {
 /// The TTL ends the work.
 fn strict() -> Policy {
     Policy {
-        keep: Keep::Strict,
+        ttl_policy: TtlPolicy::Strict,
         ..Policy::default()
     }
 }

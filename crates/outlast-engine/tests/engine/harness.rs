@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_engine::engine::{CallContext, NewCall, Runner, Settled};
-use outlast_engine::task::Handle;
+use outlast_engine::engine::{CallContext, EndedTask, NewCall, Runner};
+use outlast_engine::task::ResumeState;
 use outlast_engine::{
-    Accepts, Answer, AskKey, AskKind, Committed, Engine, ErrorCode, MemoryStore, Origin, Outcome,
-    Owner, Policy, Question, Retry, Scope, Store, Task, TaskId,
+    Committed, Engine, ErrorCode, InputKey, InputKind, InputKinds, InputRequest, InputResponse,
+    MemoryStore, Origin, Outcome, Owner, Policy, RetryClass, Scope, Store, Task, TaskId,
 };
 use outlast_testkit::SimClock;
 use outlast_wire::log::{Level, Log};
@@ -67,7 +67,7 @@ impl Stage {
         self.engine.create(call(tool)).await.unwrap().task().clone()
     }
 
-    pub(crate) async fn wait(&self, id: TaskId) -> Settled {
+    pub(crate) async fn wait(&self, id: TaskId) -> EndedTask {
         self.engine.wait(&ada(), id).await.unwrap()
     }
 }
@@ -94,7 +94,7 @@ pub(crate) fn owner() -> Owner {
 }
 
 pub(crate) fn ada() -> Scope {
-    Scope::Of(owner())
+    Scope::OwnedBy(owner())
 }
 
 pub(crate) fn call(tool: &str) -> NewCall {
@@ -104,15 +104,15 @@ pub(crate) fn call(tool: &str) -> NewCall {
         params: Some(raw(r#"{"name":"x","arguments":{}}"#)),
         runner: "tools".into(),
         progress_token: None,
-        retry: Retry::Never,
-        accepts: Accepts::all(),
+        retry: RetryClass::Never,
+        accepts: InputKinds::all(),
     };
     NewCall::new(owner(), origin)
 }
 
 pub(crate) fn repeatable(tool: &str) -> NewCall {
     let mut call = call(tool);
-    call.origin.retry = Retry::Rerun;
+    call.origin.retry = RetryClass::Rerun;
     call
 }
 
@@ -120,16 +120,20 @@ pub(crate) fn raw(text: &str) -> Raw {
     Raw::parse(text.into()).unwrap()
 }
 
-pub(crate) fn form() -> Question {
-    Question::new(AskKind::ElicitForm, Some(raw(r#"{"message":"who?"}"#)))
+pub(crate) fn form() -> InputRequest {
+    InputRequest::new(InputKind::ElicitForm, Some(raw(r#"{"message":"who?"}"#)))
 }
 
-pub(crate) fn accept(key: &AskKey) -> std::collections::BTreeMap<AskKey, Answer> {
-    [(key.clone(), Answer::Result(raw(r#"{"action":"accept"}"#)))].into()
+pub(crate) fn accept(key: &InputKey) -> std::collections::BTreeMap<InputKey, InputResponse> {
+    [(
+        key.clone(),
+        InputResponse::Result(raw(r#"{"action":"accept"}"#)),
+    )]
+    .into()
 }
 
 /// The keys a task waits for.
-pub(crate) fn open_keys(task: &Task) -> Vec<AskKey> {
+pub(crate) fn open_keys(task: &Task) -> Vec<InputKey> {
     task.outstanding()
         .into_iter()
         .flat_map(|all| all.iter().map(|(key, _)| key.clone()))
@@ -182,19 +186,21 @@ impl Runner for Tools {
                 }
                 Outcome::Result(raw("3"))
             }
-            "ask" => match cx.ask(form()).await {
-                Ok(Answer::Result(answer)) => Outcome::Result(answer),
+            "ask" => match cx.request_input(form()).await {
+                Ok(InputResponse::Result(answer)) => Outcome::Result(answer),
                 other => Outcome::error(ErrorCode(-1), format!("{other:?}")),
             },
             "ask-twice" => {
-                let (one, two) = tokio::join!(cx.ask(form()), cx.ask(form()));
+                let (one, two) = tokio::join!(cx.request_input(form()), cx.request_input(form()));
                 match (one, two) {
                     (Ok(_), Ok(_)) => Outcome::Result(raw("\"both\"")),
                     other => Outcome::error(ErrorCode(-1), format!("{other:?}")),
                 }
             }
             "ask-briefly" => {
-                let asked = tokio::time::timeout(Duration::from_millis(500), cx.ask(form())).await;
+                let asked =
+                    tokio::time::timeout(Duration::from_millis(500), cx.request_input(form()))
+                        .await;
                 pass(500).await;
                 Outcome::Result(raw(if asked.is_ok() { "true" } else { "false" }))
             }
@@ -207,17 +213,17 @@ impl Runner for Tools {
                 Outcome::Result(raw("4"))
             }
             "attach" => {
-                cx.attach(Handle(b"upstream-7".as_slice().into()))
+                cx.save_resume_state(ResumeState(b"upstream-7".as_slice().into()))
                     .await
                     .unwrap();
                 pass(10_000).await;
                 Outcome::Result(raw("5"))
             }
             "attach-and-ask" => {
-                cx.attach(Handle(b"upstream-8".as_slice().into()))
+                cx.save_resume_state(ResumeState(b"upstream-8".as_slice().into()))
                     .await
                     .unwrap();
-                match cx.put(AskKey::new("theirs"), form()).await {
+                match cx.request_input_as(InputKey::new("theirs"), form()).await {
                     Ok(answered) => {
                         answered.confirm().await.unwrap();
                         Outcome::Result(raw("6"))
@@ -231,17 +237,22 @@ impl Runner for Tools {
         outcome
     }
 
-    async fn reattach(&self, _: Arc<Origin>, handle: Handle, cx: CallContext) -> Option<Outcome> {
+    async fn reattach(
+        &self,
+        _: Arc<Origin>,
+        handle: ResumeState,
+        cx: CallContext,
+    ) -> Option<Outcome> {
         self.reattached.fetch_add(1, Ordering::SeqCst);
-        for key in cx.left_open() {
-            let answered = cx.answer_to(key).await.ok()?;
+        for key in cx.pending_input() {
+            let answered = cx.response_to(key).await.ok()?;
             answered.confirm().await.ok()?;
         }
         let found = String::from_utf8(handle.0.to_vec()).ok()?;
         Some(Outcome::Result(Raw::encode(&found).ok()?))
     }
 
-    fn reattaches(&self) -> bool {
+    fn can_reattach(&self) -> bool {
         true
     }
 }

@@ -1,7 +1,7 @@
 //! Questions, answers and what becomes of them.
 
 use outlast_engine::task::State;
-use outlast_engine::{Accepts, AskKey, Ending};
+use outlast_engine::{Ending, InputKey, InputKinds};
 
 use crate::harness::{Stage, accept, ada, call, open_keys, pass, raw};
 
@@ -15,7 +15,7 @@ async fn a_question_waits_and_its_answer_lets_the_work_go_on() {
     assert_eq!(keys.len(), 1);
     stage
         .engine
-        .answer(&ada(), task.id, accept(&keys[0]))
+        .provide_input(&ada(), task.id, accept(&keys[0]))
         .await
         .unwrap();
     // V2-UPD-11: the answered key is gone when the answer is acknowledged.
@@ -42,7 +42,7 @@ async fn with_two_questions_open_one_answer_is_not_enough() {
     assert_eq!(keys.len(), 2);
     stage
         .engine
-        .answer(&ada(), id, accept(&keys[1]))
+        .provide_input(&ada(), id, accept(&keys[1]))
         .await
         .unwrap();
     pass(10).await;
@@ -53,7 +53,7 @@ async fn with_two_questions_open_one_answer_is_not_enough() {
     );
     stage
         .engine
-        .answer(&ada(), id, accept(&keys[0]))
+        .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
     assert_eq!(stage.wait(id).await.body, Some(raw("\"both\"")));
@@ -66,21 +66,21 @@ async fn answers_nobody_asked_for_are_ignored() {
     pass(10).await;
     stage
         .engine
-        .answer(&ada(), id, accept(&AskKey::new("never")))
+        .provide_input(&ada(), id, accept(&InputKey::new("never")))
         .await
         .unwrap();
     let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     assert_eq!(keys.len(), 1);
     stage
         .engine
-        .answer(&ada(), id, accept(&keys[0]))
+        .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
     stage.wait(id).await;
     // V2-UPD-12, A2-4: also after the end.
     stage
         .engine
-        .answer(&ada(), id, accept(&keys[0]))
+        .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
 }
@@ -93,7 +93,7 @@ async fn a_used_answer_is_not_kept() {
     let keys = open_keys(&stage.engine.load(&ada(), id).await.unwrap());
     stage
         .engine
-        .answer(&ada(), id, accept(&keys[0]))
+        .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
     assert!(
@@ -102,13 +102,13 @@ async fn a_used_answer_is_not_kept() {
             .load(&ada(), id)
             .await
             .unwrap()
-            .asked
-            .answers
+            .input
+            .responses
             .contains_key(&keys[0])
     );
     pass(100).await;
     let task = stage.engine.load(&ada(), id).await.unwrap();
-    assert_eq!((open_keys(&task).len(), task.asked.answers.len()), (1, 0));
+    assert_eq!((open_keys(&task).len(), task.input.responses.len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,7 +123,7 @@ async fn a_question_nobody_waits_for_is_taken_back() {
     assert_eq!(task.state, State::Working);
     stage
         .engine
-        .answer(&ada(), id, accept(&keys[0]))
+        .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
     assert_eq!(stage.wait(id).await.body, Some(raw("false")));
@@ -133,13 +133,13 @@ async fn a_question_nobody_waits_for_is_taken_back() {
 async fn a_caller_that_cannot_answer_is_not_asked() {
     let stage = Stage::new().await;
     let mut deaf = call("ask");
-    deaf.origin.accepts = Accepts::NONE;
+    deaf.origin.accepts = InputKinds::NONE;
     let id = stage.engine.create(deaf).await.unwrap().task().id;
     let settled = stage.wait(id).await;
-    assert!(matches!(settled.brief.ending, Ending::Error(_)));
+    assert!(matches!(settled.summary.ending, Ending::Error(_)));
     assert!(
         settled
-            .brief
+            .summary
             .message
             .as_deref()
             .unwrap()

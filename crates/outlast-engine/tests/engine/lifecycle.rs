@@ -1,8 +1,8 @@
 //! From creation to outcome.
 
-use outlast_engine::engine::{Created, EngineError, Event, Follower, Following, Watch};
+use outlast_engine::engine::{CreatedTask, EngineError, Event, Follower, FollowerFuture, Watch};
 use outlast_engine::store::Snapshot;
-use outlast_engine::task::Happening;
+use outlast_engine::task::TimelineEvent;
 use outlast_engine::{Clock, Ending, ErrorCode, Scope, StoreError, TaskId};
 use outlast_wire::log::Level;
 use tokio::sync::oneshot;
@@ -20,7 +20,7 @@ async fn a_created_task_works_and_completes() {
     assert_eq!(stage.engine.outcome(&ada(), task.id).await, Ok(None));
 
     let settled = stage.wait(task.id).await;
-    assert_eq!(settled.brief.ending, Ending::Result);
+    assert_eq!(settled.summary.ending, Ending::Result);
     assert_eq!(settled.body, Some(raw("1")));
     // V1-RES-10: retrieval does not consume the result.
     assert_eq!(
@@ -40,8 +40,8 @@ async fn every_ending_keeps_its_body_and_its_message() {
     ] {
         let task = stage.create(tool).await;
         let settled = stage.wait(task.id).await;
-        assert_eq!(settled.brief.ending, ending, "{tool}");
-        assert_eq!(settled.brief.message.as_deref(), message, "{tool}");
+        assert_eq!(settled.summary.ending, ending, "{tool}");
+        assert_eq!(settled.summary.message.as_deref(), message, "{tool}");
         assert!(settled.body.is_some(), "{tool}");
     }
 }
@@ -51,9 +51,9 @@ async fn a_panic_is_an_error_and_the_engine_goes_on() {
     let stage = Stage::new().await;
     let task = stage.create("panic").await;
     let settled = stage.wait(task.id).await;
-    assert_eq!(settled.brief.ending, Ending::Error(ErrorCode(-32603)));
+    assert_eq!(settled.summary.ending, Ending::Error(ErrorCode(-32603)));
     let task = stage.create("echo").await;
-    assert_eq!(stage.wait(task.id).await.brief.ending, Ending::Result);
+    assert_eq!(stage.wait(task.id).await.summary.ending, Ending::Result);
 }
 
 #[tokio::test(start_paused = true)]
@@ -113,7 +113,7 @@ async fn a_watcher_hears_what_the_work_says_and_how_large_it_was_if_too_large() 
     assert_eq!(heard[0], (Level::Warning, r#"{"left":3}"#.to_owned()));
     assert_eq!(heard[1].0, Level::Info);
     assert!(heard[1].1.contains("1048578 bytes"), "{}", heard[1].1);
-    assert!(heard[1].1.contains("sizes.log"), "{}", heard[1].1);
+    assert!(heard[1].1.contains("sizes.log_bytes"), "{}", heard[1].1);
     assert_eq!(heard.len(), 2);
 }
 
@@ -142,7 +142,7 @@ async fn only_a_new_task_has_a_new_follower() {
     let first = stage.engine.create_followed(keyed.clone(), follower).await;
     let (nobody, nothing) = hearing();
     let again = stage.engine.create_followed(keyed, nobody).await.unwrap();
-    assert!(matches!(again, Created::Again(_)));
+    assert!(matches!(again, CreatedTask::Existing(_)));
     assert_eq!(again.task().id, first.unwrap().task().id);
     assert_eq!(heard.await.expect("the task ends").task, again.task().id);
     assert!(nothing.await.is_err(), "there was nothing to follow");
@@ -157,7 +157,7 @@ struct Heard {
 /// A follower that keeps all it hears until the task has ended.
 fn hearing() -> (Follower, oneshot::Receiver<Heard>) {
     let (tell, told) = oneshot::channel();
-    let follower = |mut watch: Watch| -> Following {
+    let follower = |mut watch: Watch| -> FollowerFuture {
         Box::pin(async move {
             let mut events = Vec::new();
             while let Some(event) = watch.next().await {
@@ -178,10 +178,10 @@ async fn of_many_status_texts_the_last_one_is_stored() {
     let task = stage.engine.load(&ada(), task.id).await.unwrap();
     let texts: Vec<_> = task
         .timeline
-        .moments
+        .entries
         .iter()
-        .filter_map(|moment| match &moment.what {
-            Happening::Status(text) => Some(&**text),
+        .filter_map(|entry| match &entry.event {
+            TimelineEvent::Status(text) => Some(&**text),
             _ => None,
         })
         .collect();
@@ -195,10 +195,10 @@ async fn one_request_key_makes_one_task() {
     let stage = Stage::new().await;
     let mut keyed = call("second");
     keyed.request_key = Some("k1".into());
-    let Created::New(first) = stage.engine.create(keyed.clone()).await.unwrap() else {
+    let CreatedTask::New(first) = stage.engine.create(keyed.clone()).await.unwrap() else {
         panic!("nobody used the key before");
     };
-    let Created::Again(second) = stage.engine.create(keyed.clone()).await.unwrap() else {
+    let CreatedTask::Existing(second) = stage.engine.create(keyed.clone()).await.unwrap() else {
         panic!("the key was used before");
     };
     assert_eq!(first.id, second.id);
@@ -210,7 +210,7 @@ async fn one_request_key_makes_one_task() {
 
     pass(2_000).await;
     assert!(
-        matches!(stage.engine.create(keyed).await, Ok(Created::Again(task)) if task.state.ending().is_some())
+        matches!(stage.engine.create(keyed).await, Ok(CreatedTask::Existing(task)) if task.state.ending().is_some())
     );
     assert_eq!(
         stage
@@ -269,5 +269,5 @@ async fn a_walk_shows_every_task_once() {
 async fn anyone_who_knows_the_id_is_a_scope_of_its_own() {
     let stage = Stage::new().await;
     let task = stage.create("echo").await;
-    assert!(stage.engine.get(&Scope::Anyone, task.id).await.is_ok());
+    assert!(stage.engine.get(&Scope::AnyTask, task.id).await.is_ok());
 }

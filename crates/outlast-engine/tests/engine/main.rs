@@ -5,14 +5,14 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
-mod input;
 mod bad_input;
 mod cancel;
 mod expiry;
+mod harness;
+mod input;
 mod lifecycle;
 mod nodes;
 mod promotion;
 mod recovery;
 mod shutdown;
-mod harness;
 mod starting;

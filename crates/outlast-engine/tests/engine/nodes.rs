@@ -27,7 +27,7 @@ async fn a_cancel_reaches_the_node_that_runs_the_call() {
     pass(10).await;
     let _ = two.engine.cancel_now(&ada(), now).await.unwrap();
     two.engine.request_cancel(&ada(), soon).await.unwrap();
-    assert_eq!(two.wait(soon).await.brief.ending, Ending::Cancelled);
+    assert_eq!(two.wait(soon).await.summary.ending, Ending::Cancelled);
     pass(10).await;
     assert_eq!(one.engine.running(), 0);
 }
@@ -40,7 +40,7 @@ async fn an_answer_on_one_node_reaches_the_call_on_the_other() {
     pass(10).await;
     let keys = open_keys(&two.engine.load(&ada(), id).await.unwrap());
     two.engine
-        .answer(&ada(), id, accept(&keys[0]))
+        .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
     assert_eq!(one.wait(id).await.body, Some(raw(r#"{"action":"accept"}"#)));
@@ -80,7 +80,7 @@ async fn the_work_of_a_dead_node_is_recovered_by_the_living_one() {
     pass(10).await;
     one.engine.shutdown(Duration::ZERO).await.unwrap();
     assert_eq!(
-        two.wait(lost).await.brief.ending,
+        two.wait(lost).await.summary.ending,
         Ending::Error(ErrorCode(-32603))
     );
     assert_eq!(two.wait(again).await.body, Some(raw("1")));

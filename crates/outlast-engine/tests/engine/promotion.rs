@@ -80,7 +80,7 @@ async fn a_plain_call_can_ask_and_be_promoted_while_it_waits() {
     assert_eq!(open_keys(&task), keys);
     stage
         .engine
-        .answer(&ada(), task.id, accept(&keys[0]))
+        .provide_input(&ada(), task.id, accept(&keys[0]))
         .await
         .unwrap();
     assert_eq!(
@@ -96,7 +96,10 @@ async fn a_plain_call_can_be_answered() {
     let Some(Event::Plain(state)) = running.event().await else {
         panic!("it asks")
     };
-    running.answer(accept(&open_keys(&state)[0])).await.unwrap();
+    running
+        .provide_input(accept(&open_keys(&state)[0]))
+        .await
+        .unwrap();
     assert_eq!(
         running.outcome().await,
         Outcome::Result(raw(r#"{"action":"accept"}"#))

@@ -73,7 +73,7 @@ async fn the_number_of_attempts_is_bounded() {
     }
     stage = crash(stage).await;
     assert_eq!(
-        stage.wait(id).await.brief.ending,
+        stage.wait(id).await.summary.ending,
         Ending::Error(ErrorCode(-32603))
     );
 }
@@ -97,7 +97,7 @@ async fn a_rerun_takes_old_questions_back_and_asks_under_fresh_keys() {
     assert_ne!(old, new);
     stage
         .engine
-        .answer(&ada(), id, accept(&old[0]))
+        .provide_input(&ada(), id, accept(&old[0]))
         .await
         .unwrap();
     assert!(matches!(
@@ -106,10 +106,10 @@ async fn a_rerun_takes_old_questions_back_and_asks_under_fresh_keys() {
     ));
     stage
         .engine
-        .answer(&ada(), id, accept(&new[0]))
+        .provide_input(&ada(), id, accept(&new[0]))
         .await
         .unwrap();
-    assert_eq!(stage.wait(id).await.brief.ending, Ending::Result);
+    assert_eq!(stage.wait(id).await.summary.ending, Ending::Result);
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,7 +135,7 @@ async fn open_questions_survive_when_the_call_does() {
     assert_eq!(keys[0].as_str(), "theirs");
     stage
         .engine
-        .answer(&ada(), id, accept(&keys[0]))
+        .provide_input(&ada(), id, accept(&keys[0]))
         .await
         .unwrap();
     assert_eq!(stage.wait(id).await.body, Some(raw("\"upstream-8\"")));
@@ -154,7 +154,7 @@ async fn what_was_to_be_cancelled_is_never_run_again() {
     pass(10).await;
     stage.engine.request_cancel(&ada(), id).await.unwrap();
     let stage = crash(stage).await;
-    assert_eq!(stage.wait(id).await.brief.ending, Ending::Cancelled);
+    assert_eq!(stage.wait(id).await.summary.ending, Ending::Cancelled);
     assert_eq!(stage.tools.started.load(Ordering::SeqCst), 0);
 }
 

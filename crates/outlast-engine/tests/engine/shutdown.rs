@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use outlast_engine::engine::{EngineError, Shutdown};
+use outlast_engine::engine::{EngineError, ShutdownReport};
 use outlast_engine::{Ending, Outcome, Scope};
 
 use crate::harness::{Stage, ada, call, pass};
@@ -18,8 +18,8 @@ async fn what_can_finish_in_time_does() {
         .shutdown(Duration::from_secs(10))
         .await
         .unwrap();
-    assert_eq!(done, Shutdown { left: 0 });
-    let found = store.get(&Scope::Anyone, id).await.unwrap().unwrap();
+    assert_eq!(done, ShutdownReport { interrupted: 0 });
+    let found = store.get(&Scope::AnyTask, id).await.unwrap().unwrap();
     assert_eq!(found.ending(), Some(Ending::Result));
 }
 
@@ -48,10 +48,10 @@ async fn what_cannot_finish_is_left_open_for_the_next_start() {
         .shutdown(Duration::from_secs(10))
         .await
         .unwrap();
-    assert_eq!(done, Shutdown { left: 1 });
+    assert_eq!(done, ShutdownReport { interrupted: 1 });
     assert_eq!(
         store
-            .get(&Scope::Anyone, id)
+            .get(&Scope::AnyTask, id)
             .await
             .unwrap()
             .unwrap()

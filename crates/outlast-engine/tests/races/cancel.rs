@@ -24,11 +24,11 @@ fn of_cancel_and_completion_one_wins_and_every_waiter_hears_of_it() {
             match &cancelled {
                 Ok(task) => {
                     assert_eq!(task.state.ending(), Some(Ending::Cancelled));
-                    assert_eq!(settled.brief.ending, Ending::Cancelled);
+                    assert_eq!(settled.summary.ending, Ending::Cancelled);
                 }
                 Err(refused) => {
                     assert_eq!(refused, &EngineError::Refused(Refused::AlreadyEnded));
-                    assert_eq!(settled.brief.ending, Ending::Result);
+                    assert_eq!(settled.summary.ending, Ending::Result);
                 }
             }
         }
@@ -50,7 +50,7 @@ fn work_that_is_asked_to_stop_ends_once_either_way() {
         let settled = waiter.await.unwrap().unwrap();
         assert!(is_whole(&settled), "{settled:?}");
         assert!(matches!(
-            settled.brief.ending,
+            settled.summary.ending,
             Ending::Cancelled | Ending::Result
         ));
         stage.curtain([engine]).await;
@@ -81,7 +81,7 @@ fn a_remark_on_its_way_does_not_outlive_the_end() {
         let engine = stage.engine().await;
         let id = create(&engine, call("talk")).await;
         let settled = waiter(&engine, id).await.unwrap().unwrap();
-        assert_eq!(settled.brief.ending, Ending::Result);
+        assert_eq!(settled.summary.ending, Ending::Result);
         stage.curtain([engine]).await;
     });
 }

@@ -1,6 +1,6 @@
 //! One request key, several requests.
 
-use outlast_engine::engine::Created;
+use outlast_engine::engine::CreatedTask;
 use shuttle::future::spawn;
 
 use crate::harness::{ada, call, explore, waiter};
@@ -19,7 +19,7 @@ fn one_request_key_makes_one_task_and_one_run() {
         let (mut new, mut ids) = (0, Vec::new());
         for creator in creators {
             let created = creator.await.unwrap();
-            new += usize::from(matches!(created, Created::New(_)));
+            new += usize::from(matches!(created, CreatedTask::New(_)));
             ids.push(created.task().id);
         }
         assert_eq!(new, 1);
@@ -78,7 +78,7 @@ fn a_key_whose_time_is_over_names_a_new_task_and_nobody_is_forgotten() {
         let keyed = |tool| {
             let mut keyed = call(tool);
             keyed.request_key = Some("k".into());
-            keyed.ttl = Some(1_000);
+            keyed.ttl_ms = Some(1_000);
             keyed
         };
         let id = engine.create(keyed("linger")).await.unwrap().task().id;

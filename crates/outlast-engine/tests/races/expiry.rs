@@ -8,7 +8,7 @@ use crate::harness::{ada, call, create, explore, is_whole, owner, waiter};
 
 fn short(tool: &str) -> outlast_engine::engine::NewCall {
     let mut short = call(tool);
-    short.ttl = Some(1_000);
+    short.ttl_ms = Some(1_000);
     short
 }
 
@@ -79,7 +79,7 @@ fn a_runner_that_stays_silent_is_cut_off_once() {
         let id = create(&engine, call("linger")).await;
         let waiter = waiter(&engine, id);
         engine.request_cancel(&ada(), id).await.unwrap();
-        stage.clock.advance(engine.policy().cancel_patience);
+        stage.clock.advance(engine.policy().cancel_timeout_ms);
         assert!(is_whole(&waiter.await.unwrap().unwrap()));
         stage.curtain([engine]).await;
     });

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::engine::{EngineError, NewCall, Settled};
+use outlast_engine::engine::{EndedTask, EngineError, NewCall};
 use outlast_engine::store::Snapshot;
-use outlast_engine::task::Keep;
+use outlast_engine::task::TtlPolicy;
 use outlast_engine::{
-    Accepts, Answer, AskKey, Clock, Ending, Engine, Ids, NodeId, Origin, Owner, Policy, Retry,
-    Scope, Store, Task, TaskId,
+    Clock, Ending, Engine, Ids, InputKey, InputKinds, InputResponse, NodeId, Origin, Owner, Policy,
+    RetryClass, Scope, Store, Task, TaskId,
 };
 use outlast_wire::Timestamp;
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
@@ -66,7 +66,7 @@ impl Stage {
             .clock(self.clock.clone())
             .ids(self.names.clone())
             .policy(Policy {
-                keep: Keep::Strict,
+                ttl_policy: TtlPolicy::Strict,
                 max_attempts: 10,
                 ..Policy::default()
             })
@@ -78,10 +78,11 @@ impl Stage {
     }
 
     pub(crate) async fn snapshot(&self, id: TaskId) -> Option<Snapshot> {
-        self.store.get(&Scope::Anyone, id).await.unwrap()
+        self.store.get(&Scope::AnyTask, id).await.unwrap()
     }
 
-    /// Waits until nothing runs, nobody waits, and no task is open: P4, P6, and no leak. Then closes.
+    /// Waits until nothing runs, nobody waits, and no task is open: P4, P6, and no leak. Then
+    /// closes.
     pub(crate) async fn curtain(&self, engines: impl IntoIterator<Item = Engine>) {
         let engines: Vec<_> = engines.into_iter().collect();
         while !self.is_quiet(&engines).await {
@@ -100,7 +101,7 @@ impl Stage {
         usage.open == 0
             && engines
                 .iter()
-                .all(|engine| engine.running() == 0 && engine.listeners() == 0)
+                .all(|engine| engine.running() == 0 && engine.subscribers() == 0)
     }
 }
 
@@ -131,7 +132,7 @@ pub(crate) fn owner() -> Owner {
 }
 
 pub(crate) fn ada() -> Scope {
-    Scope::Of(owner())
+    Scope::OwnedBy(owner())
 }
 
 pub(crate) fn call(tool: &str) -> NewCall {
@@ -141,15 +142,15 @@ pub(crate) fn call(tool: &str) -> NewCall {
         params: None,
         runner: "tools".into(),
         progress_token: None,
-        retry: Retry::Never,
-        accepts: Accepts::all(),
+        retry: RetryClass::Never,
+        accepts: InputKinds::all(),
     };
     NewCall::new(owner(), origin)
 }
 
 pub(crate) fn repeatable(tool: &str) -> NewCall {
     let mut call = call(tool);
-    call.origin.retry = Retry::Rerun;
+    call.origin.retry = RetryClass::Rerun;
     call
 }
 
@@ -158,24 +159,24 @@ pub(crate) async fn create(engine: &Engine, call: NewCall) -> TaskId {
 }
 
 /// Somebody who waits for the end of a task.
-pub(crate) fn waiter(engine: &Engine, id: TaskId) -> JoinHandle<Result<Settled, EngineError>> {
+pub(crate) fn waiter(engine: &Engine, id: TaskId) -> JoinHandle<Result<EndedTask, EngineError>> {
     let engine = engine.clone();
     spawn(async move { engine.wait(&ada(), id).await })
 }
 
 /// An ending has its body, or none if cancelled.
-pub(crate) fn is_whole(settled: &Settled) -> bool {
-    settled.body.is_some() == (settled.brief.ending != Ending::Cancelled)
+pub(crate) fn is_whole(settled: &EndedTask) -> bool {
+    settled.body.is_some() == (settled.summary.ending != Ending::Cancelled)
 }
 
-pub(crate) fn open_keys(task: &Task) -> Vec<AskKey> {
+pub(crate) fn open_keys(task: &Task) -> Vec<InputKey> {
     let open = task.outstanding().into_iter();
     open.flat_map(|all| all.iter().map(|(key, _)| key.clone()))
         .collect()
 }
 
-pub(crate) fn accept(key: &AskKey) -> BTreeMap<AskKey, Answer> {
-    [(key.clone(), Answer::Result(raw("2")))].into()
+pub(crate) fn accept(key: &InputKey) -> BTreeMap<InputKey, InputResponse> {
+    [(key.clone(), InputResponse::Result(raw("2")))].into()
 }
 
 /// Answers the first question of a task, if it asks one before it ends.
@@ -184,7 +185,7 @@ pub(crate) async fn answer_first(engine: &Engine, id: TaskId) {
         match engine.get(&ada(), id).await {
             Ok(Snapshot::Open(task)) => {
                 if let [key, ..] = &open_keys(&task)[..] {
-                    engine.answer(&ada(), id, accept(key)).await.unwrap();
+                    engine.provide_input(&ada(), id, accept(key)).await.unwrap();
                     return;
                 }
             }

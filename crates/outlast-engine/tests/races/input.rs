@@ -35,7 +35,7 @@ fn a_question_is_answered_or_its_task_cancelled() {
         answerer.await.unwrap();
         let settled = waiter.await.unwrap().unwrap();
         assert!(is_whole(&settled), "{settled:?}");
-        let ending = settled.brief.ending;
+        let ending = settled.summary.ending;
         assert_eq!(cancelled.is_ok(), ending == Ending::Cancelled, "{ending:?}");
         stage.curtain([engine]).await;
     });

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use outlast_engine::store::{Insert, Inserted, Reason, Replace, Snapshot, StoreFuture};
+use outlast_engine::store::{Insert, InsertResult, Reason, Replace, Snapshot, StoreFuture};
 use outlast_engine::{
     Committed, MemoryStore, Scope, Store, StoreError, Task, TaskId, forward_store,
 };
@@ -67,7 +67,7 @@ impl Interleaved {
 
 #[async_trait]
 impl Store for Interleaved {
-    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult> {
         let this = self.clone();
         // Nothing is written before its turn.
         StoreFuture::boxed(

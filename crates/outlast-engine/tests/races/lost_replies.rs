@@ -40,12 +40,12 @@ fn a_cancellation_in_doubt_stops_the_work_and_wakes_those_who_wait() {
         let waiter = waiter(&engine, id);
         loop {
             match engine.cancel_now(&ada(), id).await {
-                Err(EngineError::Store(error)) if error.is_passing() => {}
+                Err(EngineError::Store(error)) if error.is_transient() => {}
                 _ => break,
             }
         }
         assert_eq!(
-            waiter.await.unwrap().unwrap().brief.ending,
+            waiter.await.unwrap().unwrap().summary.ending,
             Ending::Cancelled
         );
         stage.curtain([engine]).await;
@@ -65,7 +65,11 @@ fn an_answer_in_doubt_reaches_the_work() {
             yield_now().await;
         };
         stage.trouble(2);
-        while engine.answer(&ada(), id, accept(&key)).await.is_err() {}
+        while engine
+            .provide_input(&ada(), id, accept(&key))
+            .await
+            .is_err()
+        {}
         let settled = waiter(&engine, id).await.unwrap().unwrap();
         assert!(is_whole(&settled), "{settled:?}");
         stage.curtain([engine]).await;
@@ -166,7 +170,7 @@ fn a_removal_in_doubt_leaves_nobody_waiting() {
     explore(|stage| async move {
         let engine = stage.engine().await;
         let mut short = call("linger");
-        short.ttl = Some(1_000);
+        short.ttl_ms = Some(1_000);
         let id = create(&engine, short).await;
         stage.trouble(2);
         let waiter = waiter(&engine, id);

@@ -9,15 +9,15 @@
     reason = "a test may stop where its stage is not as it should be"
 )]
 
-mod input;
 mod cancel;
 mod creation;
-mod lost_replies;
 mod expiry;
+mod harness;
+mod input;
+mod interleaved_store;
+mod lost_replies;
 mod nodes;
 mod promotion;
 mod shutdown;
-mod harness;
-mod interleaved_store;
 mod tools;
 mod watching;

@@ -22,7 +22,7 @@ fn of_two_survivors_one_takes_over_and_the_old_node_is_fenced() {
             seen.push(settled);
         }
         assert!(seen.iter().all(|settled| *settled == seen[0]));
-        assert_eq!(seen[0].brief.ending, Ending::Result);
+        assert_eq!(seen[0].summary.ending, Ending::Result);
         stage.curtain([old, one, two]).await;
     });
 }

@@ -27,7 +27,7 @@ fn what_is_created_while_its_node_leaves_is_finished_by_another() {
             Err(error) => assert_eq!(error, EngineError::Closing),
         }
         stage.curtain([staying]).await;
-        assert_eq!((leaving.running(), leaving.listeners()), (0, 0));
+        assert_eq!((leaving.running(), leaving.subscribers()), (0, 0));
     });
 }
 
@@ -60,7 +60,7 @@ fn whoever_waits_at_a_node_that_leaves_is_answered() {
         assert!(is_whole(&there.await.unwrap().unwrap()));
         watcher.await.unwrap();
         stage.curtain([staying]).await;
-        assert_eq!((leaving.running(), leaving.listeners()), (0, 0));
+        assert_eq!((leaving.running(), leaving.subscribers()), (0, 0));
     });
 }
 
@@ -80,7 +80,7 @@ fn a_plain_call_is_answered_whenever_its_engine_ends() {
         let closing = spawn(leaving.clone().shutdown(Duration::from_secs(1)));
         caller.await.unwrap();
         closing.await.unwrap().unwrap();
-        assert_eq!((leaving.running(), leaving.listeners()), (0, 0));
+        assert_eq!((leaving.running(), leaving.subscribers()), (0, 0));
         stage.curtain([]).await;
     });
 }

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::task::Handle;
-use outlast_engine::{Answer, AskKind, Attempt, ErrorCode, Origin, Outcome, Question, TaskId};
+use outlast_engine::task::ResumeState;
+use outlast_engine::{
+    Attempt, ErrorCode, InputKind, InputRequest, InputResponse, Origin, Outcome, TaskId,
+};
 use outlast_wire::Raw;
 use shuttle::future::yield_now;
 use shuttle::rand::Rng;
@@ -62,15 +64,15 @@ impl Runner for Tools {
                 }
             }
             "linger" => std::future::pending().await,
-            "ask" => match cx.ask(form()).await {
-                Ok(Answer::Result(answer)) => Outcome::Result(answer),
-                Ok(Answer::Error(_)) => panic!("nobody answers like that"),
+            "ask" => match cx.request_input(form()).await {
+                Ok(InputResponse::Result(answer)) => Outcome::Result(answer),
+                Ok(InputResponse::Error(_)) => panic!("nobody answers like that"),
                 Err(error) => Outcome::error(ErrorCode(-1), error.to_string()),
             },
             "ask-briefly" => {
                 tokio::select! {
                     biased;
-                    answer = cx.ask(form()) => drop(answer),
+                    answer = cx.request_input(form()) => drop(answer),
                     () = some_steps() => {}
                 }
                 *self.given_up.lock().unwrap() += 1;
@@ -78,10 +80,10 @@ impl Runner for Tools {
                 Outcome::Cancelled
             }
             "attach-and-ask" => {
-                cx.attach(Handle(b"theirs".as_slice().into()))
+                cx.save_resume_state(ResumeState(b"theirs".as_slice().into()))
                     .await
                     .unwrap();
-                match cx.ask(form()).await {
+                match cx.request_input(form()).await {
                     Ok(_) => done(),
                     Err(error) => Outcome::error(ErrorCode(-1), error.to_string()),
                 }
@@ -90,17 +92,17 @@ impl Runner for Tools {
         }
     }
 
-    async fn reattach(&self, _: Arc<Origin>, _: Handle, cx: CallContext) -> Option<Outcome> {
+    async fn reattach(&self, _: Arc<Origin>, _: ResumeState, cx: CallContext) -> Option<Outcome> {
         self.start(&cx);
-        for key in cx.left_open() {
+        for key in cx.pending_input() {
             // The only question may be answered or ended, never lost.
-            let answered = cx.answer_to(key).await.ok()?;
+            let answered = cx.response_to(key).await.ok()?;
             let _ = answered.confirm().await;
         }
         Some(done())
     }
 
-    fn reattaches(&self) -> bool {
+    fn can_reattach(&self) -> bool {
         true
     }
 }
@@ -113,8 +115,8 @@ pub(crate) fn raw(text: &str) -> Raw {
     Raw::parse(text.into()).unwrap()
 }
 
-fn form() -> Question {
-    Question::new(AskKind::ElicitForm, None)
+fn form() -> InputRequest {
+    InputRequest::new(InputKind::ElicitForm, None)
 }
 
 /// A time of any length.

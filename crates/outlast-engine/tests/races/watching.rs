@@ -19,7 +19,7 @@ fn a_watcher_sees_a_task_go_forward_to_its_end() {
                 let mut watch = engine.watch(&ada(), id).await.unwrap();
                 let (mut revision, mut ended) = match &watch.first {
                     Snapshot::Open(task) => (task.revision, false),
-                    Snapshot::Ended(brief) => (brief.revision, true),
+                    Snapshot::Ended(summary) => (summary.revision, true),
                 };
                 while let Some(event) = watch.next().await {
                     let Event::Stored(task) = event else { continue };

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::scripts::{Event, QUESTIONS, life};
-use crate::input::Answer;
-use crate::id::AskKey;
+use crate::id::InputKey;
+use crate::input::InputResponse;
 use crate::task::{State, Task};
 use crate::transition::{Command, Effect, Takeover};
 
 /// What the questions and answers of a task should be.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
-    open: Vec<AskKey>,
-    used: BTreeSet<AskKey>,
-    kept: BTreeMap<AskKey, Answer>,
+    open: Vec<InputKey>,
+    used: BTreeSet<InputKey>,
+    kept: BTreeMap<InputKey, InputResponse>,
 }
 
 impl Model {
@@ -23,26 +23,26 @@ impl Model {
         let open = task.outstanding().into_iter().flat_map(|open| open.iter());
         Self {
             open: open.map(|(key, _)| key.clone()).collect(),
-            used: task.asked.keys.clone(),
-            kept: task.asked.answers.clone(),
+            used: task.input.keys.clone(),
+            kept: task.input.responses.clone(),
         }
     }
 
     /// What `command` does to them, if it is applied.
     fn after(mut self, command: &Command) -> Self {
         match command {
-            Command::Ask { key, .. } => {
+            Command::RequestInput { key, .. } => {
                 self.used.insert(key.clone());
                 self.open.push(key.clone());
             }
-            Command::Withdraw { key, .. } => self.open.retain(|open| open != key),
-            Command::Answer(answers) => {
+            Command::WithdrawInput { key, .. } => self.open.retain(|open| open != key),
+            Command::ProvideInput(answers) => {
                 let known = answers.iter().filter(|(key, _)| self.open.contains(key));
                 self.kept
                     .extend(known.map(|(key, answer)| (key.clone(), answer.clone())));
                 self.open.retain(|key| !answers.contains_key(key));
             }
-            Command::Confirm { key, .. } => drop(self.kept.remove(key)),
+            Command::ConfirmInput { key, .. } => drop(self.kept.remove(key)),
             Command::Claim {
                 how: Takeover::Rerun,
                 ..
@@ -59,9 +59,9 @@ impl Model {
 }
 
 proptest! {
-    // V1-INPUT-1, V1-INPUT-4, V1-INPUT-8, V1-INPUT-11, V2-UPD-12, V2-UPD-13. An answer is kept until it
-    // is confirmed and vanishes at the end; a re-run withdraws the questions and never frees their
-    // keys; a re-attachment keeps everything.
+    // V1-INPUT-1, V1-INPUT-4, V1-INPUT-8, V1-INPUT-11, V2-UPD-12, V2-UPD-13. An answer is kept
+    // until it is confirmed and vanishes at the end; a re-run withdraws the questions and never
+    // frees their keys; a re-attachment keeps everything.
     #[test]
     fn questions_and_answers_are_those_of_the_model(life in life()) {
         for event in &life {
@@ -80,7 +80,7 @@ proptest! {
     fn a_key_is_asked_under_once_in_a_life(life in life()) {
         let mut used = BTreeSet::new();
         for event in life.iter().filter(|event| event.stored().is_some()) {
-            if let Command::Ask { key, .. } = &event.command {
+            if let Command::RequestInput { key, .. } = &event.command {
                 prop_assert!(used.insert(key.clone()), "{} was used twice", key);
             }
         }
@@ -104,7 +104,7 @@ proptest! {
     fn every_answer_that_counts_is_delivered(life in life()) {
         for event in &life {
             let (Ok(step), Some((before, next))) = (&event.told, event.stored()) else { continue };
-            let new = next.asked.answers.keys().filter(|key| !before.asked.answers.contains_key(*key));
+            let new = next.input.responses.keys().filter(|key| !before.input.responses.contains_key(*key));
             let told = step.effects.iter().filter_map(|effect| match effect {
                 Effect::Deliver(key) => Some(key),
                 _ => None,

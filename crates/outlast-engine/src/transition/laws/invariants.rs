@@ -1,4 +1,5 @@
-//! What holds for every life: one way through the states, one outcome, a count and a clock that only go on.
+//! What holds for every life: one way through the states, one outcome, a count and a clock that
+//! only go on.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use proptest::sample::subsequence;
 use super::scripts::{life, outcome};
 use crate::laws::fixtures;
 use crate::outcome::{Ending, Outcome};
-use crate::store::Brief;
-use crate::task::{Happening, State, Task, Timeline};
+use crate::store::TaskSummary;
+use crate::task::{State, Task, Timeline, TimelineEvent};
 use crate::transition::{Command, Effect, Next, Refused};
 
 proptest! {
@@ -36,7 +37,9 @@ proptest! {
     // V1-LIFE-1, V1-LIFE-2, V2-LIFE-1, S0-31: every move has its commands, and there are no others.
     #[test]
     fn only_the_moves_of_the_table_occur(life in life()) {
-        use Command::{Answer, Ask, CancelNow, Claim, Due, End, Extend, Withdraw};
+        use Command::{
+            CancelNow, Claim, Due, End, Extend, ProvideInput, RequestInput, WithdrawInput,
+        };
         for event in &life {
             let Some((before, next)) = event.stored() else { continue };
             let command = &event.command;
@@ -46,12 +49,12 @@ proptest! {
                 }
                 (State::Ended(_), _) => false,
                 (_, State::Ended(_)) => matches!(command, End { .. } | CancelNow | Due),
-                (State::Working, State::AwaitingInput(_)) => matches!(command, Ask { .. }),
+                (State::Working, State::AwaitingInput(_)) => matches!(command, RequestInput { .. }),
                 (State::AwaitingInput(_), State::Working) => {
-                    matches!(command, Answer(_) | Withdraw { .. } | Claim { .. })
+                    matches!(command, ProvideInput(_) | WithdrawInput { .. } | Claim { .. })
                 }
                 (State::Working, State::Working) => {
-                    let moves = matches!(command, Ask { .. } | Answer(_) | Withdraw { .. });
+                    let moves = matches!(command, RequestInput { .. } | ProvideInput(_) | WithdrawInput { .. });
                     !moves && !matches!(command, End { .. } | CancelNow)
                 }
                 (State::AwaitingInput(_), State::AwaitingInput(_)) => {
@@ -87,7 +90,7 @@ proptest! {
             prop_assert_eq!(&next.origin, &before.origin);
             prop_assert_eq!(&next.request_key, &before.request_key);
             prop_assert_eq!(next.created, before.created);
-            prop_assert_eq!(next.lifetime.granted, before.lifetime.granted);
+            prop_assert_eq!(next.lifetime.granted_ttl_ms, before.lifetime.granted_ttl_ms);
         }
     }
 
@@ -100,7 +103,7 @@ proptest! {
                 continue;
             }
             let refused = match () {
-                () if before.is_gone(event.now) => Refused::Expired,
+                () if before.is_expired(event.now) => Refused::Expired,
                 () if before.state.ending().is_some() => Refused::AlreadyEnded,
                 () => Refused::Superseded { given, current: before.attempt },
             };
@@ -160,9 +163,9 @@ proptest! {
     #[test]
     fn the_timeline_is_bounded_and_keeps_its_beginning(life in life()) {
         for (before, next) in life.iter().filter_map(|event| event.stored()) {
-            let moments = &next.timeline.moments;
-            prop_assert!(moments.len() <= Timeline::LIMIT);
-            prop_assert_eq!(&moments[0].what, &Happening::Created);
+            let entries = &next.timeline.entries;
+            prop_assert!(entries.len() <= Timeline::MAX_ENTRIES);
+            prop_assert_eq!(&entries[0].event, &TimelineEvent::Created);
             prop_assert!(next.timeline.dropped >= before.timeline.dropped);
         }
     }
@@ -179,16 +182,16 @@ proptest! {
     #[test]
     fn a_brief_says_what_the_task_says(life in life()) {
         for (_, next) in life.iter().filter_map(|event| event.stored()) {
-            let Some(brief) = Brief::of(next) else {
+            let Some(summary) = TaskSummary::of(next) else {
                 prop_assert_eq!(next.state.ending(), None);
                 continue;
             };
-            prop_assert_eq!(Some(brief.ending), next.state.ending());
-            prop_assert_eq!((brief.id, &brief.owner), (next.id, &next.owner));
-            prop_assert_eq!((brief.revision, brief.attempt), (next.revision, next.attempt));
-            prop_assert_eq!((brief.created, brief.updated), (next.created, next.updated));
-            prop_assert_eq!((&brief.message, brief.ttl), (&next.message, next.lifetime.ttl));
-            prop_assert_eq!((brief.expires(), &brief.request_key), (next.due(), &next.request_key));
+            prop_assert_eq!(Some(summary.ending), next.state.ending());
+            prop_assert_eq!((summary.id, &summary.owner), (next.id, &next.owner));
+            prop_assert_eq!((summary.revision, summary.attempt), (next.revision, next.attempt));
+            prop_assert_eq!((summary.created, summary.updated), (next.created, next.updated));
+            prop_assert_eq!((&summary.message, summary.ttl_ms), (&next.message, next.lifetime.ttl_ms));
+            prop_assert_eq!((summary.expires(), &summary.request_key), (next.due(), &next.request_key));
         }
     }
 
@@ -244,7 +247,8 @@ fn the_message_at_the_end_is_that_of_the_outcome() {
         Outcome::Cancelled,
     ] {
         let message = outcome.message();
-        let over = Arc::new(Task::clone(&task)).apply(fixtures::end(&task, outcome), fixtures::CREATED);
+        let over =
+            Arc::new(Task::clone(&task)).apply(fixtures::end(&task, outcome), fixtures::CREATED);
         let Next::Stored(over, _) = over.expect("it works").next else {
             unreachable!()
         };
@@ -260,9 +264,9 @@ fn a_long_life_has_a_bounded_timeline() {
         let said = fixtures::status(&task, &format!("page {n}"));
         task = Arc::unwrap_or_clone(fixtures::change(&task, said, fixtures::CREATED.plus(n)).next);
     }
-    assert_eq!(task.timeline.moments.len(), Timeline::LIMIT);
+    assert_eq!(task.timeline.entries.len(), Timeline::MAX_ENTRIES);
     assert_eq!(
-        task.timeline.dropped as usize + Timeline::LIMIT,
+        task.timeline.dropped as usize + Timeline::MAX_ENTRIES,
         1_001,
         "nothing is lost without being counted"
     );

@@ -6,10 +6,10 @@ use outlast_wire::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::id::{AskKey, Attempt, NodeId};
+use crate::id::{Attempt, InputKey, NodeId};
 use crate::laws::fixtures;
 use crate::outcome::{ErrorCode, Outcome};
-use crate::task::{Handle, Keep, Lifetime, NewTask, Task};
+use crate::task::{Lifetime, NewTask, ResumeState, Task, TtlPolicy};
 use crate::transition::{Command, Next, Refused, Step, Takeover};
 
 /// One command and what became of it.
@@ -70,7 +70,7 @@ pub(super) fn life() -> impl Strategy<Value = Vec<Event>> {
 
 /// Any lifetime, short enough that a script reaches its end.
 pub(super) fn lifetime() -> impl Strategy<Value = Lifetime> {
-    let keep = prop_oneof![Just(Keep::Strict), Just(Keep::WhileLive)];
+    let keep = prop_oneof![Just(TtlPolicy::Strict), Just(TtlPolicy::KeepLive)];
     (1u64..20_000, keep, proptest::option::of(0u64..20_000))
         .prop_map(|(ttl, keep, run_limit)| Lifetime::new(ttl, keep, run_limit))
 }
@@ -111,21 +111,21 @@ impl Deed {
             Voice::Later => task.attempt.next(),
         };
         match self {
-            Self::Ask(n, voice) => Command::Ask {
+            Self::Ask(n, voice) => Command::RequestInput {
                 attempt: attempt(voice),
                 key: key(n),
-                question: fixtures::question(),
+                request: fixtures::input_request(),
                 limit: QUESTIONS,
             },
-            Self::Withdraw(n, voice) => Command::Withdraw {
+            Self::Withdraw(n, voice) => Command::WithdrawInput {
                 attempt: attempt(voice),
                 key: key(n),
             },
             Self::Answer(keys) => {
-                let answer = |n: u8| (key(n), fixtures::answer(&n.to_string()));
-                Command::Answer(keys.into_iter().map(answer).collect())
+                let answer = |n: u8| (key(n), fixtures::input_response(&n.to_string()));
+                Command::ProvideInput(keys.into_iter().map(answer).collect())
             }
-            Self::Confirm(n, voice) => Command::Confirm {
+            Self::Confirm(n, voice) => Command::ConfirmInput {
                 attempt: attempt(voice),
                 key: key(n),
             },
@@ -133,9 +133,9 @@ impl Deed {
                 attempt: attempt(voice),
                 message: format!("page {n}").into(),
             },
-            Self::Attach(voice) => Command::Attach {
+            Self::Attach(voice) => Command::SaveResumeState {
                 attempt: attempt(voice),
-                handle: Handle(Arc::from(*b"handle")),
+                state: ResumeState(Arc::from(*b"handle")),
             },
             Self::CancelNow => Command::CancelNow,
             Self::RequestCancel { after } => Command::RequestCancel {
@@ -156,8 +156,8 @@ impl Deed {
     }
 }
 
-fn key(n: u8) -> AskKey {
-    AskKey::new(format!("k{n}"))
+fn key(n: u8) -> InputKey {
+    InputKey::new(format!("k{n}"))
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
@@ -189,7 +189,10 @@ fn voice() -> impl Strategy<Value = Voice> {
 pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         Just(fixtures::result("1")),
-        Just(Outcome::ToolError(fixtures::raw("2"), Some("no paper".into()))),
+        Just(Outcome::ToolError(
+            fixtures::raw("2"),
+            Some("no paper".into())
+        )),
         Just(Outcome::error(ErrorCode(-32_603), "no ink")),
         Just(Outcome::Cancelled),
     ]

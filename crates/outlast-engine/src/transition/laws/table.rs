@@ -1,12 +1,12 @@
-//! Every command in every state, written down: what is legal, and how the rest is refused (V1-LIFE-2,
-//! V1-LIFE-3).
+//! Every command in every state, written down: what is legal, and how the rest is refused
+//! (V1-LIFE-2, V1-LIFE-3).
 
 use std::sync::Arc;
 
-use crate::id::{AskKey, Attempt};
+use crate::id::{Attempt, InputKey};
 use crate::laws::fixtures::{self, CREATED, TTL};
 use crate::outcome::{Ending, ErrorCode, Outcome};
-use crate::task::{Handle, Keep, Lifetime, State, Task};
+use crate::task::{Lifetime, ResumeState, State, Task, TtlPolicy};
 use crate::transition::{Command, Next, Refused, Takeover};
 
 /// What a row expects.
@@ -25,8 +25,8 @@ fn a_working_task() {
     let rows = [
         (ask("new"), Waits),
         (withdraw("new"), no_question()),
-        (fixtures::reply("new"), no_question()),
-        (Command::Answer([].into()), no_question()),
+        (fixtures::provide_input("new"), no_question()),
+        (Command::ProvideInput([].into()), no_question()),
         (confirm("new"), no_question()),
         (status("drawing"), Works),
         (attach(), Works),
@@ -48,14 +48,14 @@ fn a_working_task() {
 #[test]
 fn a_task_that_awaits_input() {
     let task = after(&fixtures::task(1), ask("open"));
-    let reused = || No(Refused::KeyReused(AskKey::new("open")));
+    let reused = || No(Refused::KeyReused(InputKey::new("open")));
     let rows = [
         (ask("new"), Waits),
         (ask("open"), reused()),
         (withdraw("open"), Works),
         (withdraw("new"), No(Refused::NotOutstanding)),
-        (fixtures::reply("open"), Works),
-        (fixtures::reply("new"), No(Refused::NotOutstanding)),
+        (fixtures::provide_input("open"), Works),
+        (fixtures::provide_input("new"), No(Refused::NotOutstanding)),
         (confirm("open"), No(Refused::NotOutstanding)),
         (status("drawing"), Waits),
         (attach(), Waits),
@@ -69,15 +69,15 @@ fn a_task_that_awaits_input() {
         (claim(Takeover::Rerun), Works),
     ];
     check(&task, rows);
-    for gone in [withdraw("open"), fixtures::reply("open")] {
+    for gone in [withdraw("open"), fixtures::provide_input("open")] {
         check(&after(&task, gone), [(ask("open"), reused())]);
     }
     // Also across attempts.
     let again = after(&task, claim(Takeover::Rerun));
-    let ask = Command::Ask {
+    let ask = Command::RequestInput {
         attempt: again.attempt,
-        key: AskKey::new("open"),
-        question: fixtures::question(),
+        key: InputKey::new("open"),
+        request: fixtures::input_request(),
         limit: 256,
     };
     check(&again, [(ask, reused())]);
@@ -97,7 +97,7 @@ fn an_ended_task() {
         let rows = [
             (ask("new"), over()),
             (withdraw("open"), over()),
-            (fixtures::reply("open"), over()),
+            (fixtures::provide_input("open"), over()),
             (confirm("open"), over()),
             (status("drawing"), over()),
             (attach(), over()),
@@ -149,24 +149,30 @@ fn a_stale_attempt() {
 
 #[test]
 fn too_many_questions() {
-    let ask = |key| Command::Ask {
+    let ask = |key| Command::RequestInput {
         attempt: Attempt(1),
-        key: AskKey::new(key),
-        question: fixtures::question(),
+        key: InputKey::new(key),
+        request: fixtures::input_request(),
         limit: 2,
     };
     let two = after(&after(&fixtures::task(1), ask("1")), ask("2"));
-    let refused = || No(Refused::TooManyQuestions { limit: 2 });
+    let refused = || No(Refused::TooManyInputRequests { limit: 2 });
     check(&two, [(ask("3"), refused())]);
     // Those that were answered count.
-    check(&after(&two, fixtures::reply("1")), [(ask("3"), refused())]);
+    check(
+        &after(&two, fixtures::provide_input("1")),
+        [(ask("3"), refused())],
+    );
 }
 
 #[test]
 fn a_task_whose_time_is_over() {
-    let kept = Lifetime::new(TTL, Keep::WhileLive, None);
+    let kept = Lifetime::new(TTL, TtlPolicy::KeepLive, None);
     let at = CREATED.plus(TTL);
-    for task in [fixtures::task(1), after(&fixtures::task(1), Command::CancelNow)] {
+    for task in [
+        fixtures::task(1),
+        after(&fixtures::task(1), Command::CancelNow),
+    ] {
         let told = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL }, at);
         assert_eq!(told, Err(Refused::Expired), "too late to extend it");
         let told = Arc::new(task).apply(Command::Due, at).expect("it is due");
@@ -176,7 +182,7 @@ fn a_task_whose_time_is_over() {
     let Next::Stored(next, _) = told.expect("it is due").next else {
         panic!("work that lives is kept")
     };
-    assert_eq!(next.lifetime.ttl, 2 * TTL);
+    assert_eq!(next.lifetime.ttl_ms, 2 * TTL);
 }
 
 fn check<const N: usize>(task: &Task, rows: [(Command, Then); N]) {
@@ -201,20 +207,20 @@ fn after(task: &Task, command: Command) -> Task {
 }
 
 fn ask(key: &str) -> Command {
-    fixtures::ask(&fixtures::task(1), key)
+    fixtures::request_input(&fixtures::task(1), key)
 }
 
 fn withdraw(key: &str) -> Command {
-    Command::Withdraw {
+    Command::WithdrawInput {
         attempt: Attempt(1),
-        key: AskKey::new(key),
+        key: InputKey::new(key),
     }
 }
 
 fn confirm(key: &str) -> Command {
-    Command::Confirm {
+    Command::ConfirmInput {
         attempt: Attempt(1),
-        key: AskKey::new(key),
+        key: InputKey::new(key),
     }
 }
 
@@ -223,9 +229,9 @@ fn status(message: &str) -> Command {
 }
 
 fn attach() -> Command {
-    Command::Attach {
+    Command::SaveResumeState {
         attempt: Attempt(1),
-        handle: Handle([1, 2].into()),
+        state: ResumeState([1, 2].into()),
     }
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::scripts::{Event, life, lifetime};
 use crate::laws::fixtures::{self, CREATED};
 use crate::outcome::{Ending, ErrorCode};
-use crate::task::{Keep, Lifetime, Task};
+use crate::task::{Lifetime, Task, TtlPolicy};
 use crate::transition::{Command, Next, Refused};
 
 proptest! {
@@ -17,18 +17,18 @@ proptest! {
     fn a_strict_task_is_gone_exactly_at_its_expiry_and_a_kept_one_is_not(life in life()) {
         for (_, next) in life.iter().filter_map(Event::stored) {
             let expiry = next.expires();
-            prop_assert_eq!(expiry, next.created.plus(next.lifetime.ttl));
+            prop_assert_eq!(expiry, next.created.plus(next.lifetime.ttl_ms));
             let just_before = outlast_wire::Timestamp(expiry.0 - 1);
-            prop_assert!(!next.is_gone(just_before));
-            let kept = next.lifetime.keep == Keep::WhileLive && next.state.ending().is_none();
-            prop_assert_eq!(next.is_gone(expiry), !kept);
+            prop_assert!(!next.is_expired(just_before));
+            let kept = next.lifetime.ttl_policy == TtlPolicy::KeepLive && next.state.ending().is_none();
+            prop_assert_eq!(next.is_expired(expiry), !kept);
         }
     }
 
     // V2-TTL-4, V2-TTL-7.
     #[test]
     fn nothing_but_removal_happens_to_a_task_that_is_gone(life in life()) {
-        for event in life.iter().filter(|event| event.before.is_gone(event.now)) {
+        for event in life.iter().filter(|event| event.before.is_expired(event.now)) {
             match (&event.command, &event.told) {
                 (Command::Due, told) => {
                     let removed = told.as_ref().is_ok_and(|step| step.next == Next::Removed);
@@ -44,7 +44,7 @@ proptest! {
     fn nothing_else_removes_a_task(life in life()) {
         for event in &life {
             if let Ok(step) = &event.told && step.next == Next::Removed {
-                prop_assert!(event.before.is_gone(event.now));
+                prop_assert!(event.before.is_expired(event.now));
                 prop_assert!(matches!(event.command, Command::Due));
             }
         }
@@ -77,13 +77,13 @@ proptest! {
         for event in &life {
             let Some((before, next)) = event.stored() else { continue };
             let ends = before.state.ending().is_none() && next.state.ending().is_some();
-            match next.lifetime.keep {
-                Keep::WhileLive if ends => {
-                    prop_assert!(next.expires() >= event.now.plus(next.lifetime.granted));
+            match next.lifetime.ttl_policy {
+                TtlPolicy::KeepLive if ends => {
+                    prop_assert!(next.expires() >= event.now.plus(next.lifetime.granted_ttl_ms));
                     prop_assert!(next.expires() >= before.expires());
                 }
                 // V1-TTL-10.
-                Keep::Strict if ends => prop_assert_eq!(next.expires(), before.expires()),
+                TtlPolicy::Strict if ends => prop_assert_eq!(next.expires(), before.expires()),
                 _ => {}
             }
         }
@@ -94,20 +94,20 @@ proptest! {
     fn the_ttl_changes_by_extension_or_at_the_end_of_kept_work(life in life()) {
         for event in &life {
             let Some((before, next)) = event.stored() else { continue };
-            let kept = next.lifetime.keep == Keep::WhileLive;
+            let kept = next.lifetime.ttl_policy == TtlPolicy::KeepLive;
             let may = match event.command {
                 Command::Extend { .. } => true,
                 Command::Due => kept,
                 _ => kept && next.state.ending().is_some(),
             };
-            prop_assert!(may || next.lifetime.ttl == before.lifetime.ttl);
+            prop_assert!(may || next.lifetime.ttl_ms == before.lifetime.ttl_ms);
         }
     }
 
     // V2-CANCEL-4, V2-CANCEL-5: until the deadline the work decides, at it the task is cancelled.
     #[test]
     fn a_cancel_intent_ends_at_its_deadline(lifetime in lifetime(), patience in 1u64..30_000) {
-        let lifetime = Lifetime { run_limit: None, ..lifetime };
+        let lifetime = Lifetime { run_limit_ms: None, ..lifetime };
         let deadline = CREATED.plus(patience);
         let task = after(&fixtures::task_living(1, lifetime), Command::RequestCancel { deadline }, 0);
         let just_before = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(patience - 1));
@@ -115,7 +115,7 @@ proptest! {
             prop_assert_eq!(next.state.ending(), None);
         }
         match Arc::new(task.clone()).apply(Command::Due, deadline).expect("it is due").next {
-            Next::Removed => prop_assert!(task.is_gone(deadline)),
+            Next::Removed => prop_assert!(task.is_expired(deadline)),
             Next::Stored(next, body) => {
                 prop_assert_eq!(next.state.ending(), Some(Ending::Cancelled));
                 prop_assert_eq!(body, None);
@@ -134,7 +134,7 @@ proptest! {
     // The run limit counts work, not waiting.
     #[test]
     fn the_run_limit_excludes_waiting(limit in 1u64..5_000, spans in vec((1u64..900, 1u64..900), 1..12)) {
-        let lifetime = Lifetime::new(u64::MAX >> 8, Keep::WhileLive, Some(limit));
+        let lifetime = Lifetime::new(u64::MAX >> 8, TtlPolicy::KeepLive, Some(limit));
         let mut task = fixtures::task_living(1, lifetime);
         let (mut now, mut worked) = (0, 0);
         for (n, (works, waits)) in spans.into_iter().enumerate() {
@@ -148,11 +148,11 @@ proptest! {
             worked += works;
             now += works;
             let key = n.to_string();
-            task = after(&task, fixtures::ask(&task, &key), now);
+            task = after(&task, fixtures::request_input(&task, &key), now);
             now += waits;
             let told = Arc::new(task.clone()).apply(Command::Due, CREATED.plus(now));
             prop_assert_eq!(told, Err(Refused::NotDue), "no limit while it waits");
-            task = after(&task, fixtures::reply(&key), now);
+            task = after(&task, fixtures::provide_input(&key), now);
         }
     }
 }
