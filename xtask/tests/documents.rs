@@ -31,7 +31,7 @@ fn every_limit_is_documented() {
     settings.retain(|field| !groups.contains(&field.as_str()));
     for (group, head) in [
         ("quota", "pub struct Quota {"),
-        ("sizes", "pub struct Sizes {"),
+        ("sizes", "pub struct SizeLimits {"),
     ] {
         let members = fields(&policy, head);
         settings.extend(members.iter().map(|field| format!("{group}.{field}")));
@@ -64,8 +64,8 @@ fn the_owner_without_a_token_is_documented() {
     for text in [
         "Without authentication the owner is the session or the local user",
         "a secret of 128 random bits",
-        "| `ttl_default` | 3,600,000 (1 h) |",
-        "| `ttl_cap` | 3,600,000 (1 h) |",
+        "| `default_ttl_ms` | 3,600,000 (1 h) |",
+        "| `max_ttl_ms` | 3,600,000 (1 h) |",
         "| `quota.owner_open` | 32 |",
     ] {
         assert!(

@@ -39,7 +39,11 @@ pub enum RetryClass {
 
 impl Origin {
     /// A request of `method` without a tool, params and a progress token, which is never run again.
-    pub fn new(method: impl Into<Arc<str>>, runner: impl Into<Arc<str>>, accepts: InputKinds) -> Self {
+    pub fn new(
+        method: impl Into<Arc<str>>,
+        runner: impl Into<Arc<str>>,
+        accepts: InputKinds,
+    ) -> Self {
         Self {
             method: method.into(),
             tool: None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_engine::store::{
-    Feed, Health, Insert, Inserted, Reason, Replace, Snapshot, StoreFuture,
+    Health, Insert, InsertResult, Reason, Replace, Snapshot, StoreEvents, StoreFuture,
 };
 use outlast_engine::{Committed, NodeId, Scope, Store, StoreError, Task, TaskId, forward_store};
 use outlast_wire::Raw;
@@ -146,8 +146,8 @@ impl Faults {
         let plan = self.plan();
         let reason = match &*plan.health.as_ref()?.borrow() {
             Health::Ready => return None,
-            Health::NoRoom(_) if !creates => return None,
-            Health::NoRoom(reason) | Health::Down(reason) => reason.clone(),
+            Health::NoSpace(_) if !creates => return None,
+            Health::NoSpace(reason) | Health::Down(reason) => reason.clone(),
             Health::Closed => Reason::new("it is closed"),
         };
         Some(StoreError::Unavailable(reason))
@@ -194,7 +194,7 @@ impl Faults {
 
 #[async_trait]
 impl Store for FaultyStore {
-    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult> {
         let this = self.clone();
         // Nothing is written before its turn.
         StoreFuture::boxed(async move {
@@ -236,7 +236,7 @@ impl Store for FaultyStore {
         }
     }
 
-    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
+    async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         self.wait().await;
         let feed = self.inner.join(node).await?;
         Ok(filtered(feed, self.faults.clone()))
@@ -267,7 +267,7 @@ impl std::fmt::Debug for Hook {
 }
 
 /// What `feed` says, but for the news that are dropped.
-fn filtered(mut feed: Feed, faults: Faults) -> Feed {
+fn filtered(mut feed: StoreEvents, faults: Faults) -> StoreEvents {
     let (tell, heard) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         loop {
@@ -292,7 +292,7 @@ fn struck() -> StoreError {
 mod tests {
     use outlast_engine::MemoryStore;
     use outlast_engine::laws::fixtures::{self, HERE, THERE, insertion, stored, task};
-    use outlast_engine::store::News;
+    use outlast_engine::store::StoreEvent;
 
     use super::*;
 
@@ -309,7 +309,7 @@ mod tests {
         let (store, faults) = faulty();
         faults.fail_writes(1, Strike::BeforeCommit);
         let told = store.insert(insertion(task(1))).await;
-        assert!(told.is_err_and(|error| error.is_passing()));
+        assert!(told.is_err_and(|error| error.is_transient()));
         assert_eq!(fixtures::shown(&store, fixtures::id(1)).await, None);
         stored(&store, task(1)).await;
         assert_eq!(faults.writes(), 2);
@@ -321,7 +321,7 @@ mod tests {
         faults.fail_writes_after(1, 1, Strike::AfterCommit);
         stored(&store, task(1)).await;
         let told = store.insert(insertion(task(2))).await;
-        assert!(told.is_err_and(|error| error.is_passing()));
+        assert!(told.is_err_and(|error| error.is_transient()));
         assert!(fixtures::shown(&store, fixtures::id(2)).await.is_some());
     }
 
@@ -357,6 +357,6 @@ mod tests {
         faults.drop_news(1);
         fixtures::removed(&store, &first).await;
         fixtures::removed(&store, &second).await;
-        assert_eq!(feed.recv().await, Some(News::Changed(second.id)));
+        assert_eq!(feed.recv().await, Some(StoreEvent::TaskChanged(second.id)));
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use outlast_engine::store::{
-    Brief, Due, Feed, Health, Insert, Inserted, News, Page, Position, Reason, Record, RecordKey,
-    RecordWrite, Replace, Snapshot, StoreFuture, Usage,
+    DueTasks, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey, RecordWrite,
+    Replace, Snapshot, StoreEvent, StoreEvents, StoreFuture, TaskSummary, Usage,
 };
 use outlast_engine::{Committed, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
@@ -26,7 +26,7 @@ pub struct ModelStore {
 struct World {
     tasks: BTreeMap<TaskId, Entry>,
     records: BTreeMap<RecordKey, Record>,
-    nodes: BTreeMap<NodeId, mpsc::UnboundedSender<News>>,
+    nodes: BTreeMap<NodeId, mpsc::UnboundedSender<StoreEvent>>,
     /// How many tasks were ever added.
     added: u64,
 }
@@ -66,7 +66,7 @@ impl Default for ModelStore {
 impl World {
     fn reachable(&self, scope: &Scope, id: TaskId) -> Option<&Entry> {
         let entry = self.tasks.get(&id)?;
-        scope.reaches(&entry.task.owner).then_some(entry)
+        scope.includes(&entry.task.owner).then_some(entry)
     }
 
     fn usage(&self, owner: &Owner) -> Usage {
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    fn tell_others(&self, node: NodeId, news: News) {
+    fn tell_others(&self, node: NodeId, news: StoreEvent) {
         for (_, tell) in self.nodes.iter().filter(|(known, _)| **known != node) {
             // A node that stopped listening is about to leave.
             let _ = tell.send(news);
@@ -105,15 +105,15 @@ impl Entry {
     }
 
     fn snapshot(&self) -> Snapshot {
-        match Brief::of(&self.task) {
-            Some(brief) => Snapshot::Ended(Committed::confirmed_by_backend(brief)),
+        match TaskSummary::of(&self.task) {
+            Some(summary) => Snapshot::Ended(Committed::confirmed_by_backend(summary)),
             None => Snapshot::Open(committed(&self.task)),
         }
     }
 }
 
 impl ModelStore {
-    fn add(&self, insert: Insert) -> Result<Inserted, StoreError> {
+    fn add(&self, insert: Insert) -> Result<InsertResult, StoreError> {
         let mut world = self.world()?;
         let Insert {
             task,
@@ -128,7 +128,7 @@ impl ModelStore {
             task.request_key.is_some() && same_key && entry.task.owner == task.owner
         });
         if let Some(known) = known {
-            return Ok(Inserted::Known(known.task.id));
+            return Ok(InsertResult::Existing(known.task.id));
         }
         let (owner, used) = (task.owner.clone(), world.usage(&task.owner));
         if used.retained >= quota.retained {
@@ -156,7 +156,7 @@ impl ModelStore {
         };
         world.tasks.insert(task.id, entry);
         world.write(records);
-        Ok(Inserted::New(committed(&task)))
+        Ok(InsertResult::New(committed(&task)))
     }
 
     fn change(&self, replace: Replace) -> Result<Committed<Task>, StoreError> {
@@ -175,14 +175,14 @@ impl ModelStore {
         }
         let told = committed(&entry.task);
         world.write(replace.records);
-        world.tell_others(replace.node, News::Changed(id));
+        world.tell_others(replace.node, StoreEvent::TaskChanged(id));
         Ok(told)
     }
 }
 
 #[async_trait]
 impl Store for ModelStore {
-    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult> {
         StoreFuture::ready(self.add(insert))
     }
 
@@ -201,7 +201,7 @@ impl Store for ModelStore {
             let found = world.tasks.get(&id);
             if found.is_some_and(|entry| entry.task.revision == expected) {
                 world.tasks.remove(&id);
-                world.tell_others(node, News::Changed(id));
+                world.tell_others(node, StoreEvent::TaskChanged(id));
                 gone.push(id);
             }
         }
@@ -252,13 +252,13 @@ impl Store for ModelStore {
         })
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError> {
         let world = self.world()?;
         let mut all: Vec<_> = world.tasks.values().map(|entry| &entry.task).collect();
         all.sort_by_key(|task| task.due());
         let now_due = all.iter().filter(|task| task.due() <= now).count();
         let (named, left) = all.split_at(now_due.min(limit));
-        Ok(Due {
+        Ok(DueTasks {
             tasks: named.iter().map(|task| (task.id, task.revision)).collect(),
             next: left.first().map(|task| task.due()),
         })
@@ -293,7 +293,7 @@ impl Store for ModelStore {
         Ok(world
             .records
             .get(key)
-            .filter(|record| record.lives(now))
+            .filter(|record| record.exists_at(now))
             .cloned())
     }
 
@@ -306,12 +306,12 @@ impl Store for ModelStore {
         let world = self.world()?;
         let found = world.records.values().filter(|record| {
             let owned = owner.is_none() || record.owner.as_ref() == owner;
-            &*record.key.kind == kind && owned && record.lives(now)
+            &*record.key.kind == kind && owned && record.exists_at(now)
         });
         Ok(found.cloned().collect())
     }
 
-    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
+    async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         let (tell, feed) = mpsc::unbounded_channel();
         self.world()?.nodes.insert(node, tell);
         Ok(feed)
@@ -320,7 +320,7 @@ impl Store for ModelStore {
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
         let mut world = self.world()?;
         world.nodes.remove(&node);
-        world.tell_others(node, News::Orphans);
+        world.tell_others(node, StoreEvent::NodeLeft);
         Ok(())
     }
 

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_engine::engine::{CallContext, NewCall, Runner, Settled};
+use outlast_engine::engine::{CallContext, EndedTask, NewCall, Runner};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{
-    Accepts, Answer, AskKey, AskKind, Ending, Engine, ErrorCode, MemoryStore, Origin, Outcome,
-    Owner, Policy, Question, Retry, Scope, Store, TaskId,
+    Ending, Engine, ErrorCode, InputKey, InputKind, InputKinds, InputRequest, InputResponse,
+    MemoryStore, Origin, Outcome, Owner, Policy, RetryClass, Scope, Store, TaskId,
 };
 use outlast_store::sqlite::{DiskFailure, FailPoint, FailPoints};
 use outlast_store::{Sqlite, SqliteOptions};
@@ -74,7 +74,7 @@ async fn create_survives(point: Point) {
             stage.tools.gate.add_permits(1);
             assert_eq!(stage.wait(id).await.body, Some(raw("1")));
         }
-        Err(error) => assert!(error.is_passing(), "{error}"),
+        Err(error) => assert!(error.is_transient(), "{error}"),
     }
     stage.tools.gate.add_permits(10);
     stage.nothing_is_open().await;
@@ -94,7 +94,7 @@ async fn finish_survives(point: Point) {
     stage.tools.gate.add_permits(1);
     for waiter in waiters {
         let settled = waiter.await.expect("it is answered");
-        assert_eq!(settled.brief.ending, Ending::Result);
+        assert_eq!(settled.summary.ending, Ending::Result);
         assert_eq!(settled.body, Some(raw("1")));
     }
     stage.nothing_is_open().await;
@@ -109,14 +109,14 @@ async fn cancel_survives(point: Point) {
     let waiter = stage.waiter(id);
     stage.arm();
     while let Err(error) = stage.engine.cancel_now(&ada(), id).await {
-        if !error.is_passing() {
+        if !error.is_transient() {
             // It was carried out although the caller was told that the store is unavailable.
             break;
         }
         sleep(Duration::from_millis(5)).await;
     }
     let settled = waiter.await.expect("it is answered");
-    assert_eq!(settled.brief.ending, Ending::Cancelled);
+    assert_eq!(settled.summary.ending, Ending::Cancelled);
     stage.nothing_is_open().await;
     stage.holds_after_a_restart(&[id]).await;
 }
@@ -128,9 +128,13 @@ async fn answer_survives(point: Point) {
     let key = stage.question(id).await;
     let waiter = stage.waiter(id);
     stage.arm();
-    let answers: BTreeMap<_, _> = [(key, Answer::Result(raw("2")))].into();
-    while let Err(error) = stage.engine.answer(&ada(), id, answers.clone()).await {
-        assert!(error.is_passing(), "{error}");
+    let answers: BTreeMap<_, _> = [(key, InputResponse::Result(raw("2")))].into();
+    while let Err(error) = stage
+        .engine
+        .provide_input(&ada(), id, answers.clone())
+        .await
+    {
+        assert!(error.is_transient(), "{error}");
         sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(waiter.await.expect("it is answered").body, Some(raw("2")));
@@ -154,7 +158,7 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
                 .await;
             acknowledged.push(id);
             let answers = match what {
-                "answer" => [(stage.question(id).await, Answer::Result(raw("2")))].into(),
+                "answer" => [(stage.question(id).await, InputResponse::Result(raw("2")))].into(),
                 _ => BTreeMap::new(),
             };
             stage.arm();
@@ -164,7 +168,7 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
                     engine.cancel_now(&ada(), id).await.map(drop)
                 })),
                 _ => drop(tokio::spawn(async move {
-                    engine.answer(&ada(), id, answers).await
+                    engine.provide_input(&ada(), id, answers).await
                 })),
             }
         }
@@ -186,8 +190,8 @@ async fn whoever_dies_before_it_gives_notice_leaves_what_was_stored() {
             let settled = settled.expect("P1: it was acknowledged");
             match what {
                 "finish" => assert_eq!(settled.body, Some(raw("1"))),
-                "cancel" => assert_eq!(settled.brief.ending, Ending::Cancelled),
-                _ => assert_eq!(settled.brief.ending, Ending::Error(ErrorCode(-32603))),
+                "cancel" => assert_eq!(settled.summary.ending, Ending::Cancelled),
+                _ => assert_eq!(settled.summary.ending, Ending::Error(ErrorCode(-32603))),
             }
         }
     }
@@ -288,7 +292,7 @@ impl Stage {
             loop {
                 match self.engine.create(call(tool)).await {
                     Ok(created) => return created.task().id,
-                    Err(error) => assert!(error.is_passing(), "{error}"),
+                    Err(error) => assert!(error.is_transient(), "{error}"),
                 }
                 sleep(Duration::from_millis(20)).await;
             }
@@ -298,17 +302,17 @@ impl Stage {
             .expect("the store comes back")
     }
 
-    fn waiter(&self, id: TaskId) -> tokio::task::JoinHandle<Settled> {
+    fn waiter(&self, id: TaskId) -> tokio::task::JoinHandle<EndedTask> {
         let engine = self.engine.clone();
         tokio::spawn(async move { wait(&engine, id).await })
     }
 
-    async fn wait(&self, id: TaskId) -> Settled {
+    async fn wait(&self, id: TaskId) -> EndedTask {
         wait(&self.engine, id).await
     }
 
     /// The question that a task asks.
-    async fn question(&self, id: TaskId) -> AskKey {
+    async fn question(&self, id: TaskId) -> InputKey {
         loop {
             if let Ok(Snapshot::Open(task)) = self.engine.get(&ada(), id).await
                 && let Some(open) = task.outstanding()
@@ -326,7 +330,7 @@ impl Stage {
             loop {
                 let usage = self.inner.usage(&Owner::principal("ada")).await;
                 let open = usage.expect("it is open").open;
-                if open == 0 && self.engine.running() == 0 && self.engine.listeners() == 0 {
+                if open == 0 && self.engine.running() == 0 && self.engine.subscribers() == 0 {
                     return;
                 }
                 sleep(Duration::from_millis(5)).await;
@@ -369,7 +373,7 @@ impl Stage {
 
 async fn open(store: Arc<dyn Store>, tools: &Arc<Tools>) -> Engine {
     let policy = Policy {
-        status_delay: 1,
+        status_delay_ms: 1,
         ..Policy::default()
     };
     let builder = Engine::builder(store).policy(policy);
@@ -377,7 +381,7 @@ async fn open(store: Arc<dyn Store>, tools: &Arc<Tools>) -> Engine {
     opened.expect("the store is open").0
 }
 
-async fn wait(engine: &Engine, id: TaskId) -> Settled {
+async fn wait(engine: &Engine, id: TaskId) -> EndedTask {
     let settled = timeout(PATIENCE, engine.wait(&ada(), id)).await;
     settled.expect("P6: nobody woke it").expect("it is there")
 }
@@ -434,8 +438,11 @@ impl Runner for Tools {
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome {
         self.started.fetch_add(1, Ordering::SeqCst);
         match call.tool.as_deref() {
-            Some("ask") => match cx.ask(Question::new(AskKind::ElicitForm, None)).await {
-                Ok(Answer::Result(answer)) => Outcome::Result(answer),
+            Some("ask") => match cx
+                .request_input(InputRequest::new(InputKind::ElicitForm, None))
+                .await
+            {
+                Ok(InputResponse::Result(answer)) => Outcome::Result(answer),
                 other => Outcome::error(ErrorCode(-1), format!("{other:?}")),
             },
             _ => {
@@ -454,14 +461,14 @@ fn call(tool: &str) -> NewCall {
         params: None,
         runner: "tools".into(),
         progress_token: None,
-        retry: Retry::Never,
-        accepts: Accepts::all(),
+        retry: RetryClass::Never,
+        accepts: InputKinds::all(),
     };
     NewCall::new(Owner::principal("ada"), origin)
 }
 
 fn ada() -> Scope {
-    Scope::Of(Owner::principal("ada"))
+    Scope::OwnedBy(Owner::principal("ada"))
 }
 
 fn raw(text: &str) -> Raw {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use outlast::client::{
     Client, ClientHandler, ClientOptions, ServerInputRequest, Target, accept, decline,
 };
-use outlast::engine::{Accepts, Answer, AskKind, Outcome};
+use outlast::engine::{InputKind, InputKinds, InputResponse, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::Raw;
 use serde_json::{Map, Value, json};
@@ -94,11 +94,11 @@ struct Defaults;
 
 #[async_trait]
 impl ClientHandler for Defaults {
-    fn accepts(&self) -> Accepts {
-        [AskKind::ElicitForm].into_iter().collect()
+    fn accepts(&self) -> InputKinds {
+        [InputKind::ElicitForm].into_iter().collect()
     }
 
-    async fn handle(&self, request: ServerInputRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> InputResponse {
         let params = request
             .params
             .and_then(|params| params.open::<Value>().ok());

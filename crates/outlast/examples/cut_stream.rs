@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast::client::{Client, ClientOptions, Era, Host, HostRequest, Preference, Target, accept};
-use outlast::engine::{Accepts, Answer, Outcome};
+use outlast::engine::{InputKinds, InputResponse, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Raw, tool};
 use serde_json::json;
@@ -162,11 +162,11 @@ struct Person {
 
 #[async_trait]
 impl Host for Person {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
-    async fn ask(&self, _: HostRequest) -> Answer {
+    async fn ask(&self, _: HostRequest) -> InputResponse {
         self.requests.send_modify(|requests| *requests += 1);
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         accept(Some(json!({ "interpretation": "technical" })))

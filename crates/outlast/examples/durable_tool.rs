@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::engine::NewCall;
-use outlast::engine::{Accepts, Engine, Owner, Scope};
+use outlast::engine::{Engine, InputKinds, Owner, Scope};
 use outlast::tools::Hints;
 use outlast::wire::Raw;
 use outlast::{Tool, Tools, text};
@@ -37,14 +37,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let params = Raw::encode(&json!({ "name": "render", "arguments": { "pages": 4 } }))?;
     let mut call = NewCall::new(
         owner.clone(),
-        tools.origin("tools", "render", params, Accepts::NONE),
+        tools.origin("tools", "render", params, InputKinds::NONE),
     );
     call.request_key = Some("report-2026".into());
     let task = engine.create(call).await?.task().clone();
     println!("task {} is stored", task.id);
 
-    let settled = engine.wait(&Scope::Of(owner), task.id).await?;
-    println!("{:?}: {:?}", settled.brief.ending, settled.body);
+    let settled = engine.wait(&Scope::OwnedBy(owner), task.id).await?;
+    println!("{:?}: {:?}", settled.summary.ending, settled.body);
 
     engine.shutdown(Duration::from_secs(10)).await?;
     store.close().await?;

@@ -15,7 +15,7 @@ use outlast::client::{
     Client, ClientHandler, ClientOptions, Era, Execution, ServerInputRequest, Target,
     TaskPreference, accept,
 };
-use outlast::engine::{Accepts, Answer, Outcome};
+use outlast::engine::{InputKinds, InputResponse, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Raw, tool};
 use serde_json::json;
@@ -208,11 +208,11 @@ struct Person {
 
 #[async_trait]
 impl ClientHandler for Person {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
-    async fn handle(&self, request: ServerInputRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> InputResponse {
         self.asked.send_replace(true);
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         let params = request.params.map(|params| params.as_str().to_owned());

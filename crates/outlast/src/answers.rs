@@ -1,7 +1,7 @@
 //! Input responses, held against what was asked: their shape, and what a form says against the schema that was sent with it
 //! (V1-ELIC-18).
 
-use outlast_engine::{Answer, AskKind};
+use outlast_engine::{InputKind, InputResponse};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes, object};
 use serde_json::json;
@@ -9,12 +9,16 @@ use serde_json::json;
 use crate::schema;
 
 /// Why a value is no answer to a question of this kind with these params.
-pub(crate) fn check(kind: AskKind, params: Option<&Raw>, answer: RawRef<'_>) -> Result<(), String> {
+pub(crate) fn check(
+    kind: InputKind,
+    params: Option<&Raw>,
+    answer: RawRef<'_>,
+) -> Result<(), String> {
     let names = ["action", "content", "role", "model", "roots"];
     let [action, content, role, model, roots] =
         object::pick(answer, names).map_err(|_| "it is no object")?;
     match kind {
-        AskKind::ElicitForm | AskKind::ElicitUrl => {
+        InputKind::ElicitForm | InputKind::ElicitUrl => {
             let action = action.and_then(RawRef::text);
             if !matches!(action.as_deref(), Some("accept" | "decline" | "cancel")) {
                 return Err("`action` must be `accept`, `decline` or `cancel`".into());
@@ -23,13 +27,13 @@ pub(crate) fn check(kind: AskKind, params: Option<&Raw>, answer: RawRef<'_>) -> 
             if !content.is_none_or(RawRef::is_object) {
                 return Err("`content` must be an object".into());
             }
-            if kind == AskKind::ElicitForm && action.as_deref() == Some("accept") {
+            if kind == InputKind::ElicitForm && action.as_deref() == Some("accept") {
                 check_form(params, content)
             } else {
                 Ok(())
             }
         }
-        AskKind::Sample | AskKind::SampleWithTools => {
+        InputKind::Sample | InputKind::SampleWithTools => {
             if !role.is_some_and(RawRef::is_text) || !model.is_some_and(RawRef::is_text) {
                 return Err("`role` and `model` must be strings".into());
             }
@@ -40,7 +44,7 @@ pub(crate) fn check(kind: AskKind, params: Option<&Raw>, answer: RawRef<'_>) -> 
                 Err("`content` must be an object or an array".into())
             }
         }
-        AskKind::Roots => {
+        InputKind::Roots => {
             if roots.is_some_and(|roots| object::elements(roots).is_some()) {
                 Ok(())
             } else {
@@ -63,8 +67,12 @@ fn check_form(params: Option<&Raw>, content: Option<RawRef<'_>>) -> Result<(), S
 }
 
 /// An answer as the work may have it: one that is none becomes an error, which is all that is said of it.
-pub(crate) fn checked(kind: AskKind, params: Option<&Raw>, answer: Answer) -> Answer {
-    let Answer::Result(result) = &answer else {
+pub(crate) fn checked(
+    kind: InputKind,
+    params: Option<&Raw>,
+    answer: InputResponse,
+) -> InputResponse {
+    let InputResponse::Result(result) = &answer else {
         return answer;
     };
     match check(kind, params, result.borrow()) {
@@ -72,7 +80,7 @@ pub(crate) fn checked(kind: AskKind, params: Option<&Raw>, answer: Answer) -> An
         Err(why) => {
             let method = kind.method();
             let why = format!("the client's response to {method} is refused: {why}");
-            Answer::Error(codes::invalid_params(why).to_raw())
+            InputResponse::Error(codes::invalid_params(why).to_raw())
         }
     }
 }
@@ -116,22 +124,22 @@ mod tests {
             "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] } });
         let params = Raw::from(&params);
         let judged = |text: &str| {
-            let answer = Answer::Result(Raw::parse(text.into()).unwrap());
-            checked(AskKind::ElicitForm, Some(&params), answer)
+            let answer = InputResponse::Result(Raw::parse(text.into()).unwrap());
+            checked(InputKind::ElicitForm, Some(&params), answer)
         };
         for fine in [
             r#"{"action":"accept","content":{"n":1}}"#,
             r#"{"action":"decline"}"#,
             r#"{"action":"cancel","content":null}"#,
         ] {
-            assert!(matches!(judged(fine), Answer::Result(_)), "{fine}");
+            assert!(matches!(judged(fine), InputResponse::Result(_)), "{fine}");
         }
         for bad in [
             r#"{"action":"accept"}"#,
             r#"{"action":"accept","content":{"n":"1"}}"#,
             r#"{"content":{"n":1}}"#,
         ] {
-            let Answer::Error(error) = judged(bad) else {
+            let InputResponse::Error(error) = judged(bad) else {
                 panic!("{bad}");
             };
             assert!(error.as_str().contains("-32602"), "{error:?}");

@@ -8,7 +8,7 @@ use outlast::client::{
     Client, ClientHandler, ClientOptions, Era, Execution, ReferenceStore, ServerInputRequest,
     Target, TaskPreference,
 };
-use outlast::engine::{Accepts, Answer, Store};
+use outlast::engine::{InputKinds, InputResponse, Store};
 use outlast::server::McpServer;
 use outlast::wire::Raw;
 use serde_json::{Value, json};
@@ -109,11 +109,11 @@ struct AnswersYes(Board);
 
 #[async_trait]
 impl ClientHandler for AnswersYes {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
-    async fn handle(&self, request: ServerInputRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> InputResponse {
         let params = request
             .params
             .as_ref()
@@ -125,7 +125,7 @@ impl ClientHandler for AnswersYes {
             "The server asked \"{question}\" The demo answered yes."
         ));
         let yes = json!({ "action": "accept", "content": { "confirm": true } });
-        Answer::Result(Raw::encode(&yes).expect("a literal is JSON"))
+        InputResponse::Result(Raw::encode(&yes).expect("a literal is JSON"))
     }
 }
 

@@ -19,8 +19,8 @@ pub(super) fn find(url: &StoreUrl) -> Result<Vec<Task>, Failure> {
         return Ok(Vec::new());
     };
     let now = SystemClock.now();
-    let mut tasks = reader.newest(&Scope::Anyone, NEWEST)?;
-    tasks.retain(|task| task.state.ending().is_none() && !task.is_gone(now));
+    let mut tasks = reader.newest(&Scope::AnyTask, NEWEST)?;
+    tasks.retain(|task| task.state.ending().is_none() && !task.is_expired(now));
     tasks.reverse();
     Ok(tasks)
 }
@@ -36,7 +36,9 @@ pub(super) async fn print(tasks: &[Task], engine: &Engine) -> Result<(), Failure
     };
     say!("The previous process ended while {count} running:");
     for task in tasks {
-        let snapshot = engine.get(&Scope::Of(task.owner.clone()), task.id).await;
+        let snapshot = engine
+            .get(&Scope::OwnedBy(task.owner.clone()), task.id)
+            .await;
         terminal::err(row(task, snapshot.ok().as_ref()));
     }
     say!("");

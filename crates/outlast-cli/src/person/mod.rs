@@ -13,7 +13,7 @@ use outlast::client::{
     ClientHandler, Inbox, InboxEvent, InboxItem, InboxItemId, ReceiverOptions, ReceiverTtl,
     ServerInputRequest,
 };
-use outlast::engine::{Accepts, Answer, AskKind};
+use outlast::engine::{InputKind, InputKinds, InputResponse};
 use outlast::wire::{Raw, RawRef, object};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -48,7 +48,7 @@ impl Person {
                 ttl: ReceiverTtl::Fixed(answering.question_ttl),
                 ..ReceiverOptions::default()
             };
-            Self::There(Inbox::new(Accepts::all()), receiver)
+            Self::There(Inbox::new(InputKinds::all()), receiver)
         } else {
             Self::Away
         }
@@ -91,11 +91,11 @@ pub(crate) struct NoAnswerYet;
 
 #[async_trait]
 impl ClientHandler for NoAnswerYet {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
-    async fn handle(&self, _: ServerInputRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
         std::future::pending().await
     }
 }
@@ -136,7 +136,7 @@ async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
         .unwrap_or_default();
     let said = params["message"].as_str().unwrap_or_default();
     match request.kind {
-        AskKind::ElicitForm => {
+        InputKind::ElicitForm => {
             introduce(&format!("{} asks{about}:", request.server), said);
             let schema = request
                 .params
@@ -144,7 +144,7 @@ async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
                 .and_then(|params| object::find(params.borrow(), &["requestedSchema"]));
             form::fill_in(schema.unwrap_or(RawRef::EMPTY_OBJECT), lines).await
         }
-        AskKind::ElicitUrl => {
+        InputKind::ElicitUrl => {
             let wants = format!("{} wants you to open a page{about}:", request.server);
             introduce(&wants, said);
             page::about(params["url"].as_str().unwrap_or_default())
@@ -162,13 +162,13 @@ async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
                 _ => Reply::Cancel,
             }
         }
-        AskKind::Sample | AskKind::SampleWithTools => {
+        InputKind::Sample | InputKind::SampleWithTools => {
             say!("");
             say!("{} asks for a response of a model{about}:", request.server);
             sampling::answer(&params, lines).await
         }
         // An inbox answers these itself.
-        AskKind::Roots => Reply::Decline,
+        InputKind::Roots => Reply::Decline,
     }
 }
 

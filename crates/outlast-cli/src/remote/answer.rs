@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::{Client, Execution, Inbox, InboxItem, ReceiverOptions, TaskReference};
-use outlast::engine::Accepts;
+use outlast::engine::InputKinds;
 use outlast::wire::{Raw, Status};
 
 use super::{connect_for, found};
@@ -23,7 +23,7 @@ pub(crate) enum Given {
 /// Answers the questions of a task until it goes on.
 pub(crate) async fn answer(server: Named, id: &str, given: &Given) -> Result<(), Failure> {
     let endpoint = server.target.endpoint();
-    let inbox = Inbox::new(Accepts::all());
+    let inbox = Inbox::new(InputKinds::all());
     let person = Person::There(inbox.clone(), ReceiverOptions::default());
     let (connected, id) = connect_for(server, id, &person).await?;
     let done = answer_all(&connected.client, endpoint, &id, given, &inbox).await;

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use outlast::engine::Policy;
-use outlast::engine::task::Keep;
+use outlast::engine::task::TtlPolicy;
 use outlast::transport::http::HttpOptions;
 use serde_json::Value;
 
@@ -37,16 +37,16 @@ pub(super) fn read(object: &Value) -> Result<Limits, String> {
             "tasksPerOwner" => policy.quota.owner_retained = small(key, value)?,
             "openTasks" => policy.quota.open = count(key, value)? as u64,
             "tasks" => policy.quota.retained = count(key, value)? as u64,
-            "payloadBytes" => policy.sizes.payload = count(key, value)?,
-            "ttlCapMs" => policy.ttl_cap = count(key, value)? as u64,
+            "payloadBytes" => policy.sizes.payload_bytes = count(key, value)?,
+            "ttlCapMs" => policy.max_ttl_ms = count(key, value)? as u64,
             "ttlPolicy" => {
-                policy.keep = match value.as_str() {
-                    Some("keep-live") => Keep::WhileLive,
-                    Some("strict") => Keep::Strict,
+                policy.ttl_policy = match value.as_str() {
+                    Some("keep-live") => TtlPolicy::KeepLive,
+                    Some("strict") => TtlPolicy::Strict,
                     _ => return Err(wrong(key, "\"keep-live\" or \"strict\"")),
                 }
             }
-            "runLimitMs" => policy.run_limit = Some(count(key, value)? as u64),
+            "runLimitMs" => policy.run_limit_ms = Some(count(key, value)? as u64),
             "sessions" => http.sessions = count(key, value)?,
             "sessionsPerOwner" => http.sessions_per_owner = count(key, value)?,
             "sessionIdleMs" => http.idle = millis(key, value)?,
@@ -104,18 +104,18 @@ mod tests {
         );
         assert_eq!(quota.open, 7);
         assert_eq!(
-            (limits.policy.ttl_cap, limits.policy.run_limit),
+            (limits.policy.max_ttl_ms, limits.policy.run_limit_ms),
             (7, Some(7))
         );
-        assert_eq!(limits.policy.sizes.payload, 7);
+        assert_eq!(limits.policy.sizes.payload_bytes, 7);
         let http = limits.http;
         assert_eq!((http.sessions, http.streams, http.connections), (7, 7, 7));
         assert_eq!((http.sessions_per_owner, http.body_bytes), (7, 7));
         assert_eq!(http.idle, Duration::from_millis(7));
         assert_eq!(http.requests_per_second, NonZeroU32::new(7));
-        assert_eq!(limits.policy.keep, Keep::WhileLive);
+        assert_eq!(limits.policy.ttl_policy, TtlPolicy::KeepLive);
         let strict = read(&json!({ "ttlPolicy": "strict" })).unwrap();
-        assert_eq!(strict.policy.keep, Keep::Strict);
+        assert_eq!(strict.policy.ttl_policy, TtlPolicy::Strict);
         assert!(read(&json!({ "ttlPolicy": "lax" })).is_err());
         let told = read(&json!({ "openTasksPerOwners": 1 })).unwrap_err();
         assert!(told.contains("write `openTasksPerOwner`"), "{told}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outlast::client::Era;
-use outlast::engine::Retry;
+use outlast::engine::RetryClass;
 use outlast::gateway::{Isolate, Settings, TaskMode, ToolSettings};
 use serde_json::{Map, Value};
 
@@ -88,8 +88,8 @@ fn set(settings: &mut ToolSettings, key: &str, value: &Value) -> Result<(), Stri
         }
         "retry" => {
             settings.retry = Some(match value.as_str() {
-                Some("rerun") => Retry::Rerun,
-                Some("never") => Retry::Never,
+                Some("rerun") => RetryClass::Rerun,
+                Some("never") => RetryClass::Never,
                 _ => return Err(wrong(key, "\"rerun\" or \"never\"")),
             });
         }
@@ -182,7 +182,7 @@ mod tests {
             (slow.task, slow.concurrency),
             (Some(TaskMode::Never), Some(1))
         );
-        assert_eq!(slow.retry, Some(Retry::Rerun));
+        assert_eq!(slow.retry, Some(RetryClass::Rerun));
     }
 
     #[test]

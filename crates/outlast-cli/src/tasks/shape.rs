@@ -1,6 +1,6 @@
 //! Tasks of a store as JSON, and one in full for people.
 
-use outlast::engine::task::Happening;
+use outlast::engine::task::TimelineEvent;
 use outlast::engine::{Clock, SystemClock, Task};
 use outlast::wire::v1;
 use serde_json::{Value, json};
@@ -20,9 +20,9 @@ pub(super) fn one(task: &Task, is_open: bool) -> Value {
     shown["running"] = json!(is_open && task.state.ending().is_none());
     shown["timeline"] = task
         .timeline
-        .moments
+        .entries
         .iter()
-        .map(|moment| json!({ "at": moment.at.to_string(), "what": word(&moment.what) }))
+        .map(|entry| json!({ "at": entry.at.to_string(), "what": word(&entry.event) }))
         .collect();
     shown
 }
@@ -43,23 +43,23 @@ pub(super) fn print_one(task: &Task, is_open: bool) {
         let params: Value = params.open().unwrap_or_default();
         row("arguments", params["arguments"].to_string());
     }
-    for moment in &task.timeline.moments {
-        let at = Line::new().tone(Tone::Muted, format_args!("  {}  ", moment.at));
-        terminal::out(at.text(word(&moment.what)));
+    for entry in &task.timeline.entries {
+        let at = Line::new().tone(Tone::Muted, format_args!("  {}  ", entry.at));
+        terminal::out(at.text(word(&entry.event)));
     }
 }
 
-fn word(what: &Happening) -> String {
+fn word(what: &TimelineEvent) -> String {
     match what {
-        Happening::Created => "created".into(),
-        Happening::Claimed(attempt) => format!("taken over, attempt {}", attempt.0),
-        Happening::Status(text) => format!("status: {text}"),
-        Happening::Attached => "attached".into(),
-        Happening::Asked(key) => format!("asked {key}"),
-        Happening::Answered(key) => format!("answered {key}"),
-        Happening::Withdrawn(key) => format!("withdrew {key}"),
-        Happening::CancelRequested => "cancel requested".into(),
-        Happening::Extended(ttl) => format!("time to live now {ttl} ms"),
-        Happening::Ended => "ended".into(),
+        TimelineEvent::Created => "created".into(),
+        TimelineEvent::Claimed(attempt) => format!("taken over, attempt {}", attempt.0),
+        TimelineEvent::Status(text) => format!("status: {text}"),
+        TimelineEvent::ResumeStateSaved => "attached".into(),
+        TimelineEvent::InputRequested(key) => format!("asked {key}"),
+        TimelineEvent::InputProvided(key) => format!("answered {key}"),
+        TimelineEvent::InputWithdrawn(key) => format!("withdrew {key}"),
+        TimelineEvent::CancelRequested => "cancel requested".into(),
+        TimelineEvent::Extended(ttl) => format!("time to live now {ttl} ms"),
+        TimelineEvent::Ended => "ended".into(),
     }
 }

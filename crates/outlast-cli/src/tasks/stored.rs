@@ -126,7 +126,7 @@ pub(super) async fn watch(at: &Place, id: Option<&str>) -> Result<(), Failure> {
 fn newest(reader: &SqliteReader, at: &Place, limit: usize) -> Result<Vec<Task>, Failure> {
     let now = SystemClock.now();
     let mut tasks = reader.newest(&scope(at), limit)?;
-    tasks.retain(|task| !task.is_gone(now));
+    tasks.retain(|task| !task.is_expired(now));
     Ok(tasks)
 }
 
@@ -161,7 +161,7 @@ fn find(at: &Place, id: &str) -> Result<(SqliteReader, Task), Failure> {
         Err(_) => by_beginning(&reader, at, id)?,
     };
     let found = reader.task(&scope(at), whole)?;
-    let task = found.filter(|task| !task.is_gone(SystemClock.now()));
+    let task = found.filter(|task| !task.is_expired(SystemClock.now()));
     Ok((reader, task.ok_or_else(missing)?))
 }
 
@@ -175,7 +175,7 @@ pub(super) fn whole_id_at_gateway(id: &str) -> Result<String, Failure> {
     let Some(reader) = reader.filter(|_| id.parse::<TaskId>().is_err()) else {
         return Ok(id.to_owned());
     };
-    let matching = reader.ids(&Scope::Anyone, &id.to_lowercase(), SEVERAL)?;
+    let matching = reader.ids(&Scope::AnyTask, &id.to_lowercase(), SEVERAL)?;
     match &matching[..] {
         [] => Ok(id.to_owned()),
         [only] => Ok(only.to_string()),
@@ -194,8 +194,8 @@ fn by_beginning(reader: &SqliteReader, at: &Place, id: &str) -> Result<TaskId, F
 
 fn scope(at: &Place) -> Scope {
     match &at.owner {
-        Some(owner) => Scope::Of(owner.clone()),
-        None => Scope::Anyone,
+        Some(owner) => Scope::OwnedBy(owner.clone()),
+        None => Scope::AnyTask,
     }
 }
 

@@ -70,7 +70,7 @@ impl Conditions {
         match (&self.down, &self.no_space) {
             _ if self.closed => Health::Closed,
             (Some(reason), _) => Health::Down(reason.clone()),
-            (None, Some(reason)) => Health::NoRoom(reason.clone()),
+            (None, Some(reason)) => Health::NoSpace(reason.clone()),
             (None, None) => Health::Ready,
         }
     }

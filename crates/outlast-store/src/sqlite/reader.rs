@@ -79,13 +79,13 @@ impl SqliteReader {
     /// Up to `limit` tasks in `scope`, newest first.
     pub fn newest(&self, scope: &Scope, limit: usize) -> Result<Vec<Task>, StoreError> {
         match scope {
-            Scope::Of(owner) => {
+            Scope::OwnedBy(owner) => {
                 let page = self.index.page(owner, None::<Position>, limit);
                 let ids = page.tasks.iter().map(Snapshot::id);
                 ids.filter_map(|id| self.task(scope, id).transpose())
                     .collect()
             }
-            Scope::Anyone => self.newest_of_all(limit).map_err(|fault| fault.error()),
+            Scope::AnyTask => self.newest_of_all(limit).map_err(|fault| fault.error()),
         }
     }
 

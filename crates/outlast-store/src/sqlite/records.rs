@@ -78,7 +78,7 @@ pub(super) fn one(
         .prepare_cached(sql)?
         .query_row([&*key.kind, &*key.key], record)
         .optional()?;
-    Ok(found.filter(|record| record.lives(now)))
+    Ok(found.filter(|record| record.exists_at(now)))
 }
 
 /// All living records of a kind, of one owner if one is named.
@@ -92,7 +92,7 @@ pub(super) fn of_kind(
                WHERE kind = ?1 AND (?2 IS NULL OR owner = ?2) ORDER BY key";
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(params![kind, owner.map(Owner::to_storage)], record)?;
-    rows.filter(|row| row.as_ref().map_or(true, |record| record.lives(now)))
+    rows.filter(|row| row.as_ref().map_or(true, |record| record.exists_at(now)))
         .collect()
 }
 

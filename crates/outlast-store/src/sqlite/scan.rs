@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use outlast_engine::TaskId;
-use outlast_engine::index::{Found, Index};
+use outlast_engine::index::{Index, StoredTask};
 use outlast_engine::store::Position;
 use rusqlite::Connection;
 
@@ -26,7 +26,7 @@ pub(super) fn index(
     for open in ended(connection, &index).map_err(bad)? {
         let task = load(connection, open).map_err(bad)?;
         let task = task.ok_or_else(|| OpenError::corrupt(path, "a row vanished"))?;
-        let found = Found::Open(Box::new(task));
+        let found = StoredTask::Open(Box::new(task));
         admit(&index, found, open).map_err(bad)?;
     }
     Ok(index)
@@ -45,7 +45,7 @@ pub(super) fn load(
 /// Admits the ended tasks; returns the others. One thread reads, another admits.
 fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, BadRow> {
     thread::scope(|scope| {
-        let (queue, found) = mpsc::sync_channel::<Vec<(Found, RowId)>>(QUEUE);
+        let (queue, found) = mpsc::sync_channel::<Vec<(StoredTask, RowId)>>(QUEUE);
         let admitting = scope.spawn(move || {
             let mut found = found.into_iter().flatten();
             found.try_for_each(|(found, at)| admit(index, found, at))
@@ -62,7 +62,7 @@ fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, Ba
 /// Sends the ended tasks on, a portion at a time; returns the others.
 fn read(
     connection: &Connection,
-    queue: &mpsc::SyncSender<Vec<(Found, RowId)>>,
+    queue: &mpsc::SyncSender<Vec<(StoredTask, RowId)>>,
 ) -> Result<Vec<RowId>, BadRow> {
     let (mut open, mut portion) = (Vec::new(), Vec::with_capacity(PORTION));
     let mut names = row::LastNames::default();
@@ -85,10 +85,10 @@ fn read(
     Ok(open)
 }
 
-fn admit(index: &Index<RowId>, found: Found, at: RowId) -> Result<(), BadRow> {
+fn admit(index: &Index<RowId>, found: StoredTask, at: RowId) -> Result<(), BadRow> {
     let id = match &found {
-        Found::Open(task) => task.id,
-        Found::Ended(brief) => brief.id,
+        StoredTask::Open(task) => task.id,
+        StoredTask::Ended(summary) => summary.id,
     };
     if let Some(other) = index.current(id) {
         return Err(twice(id, at, other.cold));

@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 use async_trait::async_trait;
 use outlast_engine::index::Index;
 use outlast_engine::store::{
-    Due, Feed, Health, Insert, Inserted, Page, Position, Reason, Record, RecordKey, RecordWrite,
-    Replace, Snapshot, StoreFuture, Usage,
+    DueTasks, Health, Insert, InsertResult, Page, Position, Reason, Record, RecordKey, RecordWrite,
+    Replace, Snapshot, StoreEvents, StoreFuture, Usage,
 };
 use outlast_engine::{
     Committed, Ending, NodeId, Owner, Revision, Scope, Store, StoreError, Task, TaskId,
@@ -106,7 +106,7 @@ impl Sqlite {
         loop {
             let row = match self.shared.index.find(scope, id) {
                 None | Some((Snapshot::Open(_), _)) => return Ok(None),
-                Some((Snapshot::Ended(brief), _)) if brief.ending == Ending::Cancelled => {
+                Some((Snapshot::Ended(summary), _)) if summary.ending == Ending::Cancelled => {
                     return Ok(None);
                 }
                 Some((Snapshot::Ended(_), row)) => row,
@@ -127,7 +127,7 @@ impl Sqlite {
 
 #[async_trait]
 impl Store for Sqlite {
-    fn insert(&self, insert: Insert) -> StoreFuture<'static, Inserted> {
+    fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult> {
         self.write(|reply| Operation::Insert(insert, reply))
     }
 
@@ -187,7 +187,7 @@ impl Store for Sqlite {
         Ok(self.shared.index.page(owner, after, limit))
     }
 
-    async fn due(&self, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+    async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError> {
         self.usable()?;
         if self.shared.takes_expiry(now) {
             // No caller waits for it: expired records are already invisible.
@@ -233,7 +233,7 @@ impl Store for Sqlite {
             .await
     }
 
-    async fn join(&self, node: NodeId) -> Result<Feed, StoreError> {
+    async fn join(&self, node: NodeId) -> Result<StoreEvents, StoreError> {
         self.usable()?;
         Ok(self.shared.index.join(node))
     }

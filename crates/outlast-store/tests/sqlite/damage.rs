@@ -22,7 +22,7 @@ type Facts = BTreeMap<TaskId, (u32, bool, Option<Raw>)>;
 async fn facts(store: &dyn Store) -> Result<Facts, outlast_engine::StoreError> {
     let mut facts = Facts::new();
     for task in store.page(&fixtures::ada(), None, usize::MAX).await?.tasks {
-        let body = store.body(&Scope::Anyone, task.id()).await?;
+        let body = store.body(&Scope::AnyTask, task.id()).await?;
         let open = matches!(task, Snapshot::Open(_));
         facts.insert(task.id(), (task.revision().0, open, body));
     }
@@ -108,13 +108,16 @@ async fn open_changed(place: &Place, facts: &Facts, change: impl Fn(&Place)) -> 
         }
     };
     let mut differences = 0;
-    let page = store.page(&fixtures::ada(), None, usize::MAX).await.unwrap();
+    let page = store
+        .page(&fixtures::ada(), None, usize::MAX)
+        .await
+        .unwrap();
     for (id, (revision, open, body)) in facts {
         let found = page.tasks.iter().find(|task| task.id() == *id);
         let same = found.is_some_and(|task| {
             task.revision().0 == *revision && matches!(task, Snapshot::Open(_)) == *open
         });
-        let found = store.body(&Scope::Anyone, *id).await;
+        let found = store.body(&Scope::AnyTask, *id).await;
         if !same || found.as_ref().ok() != Some(body) {
             differences += 1;
         }
@@ -307,7 +310,10 @@ async fn a_killed_store_without_its_file_begins_empty() {
     fixtures::stored(&store, fixtures::task(1)).await;
     drop(store);
     let store = place.open().await;
-    assert_eq!(fixtures::listed(&store, &fixtures::ada(), 99).await.len(), 1);
+    assert_eq!(
+        fixtures::listed(&store, &fixtures::ada(), 99).await.len(),
+        1
+    );
 }
 
 #[tokio::test]

@@ -118,9 +118,12 @@ impl Confirmed {
             let found = found.expect("a confirmed task is there");
             assert!(found.revision().0 >= *revision, "{id}");
         }
-        let all = store.page(&fixtures::ada(), None, usize::MAX).await.unwrap();
+        let all = store
+            .page(&fixtures::ada(), None, usize::MAX)
+            .await
+            .unwrap();
         for task in all.tasks.iter().filter(|task| task.ending().is_some()) {
-            let body = store.body(&Scope::Anyone, task.id()).await.unwrap();
+            let body = store.body(&Scope::AnyTask, task.id()).await.unwrap();
             assert_eq!(body, Some(fixtures::raw(&format!("\"{}\"", task.id()))));
         }
         let all = all.tasks.iter().map(|task| (task.id(), task.revision()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::laws::fixtures;
-use outlast_engine::store::{Health, News};
+use outlast_engine::store::{Health, StoreEvent};
 use outlast_engine::{Scope, Store, StoreError};
 use outlast_store::sqlite::{DiskFailure, FailPoint};
 
@@ -38,7 +38,10 @@ async fn a_failed_commit_is_unavailable_and_passes() {
     assert_eq!(fixtures::shown(&store, fixtures::id(2)).await, None);
     let meanwhile = store.insert(fixtures::insertion(fixtures::task(3))).await;
     assert!(is_unavailable(&meanwhile), "down for everybody");
-    assert!(fixtures::shown(&store, kept.id).await.is_some(), "reads go on");
+    assert!(
+        fixtures::shown(&store, kept.id).await.is_some(),
+        "reads go on"
+    );
 
     recovered(&store).await;
     let again = fixtures::stored(&store, fixtures::task_with_key(2, &fixtures::ada(), "k")).await;
@@ -95,10 +98,13 @@ async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
     assert_eq!(fixtures::shown_open(&store, ending.id).await, ending);
     recovered(&store).await;
     assert!(fixtures::shown_ended(&store, ending.id).await.revision.0 == 2);
-    assert_eq!(fixtures::body(&store, ending.id).await, Some(fixtures::raw("7")));
+    assert_eq!(
+        fixtures::body(&store, ending.id).await,
+        Some(fixtures::raw("7"))
+    );
     assert_eq!(
         feed.recv().await,
-        Some(News::Changed(ending.id)),
+        Some(StoreEvent::TaskChanged(ending.id)),
         "the feed of its own node reports the change"
     );
 
@@ -107,7 +113,7 @@ async fn a_change_that_nobody_heard_of_holds_if_the_file_has_it() {
     assert!(is_unavailable(&gone.await));
     recovered(&store).await;
     assert_eq!(fixtures::shown(&store, leaving.id).await, None);
-    assert_eq!(feed.recv().await, Some(News::Changed(leaving.id)));
+    assert_eq!(feed.recv().await, Some(StoreEvent::TaskChanged(leaving.id)));
     let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!((usage.open, usage.retained), (0, 1));
 }
@@ -118,12 +124,19 @@ async fn a_change_that_never_reached_the_file_is_gone() {
     let (probe, store) = sabotaged(&place).await;
     let task = fixtures::stored(&store, fixtures::task(1)).await;
     probe.fail(FailPoint::BeforeCommit, DiskFailure::SyncError);
-    let end = fixtures::change(&task, fixtures::end(&task, fixtures::result("7")), fixtures::CREATED);
+    let end = fixtures::change(
+        &task,
+        fixtures::end(&task, fixtures::result("7")),
+        fixtures::CREATED,
+    );
     assert!(is_unavailable(&store.replace(end).await));
     recovered(&store).await;
     assert_eq!(fixtures::shown_open(&store, task.id).await, task);
     fixtures::ended(&store, &task, fixtures::result("8")).await;
-    assert_eq!(fixtures::body(&store, task.id).await, Some(fixtures::raw("8")));
+    assert_eq!(
+        fixtures::body(&store, task.id).await,
+        Some(fixtures::raw("8"))
+    );
 }
 
 #[tokio::test]
@@ -154,7 +167,10 @@ async fn a_store_that_is_down_can_be_closed() {
     store.close().await.unwrap();
     assert_eq!(*store.health().borrow(), Health::Closed);
     let store = place.open().await;
-    assert_eq!(fixtures::listed(&store, &fixtures::ada(), 9).await, [kept.id]);
+    assert_eq!(
+        fixtures::listed(&store, &fixtures::ada(), 9).await,
+        [kept.id]
+    );
 }
 
 #[tokio::test]
@@ -193,5 +209,11 @@ async fn another_program_that_writes_is_waited_for() {
         other.execute_batch("ROLLBACK").unwrap();
     };
     tokio::join!(end, release);
-    assert!(store.body(&Scope::Anyone, task.id).await.unwrap().is_some());
+    assert!(
+        store
+            .body(&Scope::AnyTask, task.id)
+            .await
+            .unwrap()
+            .is_some()
+    );
 }

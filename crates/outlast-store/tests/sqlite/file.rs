@@ -137,7 +137,7 @@ async fn an_ended_task_that_is_damaged_is_named_when_it_is_read() {
     let file = rusqlite::Connection::open(place.path()).unwrap();
     file.execute("UPDATE ended SET body = '{', timeline = '?'", ())
         .unwrap();
-    let scope = outlast_engine::Scope::Anyone;
+    let scope = outlast_engine::Scope::AnyTask;
     for refused in [
         store.body(&scope, task.id).await.unwrap_err(),
         store.load(&scope, task.id).await.unwrap_err(),

@@ -42,7 +42,11 @@ async fn of_many_that_wait_one_half_is_committed_after_the_other() {
         open.pass();
         open.reached();
         // What was committed before is visible by now.
-        seen.push(fixtures::listed(&store, &fixtures::ada(), 2_000).await.len());
+        seen.push(
+            fixtures::listed(&store, &fixtures::ada(), 2_000)
+                .await
+                .len(),
+        );
     }
     assert_eq!(seen, [1, 501, 751, 879]);
     drop(open);
@@ -81,7 +85,10 @@ async fn a_change_of_a_task_whose_insertion_is_under_way_rides_with_it() {
     assert_eq!(ended.unwrap().revision.0, 3);
     assert!(probe.commits() - before <= 4);
     assert_eq!(place.look::<u32>("SELECT max(revision) FROM tasks"), 3);
-    assert_eq!(fixtures::body(&store, task.id).await, Some(fixtures::raw("7")));
+    assert_eq!(
+        fixtures::body(&store, task.id).await,
+        Some(fixtures::raw("7"))
+    );
 }
 
 #[tokio::test]

@@ -23,13 +23,13 @@ async fn a_reader_changes_nothing_and_needs_no_lock() {
         }
     }
     let reader = SqliteReader::open(place.path()).unwrap().unwrap();
-    let tasks = reader.newest(&Scope::Of(fixtures::ada()), 5).unwrap();
+    let tasks = reader.newest(&Scope::OwnedBy(fixtures::ada()), 5).unwrap();
     assert_eq!(tasks.len(), 5);
-    assert_eq!(reader.newest(&Scope::Anyone, 5).unwrap(), tasks);
-    assert_eq!(reader.newest(&Scope::Anyone, 100).unwrap().len(), 8);
-    let stranger = Scope::Of(Owner::principal("eve"));
+    assert_eq!(reader.newest(&Scope::AnyTask, 5).unwrap(), tasks);
+    assert_eq!(reader.newest(&Scope::AnyTask, 100).unwrap().len(), 8);
+    let stranger = Scope::OwnedBy(Owner::principal("eve"));
     assert!(reader.task(&stranger, tasks[4].id).unwrap().is_none());
-    let scope = Scope::Of(fixtures::ada());
+    let scope = Scope::OwnedBy(fixtures::ada());
     assert!(reader.body(&scope, tasks[4].id).unwrap().is_some());
 }
 
@@ -41,14 +41,14 @@ async fn a_reader_finds_ids_by_their_beginning() {
         fixtures::stored(&store, fixtures::task(n)).await;
     }
     let reader = SqliteReader::open(place.path()).unwrap().unwrap();
-    let scope = Scope::Of(fixtures::ada());
+    let scope = Scope::OwnedBy(fixtures::ada());
     let tasks = reader.newest(&scope, 3).unwrap();
     let newest_first: Vec<_> = tasks.iter().map(|task| task.id).collect();
     assert_eq!(reader.ids(&scope, "", 9).unwrap(), newest_first);
     let whole = newest_first[1].to_string();
     assert_eq!(reader.ids(&scope, &whole, 9).unwrap(), [newest_first[1]]);
     assert!(reader.ids(&scope, "%", 9).unwrap().is_empty());
-    let stranger = Scope::Of(Owner::principal("eve"));
+    let stranger = Scope::OwnedBy(Owner::principal("eve"));
     assert!(reader.ids(&stranger, "", 9).unwrap().is_empty());
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use outlast_engine::laws::fixtures;
 use outlast_engine::store::{Page, Record, Snapshot};
-use outlast_engine::task::{Handle, Keep, Lifetime};
+use outlast_engine::task::{Lifetime, ResumeState, TtlPolicy};
 use outlast_engine::transition::Command;
 use outlast_engine::{
-    AskKey, AskKind, ErrorCode, Outcome, Owner, Question, Retry, Scope, Store, Task, TaskId, Timing,
+    ErrorCode, InputKey, InputKind, InputRequest, InputTiming, Outcome, Owner, RetryClass, Scope,
+    Store, Task, TaskId,
 };
 use outlast_wire::Raw;
 
@@ -69,7 +70,7 @@ async fn a_reopened_store_goes_on() {
     )));
     assert!(matches!(
         again.await.unwrap(),
-        outlast_engine::store::Inserted::Known(id) if id == task.id
+        outlast_engine::store::InsertResult::Existing(id) if id == task.id
     ));
     let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!((usage.owner_open, usage.owner_retained), (0, 1));
@@ -111,7 +112,10 @@ impl Everything {
             let page = store.page(&owner, None, 100).await.unwrap();
             for shown in &page.tasks {
                 let id = shown.id();
-                let task = store.load(&Scope::Of(owner.clone()), id).await.unwrap();
+                let task = store
+                    .load(&Scope::OwnedBy(owner.clone()), id)
+                    .await
+                    .unwrap();
                 let task = Task::clone(&task.expect("a listed task can be loaded").shared());
                 tasks.push((shown.clone(), task, fixtures::body(store, id).await));
             }
@@ -143,37 +147,37 @@ async fn fill(store: &Arc<dyn Store>) -> Everything {
     fixtures::stored(store, fixtures::task(1)).await;
 
     let busy = fixtures::stored(store, rich_task(2)).await;
-    let handle = Handle(Arc::from(&[0, 1, 255][..]));
+    let state = ResumeState(Arc::from(&[0, 1, 255][..]));
     let attempt = busy.attempt;
-    let busy = fixtures::changed(store, &busy, Command::Attach { attempt, handle }).await;
+    let busy = fixtures::changed(store, &busy, Command::SaveResumeState { attempt, state }).await;
     let busy = fixtures::changed(store, &busy, fixtures::status(&busy, "näyttö \0 \"'")).await;
     let deadline = busy.updated.plus(5_000);
     fixtures::changed(store, &busy, Command::RequestCancel { deadline }).await;
 
     let asking = fixtures::stored(store, rich_task(3)).await;
-    let asking = fixtures::changed(store, &asking, fixtures::ask(&asking, "first")).await;
-    let odd = Question {
-        kind: AskKind::SampleWithTools,
+    let asking = fixtures::changed(store, &asking, fixtures::request_input(&asking, "first")).await;
+    let odd = InputRequest {
+        kind: InputKind::SampleWithTools,
         params: Some(fixtures::raw("null")),
-        timing: Timing::BeforeWork,
+        timing: InputTiming::BeforeWork,
     };
-    let ask = Command::Ask {
+    let ask = Command::RequestInput {
         attempt: asking.attempt,
-        key: AskKey::new("second \" key"),
-        question: odd,
+        key: InputKey::new("second \" key"),
+        request: odd,
         limit: 9,
     };
     let asking = fixtures::changed(store, &asking, ask).await;
-    let mut plain = fixtures::question();
+    let mut plain = fixtures::input_request();
     plain.params = None;
-    let ask = Command::Ask {
+    let ask = Command::RequestInput {
         attempt: asking.attempt,
-        key: AskKey::new("third"),
-        question: plain,
+        key: InputKey::new("third"),
+        request: plain,
         limit: 9,
     };
     let asking = fixtures::changed(store, &asking, ask).await;
-    fixtures::changed(store, &asking, fixtures::reply("first")).await;
+    fixtures::changed(store, &asking, fixtures::provide_input("first")).await;
 
     let mut chatty = fixtures::stored(store, fixtures::task(4)).await;
     for n in 0..80 {
@@ -202,7 +206,10 @@ async fn fill(store: &Arc<dyn Store>) -> Everything {
     let mut session = fixtures::record("session", "a");
     session.owner = Some(odd_owner());
     session.expires = Some(fixtures::CREATED.plus(3 * fixtures::TTL));
-    let writes = vec![fixtures::put(&session), fixtures::put(&fixtures::record("key", "b"))];
+    let writes = vec![
+        fixtures::put(&session),
+        fixtures::put(&fixtures::record("key", "b")),
+    ];
     store.write_records(writes).await.unwrap();
     Everything::of(store).await
 }
@@ -212,15 +219,15 @@ fn rich_task(n: u64) -> Task {
     origin.tool = None;
     origin.params = Some(fixtures::raw("[ ]"));
     origin.progress_token = Some(fixtures::raw("\"seven\""));
-    origin.retry = Retry::Rerun;
-    origin.accepts = [AskKind::Roots, AskKind::Sample].into_iter().collect();
+    origin.retry = RetryClass::Rerun;
+    origin.accepts = [InputKind::Roots, InputKind::Sample].into_iter().collect();
     let new = outlast_engine::task::NewTask {
         owner: odd_owner(),
         origin: Arc::new(origin),
         request_key: Some(format!("request {n}").into()),
-        lifetime: Lifetime::new(n * 100_000, Keep::WhileLive, Some(50_000)),
-        poll_interval: 250,
-        ..given::new_task(n)
+        lifetime: Lifetime::new(n * 100_000, TtlPolicy::KeepLive, Some(50_000)),
+        poll_interval_ms: 250,
+        ..fixtures::new_task(n)
     };
     Task::new(new, fixtures::CREATED.plus(n))
 }

@@ -18,7 +18,11 @@ async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
     let task = fixtures::stored(&store, fixtures::task(1)).await;
 
     probe.fail(FailPoint::BeforeCommit, DiskFailure::Full);
-    let end = fixtures::change(&task, fixtures::end(&task, fixtures::result("1")), fixtures::CREATED);
+    let end = fixtures::change(
+        &task,
+        fixtures::end(&task, fixtures::result("1")),
+        fixtures::CREATED,
+    );
     let (refused, finished) = tokio::join!(
         store.insert(fixtures::insertion(fixtures::task(2))),
         store.replace(end)
@@ -29,7 +33,7 @@ async fn a_full_disk_refuses_new_tasks_and_finishes_old_ones() {
         "{words}"
     );
     assert_eq!(finished.unwrap().revision.0, 2);
-    assert!(matches!(*store.health().borrow(), Health::NoRoom(_)));
+    assert!(matches!(*store.health().borrow(), Health::NoSpace(_)));
     assert!(
         !place.file("tasks.db.reserve").exists(),
         "the reserve is given up"
@@ -53,7 +57,7 @@ async fn a_file_at_its_limit_refuses_new_tasks_and_finishes_old_ones() {
     let store = place.open_with(options.clone()).await;
     let open = fill(&store).await;
     assert!(open.len() > 100, "{} tasks", open.len());
-    assert!(matches!(*store.health().borrow(), Health::NoRoom(_)));
+    assert!(matches!(*store.health().borrow(), Health::NoSpace(_)));
 
     let mut ended = Vec::new();
     for task in &open {
@@ -80,7 +84,11 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
     let mut finished = Vec::new();
     let refused = loop {
         let task = &open[finished.len()];
-        let end = fixtures::change(task, fixtures::end(task, fixtures::result(&body)), fixtures::CREATED);
+        let end = fixtures::change(
+            task,
+            fixtures::end(task, fixtures::result(&body)),
+            fixtures::CREATED,
+        );
         match store.replace(end).await {
             Ok(task) => finished.push(task.shared()),
             Err(refused) => break refused,
@@ -130,7 +138,7 @@ async fn fill(store: &Arc<dyn Store>) -> Vec<Arc<Task>> {
         origin.params = Some(fixtures::raw(&format!("\"{}\"", "p".repeat(2_000))));
         let new = outlast_engine::task::NewTask {
             origin: Arc::new(origin),
-            ..given::new_task(n)
+            ..fixtures::new_task(n)
         };
         let task = Task::new(new, fixtures::CREATED);
         match store.insert(fixtures::insertion(task.clone())).await {

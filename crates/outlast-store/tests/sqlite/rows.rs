@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use outlast_engine::laws::fixtures;
-use outlast_engine::task::{TtlPolicy, Lifetime, NewTask};
+use outlast_engine::task::{Lifetime, NewTask, TtlPolicy};
 use outlast_engine::transition::Command;
-use outlast_engine::{InputKinds, ErrorCode, Outcome, Task};
+use outlast_engine::{ErrorCode, InputKinds, Outcome, Task};
 
 use crate::opened::Place;
 
@@ -26,7 +26,10 @@ async fn the_end_moves_a_row_to_its_final_bucket() {
     assert_eq!(expires(&place), fixtures::CREATED.0 + 10 * fixtures::TTL);
 
     let task = fixtures::ended(&store, &task, fixtures::result("[1,2]")).await;
-    assert_eq!(bucket(&place), minutes(fixtures::CREATED.0 + 10 * fixtures::TTL));
+    assert_eq!(
+        bucket(&place),
+        minutes(fixtures::CREATED.0 + 10 * fixtures::TTL)
+    );
     assert_eq!(place.look::<u32>("SELECT count(*) FROM tasks"), 1);
     assert_eq!(
         fixtures::body(&store, task.id).await,
@@ -74,11 +77,11 @@ async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
         }
         let mut new = NewTask {
             origin: Arc::new(origin),
-            ..given::new_task(n)
+            ..fixtures::new_task(n)
         };
         if differs(2) {
             new.owner = fixtures::bob();
-            new.poll_interval = 250;
+            new.poll_interval_ms = 250;
             new.executor = fixtures::THERE;
             new.lifetime = Lifetime::new(2 * fixtures::TTL, TtlPolicy::Strict, None);
         }
@@ -103,7 +106,7 @@ async fn a_person_can_read_the_tables() {
     let working = fixtures::stored(&store, fixtures::task(1)).await;
     fixtures::changed(&store, &working, fixtures::status(&working, "page 1 of 3")).await;
     let asking = fixtures::stored(&store, fixtures::task(2)).await;
-    fixtures::changed(&store, &asking, fixtures::ask(&asking, "name")).await;
+    fixtures::changed(&store, &asking, fixtures::request_input(&asking, "name")).await;
     let failed = fixtures::stored(&store, fixtures::task(3)).await;
     let error = Outcome::error(ErrorCode(-32603), "out of paper");
     fixtures::ended(&store, &failed, error).await;

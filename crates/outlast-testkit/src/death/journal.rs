@@ -142,7 +142,7 @@ impl Journal {
                 return broken("P5", format!("task {name} ran {} times", known.ran));
             }
             let id: TaskId = name.parse().expect("the child prints ids");
-            let scope = Scope::Of(owner.clone());
+            let scope = Scope::OwnedBy(owner.clone());
             let before = SystemClock.now();
             let found = engine.get(&scope, id).await;
             match found {
@@ -233,12 +233,12 @@ impl Known {
     async fn check(&self, engine: &Engine, scope: &Scope, found: Snapshot) -> Result<(), Broken> {
         let id = found.id();
         let outcome = match &found {
-            Snapshot::Ended(brief) => {
+            Snapshot::Ended(summary) => {
                 let outcome = match engine.outcome(scope, id).await {
                     Ok(outcome) => outcome,
                     // Its time was over between the two looks.
                     Err(EngineError::NotFound | EngineError::Expired)
-                        if SystemClock.now() >= brief.expires() =>
+                        if SystemClock.now() >= summary.expires() =>
                     {
                         return Ok(());
                     }
@@ -246,7 +246,7 @@ impl Known {
                 };
                 let body = outcome.and_then(|settled| settled.body);
                 Some((
-                    format!("{:?}", brief.ending),
+                    format!("{:?}", summary.ending),
                     body.map(|body| body.as_str().to_owned()),
                 ))
             }

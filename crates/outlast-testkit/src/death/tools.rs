@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::task::Handle;
-use outlast_engine::{AskKind, ErrorCode, Origin, Outcome, Question};
+use outlast_engine::task::ResumeState;
+use outlast_engine::{ErrorCode, InputKind, InputRequest, Origin, Outcome};
 use outlast_wire::Raw;
 
 use super::Ack;
@@ -40,13 +40,16 @@ impl Runner for MortalTools {
                 }
                 result(&id)
             }
-            "ask" => match cx.ask(Question::new(AskKind::ElicitForm, None)).await {
+            "ask" => match cx
+                .request_input(InputRequest::new(InputKind::ElicitForm, None))
+                .await
+            {
                 Ok(_) => result(&id),
                 Err(error) => Outcome::error(ErrorCode(-1), error.to_string()),
             },
             "attach" => {
-                let handle = Handle(id.as_bytes().into());
-                if let Err(error) = cx.attach(handle).await {
+                let handle = ResumeState(id.as_bytes().into());
+                if let Err(error) = cx.save_resume_state(handle).await {
                     return Outcome::error(ErrorCode(-2), error.to_string());
                 }
                 tokio::time::sleep(Duration::from_millis(30)).await;
@@ -63,12 +66,17 @@ impl Runner for MortalTools {
         }
     }
 
-    async fn reattach(&self, _: Arc<Origin>, handle: Handle, cx: CallContext) -> Option<Outcome> {
+    async fn reattach(
+        &self,
+        _: Arc<Origin>,
+        handle: ResumeState,
+        cx: CallContext,
+    ) -> Option<Outcome> {
         let found = std::str::from_utf8(&handle.0).ok()?;
         (found == cx.id().to_string()).then(|| result(found))
     }
 
-    fn reattaches(&self) -> bool {
+    fn can_reattach(&self) -> bool {
         true
     }
 }

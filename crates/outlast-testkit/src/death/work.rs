@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use outlast_engine::engine::{EngineError, NewCall};
 use outlast_engine::store::{Record, RecordKey, RecordWrite, Snapshot};
-use outlast_engine::task::Keep;
+use outlast_engine::task::TtlPolicy;
 use outlast_engine::{
-    Accepts, Answer, AskKey, Engine, Origin, Owner, Policy, Quota, Retry, Scope, Store, TaskId,
+    Engine, InputKey, InputKinds, InputResponse, Origin, Owner, Policy, Quota, RetryClass, Scope,
+    Store, TaskId,
 };
 use outlast_store::{Sqlite, SqliteOptions};
 use outlast_wire::Raw;
@@ -67,8 +68,8 @@ pub(crate) async fn open(store: Arc<dyn Store>, speaks: bool) -> Result<Engine, 
     let policy = Policy {
         quota: QUOTA,
         // The journal knows of each task until when it is there.
-        keep: Keep::Strict,
-        cancel_patience: 50,
+        ttl_policy: TtlPolicy::Strict,
+        cancel_timeout_ms: 50,
         ..Policy::default()
     };
     let tools = Arc::new(MortalTools { speaks });
@@ -114,14 +115,14 @@ impl Actor {
             runner: RUNNER.into(),
             progress_token: None,
             retry: if repeatable {
-                Retry::Rerun
+                RetryClass::Rerun
             } else {
-                Retry::Never
+                RetryClass::Never
             },
-            accepts: Accepts::all(),
+            accepts: InputKinds::all(),
         };
         let mut call = NewCall::new(owner.clone(), origin);
-        call.ttl = if self.dice.percent(10) {
+        call.ttl_ms = if self.dice.percent(10) {
             Some(50 + self.dice.below(400))
         } else {
             self.ttl
@@ -156,7 +157,7 @@ impl Actor {
         }
         let place = self.dice.below(self.known.len() as u64) as usize;
         let (id, owner) = self.known[place].clone();
-        act(&self.engine, Scope::Of(owner), id).await;
+        act(&self.engine, Scope::OwnedBy(owner), id).await;
     }
 
     async fn cancel_now(engine: &Engine, scope: Scope, id: TaskId) {
@@ -177,7 +178,7 @@ impl Actor {
         let Ok(Snapshot::Open(task)) = engine.get(&scope, id).await else {
             return;
         };
-        let keys: Vec<AskKey> = task
+        let keys: Vec<InputKey> = task
             .outstanding()
             .into_iter()
             .flat_map(|all| all.iter().map(|(key, _)| key.clone()))
@@ -186,8 +187,8 @@ impl Actor {
             return;
         };
         for key in keys {
-            let answers = BTreeMap::from([(key.clone(), Answer::Result(yes.clone()))]);
-            match engine.answer(&scope, id, answers).await {
+            let answers = BTreeMap::from([(key.clone(), InputResponse::Result(yes.clone()))]);
+            match engine.provide_input(&scope, id, answers).await {
                 Ok(()) => Ack::Answered {
                     id: id.to_string(),
                     key: key.to_string(),
@@ -226,9 +227,9 @@ impl Actor {
 async fn see_the_end(engine: Engine, id: TaskId, owner: Owner) {
     // Asked again where the store was down for a moment.
     loop {
-        match engine.wait(&Scope::Of(owner.clone()), id).await {
+        match engine.wait(&Scope::OwnedBy(owner.clone()), id).await {
             Ok(settled) => {
-                let ending = format!("{:?}", settled.brief.ending);
+                let ending = format!("{:?}", settled.summary.ending);
                 let body = settled.body.map(|body| body.as_str().to_owned());
                 Ack::Ended {
                     id: id.to_string(),
@@ -238,7 +239,7 @@ async fn see_the_end(engine: Engine, id: TaskId, owner: Owner) {
                 .say();
                 return;
             }
-            Err(EngineError::Store(error)) if error.is_passing() => {
+            Err(EngineError::Store(error)) if error.is_transient() => {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             Err(_) => return,
@@ -249,7 +250,7 @@ async fn see_the_end(engine: Engine, id: TaskId, owner: Owner) {
 async fn refused(error: &EngineError) {
     static LAST: Mutex<()> = Mutex::new(());
     if let EngineError::Store(error) = error
-        && error.is_passing()
+        && error.is_transient()
     {
         let _one_line_at_a_time = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         Ack::Unavailable.say();

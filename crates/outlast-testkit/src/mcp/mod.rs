@@ -7,16 +7,16 @@ pub mod http;
 mod http_client;
 mod line;
 mod line_client;
-mod scripted_http_server;
 mod process_client;
 mod schema;
+mod scripted_http_server;
 mod scripted_server;
 mod streamable;
 
 pub use http_client::HttpClient;
 pub use line::Line;
 pub use line_client::{Check, LineClient};
-pub use scripted_http_server::{EventStream, ScriptedHttpServer, ScriptedRequest};
 pub use process_client::ProcessClient;
 pub use schema::check_v1;
+pub use scripted_http_server::{EventStream, ScriptedHttpServer, ScriptedRequest};
 pub use scripted_server::ScriptedServer;

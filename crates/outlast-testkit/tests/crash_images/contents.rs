@@ -47,7 +47,7 @@ impl Everything {
         owner: &Owner,
         id: TaskId,
     ) -> Result<(), StoreError> {
-        let scope = Scope::Of(owner.clone());
+        let scope = Scope::OwnedBy(owner.clone());
         // A task that is listed and cannot be read is lost.
         if let Some(task) = store.load(&scope, id).await? {
             let body = store.body(&scope, id).await?;

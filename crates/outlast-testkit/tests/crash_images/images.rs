@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use outlast_engine::laws::fixtures;
-use outlast_engine::store::Inserted;
+use outlast_engine::store::InsertResult;
 use outlast_engine::task::NewTask;
 use outlast_engine::{Store, StoreError, Task};
 use outlast_store::{Sqlite, SqliteOptions};
@@ -237,8 +237,10 @@ async fn use_once(path: &Path, number: u64) -> Result<Everything, Broken> {
         let text = format!("{counted} tasks are counted, {read} can be read");
         return Err(Broken::Lost(text));
     }
-    let added = store.insert(fixtures::insertion(fixtures::task(number))).await;
-    if !matches!(added.map_err(refused)?, Inserted::New(_)) {
+    let added = store
+        .insert(fixtures::insertion(fixtures::task(number)))
+        .await;
+    if !matches!(added.map_err(refused)?, InsertResult::New(_)) {
         return Err(Broken::Refused("a new task is not added".to_owned()));
     }
     // P10: a request that is repeated finds its task.
@@ -248,7 +250,7 @@ async fn use_once(path: &Path, number: u64) -> Result<Everything, Broken> {
         .find(|task| task.request_key.is_some())
     {
         let again = store.insert(fixtures::insertion(repeated(task))).await;
-        if !matches!(again.map_err(refused)?, Inserted::Known(id) if id == task.id) {
+        if !matches!(again.map_err(refused)?, InsertResult::Existing(id) if id == task.id) {
             let text = format!("the request key of task {} is not known", task.id);
             return Err(Broken::Lost(text));
         }
@@ -263,7 +265,7 @@ fn repeated(task: &Task) -> Task {
         owner: task.owner.clone(),
         origin: task.origin.clone(),
         request_key: task.request_key.clone(),
-        ..given::new_task(ANOTHER + 2)
+        ..fixtures::new_task(ANOTHER + 2)
     };
     Task::new(new, fixtures::CREATED)
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use outlast_engine::laws::fixtures;
-use outlast_engine::store::{Inserted, Record, RecordKey, RecordWrite};
+use outlast_engine::store::{InsertResult, Record, RecordKey, RecordWrite};
 use outlast_engine::task::NewTask;
 use outlast_engine::transition::Command;
 use outlast_engine::{ErrorCode, Origin, Outcome, Store, Task};
@@ -226,7 +226,7 @@ impl Worker {
         let params = format!(r#"{{"n":{number},"text":"{}"}}"#, self.text(size));
         let origin = Origin {
             params: Some(fixtures::raw(&params)),
-            ..given::origin()
+            ..fixtures::origin()
         };
         let key = self
             .dice
@@ -236,7 +236,7 @@ impl Worker {
             owner: owners()[self.dice.below(2) as usize].clone(),
             origin: Arc::new(origin),
             request_key: key,
-            ..given::new_task(number)
+            ..fixtures::new_task(number)
         };
         let task = Task::new(new, fixtures::CREATED);
         let record = self.record_of(&task);
@@ -244,7 +244,7 @@ impl Worker {
         let mut insert = fixtures::insertion(task);
         insert.records = record.into_iter().map(RecordWrite::Put).collect();
         match self.store.insert(insert).await {
-            Ok(Inserted::New(task)) => {
+            Ok(InsertResult::New(task)) => {
                 self.notes.acknowledged(request);
                 self.tasks.push(task.shared());
             }
@@ -259,8 +259,8 @@ impl Worker {
         let asked = task.outstanding();
         let asked = asked.and_then(|all| all.iter().next().map(|(key, _)| key.clone()));
         let command = match (self.dice.below(4), asked) {
-            (0 | 1, Some(key)) => fixtures::reply(key.as_str()),
-            (0, None) => fixtures::ask(&task, &format!("question {}", task.revision.0)),
+            (0 | 1, Some(key)) => fixtures::provide_input(key.as_str()),
+            (0, None) => fixtures::request_input(&task, &format!("question {}", task.revision.0)),
             (1, None) if task.cancel.is_none() => Command::RequestCancel {
                 deadline: task.updated.plus(5_000),
             },

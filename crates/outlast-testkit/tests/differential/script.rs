@@ -2,7 +2,7 @@
 
 use outlast_engine::Outcome;
 use outlast_engine::laws::fixtures::{raw, result};
-use outlast_engine::task::Keep;
+use outlast_engine::task::TtlPolicy;
 use outlast_engine::transition::Takeover;
 use proptest::collection::vec;
 use proptest::option;
@@ -66,7 +66,7 @@ pub(crate) struct NewOne {
     pub(crate) key: Option<u8>,
     pub(crate) executor: u8,
     pub(crate) ttl: u64,
-    pub(crate) keep: Keep,
+    pub(crate) ttl_policy: TtlPolicy,
     pub(crate) run_limit: Option<u64>,
     /// The quota of running tasks, of tasks, of all running tasks, of all tasks.
     pub(crate) quota: (u32, u32, u64, u64),
@@ -139,7 +139,7 @@ fn scene() -> impl Strategy<Value = Scene> {
 }
 
 fn new_one() -> impl Strategy<Value = NewOne> {
-    let keep = prop_oneof![Just(Keep::Strict), Just(Keep::WhileLive)];
+    let keep = prop_oneof![Just(TtlPolicy::Strict), Just(TtlPolicy::KeepLive)];
     let life = (1u64..20_000, keep, option::of(0u64..20_000));
     let quota = (1u32..5, 1u32..6, 1u64..8, 1u64..9);
     let names = (0..TASKS, 0..OWNERS, option::of(0..KEYS), 0..NODES);
@@ -152,7 +152,7 @@ fn new_one() -> impl Strategy<Value = NewOne> {
             key,
             executor,
             ttl,
-            keep,
+            ttl_policy: keep,
             run_limit,
             quota,
             records,

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use outlast_engine::laws::fixtures::{self, CREATED};
 use outlast_engine::store::{
-    Feed, Insert, Inserted, Record, RecordKey, RecordWrite, Replace, Snapshot, Usage,
+    Insert, InsertResult, Record, RecordKey, RecordWrite, Replace, Snapshot, StoreEvents, Usage,
 };
-use outlast_engine::task::{Handle, Lifetime, NewTask};
+use outlast_engine::task::{Lifetime, NewTask, ResumeState};
 use outlast_engine::transition::{Command, Next};
 use outlast_engine::{
-    AskKey, NodeId, Owner, Quota, Revision, Scope, Store, StoreError, Task, TaskId,
+    InputKey, NodeId, Owner, Quota, Revision, Scope, Store, StoreError, Task, TaskId,
 };
 use outlast_wire::{Raw, Timestamp};
 
@@ -60,7 +60,7 @@ pub(crate) struct Stage<S> {
     /// The first revision of every task, for callers with a stale hand.
     first: BTreeMap<TaskId, Task>,
     /// The nodes that live, by their number in the script.
-    feeds: BTreeMap<u8, Feed>,
+    feeds: BTreeMap<u8, StoreEvents>,
     /// How often somebody left: an engine that comes back has a new name.
     departures: u64,
     names: [u64; NODES as usize],
@@ -104,7 +104,7 @@ impl<S: Subject> Stage<S> {
                 Says::Removed(gone)
             }
             Scene::Look { task, owner } => {
-                let scope = owner.map_or(Scope::Anyone, |n| Scope::Of(name(n)));
+                let scope = owner.map_or(Scope::AnyTask, |n| Scope::OwnedBy(name(n)));
                 self.look(&scope, id(*task)).await
             }
             Scene::Walk { owner, limit } => self.walk(&name(*owner), *limit).await,
@@ -153,7 +153,7 @@ impl<S: Subject> Stage<S> {
     pub(crate) async fn audit(&mut self) -> Vec<Says> {
         let mut all = Vec::new();
         for n in 0..TASKS {
-            all.push(self.look(&Scope::Anyone, id(n)).await);
+            all.push(self.look(&Scope::AnyTask, id(n)).await);
         }
         for owner in (0..OWNERS).map(name) {
             all.push(self.walk(&owner, 2).await);
@@ -178,8 +178,8 @@ impl<S: Subject> Stage<S> {
             owner: name(new.owner),
             request_key: new.key.map(|n| format!("request {n}").into()),
             executor: self.node(new.executor),
-            lifetime: Lifetime::new(new.ttl, new.keep, new.run_limit),
-            ..given::new_task(u64::from(new.task))
+            lifetime: Lifetime::new(new.ttl, new.ttl_policy, new.run_limit),
+            ..fixtures::new_task(u64::from(new.task))
         };
         let insert = Insert {
             task: Task::new(task, self.now).into(),
@@ -192,11 +192,11 @@ impl<S: Subject> Stage<S> {
             records: self.records(&new.records),
         };
         match self.subject.store().insert(insert).await {
-            Ok(Inserted::New(task)) => {
+            Ok(InsertResult::New(task)) => {
                 self.first.insert(task.id, (*task).clone());
                 Says::Stored((*task).clone())
             }
-            Ok(Inserted::Known(id)) => Says::Known(id),
+            Ok(InsertResult::Existing(id)) => Says::Known(id),
             Err(error) => Says::Refused(error.into()),
         }
     }
@@ -216,7 +216,9 @@ impl<S: Subject> Stage<S> {
         match Arc::new(task.clone()).apply(self.command(deed, &task, now), now) {
             Err(_) => Says::Nothing,
             Ok(step) => match step.next {
-                Next::Removed => Says::Removed(fixtures::removal(store, [(task.id, expected)]).await),
+                Next::Removed => {
+                    Says::Removed(fixtures::removal(store, [(task.id, expected)]).await)
+                }
                 Next::Stored(next, body) => {
                     let replace = Replace {
                         node: task.executor,
@@ -314,20 +316,22 @@ impl<S: Subject> Stage<S> {
 
     fn command(&self, deed: &Deed, task: &Task, now: Timestamp) -> Command {
         let attempt = task.attempt;
-        let key = |n: &u8| AskKey::new(format!("question {n}"));
+        let key = |n: &u8| InputKey::new(format!("question {n}"));
         match deed {
-            Deed::Ask(n) => Command::Ask {
+            Deed::Ask(n) => Command::RequestInput {
                 attempt,
                 key: key(n),
-                question: fixtures::question(),
+                request: fixtures::input_request(),
                 limit: usize::from(KEYS),
             },
-            Deed::Withdraw(n) => Command::Withdraw {
+            Deed::Withdraw(n) => Command::WithdrawInput {
                 attempt,
                 key: key(n),
             },
-            Deed::Answer(n) => Command::Answer([(key(n), fixtures::answer("[true]"))].into()),
-            Deed::Confirm(n) => Command::Confirm {
+            Deed::Answer(n) => {
+                Command::ProvideInput([(key(n), fixtures::input_response("[true]"))].into())
+            }
+            Deed::Confirm(n) => Command::ConfirmInput {
                 attempt,
                 key: key(n),
             },
@@ -335,9 +339,9 @@ impl<S: Subject> Stage<S> {
                 attempt,
                 message: format!("page {n}").into(),
             },
-            Deed::Attach => Command::Attach {
+            Deed::Attach => Command::SaveResumeState {
                 attempt,
-                handle: Handle(Arc::from([0, 255])),
+                state: ResumeState(Arc::from([0, 255])),
             },
             Deed::CancelNow => Command::CancelNow,
             Deed::RequestCancel(after) => Command::RequestCancel {

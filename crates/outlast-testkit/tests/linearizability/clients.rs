@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast_engine::engine::{CallContext, EngineError, NewCall, Runner, Settled};
+use outlast_engine::engine::{CallContext, EndedTask, EngineError, NewCall, Runner};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{
-    Accepts, Answer, AskKey, AskKind, Ending, Engine, ErrorCode, Origin, Owner, Question, Retry,
-    Scope, Store, TaskId,
+    Ending, Engine, ErrorCode, InputKey, InputKind, InputKinds, InputRequest, InputResponse,
+    Origin, Owner, RetryClass, Scope, Store, TaskId,
 };
 use outlast_testkit::death::Dice;
 use outlast_wire::Raw;
@@ -66,7 +66,7 @@ pub(crate) async fn round(
         client.await.expect("no client fails");
     }
     let closed = engine.shutdown(Duration::from_secs(10)).await;
-    assert_eq!(closed.expect("it closes").left, 0);
+    assert_eq!(closed.expect("it closes").interrupted, 0);
     history
 }
 
@@ -117,9 +117,9 @@ impl Client {
 
     pub(crate) async fn answer(&self, id: TaskId, value: u64) {
         self.history.asked(id, self.number, Op::Answer(value));
-        let answer = Answer::Result(Raw::encode(&value).expect("a number is JSON"));
-        let answers = BTreeMap::from([(AskKey::new(QUESTION), answer)]);
-        let answered = self.engine.answer(&ada(), id, answers).await;
+        let answer = InputResponse::Result(Raw::encode(&value).expect("a number is JSON"));
+        let answers = BTreeMap::from([(InputKey::new(QUESTION), answer)]);
+        let answered = self.engine.provide_input(&ada(), id, answers).await;
         answered.expect("it is there");
         self.history.told(id, self.number, Told::Done);
     }
@@ -138,8 +138,8 @@ pub(crate) async fn create(engine: &Engine, history: &History) -> TaskId {
         params: None,
         runner: "asker".into(),
         progress_token: None,
-        retry: Retry::Never,
-        accepts: Accepts::all(),
+        retry: RetryClass::Never,
+        accepts: InputKinds::all(),
     };
     let created = engine
         .create(NewCall::new(Owner::principal("ada"), origin))
@@ -158,9 +158,9 @@ struct Asker(Arc<History>);
 impl Runner for Asker {
     async fn run(&self, _: Arc<Origin>, cx: CallContext) -> outlast_engine::Outcome {
         self.0.asked(cx.id(), ASKER, Op::Ask);
-        let question = Question::new(AskKind::ElicitForm, None);
-        let asked = cx.put(AskKey::new(QUESTION), question).await;
-        let Ok(Answer::Result(answer)) = asked.map(|answered| answered.answer) else {
+        let question = InputRequest::new(InputKind::ElicitForm, None);
+        let asked = cx.request_input_as(InputKey::new(QUESTION), question).await;
+        let Ok(InputResponse::Result(answer)) = asked.map(|answered| answered.response) else {
             return outlast_engine::Outcome::error(ErrorCode(-1), "it was not answered");
         };
         self.0.asked(cx.id(), FINISHER, Op::Finish(number(&answer)));
@@ -168,8 +168,8 @@ impl Runner for Asker {
     }
 }
 
-fn outcome(settled: &Settled) -> Outcome {
-    match (settled.brief.ending, &settled.body) {
+fn outcome(settled: &EndedTask) -> Outcome {
+    match (settled.summary.ending, &settled.body) {
         (Ending::Cancelled, None) => Outcome::Cancelled,
         (Ending::Result, Some(body)) => Outcome::Result(number(body)),
         other => panic!("nobody ends it like that: {other:?}"),
@@ -181,7 +181,7 @@ fn number(raw: &Raw) -> u64 {
 }
 
 fn ada() -> Scope {
-    Scope::Of(Owner::principal("ada"))
+    Scope::OwnedBy(Owner::principal("ada"))
 }
 
 const QUESTION: &str = "which";

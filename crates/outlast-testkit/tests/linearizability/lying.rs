@@ -44,7 +44,7 @@ impl Store for Lying {
             // Whoever wants to end it as well has looked by now.
             tokio::time::sleep(Duration::from_millis(5)).await;
             let id = replace.next.id;
-            let now = inner.get(&Scope::Anyone, id).await?;
+            let now = inner.get(&Scope::AnyTask, id).await?;
             let expected = now.map_or(replace.expected, |now| now.revision());
             let again = Replace {
                 expected,

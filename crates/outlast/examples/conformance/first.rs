@@ -1,6 +1,6 @@
 //! Tools and a prompt that ask before they do anything: the call is answered with the questions and repeated with the answers.
 
-use outlast::engine::AskKind;
+use outlast::engine::InputKind;
 use outlast::prompts::{Prompt, user};
 use outlast::tools::ToolFailure;
 use outlast::{Tool, ToolContext, content, text};
@@ -16,7 +16,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             "test_input_required_result_elicitation",
             "asks for a name",
             move |_, cx| async move {
-                let answer = first(&cx, "user_name", AskKind::ElicitForm, name()).await?;
+                let answer = first(&cx, "user_name", InputKind::ElicitForm, name()).await?;
                 Ok(text(format!("Hello, {}!", answer["content"]["name"])))
             },
         ),
@@ -25,7 +25,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             "asks a model",
             |_, cx| async move {
                 let asked = sampling("What is the capital of France?", 100);
-                let said = first(&cx, "capital_question", AskKind::Sample, asked).await?;
+                let said = first(&cx, "capital_question", InputKind::Sample, asked).await?;
                 Ok(text(said["content"]["text"].to_string()))
             },
         ),
@@ -33,7 +33,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             "test_input_required_result_list_roots",
             "asks for folders",
             |_, cx| async move {
-                let roots = first(&cx, "client_roots", AskKind::Roots, json!({})).await?;
+                let roots = first(&cx, "client_roots", InputKind::Roots, json!({})).await?;
                 Ok(text(roots["roots"].to_string()))
             },
         ),
@@ -41,7 +41,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             "test_input_required_result_request_state",
             "asks with a state",
             move |_, cx| async move {
-                first(&cx, "confirm", AskKind::ElicitForm, ok()).await?;
+                first(&cx, "confirm", InputKind::ElicitForm, ok()).await?;
                 Ok(text("state-ok"))
             },
         ),
@@ -49,7 +49,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             "test_input_required_result_tampered_state",
             "asks with a state",
             move |_, cx| async move {
-                first(&cx, "confirm", AskKind::ElicitForm, ok()).await?;
+                first(&cx, "confirm", InputKind::ElicitForm, ok()).await?;
                 Ok(text("state-ok"))
             },
         ),
@@ -58,14 +58,14 @@ pub(crate) fn tools() -> Vec<Tool> {
             "asks three things",
             move |_, cx| async move {
                 let (name, said, roots) = tokio::join!(
-                    first(&cx, "user_name", AskKind::ElicitForm, name()),
+                    first(&cx, "user_name", InputKind::ElicitForm, name()),
                     first(
                         &cx,
                         "greeting",
-                        AskKind::Sample,
+                        InputKind::Sample,
                         sampling("Generate a greeting", 50)
                     ),
-                    first(&cx, "client_roots", AskKind::Roots, json!({})),
+                    first(&cx, "client_roots", InputKind::Roots, json!({})),
                 );
                 let (name, said) = (&name?["content"]["name"], &said?["content"]["text"]);
                 Ok(text(format!("{name} {said} {}", roots?["roots"])))
@@ -76,9 +76,9 @@ pub(crate) fn tools() -> Vec<Tool> {
             "asks in two rounds",
             |_, cx| async move {
                 let asked = form("Step 1: What is your name?", "name", "string");
-                let name = first(&cx, "step1", AskKind::ElicitForm, asked).await?;
+                let name = first(&cx, "step1", InputKind::ElicitForm, asked).await?;
                 let asked = form("Step 2: What is your favorite color?", "color", "string");
-                let color = first(&cx, "step2", AskKind::ElicitForm, asked).await?;
+                let color = first(&cx, "step2", InputKind::ElicitForm, asked).await?;
                 Ok(text(format!(
                     "{} likes {}",
                     name["content"]["name"], color["content"]["color"]
@@ -89,11 +89,12 @@ pub(crate) fn tools() -> Vec<Tool> {
             "test_input_required_result_capabilities",
             "asks what can be answered",
             move |_, cx| async move {
-                match first(&cx, "user_name", AskKind::ElicitForm, name()).await {
+                match first(&cx, "user_name", InputKind::ElicitForm, name()).await {
                     Ok(answer) => Ok(text(answer.to_string())),
                     Err(_) => {
                         let said =
-                            first(&cx, "greeting", AskKind::Sample, sampling("Greet.", 50)).await?;
+                            first(&cx, "greeting", InputKind::Sample, sampling("Greet.", 50))
+                                .await?;
                         Ok(text(said.to_string()))
                     }
                 }
@@ -109,7 +110,7 @@ pub(crate) fn prompt() -> Prompt {
         "Asks for its context",
         |_, cx| async move {
             let asked = form("What context should the prompt use?", "context", "string");
-            let answer = first(&cx, "user_context", AskKind::ElicitForm, asked).await?;
+            let answer = first(&cx, "user_context", InputKind::ElicitForm, asked).await?;
             let context = &answer["content"]["context"];
             Ok(vec![user(content::text(format!("Use this: {context}")))])
         },
@@ -119,7 +120,7 @@ pub(crate) fn prompt() -> Prompt {
 async fn first(
     cx: &ToolContext,
     key: &str,
-    kind: AskKind,
+    kind: InputKind,
     params: Value,
 ) -> Result<Value, ToolFailure> {
     Ok(cx.ask_first_as(key, kind, params).await?)

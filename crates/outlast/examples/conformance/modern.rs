@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use outlast::engine::AskKind;
+use outlast::engine::InputKind;
 use outlast::server::{ListChange, McpServer};
 use outlast::{Level, Tool, text};
 use serde_json::json;
@@ -32,7 +32,7 @@ fn missing_capability() -> Tool {
             Ok(text(said["content"]["text"].as_str().unwrap_or_default()))
         },
     )
-    .needs([AskKind::Sample])
+    .needs([InputKind::Sample])
 }
 
 fn streaming_elicitation() -> Tool {

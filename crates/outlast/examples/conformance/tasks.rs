@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use outlast::engine::AskKind;
+use outlast::engine::InputKind;
 use outlast::server::TaskPolicy;
 use outlast::tools::ToolFailure;
 use outlast::{TaskSupport, Tool, text};
@@ -101,7 +101,7 @@ fn test_tool_with_task() -> Tool {
         |_, cx| async move {
             let asked = form("What is your name?", "name", "string");
             let answer = cx
-                .ask_first_as("user_name", AskKind::ElicitForm, asked)
+                .ask_first_as("user_name", InputKind::ElicitForm, asked)
                 .await?;
             tokio::time::sleep(Duration::from_millis(200)).await;
             let name = answer["content"]["name"]

@@ -1,7 +1,7 @@
 //! A host that needs no person: whatever a server asks, it agrees.
 
 use outlast::client::{ClientHandler, ServerInputRequest, accept, roots};
-use outlast::engine::{Accepts, Answer, AskKind};
+use outlast::engine::{InputKind, InputKinds, InputResponse};
 use outlast::wire::Raw;
 use serde_json::{Value, json};
 
@@ -10,21 +10,21 @@ pub(crate) struct Agreeable;
 
 #[async_trait::async_trait]
 impl ClientHandler for Agreeable {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
-    async fn handle(&self, request: ServerInputRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> InputResponse {
         let task = request.task.as_deref().unwrap_or("no task");
         println!("  asked: {} of {task}", request.kind.word());
         match request.kind {
-            AskKind::ElicitForm => accept(Some(filled_in(request.params.as_ref()))),
-            AskKind::ElicitUrl => accept(None),
-            AskKind::Roots => roots([("file:///tmp", None)]),
-            AskKind::Sample | AskKind::SampleWithTools => {
+            InputKind::ElicitForm => accept(Some(filled_in(request.params.as_ref()))),
+            InputKind::ElicitUrl => accept(None),
+            InputKind::Roots => roots([("file:///tmp", None)]),
+            InputKind::Sample | InputKind::SampleWithTools => {
                 let text = json!({ "type": "text", "text": SAMPLED });
                 let said = json!({ "role": "assistant", "content": text, "model": "none" });
-                Answer::Result(Raw::encode(&said).expect("a JSON value is JSON"))
+                InputResponse::Result(Raw::encode(&said).expect("a JSON value is JSON"))
             }
         }
     }

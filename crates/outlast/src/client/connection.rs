@@ -265,7 +265,7 @@ impl Connector {
             session.forget();
         }
         let reconnect = match (gone, self.reconnect) {
-            (_, Some(reconnect)) if reason.is_passing() => reconnect,
+            (_, Some(reconnect)) if reason.is_transient() => reconnect,
             (true, _) => ReconnectPolicy::default(),
             _ => return None,
         };
@@ -273,7 +273,7 @@ impl Connector {
         let mut pause = if gone {
             Duration::ZERO
         } else {
-            backoff.pause()
+            backoff.delay()
         };
         for _ in 0..reconnect.max_attempts.max(1) {
             tokio::time::sleep(pause).await;
@@ -283,7 +283,7 @@ impl Connector {
                     return Some(conversation);
                 }
                 Err(error) => {
-                    pause = backoff.pause_of_at_least(error.retry_after());
+                    pause = backoff.delay_of_at_least(error.retry_after());
                     let error = error.brief();
                     tracing::warn!(server = &*self.name, error, "could not reconnect");
                 }

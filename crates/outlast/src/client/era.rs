@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::Accepts;
+use outlast_engine::InputKinds;
 use outlast_wire::{Raw, version};
 
 use super::error::Error;
@@ -43,7 +43,7 @@ pub(crate) struct ClientDescription {
     pub(crate) capabilities: Raw,
     pub(crate) info: Raw,
     /// The accepted input kinds. Every modern request declares them.
-    pub(crate) accepts: Accepts,
+    pub(crate) accepts: InputKinds,
 }
 
 /// The time limits for opening a conversation.

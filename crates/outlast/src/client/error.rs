@@ -94,7 +94,7 @@ impl Error {
 
     /// Whether the same request may succeed later. An error code that blames the request itself,
     /// such as -32602 for an unknown task (V1-ERR-1), is permanent.
-    pub(crate) fn is_passing(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Peer(error) => {
                 let is_servers_failure = match error.code {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_engine::{Accepts, Answer, AskKind};
+use outlast_engine::{InputKind, InputKinds, InputResponse};
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, codes};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub trait ClientHandler: Send + Sync + 'static {
     /// The accepted input kinds. They are declared to servers when a connection is opened; any
     /// other input request is refused before it arrives here.
-    fn accepts(&self) -> Accepts;
+    fn accepts(&self) -> InputKinds;
 
     /// Why `request` cannot be handled at present, for example because no conversation is open. The
     /// server gets this error as the response, and no task is created (S0-70, S0-71).
@@ -26,7 +26,7 @@ pub trait ClientHandler: Send + Sync + 'static {
     }
 
     /// Handles one input request. Returns the result of the request, or an error.
-    async fn handle(&self, request: ServerInputRequest) -> Answer;
+    async fn handle(&self, request: ServerInputRequest) -> InputResponse;
 
     /// The task of `request` ended before `handle` returned; the future of `handle` is dropped.
     /// `reason` is [`TASK_CANCELLED`], [`TASK_EXPIRED`] or [`CONNECTION_ENDED`] (S0-62).
@@ -53,7 +53,7 @@ pub const CONNECTION_ENDED: &str = "Connection ended";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerInputRequest {
     /// Its kind.
-    pub kind: AskKind,
+    pub kind: InputKind,
     /// The name of the server (V1-ELIC-9).
     pub server: Arc<str>,
     /// The caller's name for the call that the request belongs to, if both are known.
@@ -75,17 +75,17 @@ pub struct NoHandler;
 
 #[async_trait]
 impl ClientHandler for NoHandler {
-    fn accepts(&self) -> Accepts {
-        Accepts::NONE
+    fn accepts(&self) -> InputKinds {
+        InputKinds::NONE
     }
 
-    async fn handle(&self, request: ServerInputRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> InputResponse {
         refused(&codes::method_not_found(request.kind.method()))
     }
 }
 
 /// The response to an accepted elicitation. A URL elicitation has no content.
-pub fn accept(content: Option<Value>) -> Answer {
+pub fn accept(content: Option<Value>) -> InputResponse {
     result(&match content {
         Some(content) => json!({ "action": "accept", "content": content }),
         None => json!({ "action": "accept" }),
@@ -94,25 +94,25 @@ pub fn accept(content: Option<Value>) -> Answer {
 
 /// The response if the user declines: a result for an elicitation (V1-ELIC-7), an error for any
 /// other kind (V1-SAMP-4, S0-75).
-pub fn decline(kind: AskKind) -> Answer {
+pub fn decline(kind: InputKind) -> InputResponse {
     let error = |message| refused(&ErrorObject::new(codes::REFUSED_BY_PERSON, message));
     match kind {
-        AskKind::ElicitForm | AskKind::ElicitUrl => result(&json!({ "action": "decline" })),
-        AskKind::Sample | AskKind::SampleWithTools => error("User declined sampling request"),
-        AskKind::Roots => error("User declined to share roots"),
+        InputKind::ElicitForm | InputKind::ElicitUrl => result(&json!({ "action": "decline" })),
+        InputKind::Sample | InputKind::SampleWithTools => error("User declined sampling request"),
+        InputKind::Roots => error("User declined to share roots"),
     }
 }
 
 /// The response if the user closes the request without an answer.
-pub fn dismiss(kind: AskKind) -> Answer {
+pub fn dismiss(kind: InputKind) -> InputResponse {
     match kind {
-        AskKind::ElicitForm | AskKind::ElicitUrl => result(&json!({ "action": "cancel" })),
+        InputKind::ElicitForm | InputKind::ElicitUrl => result(&json!({ "action": "cancel" })),
         _ => decline(kind),
     }
 }
 
 /// The response to `roots/list`.
-pub fn roots<'a>(roots: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> Answer {
+pub fn roots<'a>(roots: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) -> InputResponse {
     let root = |(uri, name): (&str, Option<&str>)| match name {
         Some(name) => json!({ "uri": uri, "name": name }),
         None => json!({ "uri": uri }),
@@ -121,30 +121,30 @@ pub fn roots<'a>(roots: impl IntoIterator<Item = (&'a str, Option<&'a str>)>) ->
     result(&json!({ "roots": roots }))
 }
 
-fn result(value: &Value) -> Answer {
-    Answer::Result(Raw::from(value))
+fn result(value: &Value) -> InputResponse {
+    InputResponse::Result(Raw::from(value))
 }
 
-fn refused(error: &ErrorObject) -> Answer {
-    Answer::Error(error.to_raw())
+fn refused(error: &ErrorObject) -> InputResponse {
+    InputResponse::Error(error.to_raw())
 }
 
 /// The capabilities to declare for these input kinds (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
-pub(crate) fn capabilities(accepts: Accepts) -> Raw {
+pub(crate) fn capabilities(accepts: InputKinds) -> Raw {
     let mut all = json!({});
-    if accepts.contains(AskKind::ElicitForm) {
+    if accepts.contains(InputKind::ElicitForm) {
         all["elicitation"]["form"] = json!({});
     }
-    if accepts.contains(AskKind::ElicitUrl) {
+    if accepts.contains(InputKind::ElicitUrl) {
         all["elicitation"]["url"] = json!({});
     }
-    if accepts.contains(AskKind::Sample) || accepts.contains(AskKind::SampleWithTools) {
+    if accepts.contains(InputKind::Sample) || accepts.contains(InputKind::SampleWithTools) {
         all["sampling"] = json!({});
     }
-    if accepts.contains(AskKind::SampleWithTools) {
+    if accepts.contains(InputKind::SampleWithTools) {
         all["sampling"]["tools"] = json!({});
     }
-    if accepts.contains(AskKind::Roots) {
+    if accepts.contains(InputKind::Roots) {
         all["roots"] = json!({ "listChanged": true });
     }
     Raw::from(&all)
@@ -154,7 +154,7 @@ pub(crate) fn capabilities(accepts: Accepts) -> Raw {
 mod tests {
     use super::*;
 
-    fn declared(kinds: &[AskKind]) -> String {
+    fn declared(kinds: &[InputKind]) -> String {
         capabilities(kinds.iter().copied().collect())
             .as_str()
             .into()
@@ -164,15 +164,15 @@ mod tests {
     fn exactly_the_accepted_kinds_are_declared() {
         assert_eq!(declared(&[]), "{}");
         assert_eq!(
-            declared(&[AskKind::ElicitUrl]),
+            declared(&[InputKind::ElicitUrl]),
             r#"{"elicitation":{"url":{}}}"#
         );
         assert_eq!(
-            declared(&[AskKind::SampleWithTools]),
+            declared(&[InputKind::SampleWithTools]),
             r#"{"sampling":{"tools":{}}}"#
         );
         assert_eq!(
-            declared(&AskKind::ALL),
+            declared(&InputKind::ALL),
             r#"{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"sampling":{"tools":{}}}"#
         );
     }
@@ -182,18 +182,18 @@ mod tests {
         // V1-ELIC-7, V1-SAMP-4.
         let raw = |text: &str| Raw::parse(text.into()).unwrap();
         assert_eq!(
-            decline(AskKind::ElicitForm),
-            Answer::Result(raw(r#"{"action":"decline"}"#))
+            decline(InputKind::ElicitForm),
+            InputResponse::Result(raw(r#"{"action":"decline"}"#))
         );
         assert_eq!(
-            decline(AskKind::Sample),
-            Answer::Error(raw(
+            decline(InputKind::Sample),
+            InputResponse::Error(raw(
                 r#"{"code":-1,"message":"User declined sampling request"}"#
             ))
         );
         assert_eq!(
-            dismiss(AskKind::ElicitUrl),
-            Answer::Result(raw(r#"{"action":"cancel"}"#))
+            dismiss(InputKind::ElicitUrl),
+            InputResponse::Result(raw(r#"{"action":"cancel"}"#))
         );
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use outlast_engine::{Accepts, Answer};
+use outlast_engine::{InputKinds, InputResponse};
 use outlast_wire::envelope::Id;
 use outlast_wire::notice::{self, Progress};
 use outlast_wire::v2::{self, Filter};
@@ -30,7 +30,7 @@ pub(crate) struct InboundHandler {
     pub(crate) routes: Arc<Routes>,
     pub(crate) handler: Arc<dyn ClientHandler>,
     /// The declared input kinds. They are fixed when the connection is opened.
-    pub(crate) accepts: Accepts,
+    pub(crate) accepts: InputKinds,
     pub(crate) notices: Option<NotificationHandler>,
     /// Hosts tasks for the server, if enabled.
     receiver: Option<Arc<Receiver>>,
@@ -123,7 +123,7 @@ impl InboundHandler {
 impl InboundHandler {
     /// The reply to an input request of a task. If the server refuses it, the poller of the task
     /// reports that.
-    pub(crate) fn reply_for(&self, task: String, response: Answer) -> Reply {
+    pub(crate) fn reply_for(&self, task: String, response: InputResponse) -> Reply {
         let routes = self.routes.clone();
         Reply::new(with_related_task(response, &task)).then(move |delivered| {
             if let Err(error) = delivered {
@@ -191,15 +191,15 @@ impl RpcHandler for InboundHandler {
 }
 
 /// Adds the task to the response to one of its input requests (V1-INPUT-9).
-fn with_related_task(response: Answer, task: &str) -> Answer {
-    let Answer::Result(result) = &response else {
+fn with_related_task(response: InputResponse, task: &str) -> InputResponse {
+    let InputResponse::Result(result) = &response else {
         return response;
     };
     match meta::relate(result.borrow(), task) {
-        Ok(marked) => Answer::Result(marked),
+        Ok(marked) => InputResponse::Result(marked),
         // A response that is not an object is invalid.
-        Err(_) => {
-            Answer::Error(codes::internal("the input response is not a valid result").to_raw())
-        }
+        Err(_) => InputResponse::Error(
+            codes::internal("the input response is not a valid result").to_raw(),
+        ),
     }
 }

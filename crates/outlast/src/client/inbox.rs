@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use outlast_engine::{Accepts, Answer};
+use outlast_engine::{InputKinds, InputResponse};
 use outlast_wire::Raw;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{broadcast, oneshot};
@@ -18,7 +18,7 @@ use super::handler::{ClientHandler, ServerInputRequest, decline, dismiss, roots}
 pub struct Inbox(Arc<Inner>);
 
 struct Inner {
-    accepts: Accepts,
+    accepts: InputKinds,
     state: Mutex<State>,
     events: broadcast::Sender<InboxEvent>,
 }
@@ -26,7 +26,7 @@ struct Inner {
 #[derive(Default)]
 struct State {
     next: u64,
-    items: BTreeMap<InboxItemId, (InboxItem, oneshot::Sender<Answer>)>,
+    items: BTreeMap<InboxItemId, (InboxItem, oneshot::Sender<InputResponse>)>,
     roots: Vec<(String, Option<String>)>,
 }
 
@@ -62,7 +62,7 @@ pub struct NoSuchItem(pub InboxItemId);
 impl Inbox {
     /// Creates an inbox that accepts these input kinds. `roots/list` is answered with the roots set
     /// by [`Inbox::share`].
-    pub fn new(accepts: Accepts) -> Self {
+    pub fn new(accepts: InputKinds) -> Self {
         Self(Arc::new(Inner {
             accepts,
             state: Mutex::default(),
@@ -100,7 +100,7 @@ impl Inbox {
 
     /// Responds with the result of the request.
     pub fn respond(&self, id: InboxItemId, result: Raw) -> Result<(), NoSuchItem> {
-        self.resolve(id, |_| Answer::Result(result))
+        self.resolve(id, |_| InputResponse::Result(result))
     }
 
     /// Responds with an error.
@@ -109,7 +109,7 @@ impl Inbox {
         id: InboxItemId,
         error: &outlast_wire::envelope::ErrorObject,
     ) -> Result<(), NoSuchItem> {
-        self.resolve(id, |_| Answer::Error(error.to_raw()))
+        self.resolve(id, |_| InputResponse::Error(error.to_raw()))
     }
 
     /// Declines the request.
@@ -134,7 +134,7 @@ impl Inbox {
     fn resolve(
         &self,
         id: InboxItemId,
-        response: impl FnOnce(&ServerInputRequest) -> Answer,
+        response: impl FnOnce(&ServerInputRequest) -> InputResponse,
     ) -> Result<(), NoSuchItem> {
         let found = self.0.state().items.remove(&id);
         let (item, sender) = found.ok_or(NoSuchItem(id))?;
@@ -148,13 +148,13 @@ impl Inbox {
 
 #[async_trait]
 impl ClientHandler for Inbox {
-    fn accepts(&self) -> Accepts {
+    fn accepts(&self) -> InputKinds {
         self.0.accepts
     }
 
-    async fn handle(&self, request: ServerInputRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> InputResponse {
         let kind = request.kind;
-        if kind == outlast_engine::AskKind::Roots {
+        if kind == outlast_engine::InputKind::Roots {
             let shared = self.0.state().roots.clone();
             let shared = shared
                 .iter()
@@ -173,7 +173,11 @@ impl ClientHandler for Inbox {
 }
 
 impl Inner {
-    fn add(&self, request: ServerInputRequest, sender: oneshot::Sender<Answer>) -> InboxItemId {
+    fn add(
+        &self,
+        request: ServerInputRequest,
+        sender: oneshot::Sender<InputResponse>,
+    ) -> InboxItemId {
         let id = {
             let mut state = self.state();
             state.next += 1;
@@ -215,9 +219,9 @@ const EVENT_CAPACITY: usize = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_engine::AskKind;
+    use outlast_engine::InputKind;
 
-    fn input_request(kind: AskKind) -> ServerInputRequest {
+    fn input_request(kind: InputKind) -> ServerInputRequest {
         ServerInputRequest {
             request: None,
             kind,
@@ -231,27 +235,27 @@ mod tests {
 
     #[tokio::test]
     async fn an_input_request_waits_for_exactly_one_response() {
-        let inbox = Inbox::new(Accepts::all());
+        let inbox = Inbox::new(InputKinds::all());
         let mut events = inbox.events();
         let handler = inbox.clone();
         let asked =
-            tokio::spawn(async move { handler.handle(input_request(AskKind::ElicitForm)).await });
+            tokio::spawn(async move { handler.handle(input_request(InputKind::ElicitForm)).await });
         let item = inbox.first().await;
         assert_eq!(events.recv().await, Ok(InboxEvent::Arrived(item.id)));
-        assert_eq!(item.request, input_request(AskKind::ElicitForm));
+        assert_eq!(item.request, input_request(InputKind::ElicitForm));
         inbox.decline(item.id).unwrap();
         assert_eq!(events.recv().await, Ok(InboxEvent::Removed(item.id)));
-        assert_eq!(asked.await.unwrap(), decline(AskKind::ElicitForm));
+        assert_eq!(asked.await.unwrap(), decline(InputKind::ElicitForm));
         assert_eq!(inbox.cancel(item.id), Err(NoSuchItem(item.id)));
     }
 
     #[tokio::test]
     async fn a_withdrawn_input_request_leaves_the_inbox() {
         // S1-45, S0-74.
-        let inbox = Inbox::new(Accepts::all());
+        let inbox = Inbox::new(InputKinds::all());
         let handler = inbox.clone();
         let asked =
-            tokio::spawn(async move { handler.handle(input_request(AskKind::Sample)).await });
+            tokio::spawn(async move { handler.handle(input_request(InputKind::Sample)).await });
         let item = inbox.first().await;
         let mut events = inbox.events();
         asked.abort();
@@ -262,8 +266,9 @@ mod tests {
     #[tokio::test]
     async fn only_shared_roots_are_returned() {
         // V1-ROOT-2, V1-ROOT-4, S1-10.
-        let inbox = Inbox::new(Accepts::all());
-        let Answer::Result(none) = inbox.handle(input_request(AskKind::Roots)).await else {
+        let inbox = Inbox::new(InputKinds::all());
+        let InputResponse::Result(none) = inbox.handle(input_request(InputKind::Roots)).await
+        else {
             panic!("roots are a result");
         };
         assert_eq!(none.as_str(), r#"{"roots":[]}"#);
@@ -271,7 +276,8 @@ mod tests {
             ("file:///work".into(), Some("work".into())),
             ("https://x".into(), None),
         ]);
-        let Answer::Result(some) = inbox.handle(input_request(AskKind::Roots)).await else {
+        let InputResponse::Result(some) = inbox.handle(input_request(InputKind::Roots)).await
+        else {
             panic!("roots are a result");
         };
         assert_eq!(

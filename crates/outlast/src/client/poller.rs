@@ -352,7 +352,7 @@ impl TaskPoller {
         if expired && error.code() == Some(codes::INVALID_PARAMS) {
             return Some(Err(OutcomeError::Expired(self.task.id.clone())));
         }
-        let is_closed = if error.is_passing() {
+        let is_closed = if error.is_transient() {
             expired || matches!(error, Error::Transport(_)) && self.core.is_closed()
         } else if matches!(error, Error::Transport(_)) {
             // A message that is too large will be too large again.

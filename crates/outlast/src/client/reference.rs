@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use outlast_engine::store::{Record, RecordKey, RecordWrite};
-use outlast_engine::{Answer, Clock, Outcome, Store, StoreError, SystemClock};
+use outlast_engine::{Clock, InputResponse, Outcome, Store, StoreError, SystemClock};
 use outlast_wire::envelope::Id;
 use outlast_wire::{PeerTask, Raw, Status, Timestamp};
 use parking_lot::Mutex;
@@ -43,7 +43,7 @@ pub(crate) struct OpenInputRequest {
     /// The id of the server's request.
     pub(crate) id: Id,
     /// The response; `None` if the request got its response elsewhere or no longer waits.
-    pub(crate) response: Pin<Box<dyn Future<Output = Option<Answer>> + Send>>,
+    pub(crate) response: Pin<Box<dyn Future<Output = Option<InputResponse>> + Send>>,
 }
 
 /// Stores references. Cheap to clone. A process uses each reference at most once at a time.

@@ -2,7 +2,7 @@
 //! unopened. The meaning of messages is left to the [`RpcHandler`]. A sent request is a
 //! [`PendingResponse`] until its response arrives.
 
-use outlast_engine::Answer;
+use outlast_engine::InputResponse;
 use outlast_wire::envelope::{self, Id, Message, Sort, write};
 use outlast_wire::{Raw, RawRef, codes, notice, v1, version};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -261,7 +261,7 @@ impl RpcChannel {
                 tracing::warn!(error = %malformed, "the server sent an invalid message");
                 if let Some(id) = &malformed.id {
                     let error = malformed.to_error().to_raw();
-                    self.try_reply(id, &Answer::Error(error));
+                    self.try_reply(id, &InputResponse::Error(error));
                 }
                 return;
             }
@@ -299,7 +299,7 @@ impl RpcChannel {
                     }
                     Admission::Full => {
                         let error = codes::internal("too many requests at once; try again later");
-                        self.try_reply(&id, &Answer::Error(error.to_raw()));
+                        self.try_reply(&id, &InputResponse::Error(error.to_raw()));
                         return;
                     }
                 }
@@ -348,7 +348,7 @@ impl RpcChannel {
     }
 
     /// Sends a reply and waits until the server has accepted it, if the transport reports that.
-    async fn deliver_reply(&self, id: &Id, response: &Answer) -> Result<(), Error> {
+    async fn deliver_reply(&self, id: &Id, response: &InputResponse) -> Result<(), Error> {
         match self.direct.as_ref().filter(|direct| direct.is_open()) {
             Some(direct) => Ok(direct.deliver(&reply_message(id, response)).await?),
             None => self.queue_reply(id, response).await,
@@ -356,14 +356,14 @@ impl RpcChannel {
     }
 
     /// Sends a reply through the queue of the link.
-    async fn queue_reply(&self, id: &Id, response: &Answer) -> Result<(), Error> {
+    async fn queue_reply(&self, id: &Id, response: &InputResponse) -> Result<(), Error> {
         self.enqueue(Outgoing::Message(reply_message(id, response)))
             .await
     }
 
     /// Sends a reply only if the queue has space. Waiting for a server that does not read would
     /// stop the reading of its messages, including the responses to calls.
-    fn try_reply(&self, id: &Id, response: &Answer) {
+    fn try_reply(&self, id: &Id, response: &InputResponse) {
         let Ok(sender) = self.sender() else { return };
         let response = Outgoing::Message(reply_message(id, response));
         if sender.try_send(response).is_err() {
@@ -405,10 +405,10 @@ impl RpcChannel {
 }
 
 /// The message with a reply to the request `id` of the server.
-fn reply_message(id: &Id, response: &Answer) -> Parcel {
+fn reply_message(id: &Id, response: &InputResponse) -> Parcel {
     let line = match response {
-        Answer::Result(result) => write::result(id, result.borrow()),
-        Answer::Error(error) => write::error(Some(id), error.borrow()),
+        InputResponse::Result(result) => write::result(id, result.borrow()),
+        InputResponse::Error(error) => write::error(Some(id), error.borrow()),
     };
     Parcel::new(line, Kind::OneWay)
 }

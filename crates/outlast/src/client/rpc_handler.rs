@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use outlast_engine::Answer;
+use outlast_engine::InputResponse;
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::{Raw, RawRef};
 
@@ -29,7 +29,7 @@ pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 /// The reply to a server's request, and a callback for its delivery.
 pub(crate) struct Reply {
     /// `None` if the server no longer waits for a response.
-    pub(crate) response: Option<Answer>,
+    pub(crate) response: Option<InputResponse>,
     pub(super) then: Option<OnDelivered>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Reply {
 pub(super) type OnDelivered = Box<dyn FnOnce(Result<(), Error>) + Send>;
 
 impl Reply {
-    pub(crate) fn new(response: Answer) -> Self {
+    pub(crate) fn new(response: InputResponse) -> Self {
         Self {
             response: Some(response),
             then: None,
@@ -53,11 +53,11 @@ impl Reply {
     }
 
     pub(crate) fn result(result: Raw) -> Self {
-        Self::new(Answer::Result(result))
+        Self::new(InputResponse::Result(result))
     }
 
     pub(crate) fn error(error: &ErrorObject) -> Self {
-        Self::new(Answer::Error(error.to_raw()))
+        Self::new(InputResponse::Error(error.to_raw()))
     }
 
     pub(crate) fn then(mut self, then: impl FnOnce(Result<(), Error>) + Send + 'static) -> Self {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use outlast_engine::{Accepts, AskKind};
+use outlast_engine::{InputKind, InputKinds};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::version::Era;
 use outlast_wire::{Raw, RawRef, codes, method, object};
@@ -11,9 +11,9 @@ use outlast_wire::{Raw, RawRef, codes, method, object};
 pub(crate) fn validate_request(
     method: &str,
     params: Option<&Raw>,
-    accepts: Accepts,
+    accepts: InputKinds,
     era: Era,
-) -> Result<AskKind, ErrorObject> {
+) -> Result<InputKind, ErrorObject> {
     let params = params.map(Raw::borrow);
     let member = |name: &str| object::find(params?, &[name]).filter(|value| !value.is_null());
     let can = |kind| accepts.contains(kind);
@@ -23,13 +23,13 @@ pub(crate) fn validate_request(
         Err(ErrorObject::new(codes::METHOD_NOT_FOUND, why))
     };
     match method {
-        method::ROOTS_LIST if can(AskKind::Roots) => Ok(AskKind::Roots),
-        method::ELICIT if can(AskKind::ElicitForm) || can(AskKind::ElicitUrl) => {
+        method::ROOTS_LIST if can(InputKind::Roots) => Ok(InputKind::Roots),
+        method::ELICIT if can(InputKind::ElicitForm) || can(InputKind::ElicitUrl) => {
             // V1-ELIC-3.
             let mode = member("mode").map_or(Some("form".into()), RawRef::text);
             let kind = match mode.as_deref() {
-                Some("form") => AskKind::ElicitForm,
-                Some("url") => AskKind::ElicitUrl,
+                Some("form") => InputKind::ElicitForm,
+                Some("url") => InputKind::ElicitUrl,
                 _ => return Err(codes::invalid_params("`mode` must be `form` or `url`")),
             };
             // V1-ELIC-4.
@@ -40,10 +40,10 @@ pub(crate) fn validate_request(
             elicitation(kind, era, member)?;
             Ok(kind)
         }
-        method::CREATE_MESSAGE if can(AskKind::Sample) || can(AskKind::SampleWithTools) => {
+        method::CREATE_MESSAGE if can(InputKind::Sample) || can(InputKind::SampleWithTools) => {
             let with_tools = member("tools").is_some() || member("toolChoice").is_some();
             // V1-SAMP-2.
-            if with_tools && !can(AskKind::SampleWithTools) {
+            if with_tools && !can(InputKind::SampleWithTools) {
                 return Err(codes::invalid_params(
                     "the client did not declare `sampling.tools`",
                 ));
@@ -53,9 +53,9 @@ pub(crate) fn validate_request(
                 messages.ok_or_else(|| codes::invalid_params("`messages` must be an array"))?;
             conversation(&messages)?;
             Ok(if with_tools {
-                AskKind::SampleWithTools
+                InputKind::SampleWithTools
             } else {
-                AskKind::Sample
+                InputKind::Sample
             })
         }
         "roots/list" => undeclared("roots"),
@@ -66,7 +66,7 @@ pub(crate) fn validate_request(
 }
 
 fn elicitation<'a>(
-    kind: AskKind,
+    kind: InputKind,
     era: Era,
     member: impl Fn(&str) -> Option<RawRef<'a>>,
 ) -> Result<(), ErrorObject> {
@@ -76,17 +76,17 @@ fn elicitation<'a>(
     }
     let fits = match kind {
         // V2-ELIC-3.
-        AskKind::ElicitUrl if era == Era::Modern => text("url").is_some(),
-        AskKind::ElicitUrl => text("url").is_some() && text("elicitationId").is_some(),
+        InputKind::ElicitUrl if era == Era::Modern => text("url").is_some(),
+        InputKind::ElicitUrl => text("url").is_some() && text("elicitationId").is_some(),
         _ => member("requestedSchema").is_some_and(RawRef::is_object),
     };
     match (fits, kind) {
         (true, _) => Ok(()),
-        (false, AskKind::ElicitUrl) if era == Era::Modern => {
+        (false, InputKind::ElicitUrl) if era == Era::Modern => {
             Err(codes::invalid_params("`url` must be a string"))
         }
         // V1-ELIC-10.
-        (false, AskKind::ElicitUrl) => Err(codes::invalid_params(
+        (false, InputKind::ElicitUrl) => Err(codes::invalid_params(
             "`url` and `elicitationId` must be strings",
         )),
         (false, _) => Err(codes::invalid_params("`requestedSchema` must be an object")),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn validated(method: &str, params: Value, kinds: &[AskKind]) -> Result<AskKind, i64> {
+    fn validated(method: &str, params: Value, kinds: &[InputKind]) -> Result<InputKind, i64> {
         let params = Raw::encode(&params).unwrap();
         let accepts = kinds.iter().copied().collect();
         validate_request(method, Some(&params), accepts, Era::Legacy).map_err(|error| error.code)
@@ -160,38 +160,38 @@ mod tests {
         let elicit = "elicitation/create";
         // V1-ELIC-3, V1-ELIC-4.
         assert_eq!(
-            validated(elicit, form.clone(), &[AskKind::ElicitForm]),
-            Ok(AskKind::ElicitForm)
+            validated(elicit, form.clone(), &[InputKind::ElicitForm]),
+            Ok(InputKind::ElicitForm)
         );
         assert_eq!(
-            validated(elicit, url.clone(), &[AskKind::ElicitForm]),
+            validated(elicit, url.clone(), &[InputKind::ElicitForm]),
             Err(-32602)
         );
         assert_eq!(
-            validated(elicit, url, &[AskKind::ElicitUrl]),
-            Ok(AskKind::ElicitUrl)
+            validated(elicit, url, &[InputKind::ElicitUrl]),
+            Ok(InputKind::ElicitUrl)
         );
-        assert_eq!(validated(elicit, form, &[AskKind::Sample]), Err(-32601));
+        assert_eq!(validated(elicit, form, &[InputKind::Sample]), Err(-32601));
         // V1-ROOT-3.
         assert_eq!(validated("roots/list", json!({}), &[]), Err(-32601));
         assert_eq!(
-            validated("roots/list", json!({}), &[AskKind::Roots]),
-            Ok(AskKind::Roots)
+            validated("roots/list", json!({}), &[InputKind::Roots]),
+            Ok(InputKind::Roots)
         );
         assert_eq!(
-            validated("tools/call", json!({}), &AskKind::ALL),
+            validated("tools/call", json!({}), &InputKind::ALL),
             Err(-32601)
         );
         // V1-SAMP-2.
         let tools = json!({ "messages": [], "maxTokens": 1, "tools": [] });
         let sample = "sampling/createMessage";
         assert_eq!(
-            validated(sample, tools.clone(), &[AskKind::Sample]),
+            validated(sample, tools.clone(), &[InputKind::Sample]),
             Err(-32602)
         );
         assert_eq!(
-            validated(sample, tools, &[AskKind::SampleWithTools]),
-            Ok(AskKind::SampleWithTools)
+            validated(sample, tools, &[InputKind::SampleWithTools]),
+            Ok(InputKind::SampleWithTools)
         );
     }
 
@@ -204,7 +204,7 @@ mod tests {
             json!({ "message": "?", "mode": "url", "url": "https://x" }),
             json!({ "message": 1, "requestedSchema": {} }),
         ] {
-            let validated = validated("elicitation/create", params.clone(), &AskKind::ALL);
+            let validated = validated("elicitation/create", params.clone(), &InputKind::ALL);
             assert_eq!(validated, Err(-32602), "{params}");
         }
     }
@@ -219,7 +219,7 @@ mod tests {
         let said = json!({ "role": "user", "content": { "type": "text", "text": "x" } });
         let check = |messages: Value| {
             let params = json!({ "messages": messages, "maxTokens": 1, "tools": [] });
-            validated("sampling/createMessage", params, &AskKind::ALL)
+            validated("sampling/createMessage", params, &InputKind::ALL)
         };
         assert!(check(json!([said, used, given, said])).is_ok());
         assert_eq!(check(json!([used, mixed])), Err(-32602));

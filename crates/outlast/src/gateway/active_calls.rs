@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Answer, AskKey, TaskId, random};
+use outlast_engine::{InputKey, InputResponse, TaskId, random};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -60,9 +60,9 @@ pub(super) struct ResumedCall {
 /// An input request that a previous run of this process has put to its client.
 #[derive(Clone)]
 pub(super) struct LeftRequest {
-    pub(super) key: AskKey,
+    pub(super) key: InputKey,
     /// The answer, where it is waited for already; closed if there will be none.
-    pub(super) answer: Option<watch::Receiver<Option<Answer>>>,
+    pub(super) answer: Option<watch::Receiver<Option<InputResponse>>>,
 }
 
 impl ResumedCall {
@@ -134,7 +134,7 @@ impl ActiveCalls {
     pub(super) fn take_left(
         &self,
         call: TaskId,
-        sort: impl Fn(&AskKey) -> bool,
+        sort: impl Fn(&InputKey) -> bool,
     ) -> Option<LeftRequest> {
         let mut state = self.0.lock();
         let left = state.left.get_mut(call.text().as_str())?;
@@ -144,7 +144,7 @@ impl ActiveCalls {
 
     /// Every input request that a previous run has put for a call and that the upstream has not sent again, without those that
     /// it sent in its session: they are open until the upstream cancels them. FastMCP 3 reports `working` meanwhile.
-    pub(super) fn take_unclaimed(&self, call: TaskId) -> Vec<AskKey> {
+    pub(super) fn take_unclaimed(&self, call: TaskId) -> Vec<InputKey> {
         let mut state = self.0.lock();
         let Some(left) = state.left.get_mut(call.text().as_str()) else {
             return Vec::new();

@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, EngineError};
-use outlast_engine::task::Handle;
-use outlast_engine::{Answer, AskKey, Clock, ErrorCode, Origin, Outcome, Retry, SystemClock};
+use outlast_engine::task::ResumeState;
+use outlast_engine::{
+    Clock, ErrorCode, InputKey, InputResponse, Origin, Outcome, RetryClass, SystemClock,
+};
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::v2::{Ask, InputRequired};
 use outlast_wire::{PeerTask, Raw, Status, Timestamp, codes};
@@ -61,7 +63,7 @@ impl CallPlace {
 
     /// The input request `request` of the upstream is put to our client under `key`. It is stored as soon as the upstream's task
     /// is known.
-    pub(super) async fn asks(&self, key: &AskKey, request: &Id, cx: &CallContext) {
+    pub(super) async fn asks(&self, key: &InputKey, request: &Id, cx: &CallContext) {
         let mut place = self.0.lock().await;
         // It may have been tried under a key that was used before.
         place.requests.retain(|(_, id)| id != request);
@@ -73,7 +75,7 @@ impl CallPlace {
     }
 
     /// Whether another run of this process would send the answer to the input request `key`.
-    pub(super) async fn is_stored(&self, key: &AskKey) -> bool {
+    pub(super) async fn is_stored(&self, key: &InputKey) -> bool {
         let place = self.0.lock().await;
         let of_key = |(stored, _): &(String, Id)| stored == key.as_str();
         place.reference.is_some() && place.requests.iter().any(of_key)
@@ -151,12 +153,12 @@ impl Place {
     }
 
     async fn store(&self, cx: &CallContext) -> Result<(), EngineError> {
-        cx.attach(self.to_handle()).await
+        cx.save_resume_state(self.to_handle()).await
     }
 
-    fn to_handle(&self) -> Handle {
+    fn to_handle(&self) -> ResumeState {
         let bytes = serde_json::to_vec(self).expect("strings and numbers are JSON");
-        Handle(bytes.into())
+        ResumeState(bytes.into())
     }
 
     /// In which era the upstream was spoken to, if `auto` chooses it.
@@ -183,7 +185,7 @@ impl Place {
 }
 
 /// What it takes to find a task of the upstream again, if that is possible.
-pub(super) fn handle(connection: &Connection, reference: &TaskReference) -> Option<Handle> {
+pub(super) fn handle(connection: &Connection, reference: &TaskReference) -> Option<ResumeState> {
     let place = Place {
         reference: Some(reference.clone()),
         session: connection.keep_session(),
@@ -204,7 +206,7 @@ pub(super) async fn attach(connection: &Connection, reference: &TaskReference, c
 /// The input requests that a previous run has put for a call, and the answers to those that the upstream sent in its session.
 fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenInputRequest>) {
     let mut open = Vec::new();
-    let left = cx.left_open().into_iter().map(|key| {
+    let left = cx.pending_input().into_iter().map(|key| {
         let of_key = |(stored, _): &&(String, Id)| stored == key.as_str();
         // Without a session the upstream does not know the request on another connection.
         let in_session = place.session.as_ref();
@@ -226,12 +228,12 @@ fn left_by(place: &Place, cx: &CallContext) -> (Vec<LeftRequest>, Vec<OpenInputR
 /// shows whether the upstream has it.
 async fn answer_to(
     cx: CallContext,
-    key: AskKey,
-    tell: watch::Sender<Option<Answer>>,
-) -> Option<Answer> {
-    let answered = cx.answer_to(key).await.ok()?;
-    tell.send_replace(Some(answered.answer.clone()));
-    Some(without_mark(answered.answer))
+    key: InputKey,
+    tell: watch::Sender<Option<InputResponse>>,
+) -> Option<InputResponse> {
+    let answered = cx.response_to(key).await.ok()?;
+    tell.send_replace(Some(answered.response.clone()));
+    Some(without_mark(answered.response))
 }
 
 /// Withdraws the input requests of a previous run, once the upstream reports that it waits for nothing.
@@ -242,7 +244,7 @@ pub(super) async fn take_back_left(connection: &Connection, task: &PeerTask, cx:
         return;
     }
     for key in connection.shared.calls.take_unclaimed(cx.id()) {
-        if let Err(error) = cx.withdraw(key).await {
+        if let Err(error) = cx.withdraw_input(key).await {
             // It was answered, and the answer is on its way.
             tracing::debug!(call = %cx.id(), %error, "a question was not taken back");
         }
@@ -253,7 +255,7 @@ impl Upstream {
     /// Goes on with a task of the upstream, or with its questions; `None` if nobody knows how far it came.
     pub(super) async fn go_on(
         &self,
-        handle: &Handle,
+        handle: &ResumeState,
         call: &Origin,
         cx: &CallContext,
         prepared: Prepared,
@@ -261,7 +263,7 @@ impl Upstream {
         let client = &prepared.client;
         let mut place: Place = serde_json::from_slice(&handle.0).ok()?;
         if place.reference.is_none() && place.round.is_none() {
-            let again = call.retry == Retry::Rerun && cx.attempt().0 <= ATTEMPTS;
+            let again = call.retry == RetryClass::Rerun && cx.attempt().0 <= ATTEMPTS;
             return if again {
                 Some(self.call(call, cx, prepared).await)
             } else {
@@ -285,7 +287,7 @@ impl Upstream {
                 Ok(connection) => connection,
                 Err(error) => return Some(error.into()),
             },
-            () = cx.cancelled() => return Some(if cx.is_left() {
+            () = cx.cancelled() => return Some(if cx.is_interrupted() {
                 result::unsettled(&self.name, OutcomeError::Detached)
             } else {
                 Outcome::Cancelled
@@ -319,8 +321,8 @@ impl Upstream {
             Ok(Outcome::Error(_, ErrorCode(codes::INVALID_PARAMS), why)) if in_round => {
                 tracing::info!(upstream = &*self.name, call = %cx.id(), ?why, "the upstream has forgotten what it asked");
                 match call.retry {
-                    Retry::Rerun => Some(self.call(call, cx, prepared).await),
-                    Retry::Never => None,
+                    RetryClass::Rerun => Some(self.call(call, cx, prepared).await),
+                    RetryClass::Never => None,
                 }
             }
             Ok(outcome) => Some(outcome),
@@ -346,7 +348,7 @@ impl Upstream {
                 return Err(error);
             }
             resumed.call.status(&error.message);
-            tokio::time::sleep(backoff.pause()).await;
+            tokio::time::sleep(backoff.delay()).await;
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Weak;
 
 use async_trait::async_trait;
-use outlast_engine::engine::{Answered, AskError, CallContext, EngineError};
+use outlast_engine::engine::{CallContext, EngineError, InputError, UnconfirmedResponse};
 use outlast_engine::transition::Refused;
-use outlast_engine::{Accepts, Answer, AskKey, AskKind, Question, Timing};
+use outlast_engine::{InputKey, InputKind, InputKinds, InputRequest, InputResponse, InputTiming};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, codes, meta, object, version};
 use sha2::{Digest, Sha256};
@@ -18,15 +18,15 @@ use crate::client::{ClientHandler, ServerInputRequest, dismiss};
 use crate::server::RequestParts;
 
 /// Puts the questions of an upstream to the callers of its calls.
-pub(super) struct Asks(pub(super) Weak<Shared>, pub(super) Accepts);
+pub(super) struct Asks(pub(super) Weak<Shared>, pub(super) InputKinds);
 
 #[async_trait]
 impl ClientHandler for Asks {
-    fn accepts(&self) -> Accepts {
+    fn accepts(&self) -> InputKinds {
         self.1
     }
 
-    async fn handle(&self, request: ServerInputRequest) -> Answer {
+    async fn handle(&self, request: ServerInputRequest) -> InputResponse {
         let kind = request.kind;
         let Some(shared) = self.0.upgrade() else {
             return dismiss(kind);
@@ -42,21 +42,21 @@ impl ClientHandler for Asks {
             Err(Unclear::None) if request.task.is_none() => return outside(&shared, request).await,
             Err(unclear) => return refused(&unclear_whose(unclear)),
         };
-        let mut question = Question::new(kind, request.params.clone().map(unrelated));
+        let mut question = InputRequest::new(kind, request.params.clone().map(unrelated));
         let sort = sort(&call, &request, &question);
-        if kind == AskKind::ElicitUrl {
+        if kind == InputKind::ElicitUrl {
             let params = question.params.take();
             question.params = params.map(|params| pages::for_caller(params, &call));
         }
         if request.key.is_some() && request.task.is_none() {
             // The upstream has answered with it instead of beginning its work: that may as well be told to our caller.
-            question.timing = Timing::BeforeWork;
+            question.timing = InputTiming::BeforeWork;
         }
         match put(&shared, &call, &request, &sort, question).await {
             Ok(answer) => without_mark(answers::checked(kind, request.params.as_ref(), answer)),
             // BR-IN-5, BR-CAN-12: nobody will answer any more.
-            Err(AskError::Withdrawn) => dismiss(kind),
-            Err(error @ AskError::Unsupported(_)) => refused(&ErrorObject::new(
+            Err(InputError::Withdrawn) => dismiss(kind),
+            Err(error @ InputError::Unsupported(_)) => refused(&ErrorObject::new(
                 codes::METHOD_NOT_FOUND,
                 error.to_string(),
             )),
@@ -67,7 +67,7 @@ impl ClientHandler for Asks {
 
 /// Puts a question that belongs to no call to a client of the connection that has a session, one that listens if there is
 /// one: each message goes to one client only (BR-IN-12).
-async fn outside(shared: &Shared, request: ServerInputRequest) -> Answer {
+async fn outside(shared: &Shared, request: ServerInputRequest) -> InputResponse {
     let mut clients = shared.listeners.clients();
     clients.retain(|client| client.has_session());
     let listens = clients.iter().rposition(|client| client.is_listening());
@@ -91,9 +91,9 @@ async fn put(
     call: &CallContext,
     request: &ServerInputRequest,
     sort: &str,
-    question: Question,
-) -> Result<Answer, AskError> {
-    let is_of_sort = |key: &AskKey| {
+    question: InputRequest,
+) -> Result<InputResponse, InputError> {
+    let is_of_sort = |key: &InputKey| {
         let rest = key.as_str().strip_prefix(sort);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(AGAIN))
     };
@@ -107,62 +107,62 @@ async fn put(
                     return Ok(answer);
                 }
             }
-            None => match call.answer_to(left.key).await {
+            None => match call.response_to(left.key).await {
                 // It was taken back meanwhile.
-                Err(AskError::Withdrawn) => {}
+                Err(InputError::Withdrawn) => {}
                 answered => return Ok(passed_on(answered?, request)),
             },
         }
     }
     let place = shared.calls.place(call);
-    let mut key = AskKey::new(sort);
+    let mut key = InputKey::new(sort);
     for again in 2_u32.. {
         if let Some(id) = &request.request {
             place.asks(&key, id, call).await;
         }
-        match call.put(key, question.clone()).await {
-            Err(AskError::Engine(EngineError::Refused(Refused::KeyReused(_)))) => {
-                key = AskKey::new(format!("{sort}{AGAIN}{again}"));
+        match call.request_input_as(key, question.clone()).await {
+            Err(InputError::Engine(EngineError::Refused(Refused::KeyReused(_)))) => {
+                key = InputKey::new(format!("{sort}{AGAIN}{again}"));
             }
             answered => {
                 let answered = answered?;
                 return Ok(if place.is_stored(&answered.key).await {
                     // Another run of this process sends it, if this one does not.
-                    answered.answer
+                    answered.response
                 } else {
                     passed_on(answered, request)
                 });
             }
         }
     }
-    Err(AskError::Withdrawn)
+    Err(InputError::Withdrawn)
 }
 
 /// An answer for the upstream. That to a question of a V2 task is kept, because the upstream goes on to list the question
 /// until it has the answer, whatever happens to us meanwhile.
-fn passed_on(answered: Answered, request: &ServerInputRequest) -> Answer {
+fn passed_on(answered: UnconfirmedResponse, request: &ServerInputRequest) -> InputResponse {
     match (&request.key, &request.task) {
-        (Some(_), Some(_)) => answered.answer,
+        (Some(_), Some(_)) => answered.response,
         _ => answered.confirm_soon(),
     }
 }
 
 /// Under which name a question is put (BR-IN-1): that of the upstream only for a question of its V2 task, or while an
 /// exchange before the work passes through to a modern caller that has no task.
-fn sort(call: &CallContext, request: &ServerInputRequest, question: &Question) -> String {
-    let is_passing = || {
-        let arrival = call.parts::<RequestParts>();
+fn sort(call: &CallContext, request: &ServerInputRequest, question: &InputRequest) -> String {
+    let is_transient = || {
+        let arrival = call.local_data::<RequestParts>();
         let is_modern = |arrival: &RequestParts| arrival.client.version() == version::MODERN;
         !call.is_task() && arrival.is_some_and(|arrival| is_modern(&arrival))
     };
     match &request.key {
-        Some(key) if request.task.is_some() || is_passing() => key.to_string(),
+        Some(key) if request.task.is_some() || is_transient() => key.to_string(),
         key => mark(key.as_deref(), question),
     }
 }
 
 /// A name of our own for a question, the same whenever it is asked.
-fn mark(key: Option<&str>, question: &Question) -> String {
+fn mark(key: Option<&str>, question: &InputRequest) -> String {
     let params = question.params.as_ref();
     let bare = params.and_then(|params| object::remove(params.borrow(), &[meta::META]).ok());
     let bare = bare.as_ref().or(params).map_or("", Raw::as_str);
@@ -177,9 +177,11 @@ fn mark(key: Option<&str>, question: &Question) -> String {
 }
 
 /// An answer as the upstream may see it: without the name of our task.
-pub(super) fn without_mark(answer: Answer) -> Answer {
+pub(super) fn without_mark(answer: InputResponse) -> InputResponse {
     match answer {
-        Answer::Result(result) => Answer::Result(meta::unrelate(result.borrow()).unwrap_or(result)),
+        InputResponse::Result(result) => {
+            InputResponse::Result(meta::unrelate(result.borrow()).unwrap_or(result))
+        }
         error => error,
     }
 }
@@ -194,8 +196,8 @@ fn unclear_whose(unclear: Unclear) -> ErrorObject {
     })
 }
 
-fn refused(error: &ErrorObject) -> Answer {
-    Answer::Error(error.to_raw())
+fn refused(error: &ErrorObject) -> InputResponse {
+    InputResponse::Error(error.to_raw())
 }
 
 /// What follows the name of a question when it is asked again.

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use outlast_engine::engine::Recovered;
+use outlast_engine::engine::RecoveryCounts;
 use outlast_engine::{Engine, EngineError, Policy, Store};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -19,7 +19,7 @@ use crate::transport::http::{self, HttpOptions, HttpServer, Pages};
 pub struct Gateway {
     engine: Engine,
     /// Until its result is known.
-    start: Option<JoinHandle<Result<Recovered, EngineError>>>,
+    start: Option<JoinHandle<Result<RecoveryCounts, EngineError>>>,
     store: Arc<dyn Store>,
     upstreams: Arc<ServedUpstreams>,
 }
@@ -181,8 +181,8 @@ impl RunningGateway {
 /// What a gateway grants: a call that runs is never forgotten, tasks live for up to a day, and so may calls.
 pub fn policy() -> Policy {
     Policy {
-        ttl_cap: DAY,
-        run_limit: Some(DAY),
+        max_ttl_ms: DAY,
+        run_limit_ms: Some(DAY),
         ..Policy::default()
     }
 }

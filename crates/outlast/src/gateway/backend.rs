@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use outlast_engine::{Accepts, Origin, Outcome, random};
+use outlast_engine::{InputKinds, Origin, Outcome, random};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::object::NotAnObject;
 use outlast_wire::v1::TaskSupport;
@@ -68,7 +68,7 @@ impl Backend for Upstream {
             immediate: None,
             task_policy: self.settings.delivery(tool),
             ttl: self.settings.ttl(tool),
-            needs: Accepts::NONE,
+            needs: InputKinds::NONE,
             // BR-LIST-7: those of a legacy server mean nothing.
             headers: if server.is_modern() {
                 known.headers

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use outlast_engine::Retry;
+use outlast_engine::RetryClass;
 use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use parking_lot::Mutex;
@@ -23,7 +23,7 @@ struct Known {
 /// What is known of one tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traits {
-    pub(super) retry: Retry,
+    pub(super) retry: RetryClass,
     /// Whether the upstream runs it as a task, where it says so.
     pub(super) support: TaskSupport,
     /// Arguments that are repeated in headers, where the upstream is of the era that has them.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Accepts, Origin, Owner};
+use outlast_engine::{InputKinds, Origin, Owner};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes, log, object};
 use parking_lot::Mutex;
@@ -52,7 +52,7 @@ pub(super) struct Way {
 /// What a connection shares with those that receive the messages of the upstream.
 pub(super) struct Shared {
     pub(super) owner: Owner,
-    pub(super) accepts: Accepts,
+    pub(super) accepts: InputKinds,
     pub(super) fronts: Arc<Fronts>,
     pub(super) calls: ActiveCalls,
     pub(super) listeners: Listeners,
@@ -98,7 +98,7 @@ impl Connection {
             era: way.era,
             handler: Arc::new(Asks(Arc::downgrade(&shared), shared.accepts)),
             // BR-CH-1.
-            receiver_tasks: (shared.accepts != Accepts::NONE).then(ReceiverOptions::default),
+            receiver_tasks: (shared.accepts != InputKinds::NONE).then(ReceiverOptions::default),
             reconnect: Some(ReconnectPolicy::default()),
             on_notification: Some(shared.clone().notices()),
             handshake_timeout: way.handshake,

@@ -1,7 +1,7 @@
 //! One call of a tool at the upstream, to its end.
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Origin, Outcome, Retry};
+use outlast_engine::{Origin, Outcome, RetryClass};
 use outlast_wire::{meta, object, tool, v1, v2, version};
 
 use super::active_calls::UnderWay;
@@ -68,10 +68,10 @@ impl Upstream {
                     tracing::info!(upstream = &*self.name, call = %cx.id(), lost = lost.brief(), "a call is made again");
                     attempt += 1;
                     // A server that has just gone may be on its way back.
-                    let pause = backoff.pause_of_at_least(lost.retry_after());
+                    let pause = backoff.delay_of_at_least(lost.retry_after());
                     tokio::select! {
                         biased;
-                        () = cx.cancelled() => return if cx.is_left() {
+                        () = cx.cancelled() => return if cx.is_interrupted() {
                             result::unsettled(&self.name, OutcomeError::Detached)
                         } else {
                             Outcome::Cancelled
@@ -150,7 +150,7 @@ fn preference(has_wish: bool, client: &ClientHandle) -> TaskPreference {
 /// Whether a call that was lost may be made again.
 fn may_repeat(lost: &OutcomeError, call: &Origin, attempt: u32) -> bool {
     let passing = match lost {
-        OutcomeError::Request(client::Error::Transport(error)) => error.is_passing(),
+        OutcomeError::Request(client::Error::Transport(error)) => error.is_transient(),
         // What is too large would be so again.
         OutcomeError::Lost { why, .. } => {
             !matches!(why, client::Error::Transport(LinkError::TooLarge { .. }))
@@ -158,7 +158,7 @@ fn may_repeat(lost: &OutcomeError, call: &Origin, attempt: u32) -> bool {
         _ => false,
     };
     debug_assert_eq!(&*call.method, tool::CALL);
-    passing && call.retry == Retry::Rerun && attempt < ATTEMPTS
+    passing && call.retry == RetryClass::Rerun && attempt < ATTEMPTS
 }
 
 /// How often a call is made in one life of this process.

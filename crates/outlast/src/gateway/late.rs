@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::task::Handle;
+use outlast_engine::task::ResumeState;
 use outlast_engine::{Origin, Outcome};
 use tokio::sync::watch;
 
@@ -76,7 +76,7 @@ impl Runner for LateUpstreams {
     async fn reattach(
         &self,
         call: Arc<Origin>,
-        handle: Handle,
+        handle: ResumeState,
         cx: CallContext,
     ) -> Option<Outcome> {
         match self.upstream(&call, &cx).await {
@@ -85,11 +85,11 @@ impl Runner for LateUpstreams {
         }
     }
 
-    fn reattaches(&self) -> bool {
+    fn can_reattach(&self) -> bool {
         true
     }
 
-    fn tidy_up(&self) -> Duration {
+    fn cleanup_timeout(&self) -> Duration {
         runner::TIDY_UP
     }
 }

@@ -71,7 +71,7 @@ use crate::fronts::Fronts;
 use crate::transport::register::Register;
 use admission::OpenCalls;
 use connection::Way;
-use outlast_engine::Sizes;
+use outlast_engine::SizeLimits;
 use pool::Pool;
 use probe::Probing;
 
@@ -128,8 +128,8 @@ impl Upstream {
 
     /// The same in a gateway that keeps results as `sizes` says. Its processes are written down in `register`, if it has any
     /// and there is one.
-    fn assembled(mut self, register: Option<&Register>, sizes: &Sizes) -> Self {
-        self.target = self.target.with_payload(sizes.payload);
+    fn assembled(mut self, register: Option<&Register>, sizes: &SizeLimits) -> Self {
+        self.target = self.target.with_payload(sizes.payload_bytes);
         if let Some(register) = register {
             self.target = self.target.with_child_register(register);
         }

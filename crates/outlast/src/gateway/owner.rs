@@ -152,7 +152,7 @@ impl CallController for UpstreamOwner {
             }
             Whose::Known(cx, limit) => tokio::select! {
                 biased;
-                () = cx.cancelled() => (false, cx.is_left()),
+                () = cx.cancelled() => (false, cx.is_interrupted()),
                 () = sleep_until(*limit) => (true, false),
             },
         };

@@ -1,7 +1,7 @@
 //! Pages that a person has to open: url elicitations, which the two eras name and demand differently.
 
 use outlast_engine::engine::CallContext;
-use outlast_engine::{Answer, AskKind, Outcome, Question, Timing, random};
+use outlast_engine::{InputKind, InputRequest, InputResponse, InputTiming, Outcome, random};
 use outlast_wire::{Raw, RawRef, codes, object, version};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -11,7 +11,7 @@ use crate::server::{ClientHandle, RequestParts};
 /// The params of a url elicitation as the caller's era has them: only the older one names it, so that it can be told when the
 /// page is done with (BR-IN-10).
 pub(super) fn for_caller(params: Raw, call: &CallContext) -> Raw {
-    let arrival = call.parts::<RequestParts>();
+    let arrival = call.local_data::<RequestParts>();
     let is_modern = arrival.is_some_and(|arrival| arrival.client.version() == version::MODERN);
     let has_name = object::find(params.borrow(), &[NAME]).is_some();
     let other = match (is_modern, has_name) {
@@ -43,7 +43,7 @@ pub(super) async fn demanded(
     let Some(pages) = listed(&outcome).filter(|_| client.version() == version::MODERN) else {
         return Demand::Outcome(outcome);
     };
-    if !client.accepts().contains(AskKind::ElicitUrl) {
+    if !client.accepts().contains(InputKind::ElicitUrl) {
         let required = json!({ "elicitation": { "url": {} } });
         let required = Raw::encode(&required).expect("literal objects are JSON");
         let why = "the call needs a page to be opened first, and the request does not declare that it can be asked for that";
@@ -53,13 +53,13 @@ pub(super) async fn demanded(
     let mut asking = JoinSet::new();
     for page in pages {
         let call = call.clone();
-        let mut question = Question::new(AskKind::ElicitUrl, Some(for_caller(page, &call)));
-        question.timing = Timing::BeforeWork;
-        asking.spawn(async move { call.ask(question).await });
+        let mut question = InputRequest::new(InputKind::ElicitUrl, Some(for_caller(page, &call)));
+        question.timing = InputTiming::BeforeWork;
+        asking.spawn(async move { call.request_input(question).await });
     }
     while let Some(answered) = asking.join_next().await {
         match answered {
-            Ok(Ok(Answer::Result(answer))) if accepts(answer.borrow()) => {}
+            Ok(Ok(InputResponse::Result(answer))) if accepts(answer.borrow()) => {}
             _ => return Demand::Outcome(outcome),
         }
     }

@@ -373,7 +373,7 @@ impl Making {
             Err(error) => {
                 // A server that does not begin is not begun for every request.
                 let backoff = state.backoff.get_or_insert(RESTARTS);
-                let pause = backoff.pause();
+                let pause = backoff.delay();
                 state.failed = Some((error.clone(), Instant::now() + pause));
                 Err(error)
             }

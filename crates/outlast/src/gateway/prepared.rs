@@ -155,7 +155,7 @@ impl Upstream {
                 .as_ref()
                 .and_then(|view| view.immediate_response.as_deref())
                 .map(Into::into),
-            handle: view
+            resume_state: view
                 .as_ref()
                 .and_then(|view| view.reference.as_deref())
                 .and_then(|reference| again::handle(&connection, reference)),
@@ -211,7 +211,7 @@ impl Upstream {
 
 /// What was prepared for this call, if no runner had it yet. A call of a previous run of the process has none.
 pub(super) fn take(cx: &CallContext) -> Option<Prepared> {
-    let arrival = cx.parts::<RequestParts>()?;
+    let arrival = cx.local_data::<RequestParts>()?;
     let reserved = arrival.reservation.as_ref()?.downcast_ref::<Reserved>()?;
     reserved.with(Option::take)
 }

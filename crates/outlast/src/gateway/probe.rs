@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use outlast_engine::{Accepts, Owner};
+use outlast_engine::{InputKinds, Owner};
 use tokio::sync::watch;
 
 use super::Upstream;
@@ -29,7 +29,7 @@ impl Upstream {
             return Ok(());
         }
         let _under_way = self.probing.begin();
-        let absent = Arc::new(ClientHandle::absent(Owner::Local, Accepts::NONE));
+        let absent = Arc::new(ClientHandle::absent(Owner::Local, InputKinds::NONE));
         let way = self.way(self.settings.era);
         match Connection::open(&way, &absent, Resumption::default(), None).await {
             Ok(connection) => {

@@ -129,7 +129,7 @@ fn without_id(why: &OutcomeError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use outlast_engine::{Accepts, Owner};
+    use outlast_engine::{InputKinds, Owner};
 
     fn raw(text: &str) -> Raw {
         Raw::parse(text.into()).unwrap()
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn what_belongs_to_the_other_hop_goes_and_every_other_byte_stays() {
         // BR-RES-2, BR-GEN-6, BR-LIST-6.
-        let client = ClientHandle::absent(Owner::Local, Accepts::NONE);
+        let client = ClientHandle::absent(Owner::Local, InputKinds::NONE);
         let plain = r#"{ "content":[ ], "x" : 1.50 }"#;
         assert_eq!(for_client(raw(plain), &client, &[]).as_str(), plain);
         let modern = r#"{"content":[],"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s"},"io.modelcontextprotocol/related-task":{"taskId":"t"},"k":1}}"#;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn members_are_set_in_the_same_copy() {
         // BR-LIST-10.
-        let client = ClientHandle::absent(Owner::Local, Accepts::NONE);
+        let client = ClientHandle::absent(Owner::Local, InputKinds::NONE);
         let page = raw(r#"{"resultType":"complete","prompts":[], "x" : 1.0,"nextCursor":""}"#);
         let cursor = raw(r#""o.""#);
         assert_eq!(
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn structured_content_that_is_no_object_becomes_a_text_for_older_clients() {
         // BR-LIST-8.
-        let client = ClientHandle::absent(Owner::Local, Accepts::NONE);
+        let client = ClientHandle::absent(Owner::Local, InputKinds::NONE);
         let result = r#"{"content":[{"type":"text","text":"a"}],"structuredContent":[1, 2]}"#;
         assert_eq!(
             for_client(raw(result), &client, &[]).as_str(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Progress, Runner};
-use outlast_engine::task::Handle;
+use outlast_engine::task::ResumeState;
 use outlast_engine::{Attempt, Origin, Outcome};
 use outlast_wire::{Raw, log, meta, method, object, tool};
 
@@ -55,7 +55,7 @@ impl Runner for Upstream {
     async fn reattach(
         &self,
         call: Arc<Origin>,
-        handle: Handle,
+        handle: ResumeState,
         cx: CallContext,
     ) -> Option<Outcome> {
         let client = caller(&call, &cx);
@@ -67,12 +67,12 @@ impl Runner for Upstream {
     }
 
     /// Of what has a handle: tasks of a process end with it and have none.
-    fn reattaches(&self) -> bool {
+    fn can_reattach(&self) -> bool {
         true
     }
 
     /// Time to tell the upstream that nobody wants the outcome any more.
-    fn tidy_up(&self) -> Duration {
+    fn cleanup_timeout(&self) -> Duration {
         TIDY_UP
     }
 }
@@ -187,7 +187,7 @@ impl Upstream {
 
 /// The caller, or one like it if the process in which the call arrived is gone.
 fn caller(call: &Origin, cx: &CallContext) -> Arc<ClientHandle> {
-    match cx.parts::<RequestParts>() {
+    match cx.local_data::<RequestParts>() {
         Some(arrival) => arrival.client.clone(),
         None => Arc::new(ClientHandle::absent(cx.owner().clone(), call.accepts)),
     }

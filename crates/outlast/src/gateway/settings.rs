@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_engine::{Accepts, Retry};
+use outlast_engine::{InputKinds, RetryClass};
 use outlast_wire::version;
 
 use crate::client::Era;
@@ -56,7 +56,7 @@ pub struct ToolSettings {
     /// How long a call may take in all.
     pub timeout: Option<Duration>,
     /// Whether it may run again when nobody knows how far it came, whatever its annotations say.
-    pub retry: Option<Retry>,
+    pub retry: Option<RetryClass>,
     /// How many of its calls may be under way at once. Of an upstream this is [`Settings::concurrency`].
     pub concurrency: Option<usize>,
 }
@@ -120,7 +120,7 @@ impl Settings {
     pub(super) fn era_for(&self, client: &ClientHandle) -> Era {
         let is_legacy = client.version() != version::MODERN;
         match self.era {
-            Era::Auto if is_legacy && client.accepts() != Accepts::NONE => Era::PreferLegacy,
+            Era::Auto if is_legacy && client.accepts() != InputKinds::NONE => Era::PreferLegacy,
             era => era,
         }
     }
@@ -149,9 +149,13 @@ impl Settings {
     }
 
     /// Whether a tool may run again, by the settings, else by its annotations, which say `hinted`.
-    pub(super) fn retry_class(&self, tool: &str, hinted: Retry) -> Retry {
+    pub(super) fn retry_class(&self, tool: &str, hinted: RetryClass) -> RetryClass {
         let said = self.said(tool, |settings| settings.retry);
-        said.unwrap_or(if self.trust { hinted } else { Retry::Never })
+        said.unwrap_or(if self.trust {
+            hinted
+        } else {
+            RetryClass::Never
+        })
     }
 
     /// What is said of a tool, else of all.
@@ -169,21 +173,39 @@ mod tests {
     fn annotations_of_an_untrusted_server_change_nothing() {
         // V1-TLS-4.
         let mut settings = Settings::default();
-        assert_eq!(settings.retry_class("read", Retry::Rerun), Retry::Rerun);
-        assert_eq!(settings.retry_class("read", Retry::Never), Retry::Never);
+        assert_eq!(
+            settings.retry_class("read", RetryClass::Rerun),
+            RetryClass::Rerun
+        );
+        assert_eq!(
+            settings.retry_class("read", RetryClass::Never),
+            RetryClass::Never
+        );
         settings.trust = false;
-        assert_eq!(settings.retry_class("read", Retry::Rerun), Retry::Never);
+        assert_eq!(
+            settings.retry_class("read", RetryClass::Rerun),
+            RetryClass::Never
+        );
         // What the operator says of a tool is no annotation.
         let rerun = ToolSettings {
-            retry: Some(Retry::Rerun),
+            retry: Some(RetryClass::Rerun),
             ..ToolSettings::default()
         };
         settings.tools.insert("read".into(), rerun);
-        assert_eq!(settings.retry_class("read", Retry::Never), Retry::Rerun);
-        assert_eq!(settings.retry_class("other", Retry::Rerun), Retry::Never);
+        assert_eq!(
+            settings.retry_class("read", RetryClass::Never),
+            RetryClass::Rerun
+        );
+        assert_eq!(
+            settings.retry_class("other", RetryClass::Rerun),
+            RetryClass::Never
+        );
         settings.trust = true;
-        settings.every_tool.retry = Some(Retry::Never);
-        assert_eq!(settings.retry_class("other", Retry::Rerun), Retry::Never);
+        settings.every_tool.retry = Some(RetryClass::Never);
+        assert_eq!(
+            settings.retry_class("other", RetryClass::Rerun),
+            RetryClass::Never
+        );
     }
 
     #[test]

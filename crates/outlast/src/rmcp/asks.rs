@@ -12,8 +12,8 @@ use ::rmcp::model::{
     ListRootsResult, RequestId, ServerRequest,
 };
 use ::rmcp::service::OriginatingRequestId;
-use outlast_engine::engine::{AskError, CallContext};
-use outlast_engine::{Answer, AskKind, Question};
+use outlast_engine::engine::{CallContext, InputError};
+use outlast_engine::{InputKind, InputRequest, InputResponse};
 use outlast_wire::{Raw, RawRef, codes, object};
 
 use super::connection::{Shared, Unclear};
@@ -41,25 +41,27 @@ impl Shared {
         let kind = match request {
             ServerRequest::PingRequest(_) => return Ok(ClientResult::empty(())),
             ServerRequest::CreateMessageRequest(_) if has(&params, "tools") => {
-                AskKind::SampleWithTools
+                InputKind::SampleWithTools
             }
-            ServerRequest::CreateMessageRequest(_) => AskKind::Sample,
-            ServerRequest::ListRootsRequest(_) => AskKind::Roots,
-            ServerRequest::ElicitRequest(_) if is_url(&params) => AskKind::ElicitUrl,
-            ServerRequest::ElicitRequest(_) => AskKind::ElicitForm,
+            ServerRequest::CreateMessageRequest(_) => InputKind::Sample,
+            ServerRequest::ListRootsRequest(_) => InputKind::Roots,
+            ServerRequest::ElicitRequest(_) if is_url(&params) => InputKind::ElicitUrl,
+            ServerRequest::ElicitRequest(_) => InputKind::ElicitForm,
             _ => {
                 let why = "only sampling, elicitation and roots can be asked for";
                 return Err(messages::refusal(codes::METHOD_NOT_FOUND, why));
             }
         };
         let call = self.asker(request)?;
-        let answered = call.ask(Question::new(kind, params.clone())).await;
+        let answered = call
+            .request_input(InputRequest::new(kind, params.clone()))
+            .await;
         match answered.map(|answer| answers::checked(kind, params.as_ref(), answer)) {
-            Ok(Answer::Result(result)) => read(kind, &result),
-            Ok(Answer::Error(error)) => Err(error.open().unwrap_or_else(|_| {
+            Ok(InputResponse::Result(result)) => read(kind, &result),
+            Ok(InputResponse::Error(error)) => Err(error.open().unwrap_or_else(|_| {
                 messages::refusal(codes::INTERNAL_ERROR, "the client answered an odd error")
             })),
-            Err(error @ AskError::Unsupported(_)) => Err(messages::refusal(
+            Err(error @ InputError::Unsupported(_)) => Err(messages::refusal(
                 codes::METHOD_NOT_FOUND,
                 error.to_string(),
             )),
@@ -83,15 +85,15 @@ impl Shared {
 }
 
 /// An answer as rmcp's type for that question.
-fn read(kind: AskKind, result: &Raw) -> Result<ClientResult, ErrorData> {
+fn read(kind: InputKind, result: &Raw) -> Result<ClientResult, ErrorData> {
     let read = match kind {
-        AskKind::Sample | AskKind::SampleWithTools => result
+        InputKind::Sample | InputKind::SampleWithTools => result
             .open()
             .map(|result: CreateMessageResult| ClientResult::CreateMessageResult(Box::new(result))),
-        AskKind::Roots => result
+        InputKind::Roots => result
             .open()
             .map(|result: ListRootsResult| ClientResult::ListRootsResult(result)),
-        AskKind::ElicitForm | AskKind::ElicitUrl => result
+        InputKind::ElicitForm | InputKind::ElicitUrl => result
             .open()
             .map(|result: ElicitResult| ClientResult::ElicitResult(result)),
     };

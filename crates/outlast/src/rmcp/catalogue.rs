@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outlast_engine::Retry;
+use outlast_engine::RetryClass;
 use outlast_wire::object::Edit;
 use outlast_wire::object::NotAnObject;
 use outlast_wire::tool;
@@ -25,7 +25,7 @@ pub(super) struct Catalogue {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) support: TaskSupport,
-    pub(super) retry: Retry,
+    pub(super) retry: RetryClass,
 }
 
 impl Catalogue {
@@ -121,7 +121,7 @@ mod tests {
         assert!(text.contains(r#"{"name":"b","annotations":{"idempotentHint":true},"execution":{"taskSupport":"optional"}}"#));
         assert!(text.ends_with(r#"{"name":"c"}]}"#));
         assert_eq!(catalogue.get("a").unwrap().support, TaskSupport::Required);
-        assert_eq!(catalogue.get("b").unwrap().retry, Retry::Rerun);
+        assert_eq!(catalogue.get("b").unwrap().retry, RetryClass::Rerun);
         assert_eq!(catalogue.get("c"), Some(Known::default()));
         assert_eq!(catalogue.get("never listed"), None);
         assert!(catalogue.any_task());

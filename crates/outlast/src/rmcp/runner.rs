@@ -31,7 +31,7 @@ impl Runner for Rmcp {
 
 impl Rmcp {
     async fn answer(&self, call: &Origin, cx: CallContext) -> Result<Raw, ErrorObject> {
-        let arrival = cx.parts::<RequestParts>();
+        let arrival = cx.local_data::<RequestParts>();
         let client = match &arrival {
             Some(arrival) => arrival.client.clone(),
             // The process in which the call arrived is gone.

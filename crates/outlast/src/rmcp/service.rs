@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use outlast_engine::Accepts;
+use outlast_engine::InputKinds;
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{Raw, RawRef, codes};
 use tokio::time::timeout;
@@ -56,7 +56,7 @@ impl Backend for Rmcp {
             immediate: None,
             task_policy: TaskPolicy::default(),
             ttl: None,
-            needs: Accepts::NONE,
+            needs: InputKinds::NONE,
             headers: Arc::default(),
             reservation: None,
             prestarts: false,

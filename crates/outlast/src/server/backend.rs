@@ -17,8 +17,8 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use outlast_engine::engine::CallContext;
-use outlast_engine::task::Handle;
-use outlast_engine::{Accepts, Origin, Outcome, Retry};
+use outlast_engine::task::ResumeState;
+use outlast_engine::{InputKinds, Origin, Outcome, RetryClass};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
@@ -146,7 +146,7 @@ pub struct PreparedCall {
     /// Whether the tool can run as a task.
     pub support: TaskSupport,
     /// Whether the call may run again after its outcome was lost.
-    pub retry: Retry,
+    pub retry: RetryClass,
     /// The text for the model while its task runs (V1-CREATE-11).
     pub immediate: Option<Arc<str>>,
     /// When the call becomes a task, for a caller that leaves this to the server.
@@ -155,7 +155,7 @@ pub struct PreparedCall {
     /// default applies.
     pub ttl: Option<u64>,
     /// The input requests that the tool depends on. A caller that does not accept them is rejected.
-    pub needs: Accepts,
+    pub needs: InputKinds,
     /// Arguments that HTTP clients repeat in headers.
     pub headers: Arc<[HeaderParam]>,
     /// Passed to the runner as [`RequestParts::reservation`].
@@ -172,7 +172,7 @@ pub struct PrestartInfo {
     /// The status message of the upstream's own task.
     pub message: Option<Arc<str>>,
     /// How the upstream's task is found again after a restart.
-    pub handle: Option<Handle>,
+    pub resume_state: Option<ResumeState>,
 }
 
 /// Where a call comes from. Its runner gets this from
@@ -192,7 +192,7 @@ impl RequestParts {
     /// Whether progress of a call also becomes the status message of its task. It does if the
     /// client receives no progress, and for a recovered call, whose client is unknown.
     pub(crate) fn progress_is_status(cx: &CallContext, has_token: bool) -> bool {
-        let parts = cx.parts::<Self>();
+        let parts = cx.local_data::<Self>();
         parts.is_none_or(|parts| !parts.client.receives_progress(has_token))
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use outlast_engine::{Accepts, AskKind, Owner};
+use outlast_engine::{InputKind, InputKinds, Owner};
 use outlast_wire::envelope::Id;
 use outlast_wire::{Raw, RawRef, version};
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ pub struct ClientHandle {
     session: SessionId,
     owner: Owner,
     client_info: ClientInfo,
-    accepts: Accepts,
+    accepts: InputKinds,
     channel: Option<Weak<dyn ClientChannel>>,
     extensions: Mutex<HashMap<u64, Arc<dyn Any + Send + Sync>>>,
 }
@@ -41,7 +41,7 @@ pub(super) trait ClientChannel: Send + Sync {
     fn listening(&self) -> watch::Receiver<bool>;
 
     /// Sends a request that belongs to no call; `None` if the client does not listen.
-    fn send_request(&self, kind: AskKind, params: Option<&Raw>) -> Option<PendingClientRequest>;
+    fn send_request(&self, kind: InputKind, params: Option<&Raw>) -> Option<PendingClientRequest>;
 
     /// Cancels such a request, unless it has a response.
     fn cancel_request(&self, id: &Id);
@@ -66,7 +66,7 @@ impl ClientHandle {
 
     /// A client that is not connected. `accepts` are the input requests that it accepted when it
     /// called.
-    pub fn absent(owner: Owner, accepts: Accepts) -> Self {
+    pub fn absent(owner: Owner, accepts: InputKinds) -> Self {
         let capabilities = Raw::encode(&capabilities(accepts)).expect("literal objects are JSON");
         Self {
             session: SessionId::new(""),
@@ -146,7 +146,7 @@ impl ClientHandle {
     }
 
     /// The input requests that it accepts.
-    pub fn accepts(&self) -> Accepts {
+    pub fn accepts(&self) -> InputKinds {
         self.accepts
     }
 
@@ -183,7 +183,7 @@ impl ExtensionKey {
 }
 
 /// The capabilities of a client that accepts these input requests.
-pub(super) fn capabilities(accepts: Accepts) -> Value {
+pub(super) fn capabilities(accepts: InputKinds) -> Value {
     let has = |kind| accepts.contains(kind);
     let object = |members: &[(&str, bool)]| {
         let members = members.iter().filter(|(_, has)| *has);
@@ -191,18 +191,18 @@ pub(super) fn capabilities(accepts: Accepts) -> Value {
         Value::Object(members.collect())
     };
     let mut all = Map::new();
-    let (form, url) = (has(AskKind::ElicitForm), has(AskKind::ElicitUrl));
+    let (form, url) = (has(InputKind::ElicitForm), has(InputKind::ElicitUrl));
     if form || url {
         all.insert(
             "elicitation".into(),
             object(&[("form", form), ("url", url)]),
         );
     }
-    let tools = has(AskKind::SampleWithTools);
-    if has(AskKind::Sample) || tools {
+    let tools = has(InputKind::SampleWithTools);
+    if has(InputKind::Sample) || tools {
         all.insert("sampling".into(), object(&[("tools", tools)]));
     }
-    if has(AskKind::Roots) {
+    if has(InputKind::Roots) {
         all.insert("roots".into(), json!({}));
     }
     Value::Object(all)
@@ -214,12 +214,12 @@ mod tests {
 
     #[test]
     fn an_absent_client_accepts_the_same_input_requests() {
-        let some = [AskKind::ElicitUrl, AskKind::Sample, AskKind::Roots];
+        let some = [InputKind::ElicitUrl, InputKind::Sample, InputKind::Roots];
         for accepts in [
-            Accepts::NONE,
-            Accepts::all(),
+            InputKinds::NONE,
+            InputKinds::all(),
             some.into_iter().collect(),
-            [AskKind::ElicitForm].into_iter().collect(),
+            [InputKind::ElicitForm].into_iter().collect(),
         ] {
             let client = ClientHandle::absent(Owner::Local, accepts);
             assert_eq!(client.accepts(), accepts);

@@ -1,6 +1,6 @@
 //! What a client declares about itself: version, capabilities, name. Stored with a legacy session.
 
-use outlast_engine::{Accepts, AskKind};
+use outlast_engine::{InputKind, InputKinds};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::Initialize;
 use outlast_wire::{Raw, RawRef, object, version};
@@ -49,7 +49,7 @@ impl ClientInfo {
     }
 
     /// The input requests that the client accepts (V1-ELIC-1, V1-SAMP-1, V1-ROOT-1).
-    pub(crate) fn accepts(&self) -> Accepts {
+    pub(crate) fn accepts(&self) -> InputKinds {
         let declared = |value: Option<RawRef<'_>>| value.is_some_and(is_declared);
         let has = |value: Option<RawRef<'_>>, name| {
             declared(value.and_then(|value| object::find(value, &[name])))
@@ -61,13 +61,13 @@ impl ClientInfo {
         let kinds = [
             // `{}` declares forms only.
             (
-                AskKind::ElicitForm,
+                InputKind::ElicitForm,
                 declared(elicitation) && (!by_url || has(elicitation, "form")),
             ),
-            (AskKind::ElicitUrl, by_url),
-            (AskKind::Sample, declared(sampling)),
-            (AskKind::SampleWithTools, has(sampling, "tools")),
-            (AskKind::Roots, declared(roots)),
+            (InputKind::ElicitUrl, by_url),
+            (InputKind::Sample, declared(sampling)),
+            (InputKind::SampleWithTools, has(sampling, "tools")),
+            (InputKind::Roots, declared(roots)),
         ];
         let kinds = kinds.into_iter().filter(|(_, has)| *has);
         kinds.map(|(kind, _)| kind).collect()
@@ -102,11 +102,11 @@ mod tests {
     fn an_empty_elicitation_capability_means_forms_only() {
         // V1-ELIC-1.
         let form = client("2025-11-25", r#"{"elicitation":{}}"#).accepts();
-        assert!(form.contains(AskKind::ElicitForm) && !form.contains(AskKind::ElicitUrl));
+        assert!(form.contains(InputKind::ElicitForm) && !form.contains(InputKind::ElicitUrl));
         let url = client("2025-11-25", r#"{"elicitation":{"url":{}}}"#).accepts();
-        assert!(!url.contains(AskKind::ElicitForm) && url.contains(AskKind::ElicitUrl));
+        assert!(!url.contains(InputKind::ElicitForm) && url.contains(InputKind::ElicitUrl));
         let tools = client("2025-11-25", r#"{"sampling":{"tools":{}},"roots":{}}"#).accepts();
-        assert!(tools.contains(AskKind::SampleWithTools) && tools.contains(AskKind::Roots));
-        assert!(!tools.contains(AskKind::ElicitForm));
+        assert!(tools.contains(InputKind::SampleWithTools) && tools.contains(InputKind::Roots));
+        assert!(!tools.contains(InputKind::ElicitForm));
     }
 }

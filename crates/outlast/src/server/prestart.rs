@@ -17,14 +17,17 @@ impl McpServer {
         call: &mut NewCall,
     ) -> Result<Option<Arc<str>>, Outcome> {
         let policy = self.engine.policy();
-        let ttl = call.ttl.unwrap_or(policy.ttl_default).min(policy.ttl_cap);
+        let ttl = call
+            .ttl_ms
+            .unwrap_or(policy.default_ttl_ms)
+            .min(policy.max_ttl_ms);
         let started = self
             .backend
             .prestart(reservation, &call.origin, ttl)
             .await?;
         call.message = started.message;
         // Stored with the task, so that a restart after the reply finds the upstream's task.
-        call.handle = started.handle;
+        call.resume_state = started.resume_state;
         Ok(started.immediate)
     }
 }

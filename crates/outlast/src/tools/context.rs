@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use outlast_engine::engine::{AskError, CallContext, Progress};
-use outlast_engine::{Answer, AskKey, AskKind, Origin, Question, TaskId, Timing};
+use outlast_engine::engine::{CallContext, InputError, Progress};
+use outlast_engine::{
+    InputKey, InputKind, InputRequest, InputResponse, InputTiming, Origin, TaskId,
+};
 use outlast_wire::Raw;
 use outlast_wire::log::{Level, Log};
 use serde::Serialize;
@@ -27,7 +29,7 @@ pub struct ToolContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// It could not be put, or was taken back; a caller without the capability is the first case.
-    Not(AskError),
+    Not(InputError),
     /// The caller answered with this JSON-RPC error.
     Refused(Raw),
 }
@@ -88,8 +90,8 @@ impl ToolContext {
     /// Asks the caller's person to fill in a form: the parameters of `elicitation/create`.
     pub async fn elicit(&self, form: Value) -> Result<Value, Asked> {
         let kind = match form["mode"].as_str() {
-            Some("url") => AskKind::ElicitUrl,
-            _ => AskKind::ElicitForm,
+            Some("url") => InputKind::ElicitUrl,
+            _ => InputKind::ElicitForm,
         };
         self.ask(kind, form).await
     }
@@ -97,23 +99,27 @@ impl ToolContext {
     /// Asks the caller's model: the parameters of `sampling/createMessage`.
     pub async fn sample(&self, params: Value) -> Result<Value, Asked> {
         let kind = match params.get("tools") {
-            Some(_) => AskKind::SampleWithTools,
-            None => AskKind::Sample,
+            Some(_) => InputKind::SampleWithTools,
+            None => InputKind::Sample,
         };
         self.ask(kind, params).await
     }
 
     /// Asks for the folders the caller works in.
     pub async fn roots(&self) -> Result<Value, Asked> {
-        self.ask(AskKind::Roots, json!({})).await
+        self.ask(InputKind::Roots, json!({})).await
     }
 
     /// Asks before any work is done; where the protocol has it, the caller repeats its call instead.
-    pub async fn ask_first(&self, kind: AskKind, params: Value) -> Result<Value, Asked> {
+    pub async fn ask_first(&self, kind: InputKind, params: Value) -> Result<Value, Asked> {
         let mut question = question(kind, &params);
-        question.timing = Timing::BeforeWork;
+        question.timing = InputTiming::BeforeWork;
         let params = question.params.clone();
-        opened(kind, params.as_ref(), self.call.ask(question).await)
+        opened(
+            kind,
+            params.as_ref(),
+            self.call.request_input(question).await,
+        )
     }
 
     /// The same under a key that the tool chooses and uses once: a caller that knows it may answer before it is
@@ -121,15 +127,18 @@ impl ToolContext {
     pub async fn ask_first_as(
         &self,
         key: &str,
-        kind: AskKind,
+        kind: InputKind,
         params: Value,
     ) -> Result<Value, Asked> {
         let mut question = question(kind, &params);
-        question.timing = Timing::BeforeWork;
+        question.timing = InputTiming::BeforeWork;
         let params = question.params.clone();
-        let answered = self.call.put(AskKey::new(key), question).await;
+        let answered = self
+            .call
+            .request_input_as(InputKey::new(key), question)
+            .await;
         let answered = answered.map_err(Asked::Not)?;
-        let answer = answered.answer.clone();
+        let answer = answered.response.clone();
         if let Err(error) = answered.confirm().await {
             tracing::info!(%error, "an answer is kept although it was used");
         }
@@ -157,10 +166,14 @@ impl ToolContext {
         }
     }
 
-    async fn ask(&self, kind: AskKind, params: Value) -> Result<Value, Asked> {
+    async fn ask(&self, kind: InputKind, params: Value) -> Result<Value, Asked> {
         let question = question(kind, &params);
         let params = question.params.clone();
-        opened(kind, params.as_ref(), self.call.ask(question).await)
+        opened(
+            kind,
+            params.as_ref(),
+            self.call.request_input(question).await,
+        )
     }
 }
 
@@ -173,17 +186,17 @@ impl std::fmt::Display for Asked {
     }
 }
 
-fn question(kind: AskKind, params: &Value) -> Question {
-    Question::new(kind, Raw::encode(params).ok())
+fn question(kind: InputKind, params: &Value) -> InputRequest {
+    InputRequest::new(kind, Raw::encode(params).ok())
 }
 
 fn opened(
-    kind: AskKind,
+    kind: InputKind,
     params: Option<&Raw>,
-    answer: Result<Answer, AskError>,
+    answer: Result<InputResponse, InputError>,
 ) -> Result<Value, Asked> {
     match answers::checked(kind, params, answer.map_err(Asked::Not)?) {
-        Answer::Result(result) => Ok(result.open().unwrap_or_default()),
-        Answer::Error(error) => Err(Asked::Refused(error)),
+        InputResponse::Result(result) => Ok(result.open().unwrap_or_default()),
+        InputResponse::Error(error) => Err(Asked::Refused(error)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::AskKind;
+use outlast_engine::InputKind;
 use outlast_wire::Raw;
 use outlast_wire::headers::{self, HeaderParam};
 use outlast_wire::v1::TaskSupport;
@@ -21,7 +21,7 @@ impl Tool {
 
     /// The same tool, which is of no use to a caller that cannot answer such questions: it is refused before
     /// anything runs (V2-META-5).
-    pub fn needs(mut self, kinds: impl IntoIterator<Item = AskKind>) -> Self {
+    pub fn needs(mut self, kinds: impl IntoIterator<Item = InputKind>) -> Self {
         self.needs = kinds.into_iter().collect();
         self
     }

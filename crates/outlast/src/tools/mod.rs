@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::{Accepts, ErrorCode, Origin, Outcome};
+use outlast_engine::{ErrorCode, InputKinds, Origin, Outcome};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v1::TaskSupport;
 use outlast_wire::{Raw, codes};
@@ -99,7 +99,7 @@ impl Tools {
     }
 
     /// The request that calls a tool of this set with these `params`, by the runner of that name.
-    pub fn origin(&self, runner: &str, tool: &str, params: Raw, accepts: Accepts) -> Origin {
+    pub fn origin(&self, runner: &str, tool: &str, params: Raw, accepts: InputKinds) -> Origin {
         let known = self.get(tool);
         let mut origin = Origin::new(outlast_wire::tool::CALL, runner, accepts);
         origin.tool = Some(tool.into());
@@ -204,9 +204,9 @@ mod tests {
         let builder = Engine::builder(Arc::new(MemoryStore::new())).runner("tools", tools.clone());
         let (engine, _) = builder.open().await.unwrap();
         let owner = Owner::Local;
-        let scope = Scope::Of(owner.clone());
+        let scope = Scope::OwnedBy(owner.clone());
         let params = Raw::encode(&json!({ "name": name, "arguments": arguments })).unwrap();
-        let call = NewCall::new(owner, tools.origin("tools", name, params, Accepts::NONE));
+        let call = NewCall::new(owner, tools.origin("tools", name, params, InputKinds::NONE));
         let id = engine.create(call).await.unwrap().task().id;
         if cancelled {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -214,7 +214,7 @@ mod tests {
         }
         let settled = engine.wait(&scope, id).await.unwrap();
         (
-            settled.brief.ending,
+            settled.summary.ending,
             settled.body.map(|body| body.open().unwrap()),
         )
     }

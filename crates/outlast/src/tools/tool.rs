@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use outlast_engine::{Accepts, Retry};
+use outlast_engine::{InputKinds, RetryClass};
 use outlast_wire::headers::HeaderParam;
 use outlast_wire::v1::TaskSupport;
 use serde_json::{Map, Value, json};
@@ -24,7 +24,7 @@ pub struct Tool {
     pub(super) hints: Hints,
     pub(super) immediate: Option<Arc<str>>,
     pub(super) delivery: Option<TaskPolicy>,
-    pub(super) needs: Accepts,
+    pub(super) needs: InputKinds,
     pub(super) headers: Arc<[HeaderParam]>,
     pub(super) run: Arc<dyn Fn(Arguments, ToolContext) -> Work + Send + Sync>,
 }
@@ -63,7 +63,7 @@ impl Tool {
             hints: Hints::default(),
             immediate: None,
             delivery: None,
-            needs: Accepts::NONE,
+            needs: InputKinds::NONE,
             headers: Arc::default(),
             run: Arc::new(move |arguments, cx| Box::pin(run(arguments, cx))),
         }
@@ -158,11 +158,11 @@ impl Hints {
     };
 
     /// Whether a call may run again when nobody knows how far it came.
-    pub(super) fn retry(self) -> Retry {
+    pub(super) fn retry(self) -> RetryClass {
         if self.read_only || self.idempotent {
-            Retry::Rerun
+            RetryClass::Rerun
         } else {
-            Retry::Never
+            RetryClass::Never
         }
     }
 

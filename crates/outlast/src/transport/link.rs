@@ -180,7 +180,7 @@ impl LinkError {
     }
 
     /// Whether trying again later may help.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::SessionGone | Self::Broken(_) | Self::Ended { .. } => true,
             Self::Refused { status, .. } => matches!(status, 408 | 425 | 429 | 500..),

@@ -1,7 +1,7 @@
 //! A server's questions, and who answers them.
 
 use outlast::client::{ClientHandler, ClientOptions, InboxEvent, ServerInputRequest, accept};
-use outlast::engine::{Accepts, Answer, AskKind};
+use outlast::engine::{InputKind, InputKinds, InputResponse};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ async fn a_question_of_a_task_shows_server_and_task_and_its_answer_is_marked() {
     let item = inbox.first().await;
     assert_eq!(&*item.request.server, "my server");
     assert_eq!(item.request.task.as_deref(), Some("t1"));
-    assert_eq!(item.request.kind, AskKind::ElicitForm);
+    assert_eq!(item.request.kind, InputKind::ElicitForm);
     assert_eq!(item.request.params, Some(raw(params)));
     inbox
         .respond(
@@ -109,7 +109,8 @@ async fn a_question_that_is_taken_back_or_cut_off_is_dismissed() {
 #[tokio::test(start_paused = true)]
 async fn what_was_not_declared_is_refused_and_a_ping_is_answered() {
     // V1-ELIC-4, V1-ROOT-3, V1-PING-1, S1-26.
-    let inbox = outlast::client::Inbox::new([AskKind::ElicitForm].into_iter().collect::<Accepts>());
+    let inbox =
+        outlast::client::Inbox::new([InputKind::ElicitForm].into_iter().collect::<InputKinds>());
     let options = ClientOptions {
         handler: Arc::new(inbox.clone()),
         ..crate::stage::options()
@@ -188,11 +189,11 @@ struct Pages(tokio::sync::mpsc::UnboundedSender<String>);
 
 #[async_trait::async_trait]
 impl ClientHandler for Pages {
-    fn accepts(&self) -> Accepts {
-        [AskKind::ElicitUrl].into_iter().collect()
+    fn accepts(&self) -> InputKinds {
+        [InputKind::ElicitUrl].into_iter().collect()
     }
 
-    async fn handle(&self, _: ServerInputRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
         accept(None)
     }
 

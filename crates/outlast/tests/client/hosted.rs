@@ -10,7 +10,7 @@ use outlast::client::{
     Client, ClientHandler, ClientOptions, Inbox, InboxEvent, ReceiverOptions, ReceiverTtl,
     ServerInputRequest,
 };
-use outlast::engine::{Accepts, Answer};
+use outlast::engine::{InputKinds, InputResponse};
 use outlast::wire::envelope::ErrorObject;
 use serde_json::{Value, json};
 
@@ -253,11 +253,11 @@ struct Panics;
 
 #[async_trait]
 impl ClientHandler for Panics {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
-    async fn handle(&self, _: ServerInputRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
         panic!("the host broke")
     }
 }
@@ -282,15 +282,15 @@ struct NoContext;
 
 #[async_trait]
 impl ClientHandler for NoContext {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
     fn unavailable(&self, _: &ServerInputRequest) -> Option<ErrorObject> {
         Some(ErrorObject::new(-32603, "No active provider"))
     }
 
-    async fn handle(&self, _: ServerInputRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
         panic!("it cannot be asked")
     }
 }
@@ -330,11 +330,11 @@ struct Unanswering(tokio::sync::mpsc::UnboundedSender<(ServerInputRequest, Strin
 
 #[async_trait]
 impl ClientHandler for Unanswering {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
-    async fn handle(&self, _: ServerInputRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
         std::future::pending().await
     }
 

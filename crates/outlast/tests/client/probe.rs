@@ -8,7 +8,7 @@ use outlast::client::{
     Client, ClientOptions, Execution, Inbox, InboxItemId, ReceiverOptions, ReceiverTtl, Target,
     TaskPreference,
 };
-use outlast::engine::{AskKind, Outcome};
+use outlast::engine::{InputKind, Outcome};
 use outlast::transport::child::ChildOptions;
 use outlast_testkit::example;
 use serde_json::{Value, json};
@@ -149,7 +149,7 @@ async fn a_server_makes_a_sampling_task_polls_it_and_fetches_what_the_person_ans
     let (client, inbox) = probed(Some(&file)).await;
     let call = probe(&client, json!({ "request": SAMPLING, "ttl": 60_000 })).await;
     let item = inbox.first().await;
-    assert_eq!(item.request.kind, AskKind::Sample);
+    assert_eq!(item.request.kind, InputKind::Sample);
     // The person decides after the server has seen that somebody is asked.
     until(&file, |entry| {
         entry["heard"]["result"]["status"] == "input_required"

@@ -7,7 +7,7 @@ use outlast::client::{
     Client, ClientOptions, Inbox, InboxEvent, OnDecline, ReceiverOptions, ReceiverTtl,
     WaitingStatus,
 };
-use outlast::engine::{Accepts, AskKind};
+use outlast::engine::{InputKind, InputKinds};
 use serde_json::{Value, json};
 
 use crate::stage::{Server, connected_with, raw, target, with_inbox};
@@ -58,11 +58,11 @@ async fn what_is_hosted_is_declared_and_only_what_can_be_asked() {
     // S0-25, S0-26, S0-84, S0-85, S1-23, S1-24, S1-46.
     for (kinds, requests) in [
         (
-            Accepts::all(),
+            InputKinds::all(),
             json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } }),
         ),
         (
-            [AskKind::ElicitUrl].into_iter().collect(),
+            [InputKind::ElicitUrl].into_iter().collect(),
             json!({ "elicitation": { "create": {} } }),
         ),
     ] {
@@ -107,7 +107,7 @@ async fn a_sampling_task_is_made_at_once_waits_for_its_person_and_ends_with_the_
     assert_eq!(looked["result"]["status"], "input_required");
     // S1-16: the same inbox, and nothing of the task in the question.
     let item = inbox.first().await;
-    assert_eq!(item.request.kind, AskKind::Sample);
+    assert_eq!(item.request.kind, InputKind::Sample);
     assert!(
         !item
             .request

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use outlast::client::{Client, ClientOptions, Era, Execution, Target};
-use outlast::engine::{Accepts, Outcome};
+use outlast::engine::{InputKinds, Outcome};
 use outlast::transport::duplex;
 use outlast::wire::Raw;
 use outlast_testkit::mcp::{Line, ScriptedServer};
@@ -162,7 +162,7 @@ pub(crate) fn raw(value: Value) -> Raw {
 
 /// An inbox for everything, and options with it.
 pub(crate) fn with_inbox() -> (outlast::client::Inbox, ClientOptions) {
-    let inbox = outlast::client::Inbox::new(Accepts::all());
+    let inbox = outlast::client::Inbox::new(InputKinds::all());
     let options = ClientOptions {
         handler: Arc::new(inbox.clone()),
         ..options()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use outlast::client::Target;
 use outlast::engine::Policy;
-use outlast::engine::task::Keep;
+use outlast::engine::task::TtlPolicy;
 use outlast::gateway::Settings;
 use outlast::server::McpServer;
 use outlast::transport::duplex;
@@ -125,10 +125,10 @@ async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
         for kind in KINDS {
             let plan = Plan {
                 behind: Policy {
-                    keep: Keep::Strict,
-                    ttl_default: 500,
-                    ttl_cap: 500,
-                    poll_interval: 100,
+                    ttl_policy: TtlPolicy::Strict,
+                    default_ttl_ms: 500,
+                    max_ttl_ms: 500,
+                    poll_interval_ms: 100,
                     ..Policy::default()
                 },
                 ..Plan::default()
@@ -153,8 +153,8 @@ async fn a_call_whose_task_expires_at_its_server_has_failed_in_every_cell() {
 async fn a_caller_that_waits_at_expiry_is_told_that_the_task_expired() {
     // BR-TTL-5, V1-ERR-8: whatever the server behind says at that moment.
     let strict = || Policy {
-        keep: Keep::Strict,
-        poll_interval: 100,
+        ttl_policy: TtlPolicy::Strict,
+        poll_interval_ms: 100,
         ..Policy::default()
     };
     for server in SERVERS {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use outlast::client::{
     Client, ClientHandler, ClientOptions, Era, ServerInputRequest, Target, accept,
 };
-use outlast::engine::{Accepts, Answer};
+use outlast::engine::{InputKinds, InputResponse};
 use outlast::gateway::{Isolate, Settings, Upstream};
 use outlast::transport::http::{self, HttpOptions, Token};
 use outlast::transport::http_client::HttpClientOptions;
@@ -24,11 +24,11 @@ struct Named(&'static str);
 
 #[async_trait]
 impl ClientHandler for Named {
-    fn accepts(&self) -> Accepts {
-        Accepts::all()
+    fn accepts(&self) -> InputKinds {
+        InputKinds::all()
     }
 
-    async fn handle(&self, _: ServerInputRequest) -> Answer {
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
         accept(Some(json!({ "name": self.0 })))
     }
 }

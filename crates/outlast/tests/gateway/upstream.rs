@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::client::{Era, Target};
-use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Scope, Store, TaskId};
+use outlast::engine::{Engine, InputKind, MemoryStore, Policy, Scope, Store, TaskId};
 use outlast::gateway::{Settings, ToolSettings, Upstream};
 use outlast::prompts::{Prompt, Prompts};
 use outlast::resources::{Resource, Resources};
@@ -146,8 +146,8 @@ pub(crate) async fn until_attached(store: &Arc<dyn Store>, task: &str) {
 }
 
 async fn is_attached(store: &Arc<dyn Store>, task: TaskId) -> bool {
-    let stored = store.load(&Scope::Anyone, task).await.unwrap();
-    stored.unwrap().handle.is_some()
+    let stored = store.load(&Scope::AnyTask, task).await.unwrap();
+    stored.unwrap().resume_state.is_some()
 }
 
 /// A short grace window, so that what waits becomes a task; and the era of the servers that tests play.
@@ -225,7 +225,7 @@ pub(crate) fn tools(server: Server, gate: &Arc<Gate>) -> Tools {
         }
     });
     let first = Tool::new("first", "asks before it begins", |_, cx| async move {
-        let who = cx.ask_first_as("who", AskKind::ElicitForm, form("Who?"));
+        let who = cx.ask_first_as("who", InputKind::ElicitForm, form("Who?"));
         Ok(text(said(who.await?)))
     });
     let two = Tool::new("two", "asks two things at once", |_, cx| async move {

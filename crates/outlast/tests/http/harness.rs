@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::engine::Recovered;
+use outlast::engine::engine::RecoveryCounts;
 use outlast::engine::{Engine, EngineError, MemoryStore, Policy, Store};
 use outlast::resources::{Contents, Resource, Resources};
 use outlast::server::{McpServer, RUNNER, ServerInfo};
@@ -60,7 +60,7 @@ impl Harness {
         policy: Policy,
     ) -> (
         Self,
-        impl Future<Output = Result<Recovered, EngineError>> + Send,
+        impl Future<Output = Result<RecoveryCounts, EngineError>> + Send,
     ) {
         let gate = Arc::new(Semaphore::new(0));
         let tools = Arc::new(tools(&gate));

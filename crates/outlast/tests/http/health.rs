@@ -82,7 +82,7 @@ async fn a_server_is_ready_while_its_store_accepts_tasks() {
     for (health, why) in [
         (Health::Ready, None),
         (
-            Health::NoRoom(reason()),
+            Health::NoSpace(reason()),
             Some("the store has no room: the disk is full\n"),
         ),
         (Health::Ready, None),

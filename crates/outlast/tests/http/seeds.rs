@@ -47,8 +47,8 @@ async fn a_session_with_a_task_outlives_one_without() {
         ..HttpOptions::default()
     };
     let policy = Policy {
-        ttl_default: 4_000,
-        ttl_cap: 4_000,
+        default_ttl_ms: 4_000,
+        max_ttl_ms: 4_000,
         ..Policy::default()
     };
     let harness = Harness::with_policy(options, policy).await;

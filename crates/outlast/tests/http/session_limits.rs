@@ -164,8 +164,8 @@ async fn idle_sessions_without_tasks_expire_over_a_restart() {
 async fn a_long_ttl_does_not_keep_idle_sessions() {
     // The TTL of tasks does not matter.
     let policy = Policy {
-        ttl_cap: 24 * 3_600_000,
-        run_limit: Some(24 * 3_600_000),
+        max_ttl_ms: 24 * 3_600_000,
+        run_limit_ms: Some(24 * 3_600_000),
         ..Policy::default()
     };
     let options = HttpOptions {

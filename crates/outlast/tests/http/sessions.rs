@@ -128,8 +128,8 @@ async fn only_an_unused_session_expires() {
             ..HttpOptions::default()
         },
         Policy {
-            ttl_cap: 400,
-            ttl_default: 400,
+            max_ttl_ms: 400,
+            default_ttl_ms: 400,
             ..Policy::default()
         },
     )

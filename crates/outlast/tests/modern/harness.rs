@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use outlast::engine::{AskKind, Engine, MemoryStore, Policy, Store};
+use outlast::engine::{Engine, InputKind, MemoryStore, Policy, Store};
 use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
 use outlast::store::open_store;
 use outlast::tools::{Hints, ToolFailure};
@@ -184,7 +184,7 @@ fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
             cx.sample(json!({ "messages": [], "maxTokens": 1 })).await?;
             Ok(text("done"))
         })
-        .needs([AskKind::Sample]),
+        .needs([InputKind::Sample]),
     ];
     let all = optional.into_iter().chain(always).chain(others);
     all.fold(Tools::new(), Tools::with)
@@ -194,7 +194,7 @@ fn tools(gate: &Arc<Semaphore>, starts: &Arc<AtomicUsize>) -> Tools {
 fn first(name: &str) -> Tool {
     Tool::new(name, "asks first", |_, cx| async move {
         let who = cx
-            .ask_first_as("who", AskKind::ElicitForm, form("Who?"))
+            .ask_first_as("who", InputKind::ElicitForm, form("Who?"))
             .await?;
         Ok(text(format!("Hello, {}!", who["content"]["name"])))
     })

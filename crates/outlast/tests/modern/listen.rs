@@ -249,5 +249,8 @@ async fn a_listener_over_http_gets_all_statuses_of_a_task() {
     }
     drop(stream);
     // A closed subscription leaves nothing behind.
-    eventually("nothing listens", async || harness.engine.listeners() == 0).await;
+    eventually("nothing listens", async || {
+        harness.engine.subscribers() == 0
+    })
+    .await;
 }

@@ -91,8 +91,8 @@ async fn a_cancelled_task_is_kept_until_its_ttl_and_not_longer() {
 async fn the_default_ttl_differs_from_the_cap() {
     // S2-57.
     let mut client = Client::with(Policy {
-        ttl_default: 5_000,
-        ttl_cap: 600_000,
+        default_ttl_ms: 5_000,
+        max_ttl_ms: 600_000,
         ..Policy::default()
     })
     .await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast::engine::task::Keep;
+use outlast::engine::task::TtlPolicy;
 use outlast::engine::{MemoryStore, Policy};
 use outlast::{TaskSupport, Tool, Tools, text};
 use serde_json::{Value, json};
@@ -200,7 +200,7 @@ async fn the_list_pages_through_all_tasks_newest_first() {
 async fn an_expired_task_is_not_found_and_waits_end() {
     // A1-23, V1-RES-12, S2-55, S2-82: the strict policy of the seeds.
     let mut client = Client::with(Policy {
-        keep: Keep::Strict,
+        ttl_policy: TtlPolicy::Strict,
         ..Policy::default()
     })
     .await;

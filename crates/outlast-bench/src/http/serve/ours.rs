@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::engine::NewCall;
-use outlast::engine::{Accepts, Engine, MemoryStore, Owner, Policy, Quota, Scope, Store};
+use outlast::engine::{Engine, InputKinds, MemoryStore, Owner, Policy, Quota, Scope, Store};
 use outlast::server::{McpServer, RUNNER, ServerInfo, TaskPolicy};
 use outlast::transport::http::{self, HttpOptions};
 use outlast::wire::Raw;
@@ -113,10 +113,12 @@ impl Lifecycle for Ours {
         let owner = Owner::principal("bench");
         let params = format!(r#"{{"name":"nothing","arguments":{ARGUMENTS}}}"#);
         let params = Raw::parse(params)?;
-        let origin = self.tools.origin(RUNNER, "nothing", params, Accepts::NONE);
+        let origin = self
+            .tools
+            .origin(RUNNER, "nothing", params, InputKinds::NONE);
         let call = NewCall::new(owner.clone(), origin);
         let created = self.engine.create(call).await?;
-        let scope = Scope::Of(owner);
+        let scope = Scope::OwnedBy(owner);
         self.engine.wait(&scope, created.task().id).await?;
         Ok(())
     }

@@ -2,36 +2,38 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use outlast_engine::task::{CancelIntent, Keep, Lifetime};
-use outlast_engine::{Answer, AskKey, AskKind, Outstanding, Question, Task, Timing};
+use outlast_engine::task::{CancelIntent, Lifetime, TtlPolicy};
+use outlast_engine::{
+    InputKey, InputKind, InputRequest, InputResponse, InputTiming, Outstanding, Task,
+};
 use outlast_wire::{Raw, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Writes the details of a task; nothing if it has none.
 pub(super) fn write(out: &mut Vec<u8>, task: &Task) {
     let lifetime = &task.lifetime;
-    let usual = Lifetime::new(lifetime.ttl, Keep::Strict, None);
+    let usual = Lifetime::new(lifetime.ttl_ms, TtlPolicy::Strict, None);
     let plain = *lifetime == usual
         && task.cancel.is_none()
         && task.timeline.dropped == 0
-        && task.asked.keys.is_empty()
-        && task.asked.answers.is_empty()
+        && task.input.keys.is_empty()
+        && task.input.responses.is_empty()
         && task.outstanding().is_none();
     if plain {
         return;
     }
     let unusual = |number: u64, usual: u64| (number != usual).then_some(number);
     let details = DetailsRef {
-        granted: unusual(lifetime.granted, usual.granted),
-        keep: (lifetime.keep != usual.keep).then_some(WHILE_LIVE),
-        run_limit: lifetime.run_limit,
-        waited: unusual(lifetime.waited, usual.waited),
+        granted: unusual(lifetime.granted_ttl_ms, usual.granted_ttl_ms),
+        keep: (lifetime.ttl_policy != usual.ttl_policy).then_some(WHILE_LIVE),
+        run_limit: lifetime.run_limit_ms,
+        waited: unusual(lifetime.waited_ms, usual.waited_ms),
         waiting_since: lifetime.waiting_since.map(|since| since.0),
         cancel: task.cancel.map(Cancel::from),
         timeline_dropped: (task.timeline.dropped != 0).then_some(task.timeline.dropped),
-        asked: (!task.asked.keys.is_empty()).then_some(&task.asked.keys),
+        asked: (!task.input.keys.is_empty()).then_some(&task.input.keys),
         asks: task.outstanding().map(asks),
-        answers: (!task.asked.answers.is_empty()).then_some(&task.asked.answers),
+        answers: (!task.input.responses.is_empty()).then_some(&task.input.responses),
     };
     serde_json::to_writer(out, &details)
         .expect("strings, numbers and valid JSON are JSON, and memory takes it");
@@ -48,9 +50,9 @@ pub(super) struct Details {
     waiting_since: Option<u64>,
     cancel: Option<Cancel>,
     pub(super) timeline_dropped: u32,
-    pub(super) asked: BTreeSet<AskKey>,
+    pub(super) asked: BTreeSet<InputKey>,
     asks: Vec<Ask>,
-    pub(super) answers: BTreeMap<AskKey, Answer>,
+    pub(super) answers: BTreeMap<InputKey, InputResponse>,
 }
 
 impl Details {
@@ -58,16 +60,16 @@ impl Details {
         serde_json::from_str(text)
     }
 
-    pub(super) fn lifetime(&self, ttl: u64) -> Lifetime {
+    pub(super) fn lifetime(&self, ttl_ms: u64) -> Lifetime {
         Lifetime {
-            ttl,
-            granted: self.granted.unwrap_or(ttl),
-            keep: match self.keep {
-                None => Keep::Strict,
-                Some(KeepWord::WhileLive) => Keep::WhileLive,
+            ttl_ms,
+            granted_ttl_ms: self.granted.unwrap_or(ttl_ms),
+            ttl_policy: match self.keep {
+                None => TtlPolicy::Strict,
+                Some(KeepWord::WhileLive) => TtlPolicy::KeepLive,
             },
-            run_limit: self.run_limit,
-            waited: self.waited,
+            run_limit_ms: self.run_limit,
+            waited_ms: self.waited,
             waiting_since: self.waiting_since.map(Timestamp),
         }
     }
@@ -82,7 +84,7 @@ impl Details {
     /// The questions that are open, if there are any.
     pub(super) fn take_asks(&mut self) -> Option<Outstanding> {
         let asks = std::mem::take(&mut self.asks).into_iter().map(|ask| {
-            let question = Question {
+            let question = InputRequest {
                 kind: ask.kind,
                 params: ask.params,
                 timing: ask.timing,
@@ -120,11 +122,11 @@ struct DetailsRef<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline_dropped: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    asked: Option<&'a BTreeSet<AskKey>>,
+    asked: Option<&'a BTreeSet<InputKey>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     asks: Option<Vec<AskRef<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    answers: Option<&'a BTreeMap<AskKey, Answer>>,
+    answers: Option<&'a BTreeMap<InputKey, InputResponse>>,
 }
 
 /// What a task is kept for, unless it is strict.
@@ -153,18 +155,18 @@ impl From<CancelIntent> for Cancel {
 
 #[derive(Serialize)]
 struct AskRef<'a> {
-    key: &'a AskKey,
-    kind: AskKind,
-    timing: Timing,
+    key: &'a InputKey,
+    kind: InputKind,
+    timing: InputTiming,
     #[serde(skip_serializing_if = "Option::is_none")]
     params: Option<&'a Raw>,
 }
 
 #[derive(Deserialize)]
 struct Ask {
-    key: AskKey,
-    kind: AskKind,
-    timing: Timing,
+    key: InputKey,
+    kind: InputKind,
+    timing: InputTiming,
     #[serde(default, deserialize_with = "present")]
     params: Option<Raw>,
 }

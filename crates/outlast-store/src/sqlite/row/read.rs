@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use outlast_engine::index::Found;
-use outlast_engine::store::Brief;
-use outlast_engine::task::{Asked, Fields, Handle, State, Timeline};
-use outlast_engine::{Accepts, Attempt, NodeId, Origin, Owner, Revision, Task, TaskId};
+use outlast_engine::index::StoredTask;
+use outlast_engine::store::TaskSummary;
+use outlast_engine::task::{Fields, InputHistory, ResumeState, State, Timeline};
+use outlast_engine::{Attempt, InputKinds, NodeId, Origin, Owner, Revision, Task, TaskId};
 use outlast_wire::{Raw, RawRef, Timestamp};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
@@ -43,7 +43,7 @@ pub(in crate::sqlite) struct LastNames {
 pub(in crate::sqlite) fn brief_or_open(
     row: &Row<'_>,
     last: &mut LastNames,
-) -> Result<(RowId, Option<Found>), BadRow> {
+) -> Result<(RowId, Option<StoredTask>), BadRow> {
     let cells = Cells(row);
     let at = RowId(cells.integer(Column::Row)?);
     let StateWord::Ended(ending) = cells.state()? else {
@@ -59,7 +59,7 @@ pub(in crate::sqlite) fn brief_or_open(
         Some(last) if **last == *runner => last.clone(),
         last => last.insert(runner.into()).clone(),
     };
-    let brief = Brief {
+    let summary = TaskSummary {
         id: cells.id()?,
         owner,
         request_key: cells.shared(Column::RequestKey)?,
@@ -68,12 +68,12 @@ pub(in crate::sqlite) fn brief_or_open(
         message: cells.shared(Column::Message)?,
         created: cells.moment(Column::Created)?,
         updated: cells.moment(Column::Updated)?,
-        ttl: cells.integer(Column::Ttl)?.cast_unsigned(),
-        poll_interval: cells.small(Column::PollInterval)?,
+        ttl_ms: cells.integer(Column::Ttl)?.cast_unsigned(),
+        poll_interval_ms: cells.small(Column::PollInterval)?,
         revision: Revision(cells.small(Column::Revision)?),
         attempt: Attempt(cells.small(Column::Attempt)?),
     };
-    Ok((at, Some(Found::Ended(brief))))
+    Ok((at, Some(StoredTask::Ended(summary))))
 }
 
 /// The whole task. Reads the columns of [`select_sql`](super::select_sql).
@@ -107,16 +107,16 @@ pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
         created,
         updated,
         lifetime: details.lifetime(cells.integer(Column::Ttl)?.cast_unsigned()),
-        poll_interval: cells.small(Column::PollInterval)?,
+        poll_interval_ms: cells.small(Column::PollInterval)?,
         message: cells.shared(Column::Message)?,
         cancel: details.cancel(),
-        handle: cells.maybe_bytes(Column::Handle)?.map(Handle),
+        resume_state: cells.maybe_bytes(Column::Handle)?.map(ResumeState),
         timeline: cells.timeline(
             details.timeline_dropped,
             created,
             state.ending().map(|_| updated),
         )?,
-        asked: Asked::new(details.asked, details.answers),
+        input: InputHistory::new(details.asked, details.answers),
         state,
     };
     Task::restore(fields).map_err(|error| cells.nonsense(error.what))
@@ -150,7 +150,7 @@ impl<'r> Cells<'r> {
             runner: self.text(Column::Runner)?.into(),
             progress_token: self.raw(Column::ProgressToken)?,
             retry: retry.ok_or_else(|| self.unexpected(Column::Retry))?,
-            accepts: Accepts::from_bits(accepts.map_err(|_| self.unexpected(Column::Accepts))?),
+            accepts: InputKinds::from_bits(accepts.map_err(|_| self.unexpected(Column::Accepts))?),
         })
     }
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use outlast_engine::task::{Happening, Moment, State, Timeline};
-use outlast_engine::{Ending, ErrorCode, Retry, Task};
+use outlast_engine::task::{State, Timeline, TimelineEntries, TimelineEntry, TimelineEvent};
+use outlast_engine::{Ending, ErrorCode, RetryClass, Task};
 use outlast_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -40,15 +40,15 @@ pub(super) fn read_state(word: &str) -> Option<StateWord> {
     })
 }
 
-pub(super) fn retry(retry: Retry) -> Option<&'static str> {
+pub(super) fn retry(retry: RetryClass) -> Option<&'static str> {
     match retry {
-        Retry::Never => None,
-        Retry::Rerun => Some("rerun"),
+        RetryClass::Never => None,
+        RetryClass::Rerun => Some("rerun"),
     }
 }
 
-pub(super) fn read_retry(word: Option<&str>) -> Option<Retry> {
-    [Retry::Never, Retry::Rerun]
+pub(super) fn read_retry(word: Option<&str>) -> Option<RetryClass> {
+    [RetryClass::Never, RetryClass::Rerun]
         .into_iter()
         .find(|value| retry(*value) == word)
 }
@@ -56,28 +56,28 @@ pub(super) fn read_retry(word: Option<&str>) -> Option<Retry> {
 /// Writes what happened to a task, but for what other columns say: when it was created and, if that was last, when it
 /// ended. Nothing if there is nothing else.
 pub(super) fn timeline(out: &mut Vec<u8>, task: &Task) {
-    let mut moments = &task.timeline.moments[..];
+    let mut entries = &task.timeline.entries[..];
     if task.timeline.dropped == 0 {
-        if let [first, rest @ ..] = moments
+        if let [first, rest @ ..] = entries
             && *first == creation(task.created)
         {
-            moments = rest;
+            entries = rest;
         }
-        if let [rest @ .., last] = moments
+        if let [rest @ .., last] = entries
             && task.state.ending().is_some()
             && *last == end(task.updated)
         {
-            moments = rest;
+            entries = rest;
         }
     }
-    for (at, moment) in moments.iter().enumerate() {
+    for (at, entry) in entries.iter().enumerate() {
         out.extend_from_slice(if at == 0 { b"[{\"at\":" } else { b",{\"at\":" });
-        write(out, &moment.at.0);
+        write(out, &entry.at.0);
         out.extend_from_slice(b",\"what\":");
-        write(out, &moment.what);
+        write(out, &entry.event);
         out.push(b'}');
     }
-    if !moments.is_empty() {
+    if !entries.is_empty() {
         out.push(b']');
     }
 }
@@ -89,32 +89,35 @@ pub(super) fn read_timeline(
     created: Timestamp,
     ended: Option<Timestamp>,
 ) -> Result<Timeline, serde_json::Error> {
-    let entries: Vec<Entry> = text.map_or(Ok(Vec::new()), serde_json::from_str)?;
-    let entries = entries.into_iter().map(|entry| Moment {
+    let stored: Vec<StoredEntry> = text.map_or(Ok(Vec::new()), serde_json::from_str)?;
+    let stored = stored.into_iter().map(|entry| TimelineEntry {
         at: Timestamp(entry.at),
-        what: entry.what,
+        event: entry.what,
     });
-    let mut moments = Vec::with_capacity(entries.len() + 2);
-    moments.extend(entries);
-    let tells = |what| moments.iter().any(|moment: &Moment| moment.what == what);
-    let begins = dropped == 0 && !tells(Happening::Created);
-    let ends = dropped == 0 && !tells(Happening::Ended);
+    let mut entries = TimelineEntries::with_capacity(stored.len() + 2);
+    entries.extend(stored);
+    let contains = |event| {
+        entries
+            .iter()
+            .any(|entry: &TimelineEntry| entry.event == event)
+    };
+    let begins = dropped == 0 && !contains(TimelineEvent::Created);
+    let ends = dropped == 0 && !contains(TimelineEvent::Ended);
     if begins {
-        moments.insert(0, creation(created));
+        entries.insert(0, creation(created));
     }
-    moments.extend(ended.filter(|_| ends).map(end));
-    let moments = moments.into();
-    Ok(Timeline { moments, dropped })
+    entries.extend(ended.filter(|_| ends).map(end));
+    Ok(Timeline { entries, dropped })
 }
 
-fn creation(at: Timestamp) -> Moment {
-    let what = Happening::Created;
-    Moment { at, what }
+fn creation(at: Timestamp) -> TimelineEntry {
+    let event = TimelineEvent::Created;
+    TimelineEntry { at, event }
 }
 
-fn end(at: Timestamp) -> Moment {
-    let what = Happening::Ended;
-    Moment { at, what }
+fn end(at: Timestamp) -> TimelineEntry {
+    let event = TimelineEvent::Ended;
+    TimelineEntry { at, event }
 }
 
 fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
@@ -122,9 +125,9 @@ fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct StoredEntry {
     at: u64,
-    what: Happening,
+    what: TimelineEvent,
 }
 
 const ERROR: &str = "error ";

@@ -132,15 +132,15 @@ pub(super) fn bind_course(to: &mut Prepared<'_>, task: &Task, scratch: &mut Scra
     to.bind_text(Column::State, &text::state(&task.state))?;
     to.bind_or_null(Column::Message, task.message.as_deref())?;
     to.bind(Column::Updated, task.updated.0.cast_signed())?;
-    to.bind_number(Column::Ttl, task.lifetime.ttl.cast_signed())?;
-    to.bind_number(Column::PollInterval, task.poll_interval.into())?;
+    to.bind_number(Column::Ttl, task.lifetime.ttl_ms.cast_signed())?;
+    to.bind_number(Column::PollInterval, task.poll_interval_ms.into())?;
     to.bind_number(Column::Revision, task.revision.0.into())?;
     to.bind_number(Column::Attempt, task.attempt.0.into())?;
     to.bind_number(Column::Executor, task.executor.0.cast_signed())?;
     let timeline = scratch.text(|out| text::timeline(out, task));
     to.bind_or_null(Column::Timeline, timeline)?;
-    let handle = task.handle.as_ref().map(|handle| &*handle.0);
-    to.bind_or_null(Column::Handle, handle)?;
+    let resume_state = task.resume_state.as_ref().map(|state| &*state.0);
+    to.bind_or_null(Column::Handle, resume_state)?;
     let details = scratch.text(|out| details::write(out, task));
     to.bind_or_null(Column::Details, details)
 }

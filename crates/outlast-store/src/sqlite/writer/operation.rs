@@ -1,6 +1,6 @@
 //! What callers ask of the writer.
 
-use outlast_engine::store::{Insert, Inserted, RecordWrite, Replace};
+use outlast_engine::store::{Insert, InsertResult, RecordWrite, Replace};
 use outlast_engine::{Committed, NodeId, Revision, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::oneshot;
@@ -12,7 +12,7 @@ pub(in crate::sqlite) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 #[derive(Debug)]
 pub(in crate::sqlite) enum Operation {
     /// Adds a task.
-    Insert(Insert, Reply<Inserted>),
+    Insert(Insert, Reply<InsertResult>),
     /// Changes a task.
     Replace(Replace, Reply<Committed<Task>>),
     /// Removes tasks.

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use outlast_engine::index::{Index, Room};
+use outlast_engine::index::{Index, QuotaReservation};
 use outlast_engine::store::{Insert, Position, Reason, Replace};
 use outlast_engine::{Revision, StoreError, Task, TaskId};
 use outlast_wire::Raw;
@@ -131,8 +131,8 @@ impl Plan {
             return Verdict::Refused(StoreError::Exists(task.id));
         }
         let position = match index.reserve(task, &insert.quota) {
-            Ok(Room::Held(position)) => position,
-            Ok(Room::Known(id)) => return Verdict::Known(id),
+            Ok(QuotaReservation::Reserved(position)) => position,
+            Ok(QuotaReservation::Existing(id)) => return Verdict::Known(id),
             Err(refused) => return Verdict::Refused(refused),
         };
         if position.0 > LAST_POSITION {

@@ -1,7 +1,7 @@
 //! After the commit: the batch becomes visible, then its callers get their answers.
 
 use outlast_engine::index::Index;
-use outlast_engine::store::Inserted;
+use outlast_engine::store::InsertResult;
 use outlast_engine::{Committed, StoreError, Task, TaskId};
 
 use super::operation::{Operation, Removal, Reply};
@@ -19,7 +19,7 @@ pub(super) struct Published {
 /// An answer to one caller.
 #[derive(Debug)]
 pub(super) enum Answer {
-    Insert(Reply<Inserted>, Result<Inserted, StoreError>),
+    Insert(Reply<InsertResult>, Result<InsertResult, StoreError>),
     Replace(Reply<Committed<Task>>, Result<Committed<Task>, StoreError>),
     Remove(Reply<Vec<TaskId>>, Vec<TaskId>),
     Records(Reply<()>),
@@ -36,10 +36,10 @@ pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowI
             (Operation::Insert(insert, reply), Verdict::Insert(number)) => {
                 let row = changes[number].row;
                 let task = index.admit(insert.task, row.position(), row);
-                answers.push(Answer::Insert(reply, Ok(Inserted::New(task))));
+                answers.push(Answer::Insert(reply, Ok(InsertResult::New(task))));
             }
             (Operation::Insert(_, reply), Verdict::Known(id)) => {
-                answers.push(Answer::Insert(reply, Ok(Inserted::Known(id))));
+                answers.push(Answer::Insert(reply, Ok(InsertResult::Existing(id))));
             }
             (Operation::Replace(replace, reply), Verdict::Replace(number)) => {
                 let row = changes[number].row;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::{Accepts, Answer, AskKind};
+use outlast_engine::{InputKind, InputKinds, InputResponse};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::v2::Ask;
 use outlast_wire::version::Era;
@@ -21,7 +21,7 @@ use crate::client::validate_request::validate_request;
 pub(crate) struct InputDispatcher {
     server: Arc<str>,
     handler: Arc<dyn ClientHandler>,
-    accepts: Accepts,
+    accepts: InputKinds,
     call: Option<Arc<str>>,
 }
 
@@ -47,7 +47,7 @@ impl InputDispatcher {
     }
 
     /// The kind of an input request, or why it cannot be dispatched.
-    pub(crate) fn validate(&self, input_request: &Ask) -> Result<AskKind, InputRefusal> {
+    pub(crate) fn validate(&self, input_request: &Ask) -> Result<InputKind, InputRefusal> {
         let kind = validate_request(
             &input_request.method,
             input_request.params.as_ref(),
@@ -81,20 +81,22 @@ impl InputDispatcher {
         let in_task = request.task.is_some();
         let response = match (self.handler.handle(request).await, kind) {
             // A2-19: an elicitation has a result for a refusal.
-            (Answer::Error(_), AskKind::ElicitForm | AskKind::ElicitUrl) => dismiss(kind),
+            (InputResponse::Error(_), InputKind::ElicitForm | InputKind::ElicitUrl) => {
+                dismiss(kind)
+            }
             // A declined sampling request does not cancel its task.
-            (Answer::Error(error), AskKind::Sample | AskKind::SampleWithTools)
+            (InputResponse::Error(error), InputKind::Sample | InputKind::SampleWithTools)
                 if in_task && is_declined(error.borrow()) =>
             {
-                Answer::Result(answers::declined_sample())
+                InputResponse::Result(answers::declined_sample())
             }
             (response, _) => response,
         };
         let improper = || codes::internal("the input response is not a valid result").into();
         match response {
-            Answer::Result(result) if result.borrow().is_object() => Ok(result),
-            Answer::Result(_) => Err(InputRefusal::Denied(improper())),
-            Answer::Error(error) => {
+            InputResponse::Result(result) if result.borrow().is_object() => Ok(result),
+            InputResponse::Result(_) => Err(InputRefusal::Denied(improper())),
+            InputResponse::Error(error) => {
                 let read = PeerError::read(error.borrow());
                 Err(InputRefusal::Denied(read.unwrap_or_else(improper)))
             }

@@ -17,7 +17,7 @@ mod task_inputs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outlast_engine::{Accepts, AskKind};
+use outlast_engine::{InputKind, InputKinds};
 use outlast_wire::v2::{self, Discover, ResultType};
 use outlast_wire::{Raw, RawRef, codes, headers, object, params, version};
 
@@ -114,9 +114,9 @@ pub(crate) fn general_headers(method: &str) -> Vec<(String, String)> {
 
 /// The capabilities to declare for these input kinds. Changes of roots are never notified
 /// (V2-ROOT-1).
-fn declared(accepts: Accepts) -> Raw {
+fn declared(accepts: InputKinds) -> Raw {
     let all = capabilities(accepts);
-    if accepts.contains(AskKind::Roots) {
+    if accepts.contains(InputKind::Roots) {
         object::set(all.borrow(), &["roots"], RawRef::EMPTY_OBJECT).unwrap_or(all)
     } else {
         all

@@ -15,8 +15,10 @@ mod tests;
 use std::sync::Arc;
 
 use outlast_engine::engine::{EngineError, NewCall};
-use outlast_engine::task::Keep;
-use outlast_engine::{Accepts, AskKind, Engine, MemoryStore, Origin, Owner, Policy, Quota, Scope};
+use outlast_engine::task::TtlPolicy;
+use outlast_engine::{
+    Engine, InputKind, InputKinds, MemoryStore, Origin, Owner, Policy, Quota, Scope,
+};
 use outlast_wire::v1::{ClientTasks, TaskRequest};
 use outlast_wire::{Raw, object, v1};
 
@@ -42,10 +44,10 @@ impl Receiver {
         handler: Arc<dyn ClientHandler>,
     ) -> Result<Self, EngineError> {
         let policy = Policy {
-            ttl_cap: options.max_ttl_ms,
+            max_ttl_ms: options.max_ttl_ms,
             // Client-hosted tasks are kept for their TTL (S1-25).
-            keep: Keep::Strict,
-            poll_interval: options.poll_interval_ms,
+            ttl_policy: TtlPolicy::Strict,
+            poll_interval_ms: options.poll_interval_ms,
             quota: Quota {
                 owner_open: options.max_open_tasks,
                 ..Policy::default().quota
@@ -72,13 +74,13 @@ impl Receiver {
 
     /// Adds the task capabilities (S0-25, S0-26, S1-46): only for requests whose base capability is
     /// declared (S1-24), and never `tools.call` (S0-85).
-    pub(crate) fn declare(capabilities: &Raw, accepts: Accepts) -> Raw {
-        let any = |kinds: &[AskKind]| kinds.iter().any(|kind| accepts.contains(*kind));
+    pub(crate) fn declare(capabilities: &Raw, accepts: InputKinds) -> Raw {
+        let any = |kinds: &[InputKind]| kinds.iter().any(|kind| accepts.contains(*kind));
         let tasks = ClientTasks {
             list: true,
             cancel: true,
-            sampling: any(&[AskKind::Sample, AskKind::SampleWithTools]),
-            elicitation: any(&[AskKind::ElicitForm, AskKind::ElicitUrl]),
+            sampling: any(&[InputKind::Sample, InputKind::SampleWithTools]),
+            elicitation: any(&[InputKind::ElicitForm, InputKind::ElicitUrl]),
         };
         let declared = tasks.declare(capabilities.borrow());
         declared.unwrap_or_else(|_| capabilities.clone())
@@ -92,7 +94,7 @@ impl Receiver {
         request: ServerInputRequest,
     ) -> Result<Reply, ServerInputRequest> {
         // V1-CREATE-9.
-        if request.kind == AskKind::Roots {
+        if request.kind == InputKind::Roots {
             return Err(request);
         }
         let task_request = match TaskRequest::read(request.params.as_ref().map(Raw::borrow)) {
@@ -106,12 +108,12 @@ impl Receiver {
         let owner = owner_of(channel);
         let mut call = NewCall::new(owner.clone(), origin(&request));
         // S1-25: evaluated for each task.
-        call.ttl = Some(
+        call.ttl_ms = Some(
             task_request
                 .ttl_ms
                 .unwrap_or_else(|| self.options.ttl.millis()),
         );
-        call.parts = Some(Arc::new(request));
+        call.local_data = Some(Arc::new(request));
         let created = match self.engine.create(call).await {
             Ok(created) => created,
             Err(error) => return Ok(Reply::error(&to_wire(&error))),
@@ -122,14 +124,14 @@ impl Receiver {
         let (receiver, channel, id) = (self.clone(), channel.clone(), task.id);
         // S1-33: the create result goes out before the first notification.
         Ok(Reply::result(answer).then(move |_| {
-            tokio::spawn(receiver.send_status_changes(channel, Scope::Of(owner), id));
+            tokio::spawn(receiver.send_status_changes(channel, Scope::OwnedBy(owner), id));
         }))
     }
 
     /// Ends the tasks of a closed connection and deletes their records (S1-27, S1-58).
     pub(crate) async fn end_tasks(&self, channel: &RpcChannel) {
         let owner = owner_of(channel);
-        let scope = Scope::Of(owner.clone());
+        let scope = Scope::OwnedBy(owner.clone());
         // Each round deletes what it has read, so the next one reads the rest.
         while let Ok(page) = self.engine.page(&owner, None, DELETE_PAGE).await {
             let mut deleted = 0;
@@ -156,7 +158,7 @@ fn owner_of(channel: &RpcChannel) -> Owner {
 }
 
 fn origin(request: &ServerInputRequest) -> Origin {
-    let mut origin = Origin::new(request.kind.method(), RUNNER, Accepts::all());
+    let mut origin = Origin::new(request.kind.method(), RUNNER, InputKinds::all());
     origin.params = request.params.clone();
     origin
 }

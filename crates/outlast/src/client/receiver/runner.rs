@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use outlast_engine::engine::{CallContext, Runner};
-use outlast_engine::{Answer, AskKind, ErrorCode, Origin, Outcome, Question};
+use outlast_engine::{ErrorCode, InputKind, InputRequest, InputResponse, Origin, Outcome};
 use outlast_wire::envelope::ErrorView;
 use outlast_wire::{RawRef, codes, object};
 
@@ -23,7 +23,7 @@ pub(super) struct HandlerRunner {
 #[async_trait]
 impl Runner for HandlerRunner {
     async fn run(&self, _: Arc<Origin>, cx: CallContext) -> Outcome {
-        let Some(request) = cx.parts::<ServerInputRequest>() else {
+        let Some(request) = cx.local_data::<ServerInputRequest>() else {
             return Outcome::error(
                 ErrorCode(codes::INTERNAL_ERROR),
                 "the input request of the task is missing",
@@ -39,12 +39,12 @@ impl Runner for HandlerRunner {
                 answer.await
             }
             WaitingStatus::InputRequired => {
-                let input_request = Question::new(request.kind, None);
+                let input_request = InputRequest::new(request.kind, None);
                 tokio::select! {
                     answer = answer => answer,
                     // This input request never gets a response. It only sets the status while the
                     // handler works, and is dropped with it.
-                    Err(error) = cx.ask(input_request) => {
+                    Err(error) = cx.request_input(input_request) => {
                         return Outcome::error(ErrorCode(codes::INTERNAL_ERROR), error.to_string());
                     }
                 }
@@ -56,10 +56,10 @@ impl Runner for HandlerRunner {
 }
 
 impl HandlerRunner {
-    fn outcome(&self, kind: AskKind, answer: Answer) -> Outcome {
-        let elicits = matches!(kind, AskKind::ElicitForm | AskKind::ElicitUrl);
+    fn outcome(&self, kind: InputKind, answer: InputResponse) -> Outcome {
+        let elicits = matches!(kind, InputKind::ElicitForm | InputKind::ElicitUrl);
         match answer {
-            Answer::Result(result)
+            InputResponse::Result(result)
                 if elicits
                     && self.options.on_decline == OnDecline::Fails
                     && action(result.borrow()).as_deref() == Some("decline") =>
@@ -67,8 +67,8 @@ impl HandlerRunner {
                 let code = ErrorCode(codes::REFUSED_BY_PERSON);
                 Outcome::error(code, "User declined elicitation request")
             }
-            Answer::Result(result) => Outcome::Result(result),
-            Answer::Error(error) => match ErrorView::read(error.borrow()) {
+            InputResponse::Result(result) => Outcome::Result(result),
+            InputResponse::Error(error) => match ErrorView::read(error.borrow()) {
                 Some(view) => {
                     let (code, message) = (ErrorCode(view.code), view.message.as_ref().into());
                     Outcome::Error(error.clone(), code, Some(message))

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use outlast_engine::engine::{EngineError, Event, Settled};
+use outlast_engine::engine::{EndedTask, EngineError, Event};
 use outlast_engine::store::Snapshot;
-use outlast_engine::{Answer, Ending, Scope, TaskId};
+use outlast_engine::{Ending, InputResponse, Scope, TaskId};
 use outlast_wire::neutral::{Phase, TaskView};
 use outlast_wire::{Raw, RawRef, Status, codes, params, v1};
 
@@ -21,9 +21,9 @@ impl Receiver {
         channel: &RpcChannel,
         method: &str,
         params: Option<RawRef<'_>>,
-    ) -> Option<Answer> {
+    ) -> Option<InputResponse> {
         let owner = owner_of(channel);
-        let scope = Scope::Of(owner.clone());
+        let scope = Scope::OwnedBy(owner.clone());
         let answered = match method {
             v1::method::GET => self.get(&scope, params).await,
             v1::method::CANCEL => return Some(self.cancel(&scope, params).await),
@@ -31,7 +31,7 @@ impl Receiver {
             v1::method::LIST => {
                 let cursor = match params::cursor(params) {
                     Ok(cursor) => cursor,
-                    Err(error) => return Some(Answer::Error(error.to_raw())),
+                    Err(error) => return Some(InputResponse::Error(error.to_raw())),
                 };
                 let page = self
                     .engine
@@ -49,7 +49,7 @@ impl Receiver {
             _ => return None,
         };
         Some(match answered {
-            Ok(result) => Answer::Result(result),
+            Ok(result) => InputResponse::Result(result),
             Err(error) => refused(&error),
         })
     }
@@ -63,7 +63,7 @@ impl Receiver {
     }
 
     /// S0-59 to S0-64: the engine refuses unknown and ended tasks.
-    async fn cancel(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
+    async fn cancel(&self, scope: &Scope, params: Option<RawRef<'_>>) -> InputResponse {
         let id = match task_id(params) {
             Ok(id) => id,
             Err(error) => return refused(&error),
@@ -74,41 +74,41 @@ impl Receiver {
         match self.engine.cancel_now(scope, id).await {
             Ok(task) => {
                 let text = id.text();
-                Answer::Result(v1::task(
+                InputResponse::Result(v1::task(
                     &self.with_seed_messages(task.view(&text, self.engine.now())),
                 ))
             }
             Err(error) => {
                 let error = cancel_to_wire(&self.engine, scope, id, &error).await;
-                Answer::Error(error.to_raw())
+                InputResponse::Error(error.to_raw())
             }
         }
     }
 
     /// Waits for the outcome (S0-33, V1-RES-2), and adds the task to it (S0-37, S0-81).
-    async fn result(&self, scope: &Scope, params: Option<RawRef<'_>>) -> Answer {
+    async fn result(&self, scope: &Scope, params: Option<RawRef<'_>>) -> InputResponse {
         let id = match task_id(params) {
             Ok(id) => id,
             Err(error) => return refused(&error),
         };
-        let Settled { brief, body } = match self.engine.wait(scope, id).await {
+        let EndedTask { summary, body } = match self.engine.wait(scope, id).await {
             Ok(settled) => settled,
             Err(error) => return refused(&error),
         };
-        match (brief.ending, body) {
+        match (summary.ending, body) {
             (Ending::Result | Ending::ToolError, Some(body)) => {
                 match v1::payload_result(body.borrow(), id.text().as_str()) {
-                    Ok(result) => Answer::Result(result),
-                    Err(_) => {
-                        Answer::Error(codes::internal("the result is not an object").to_raw())
-                    }
+                    Ok(result) => InputResponse::Result(result),
+                    Err(_) => InputResponse::Error(
+                        codes::internal("the result is not an object").to_raw(),
+                    ),
                 }
             }
             // V1-RES-4, V1-RES-13.
-            (Ending::Error(_), Some(error)) => Answer::Error(error),
+            (Ending::Error(_), Some(error)) => InputResponse::Error(error),
             // A1-1, S0-63.
             (Ending::Cancelled, _) => {
-                Answer::Error(codes::task_cancelled(id.text().as_str()).to_raw())
+                InputResponse::Error(codes::task_cancelled(id.text().as_str()).to_raw())
             }
             (_, None) => refused(&EngineError::Expired),
         }
@@ -172,8 +172,8 @@ fn task_id(params: Option<RawRef<'_>>) -> Result<TaskId, EngineError> {
     id.parse().map_err(|_| EngineError::NotFound)
 }
 
-fn refused(error: &EngineError) -> Answer {
-    Answer::Error(to_wire(error).to_raw())
+fn refused(error: &EngineError) -> InputResponse {
+    InputResponse::Error(to_wire(error).to_raw())
 }
 
 /// The status text of a cancelled task.

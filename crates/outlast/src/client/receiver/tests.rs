@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast_engine::store::Snapshot;
-use outlast_engine::{Accepts, Answer, AskKind, Scope};
+use outlast_engine::{InputKind, InputKinds, InputResponse, Scope};
 use outlast_wire::{Raw, RawRef, Timestamp, codes};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ fn connection(sent: usize) -> Arc<RpcChannel> {
 }
 
 async fn receiver() -> Arc<Receiver> {
-    let handler = Arc::new(Inbox::new(Accepts::all()));
+    let handler = Arc::new(Inbox::new(InputKinds::all()));
     let opened = Receiver::open(ReceiverOptions::default(), handler).await;
     Arc::new(opened.expect("a receiver in memory opens"))
 }
@@ -52,7 +52,7 @@ async fn receiver() -> Arc<Receiver> {
 fn sampling() -> ServerInputRequest {
     let params = json!({ "messages": [], "maxTokens": 9, "task": { "ttl": 5_000 } });
     ServerInputRequest {
-        kind: AskKind::Sample,
+        kind: InputKind::Sample,
         server: "s".into(),
         request: None,
         call: None,
@@ -62,9 +62,9 @@ fn sampling() -> ServerInputRequest {
     }
 }
 
-fn opened(answer: &Answer) -> Value {
+fn opened(answer: &InputResponse) -> Value {
     match answer {
-        Answer::Result(raw) | Answer::Error(raw) => raw.open().expect("it is JSON"),
+        InputResponse::Result(raw) | InputResponse::Error(raw) => raw.open().expect("it is JSON"),
     }
 }
 
@@ -117,7 +117,7 @@ async fn a_managed_task_keeps_its_method_and_request() {
     let receiver = receiver().await;
     let connection = connection(1);
     let id = made(&receiver, &connection).await;
-    let scope = Scope::Of(owner_of(&connection));
+    let scope = Scope::OwnedBy(owner_of(&connection));
     let id = id.parse().expect("the id is valid");
     let Ok(Snapshot::Open(task)) = receiver.engine.get(&scope, id).await else {
         panic!("the task is open");
@@ -131,7 +131,7 @@ async fn a_managed_task_keeps_its_method_and_request() {
         .open()
         .expect("JSON");
     assert_eq!(request, json!({ "messages": [], "maxTokens": 9 }));
-    assert_eq!(task.lifetime.ttl, 5_000);
+    assert_eq!(task.lifetime.ttl_ms, 5_000);
     assert!(task.updated >= task.created);
 }
 
@@ -173,7 +173,7 @@ async fn the_end_of_a_connection_deletes_its_records() {
 /// Resolves when a request waits for the result of a task.
 async fn until_waited_for(receiver: &Receiver) {
     let wait = async {
-        while receiver.engine.listeners() == 0 {
+        while receiver.engine.subscribers() == 0 {
             tokio::task::yield_now().await;
         }
     };

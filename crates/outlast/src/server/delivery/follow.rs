@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use outlast_engine::engine::{EngineError, Progress, Promotion, RunningCall, Settled};
+use outlast_engine::engine::{EndedTask, EngineError, Progress, Promotion, RunningCall};
 use outlast_engine::{
-    Answer, AskKey, Committed, Engine, Outcome, Outstanding, Scope, Task, TaskId, Timing,
+    Committed, Engine, InputKey, InputResponse, InputTiming, Outcome, Outstanding, Scope, Task,
+    TaskId,
 };
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::log::Log;
@@ -42,13 +43,13 @@ pub(in crate::server) trait DeliveryChannel {
     fn early_responses(
         &mut self,
         open: &Outstanding,
-    ) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
+    ) -> Result<BTreeMap<InputKey, InputResponse>, ErrorObject> {
         let _ = open;
         Ok(BTreeMap::new())
     }
 
     /// The next input response to a call that is not a task.
-    async fn next_input_response(&mut self) -> (AskKey, Answer) {
+    async fn next_input_response(&mut self) -> (InputKey, InputResponse) {
         std::future::pending().await
     }
 
@@ -59,7 +60,7 @@ pub(in crate::server) trait DeliveryChannel {
 
     /// The call has become a task, and the caller keeps waiting for it. Returns the input responses
     /// that arrived meanwhile and now belong to the task.
-    fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
+    fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<InputKey, InputResponse> {
         let _ = task;
         BTreeMap::new()
     }
@@ -70,7 +71,7 @@ pub(in crate::server) enum DeliveryOutcome {
     /// The outcome of the call.
     Outcome(Outcome),
     /// The outcome of the task that the caller waited for.
-    TaskEnded(TaskId, Result<Settled, EngineError>),
+    TaskEnded(TaskId, Result<EndedTask, EngineError>),
     /// A handle.
     Handle(Committed<Task>),
     /// A ticket for a task that is still running.
@@ -212,7 +213,7 @@ async fn promote(
             state.stored = true;
             let answers = channel.on_promoted(&task);
             if !answers.is_empty()
-                && let Err(error) = engine.answer(scope, task.id, answers).await
+                && let Err(error) = engine.provide_input(scope, task.id, answers).await
             {
                 tracing::warn!(task = %task.id, %error, "could not apply input responses to a new task");
             }
@@ -296,7 +297,7 @@ impl State {
     /// Whether input requests are returned to the caller: those that are made before the work
     /// begins, and all of a call that cannot become a task.
     fn returns(&self, open: &Outstanding) -> bool {
-        let before_work = |timing| timing == Timing::BeforeWork;
+        let before_work = |timing| timing == InputTiming::BeforeWork;
         let mut open = open.iter();
         !self.plan.takes_handle || open.all(|(_, question)| before_work(question.timing))
     }
@@ -337,7 +338,7 @@ const MAX_FAILED_CHECKS: u32 = 10;
 
 #[cfg(test)]
 mod tests {
-    use outlast_engine::{AskKind, Question};
+    use outlast_engine::{InputKind, InputRequest};
 
     use super::*;
 
@@ -386,18 +387,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn input_requests_are_due_before_anything_else() {
         let open = |timing| {
-            let mut question = Question::new(AskKind::ElicitForm, None);
+            let mut question = InputRequest::new(InputKind::ElicitForm, None);
             question.timing = timing;
-            Outstanding::new(vec![(AskKey::new("k"), question)]).unwrap()
+            Outstanding::new(vec![(InputKey::new("k"), question)]).unwrap()
         };
         let plan = DeliveryPlan::handle_after(SECOND, InputDelivery::Returned);
         let mut state = State::new(plan, false);
         state.input_at = Some(Instant::now() + 9 * SECOND);
         assert_eq!(due(&state), Some(Due::Input));
-        assert!(state.returns(&open(Timing::BeforeWork)));
-        assert!(!state.returns(&open(Timing::DuringWork)));
+        assert!(state.returns(&open(InputTiming::BeforeWork)));
+        assert!(!state.returns(&open(InputTiming::DuringWork)));
         state.plan.takes_handle = false;
-        assert!(state.returns(&open(Timing::DuringWork)));
+        assert!(state.returns(&open(InputTiming::DuringWork)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
 
-use outlast_engine::engine::{EngineError, Event, Progress, RunningCall, Settled, Watch};
+use outlast_engine::engine::{EndedTask, EngineError, Event, Progress, RunningCall, Watch};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{
-    Answer, AskKey, Engine, Origin, Outcome, Outstanding, Owner, Retry, Scope, TaskId,
+    Engine, InputKey, InputResponse, Origin, Outcome, Outstanding, Owner, RetryClass, Scope, TaskId,
 };
 use outlast_wire::log::Log;
 use outlast_wire::object;
@@ -28,7 +28,7 @@ pub(in crate::server) struct TaskSource {
     /// The task as it was at first, until it is reported.
     first: Option<Snapshot>,
     watched: bool,
-    outcome: Pin<Box<dyn Future<Output = Result<Settled, EngineError>> + Send>>,
+    outcome: Pin<Box<dyn Future<Output = Result<EndedTask, EngineError>> + Send>>,
 }
 
 /// An event of a call or a task.
@@ -42,7 +42,7 @@ pub(super) enum SourceEvent {
     /// The call has ended.
     Ended(Outcome),
     /// The task has ended or was removed.
-    Settled(TaskId, Result<Settled, EngineError>),
+    Settled(TaskId, Result<EndedTask, EngineError>),
 }
 
 impl CallSource {
@@ -94,11 +94,11 @@ impl CallSource {
     }
 
     /// Responds to input requests of a plain call. A response to a closed request is ignored.
-    pub(super) async fn respond(&mut self, answers: BTreeMap<AskKey, Answer>) {
+    pub(super) async fn respond(&mut self, answers: BTreeMap<InputKey, InputResponse>) {
         if let Self::Call(running) = self
             && !answers.is_empty()
         {
-            let _ = running.answer(answers).await;
+            let _ = running.provide_input(answers).await;
         }
     }
 
@@ -151,7 +151,7 @@ pub(in crate::server) struct CallKey {
 impl CallKey {
     /// The key of a call. Only a call that may run again is found again.
     pub(in crate::server) fn new(owner: &Owner, origin: &Origin) -> Option<Self> {
-        if origin.retry != Retry::Rerun {
+        if origin.retry != RetryClass::Rerun {
             return None;
         }
         let params = origin.params.as_ref()?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use outlast_engine::engine::{EngineError, Settled};
+use outlast_engine::engine::{EndedTask, EngineError};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Ending, Origin, Scope, TaskId};
 use outlast_wire::envelope::ErrorObject;
@@ -93,12 +93,12 @@ impl McpServer {
                 Ok(found) => vec![found],
                 Err(error) => return Reply::from(to_wire(&error)),
             },
-            (None, Scope::Of(owner)) => match self.page(owner, None, MAX_LISTED_TASKS).await {
+            (None, Scope::OwnedBy(owner)) => match self.page(owner, None, MAX_LISTED_TASKS).await {
                 Ok(page) => page.tasks,
                 Err(error) => return Reply::from(to_wire(&error)),
             },
             // An anonymous caller has no list of tasks.
-            (None, Scope::Anyone) => {
+            (None, Scope::AnyTask) => {
                 return Reply::from(codes::invalid_params("`taskId` must name a task"));
             }
         };
@@ -149,13 +149,13 @@ impl McpServer {
 /// The reply that the call itself would have had.
 pub(in crate::server) fn outcome_reply(
     task: TaskId,
-    settled: Result<Settled, EngineError>,
+    settled: Result<EndedTask, EngineError>,
 ) -> Reply {
     let settled = match settled {
         Ok(settled) => settled,
         Err(error) => return Reply::from(to_wire(&error)),
     };
-    match (settled.brief.ending, settled.body) {
+    match (settled.summary.ending, settled.body) {
         (Ending::Result | Ending::ToolError, Some(body)) => Reply::Result(body),
         (Ending::Error(_), Some(error)) => Reply::Error(error),
         (Ending::Cancelled, _) => Reply::from(codes::task_cancelled(task.text().as_str())),

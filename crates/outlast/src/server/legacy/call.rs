@@ -78,7 +78,7 @@ impl Session {
         match task {
             Some(task) => {
                 self.mark_task_use();
-                call.ttl = task.ttl_ms.or(prepared.ttl);
+                call.ttl_ms = task.ttl_ms.or(prepared.ttl);
                 let Some(reservation) = prepared.reservation.filter(|_| prepared.prestarts) else {
                     return self.create(call, prepared.immediate.as_deref()).await;
                 };
@@ -104,7 +104,7 @@ impl Session {
             None => {
                 let policy = policy.filter(|_| prepared.support != TaskSupport::Forbidden);
                 if policy.is_some() {
-                    call.ttl = prepared.ttl;
+                    call.ttl_ms = prepared.ttl;
                 }
                 let policy = policy.map(|policy| (policy, prepared.task_policy));
                 let channel = LegacyChannel::new(self, stream, token);
@@ -146,7 +146,7 @@ impl Session {
         origin.params = params;
         origin.progress_token = token.map(Id::to_raw);
         let mut call = NewCall::new(self.owner.clone(), origin);
-        call.parts = Some(Arc::new(parts));
+        call.local_data = Some(Arc::new(parts));
         call
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use outlast_engine::engine::{NewCall, Progress};
 use outlast_engine::store::Snapshot;
-use outlast_engine::{Answer, AskKey, Committed, Outcome, Outstanding, Task, TaskId};
+use outlast_engine::{Committed, InputKey, InputResponse, Outcome, Outstanding, Task, TaskId};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::log::Log;
 use outlast_wire::{Raw, RawRef, codes, notice};
@@ -215,7 +215,7 @@ impl delivery::DeliveryChannel for LegacyChannel<'_> {
         !self.sent_requests.is_empty()
     }
 
-    async fn next_input_response(&mut self) -> (AskKey, Answer) {
+    async fn next_input_response(&mut self) -> (InputKey, InputResponse) {
         if let Some(responses) = &mut self.responses
             && let Some(answer) = responses.next().await
         {
@@ -228,7 +228,7 @@ impl delivery::DeliveryChannel for LegacyChannel<'_> {
         self.stream.is_live()
     }
 
-    fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<AskKey, Answer> {
+    fn on_promoted(&mut self, task: &Committed<Task>) -> BTreeMap<InputKey, InputResponse> {
         // Its input requests are sent to no other session.
         self.session.server.claim_follower(task.id, self.session);
         if let Some(key) = &self.key {

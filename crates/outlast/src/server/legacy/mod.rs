@@ -10,7 +10,7 @@ mod tools_list;
 
 use std::sync::Arc;
 
-use outlast_engine::Answer;
+use outlast_engine::InputResponse;
 use outlast_wire::envelope::{self, Id};
 use outlast_wire::log::{self, Level};
 use outlast_wire::v1::ServerTasks;
@@ -227,8 +227,8 @@ impl Session {
     pub(crate) async fn handle_response(&self, response: envelope::Response<'_>) {
         let Some(id) = response.id else { return };
         let answer = match response.outcome {
-            envelope::Outcome::Result(result) => Answer::Result(result.to_raw()),
-            envelope::Outcome::Error(error) => Answer::Error(error.raw.to_raw()),
+            envelope::Outcome::Result(result) => InputResponse::Result(result.to_raw()),
+            envelope::Outcome::Error(error) => InputResponse::Error(error.raw.to_raw()),
         };
         let Some(answer) = self.complete_client_request(&id, answer) else {
             return;
@@ -243,7 +243,7 @@ impl Session {
         if let Err(error) = self
             .server
             .engine
-            .answer(&self.scope(), task, answers)
+            .provide_input(&self.scope(), task, answers)
             .await
         {
             tracing::info!(%task, %error, "could not apply an input response");

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use outlast_engine::engine::{Awaited, EngineError, Settled};
+use outlast_engine::engine::{EndedTask, EngineError, OutcomeOrWait};
 use outlast_engine::store::Snapshot;
 use outlast_engine::{Ending, TaskId};
 use outlast_wire::{RawRef, codes, v1};
@@ -24,12 +24,17 @@ impl Session {
             Ok(task) => task,
             Err(error) => return Reply::from(error),
         };
-        let wait = match self.server.engine.awaited(&self.scope(), task).await {
-            Ok(Awaited::Ended(settled)) => {
+        let wait = match self
+            .server
+            .engine
+            .outcome_or_wait(&self.scope(), task)
+            .await
+        {
+            Ok(OutcomeOrWait::Ended(settled)) => {
                 audit::retrieved(&self.owner, task);
                 return outcome(task, Ok(settled));
             }
-            Ok(Awaited::Open(wait)) => wait,
+            Ok(OutcomeOrWait::Open(wait)) => wait,
             Err(error) => return self.error_reply(v1::method::RESULT, &error),
         };
         let stream = stream.prime();
@@ -41,7 +46,7 @@ impl Session {
         // first.
         if let Ok(settled) = &settled {
             audit::retrieved(&self.owner, task);
-            self.publish_status(&Snapshot::Ended(settled.brief.clone()));
+            self.publish_status(&Snapshot::Ended(settled.summary.clone()));
         }
         outcome(task, settled)
     }
@@ -49,12 +54,12 @@ impl Session {
 
 /// The reply that the underlying request would have had, with the related task (V1-RES-3 to
 /// V1-RES-6, V1-RES-13).
-fn outcome(task: TaskId, settled: Result<Settled, EngineError>) -> Reply {
+fn outcome(task: TaskId, settled: Result<EndedTask, EngineError>) -> Reply {
     let settled = match settled {
         Ok(settled) => settled,
         Err(error) => return Reply::from(to_wire(&error)),
     };
-    match (settled.brief.ending, settled.body) {
+    match (settled.summary.ending, settled.body) {
         (Ending::Result | Ending::ToolError, Some(body)) => {
             match v1::payload_result(body.borrow(), task.text().as_str()) {
                 Ok(result) => Reply::Result(result),

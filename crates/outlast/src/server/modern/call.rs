@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use outlast_engine::engine::{NewCall, Progress, RunningCall};
 use outlast_engine::{
-    Accepts, Answer, AskKey, Committed, Origin, Outcome, Outstanding, Scope, Task, TaskId, Timing,
+    Committed, InputKey, InputKinds, InputResponse, InputTiming, Origin, Outcome, Outstanding,
+    Scope, Task, TaskId,
 };
 use outlast_wire::envelope::{ErrorObject, Id};
 use outlast_wire::headers;
@@ -125,7 +126,7 @@ impl ModernRequest {
             self.check_tasks_declared()?;
         }
         let missing = prepared.needs.without(client.accepts());
-        if missing != Accepts::NONE {
+        if missing != InputKinds::NONE {
             // V2-META-5.
             let required = Raw::encode(&capabilities(missing)).expect("literal objects are JSON");
             let why = "the tool needs a capability that the request does not declare";
@@ -169,8 +170,8 @@ impl ModernRequest {
             return self.resume(&state, requested).await;
         }
         let mut call = NewCall::new(self.caller.owner().clone(), origin);
-        call.ttl = task.ttl;
-        call.parts = Some(Arc::new(RequestParts {
+        call.ttl_ms = task.ttl;
+        call.local_data = Some(Arc::new(RequestParts {
             client,
             http: request.http,
             reservation: task.reservation.clone(),
@@ -206,7 +207,7 @@ impl ModernRequest {
         round: u32,
     ) -> Result<finish::DraftReply, ErrorObject> {
         let plan = requested.plan();
-        let scope = Scope::Of(self.caller.owner().clone());
+        let scope = Scope::OwnedBy(self.caller.owner().clone());
         let mut channel = ModernChannel {
             request: self,
             call: requested,
@@ -301,7 +302,7 @@ impl delivery::DeliveryChannel for ModernChannel<'_> {
     fn early_responses(
         &mut self,
         open: &Outstanding,
-    ) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
+    ) -> Result<BTreeMap<InputKey, InputResponse>, ErrorObject> {
         self.call.matching_early_responses(open)
     }
 }
@@ -332,13 +333,13 @@ impl RequestedCall {
     fn matching_early_responses(
         &mut self,
         open: &Outstanding,
-    ) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
+    ) -> Result<BTreeMap<InputKey, InputResponse>, ErrorObject> {
         if self.early_responses.is_empty() {
             return Ok(BTreeMap::new());
         }
         let first: BTreeSet<_> = open
             .iter()
-            .filter(|(_, question)| question.timing == Timing::BeforeWork)
+            .filter(|(_, question)| question.timing == InputTiming::BeforeWork)
             .map(|(key, _)| key.as_str())
             .collect();
         let responses = std::mem::take(&mut self.early_responses);

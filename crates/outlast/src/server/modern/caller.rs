@@ -31,8 +31,8 @@ impl Caller {
     /// Where the caller's tasks are looked up. Check the result with [`Caller::may_see`].
     pub(crate) fn scope(&self) -> Scope {
         match self {
-            Self::Principal(owner) => Scope::Of(owner.clone()),
-            Self::Anonymous(_) => Scope::Anyone,
+            Self::Principal(owner) => Scope::OwnedBy(owner.clone()),
+            Self::Anonymous(_) => Scope::AnyTask,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use outlast_engine::{Answer, AskKey, AskKind, Outstanding};
+use outlast_engine::{InputKey, InputKind, InputResponse, Outstanding};
 use outlast_wire::envelope::ErrorObject;
 use outlast_wire::{codes, v2};
 
@@ -13,10 +13,10 @@ use crate::answers;
 pub(super) fn matching(
     open: Option<&Outstanding>,
     answers: Vec<v2::Answer>,
-) -> Result<BTreeMap<AskKey, Answer>, ErrorObject> {
+) -> Result<BTreeMap<InputKey, InputResponse>, ErrorObject> {
     let mut matching = BTreeMap::new();
     for answer in answers {
-        let key = AskKey::new(answer.key);
+        let key = InputKey::new(answer.key);
         let Some(question) = open.and_then(|open| open.get(&key)) else {
             continue;
         };
@@ -33,11 +33,14 @@ pub(super) fn matching(
             );
             return Err(codes::invalid_params(why));
         }
-        let is_sample = matches!(question.kind, AskKind::Sample | AskKind::SampleWithTools);
+        let is_sample = matches!(
+            question.kind,
+            InputKind::Sample | InputKind::SampleWithTools
+        );
         let answer = if is_sample && answers::is_declined_sample(answer.result.borrow()) {
-            Answer::Error(answers::sampling_declined().to_raw())
+            InputResponse::Error(answers::sampling_declined().to_raw())
         } else {
-            Answer::Result(answer.result)
+            InputResponse::Result(answer.result)
         };
         matching.insert(key, answer);
     }
@@ -46,13 +49,13 @@ pub(super) fn matching(
 
 #[cfg(test)]
 mod tests {
-    use outlast_engine::Question;
+    use outlast_engine::InputRequest;
     use outlast_wire::RawRef;
 
     use super::*;
 
-    fn check(kind: AskKind, answer: &str) -> Result<usize, i64> {
-        let open = vec![(AskKey::new("k"), Question::new(kind, None))];
+    fn check(kind: InputKind, answer: &str) -> Result<usize, i64> {
+        let open = vec![(InputKey::new("k"), InputRequest::new(kind, None))];
         let open = Outstanding::new(open);
         let answers = RawRef::parse(answer).unwrap();
         let answers = v2::read_answers(answers).unwrap();
@@ -64,7 +67,7 @@ mod tests {
     #[test]
     fn unknown_keys_are_ignored_and_a_malformed_response_rejects_all() {
         // V2-UPD-12, V2-UPD-18.
-        let form = AskKind::ElicitForm;
+        let form = InputKind::ElicitForm;
         assert_eq!(check(form, r#"{"other":7}"#), Ok(0));
         assert_eq!(
             check(form, r#"{"other":7,"k":{"action":"decline"}}"#),
@@ -86,15 +89,18 @@ mod tests {
             r#"{"k":{"role":"assistant","model":"m","content":{"type":"text","text":""}}}"#;
         let list = r#"{"k":{"role":"assistant","model":"m","content":[]}}"#;
         for fine in [sample, list] {
-            assert_eq!(check(AskKind::Sample, fine), Ok(1));
-            assert_eq!(check(AskKind::Roots, fine), Err(-32602));
-            assert_eq!(check(AskKind::ElicitUrl, fine), Err(-32602));
+            assert_eq!(check(InputKind::Sample, fine), Ok(1));
+            assert_eq!(check(InputKind::Roots, fine), Err(-32602));
+            assert_eq!(check(InputKind::ElicitUrl, fine), Err(-32602));
         }
         assert_eq!(
-            check(AskKind::SampleWithTools, r#"{"k":{"role":"assistant"}}"#),
+            check(InputKind::SampleWithTools, r#"{"k":{"role":"assistant"}}"#),
             Err(-32602)
         );
-        assert_eq!(check(AskKind::Roots, r#"{"k":{"roots":[]}}"#), Ok(1));
-        assert_eq!(check(AskKind::Roots, r#"{"k":{"roots":{}}}"#), Err(-32602));
+        assert_eq!(check(InputKind::Roots, r#"{"k":{"roots":[]}}"#), Ok(1));
+        assert_eq!(
+            check(InputKind::Roots, r#"{"k":{"roots":{}}}"#),
+            Err(-32602)
+        );
     }
 }

@@ -176,7 +176,7 @@ impl TaskNotifier {
             }
         }
         // A slow listener may have missed the end.
-        if !has_ended && let Ok(task) = self.server.engine.get(&Scope::Of(owner), id).await {
+        if !has_ended && let Ok(task) = self.server.engine.get(&Scope::OwnedBy(owner), id).await {
             self.send_status(&task).await;
         }
     }

@@ -91,7 +91,7 @@ impl ModernRequest {
                 .await;
         }
         // A response to a closed input request is ignored.
-        let _ = running.answer(answers).await;
+        let _ = running.provide_input(answers).await;
         let remaining = running.state();
         match remaining.as_ref().and_then(|state| state.outstanding()) {
             // V2-MRTR-10: missing input responses are requested again.
@@ -108,15 +108,18 @@ impl ModernRequest {
     async fn promote_after_input(
         &self,
         running: RunningCall,
-        answers: std::collections::BTreeMap<outlast_engine::AskKey, outlast_engine::Answer>,
+        answers: std::collections::BTreeMap<
+            outlast_engine::InputKey,
+            outlast_engine::InputResponse,
+        >,
         mut requested: RequestedCall,
         round: u32,
     ) -> Result<DraftReply, ErrorObject> {
         let engine = &self.server.engine;
         match running.promote().await {
             Ok(Promotion::Stored(task)) => {
-                let scope = Scope::Of(task.owner.clone());
-                if let Err(error) = engine.answer(&scope, task.id, answers).await {
+                let scope = Scope::OwnedBy(task.owner.clone());
+                if let Err(error) = engine.provide_input(&scope, task.id, answers).await {
                     // The input requests belong to the task now, and can be answered there.
                     tracing::warn!(task = %task.id, %error, "could not apply input responses to a task");
                     return Ok(create_result(&task, None));
@@ -130,7 +133,7 @@ impl ModernRequest {
                     tracing::warn!(call = %running.id(), %error, suppressed, "could not store a call as a task; the call continues");
                 });
                 requested.task = None;
-                let _ = running.answer(answers).await;
+                let _ = running.provide_input(answers).await;
                 self.follow(*running, requested, round).await
             }
         }

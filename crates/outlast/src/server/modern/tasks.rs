@@ -48,8 +48,12 @@ impl ModernRequest {
         };
         let answers = input_responses::matching(open, answers)?;
         if !answers.is_empty() {
-            let scope = Scope::Of(found.owner().clone());
-            let answered = self.server.engine.answer(&scope, found.id(), answers).await;
+            let scope = Scope::OwnedBy(found.owner().clone());
+            let answered = self
+                .server
+                .engine
+                .provide_input(&scope, found.id(), answers)
+                .await;
             answered.map_err(|error| to_wire(&error))?;
         }
         Ok(())
@@ -62,7 +66,7 @@ impl ModernRequest {
         params: Option<RawRef<'_>>,
     ) -> Result<DraftReply, ErrorObject> {
         let found = self.find(&params::task_id(params)?).await?;
-        let scope = Scope::Of(found.owner().clone());
+        let scope = Scope::OwnedBy(found.owner().clone());
         match self.server.engine.request_cancel(&scope, found.id()).await {
             Ok(()) => Ok(DraftReply::Final(v2::ack())),
             Err(error) => Err(to_wire(&error)),
@@ -98,10 +102,10 @@ impl McpServer {
                 let asks = task.outstanding().into_iter().flat_map(|all| all.views());
                 write(&view, None, &asks.collect::<Vec<_>>())
             }
-            Snapshot::Ended(brief) if !brief.ending.has_body() => write(&view, None, &[]),
-            Snapshot::Ended(brief) => {
-                let scope = Scope::Of(brief.owner.clone());
-                match self.engine.store().body(&scope, brief.id).await {
+            Snapshot::Ended(summary) if !summary.ending.has_body() => write(&view, None, &[]),
+            Snapshot::Ended(summary) => {
+                let scope = Scope::OwnedBy(summary.owner.clone());
+                match self.engine.store().body(&scope, summary.id).await {
                     Ok(Some(body)) => write(&view, Some(&body), &[]),
                     // It expired after the first read.
                     Ok(None) => return Err(to_wire(&EngineError::Expired)),

@@ -34,7 +34,7 @@ impl ModernRequest {
         let found = self
             .find(arguments.required_task()?.text().as_str())
             .await?;
-        let (task, scope) = (found.id(), Scope::Of(found.owner().clone()));
+        let (task, scope) = (found.id(), Scope::OwnedBy(found.owner().clone()));
         match tool {
             TicketTool::Status => Ok(self.server.task_status(&scope, Some(task)).await.into()),
             TicketTool::Cancel => Ok(self.server.cancel_by_ticket(&scope, task).await.into()),

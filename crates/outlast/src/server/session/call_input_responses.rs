@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use outlast_engine::{Answer, AskKey, TaskId};
+use outlast_engine::{InputKey, InputResponse, TaskId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
@@ -11,13 +11,13 @@ use tokio::sync::mpsc;
 #[derive(Default)]
 pub(in crate::server) struct CallInputResponses(Mutex<HashMap<TaskId, Sender>>);
 
-type Sender = mpsc::UnboundedSender<(AskKey, Answer)>;
+type Sender = mpsc::UnboundedSender<(InputKey, InputResponse)>;
 
 /// Input responses to one call.
 pub(in crate::server) struct InputResponseReceiver<'a> {
     calls: &'a CallInputResponses,
     call: TaskId,
-    receiver: mpsc::UnboundedReceiver<(AskKey, Answer)>,
+    receiver: mpsc::UnboundedReceiver<(InputKey, InputResponse)>,
 }
 
 impl CallInputResponses {
@@ -36,9 +36,9 @@ impl CallInputResponses {
     pub(in crate::server) fn respond(
         &self,
         call: TaskId,
-        key: AskKey,
-        answer: Answer,
-    ) -> Option<(AskKey, Answer)> {
+        key: InputKey,
+        answer: InputResponse,
+    ) -> Option<(InputKey, InputResponse)> {
         match self.lock().get(&call) {
             Some(sender) => {
                 let _ = sender.send((key, answer));
@@ -55,12 +55,12 @@ impl CallInputResponses {
 
 impl InputResponseReceiver<'_> {
     /// The next input response.
-    pub(in crate::server) async fn next(&mut self) -> Option<(AskKey, Answer)> {
+    pub(in crate::server) async fn next(&mut self) -> Option<(InputKey, InputResponse)> {
         self.receiver.recv().await
     }
 
     /// Unregisters the call and returns the unread input responses.
-    pub(in crate::server) fn close(mut self) -> BTreeMap<AskKey, Answer> {
+    pub(in crate::server) fn close(mut self) -> BTreeMap<InputKey, InputResponse> {
         // In this order: a response that arrives now is either read here or goes to the engine.
         self.calls.lock().remove(&self.call);
         let mut unread = BTreeMap::new();
@@ -87,8 +87,8 @@ mod tests {
     #[test]
     fn no_response_is_lost_while_a_call_becomes_a_task() {
         let (calls, call) = (CallInputResponses::default(), RandomIds.task());
-        let key = || AskKey::new("k");
-        let answer = || Answer::Result(Raw::parse("{}".into()).unwrap());
+        let key = || InputKey::new("k");
+        let answer = || InputResponse::Result(Raw::parse("{}".into()).unwrap());
         let responses = calls.register(call);
         assert_eq!(calls.respond(call, key(), answer()), None);
         assert_eq!(responses.close(), BTreeMap::from([(key(), answer())]));

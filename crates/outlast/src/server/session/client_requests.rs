@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Weak;
 use std::time::Duration;
 
-use outlast_engine::{Answer, AskKind, random};
+use outlast_engine::{InputKind, InputResponse, random};
 use outlast_wire::Raw;
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::notice;
@@ -26,11 +26,11 @@ pub(super) struct ClientRequests {
 
 #[derive(Debug, Default)]
 struct Open {
-    waiting: HashMap<Id, oneshot::Sender<Answer>>,
+    waiting: HashMap<Id, oneshot::Sender<InputResponse>>,
 }
 
 /// A sent request: its id, and the receiver of its response.
-pub(in crate::server) type PendingClientRequest = (Id, oneshot::Receiver<Answer>);
+pub(in crate::server) type PendingClientRequest = (Id, oneshot::Receiver<InputResponse>);
 
 impl ClientRequests {
     /// Records that the client listens.
@@ -47,7 +47,7 @@ impl ClientRequests {
     pub(super) fn send(
         &self,
         streams: &SessionStreams,
-        kind: AskKind,
+        kind: InputKind,
         params: Option<&Raw>,
     ) -> Option<PendingClientRequest> {
         if !*self.listening.borrow() {
@@ -69,7 +69,7 @@ impl ClientRequests {
     }
 
     /// Routes a response to its request; returns it if no request has that id.
-    pub(super) fn complete(&self, id: &Id, answer: Answer) -> Option<Answer> {
+    pub(super) fn complete(&self, id: &Id, answer: InputResponse) -> Option<InputResponse> {
         let found = self.open().waiting.remove(id);
         match found {
             Some(respond) => {
@@ -101,7 +101,11 @@ impl ClientHandle {
     /// Sends a request that belongs to no call, once the client listens. `None` if it does not
     /// listen within a time limit, or ends its session before the response. Dropping the future
     /// cancels the request.
-    pub async fn send_request(&self, kind: AskKind, params: Option<&Raw>) -> Option<Answer> {
+    pub async fn send_request(
+        &self,
+        kind: InputKind,
+        params: Option<&Raw>,
+    ) -> Option<InputResponse> {
         let channel = self.channel()?;
         let mut listening = channel.upgrade()?.listening();
         let send = async {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use outlast_engine::{AskKey, TaskId};
+use outlast_engine::{InputKey, TaskId};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::streams::{SessionStreams, StreamId};
@@ -17,7 +17,7 @@ pub(in crate::server) struct InputRequests(Mutex<State>);
 struct State {
     /// Streams on which the client waits for the outcome of a task.
     waits: BTreeMap<TaskId, Vec<StreamId>>,
-    requests: BTreeMap<(TaskId, AskKey), InputRequest>,
+    requests: BTreeMap<(TaskId, InputKey), InputRequest>,
 }
 
 struct InputRequest {
@@ -56,7 +56,7 @@ impl InputRequests {
         &self,
         streams: &SessionStreams,
         task: TaskId,
-        key: AskKey,
+        key: InputKey,
         line: impl FnOnce() -> Option<String>,
     ) {
         {
@@ -73,7 +73,7 @@ impl InputRequests {
     }
 
     /// Removes the input requests of a task that are no longer open.
-    pub(super) fn retain(&self, task: TaskId, open: impl Fn(&AskKey) -> bool) {
+    pub(super) fn retain(&self, task: TaskId, open: impl Fn(&InputKey) -> bool) {
         let mut state = self.lock();
         state
             .requests

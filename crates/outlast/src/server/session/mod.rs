@@ -19,7 +19,7 @@ mod usage;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use outlast_engine::{Answer, AskKind, Owner, Scope, TaskId, random};
+use outlast_engine::{InputKind, InputResponse, Owner, Scope, TaskId, random};
 use outlast_wire::envelope::{ErrorObject, Id, write};
 use outlast_wire::log::{self, Level};
 use outlast_wire::v1;
@@ -118,9 +118,9 @@ impl Session {
 
     pub(crate) fn scope(&self) -> Scope {
         if self.server.for_operator {
-            Scope::Anyone
+            Scope::AnyTask
         } else {
-            Scope::Of(self.owner.clone())
+            Scope::OwnedBy(self.owner.clone())
         }
     }
 
@@ -196,7 +196,11 @@ impl Session {
 
     /// Routes the response to a request that belongs to no call; returns it if no request has that
     /// id.
-    pub(super) fn complete_client_request(&self, id: &Id, answer: Answer) -> Option<Answer> {
+    pub(super) fn complete_client_request(
+        &self,
+        id: &Id,
+        answer: InputResponse,
+    ) -> Option<InputResponse> {
         self.client_requests.complete(id, answer)
     }
 
@@ -302,7 +306,7 @@ impl ClientChannel for Session {
         self.client_requests.listening()
     }
 
-    fn send_request(&self, kind: AskKind, params: Option<&Raw>) -> Option<PendingClientRequest> {
+    fn send_request(&self, kind: InputKind, params: Option<&Raw>) -> Option<PendingClientRequest> {
         self.client_requests.send(&self.streams, kind, params)
     }
 

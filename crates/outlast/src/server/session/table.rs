@@ -257,7 +257,7 @@ impl SessionTable {
                 Err(_) => RetainedTasks::Open,
             };
         }
-        let scope = Scope::Of(owner.clone());
+        let scope = Scope::OwnedBy(owner.clone());
         for task in &session.created_tasks {
             match self.engine.get(&scope, *task).await {
                 Ok(task) if task.ending().is_some() => {}

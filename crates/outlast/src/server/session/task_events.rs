@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use outlast_engine::engine::{Event, Follower, Progress, Watch};
 use outlast_engine::store::Snapshot;
-use outlast_engine::{AskKey, Owner, Task, TaskId};
+use outlast_engine::{InputKey, Owner, Task, TaskId};
 use outlast_wire::envelope::{Id, write};
 use outlast_wire::log::{self, Log};
 use outlast_wire::{Raw, RawRef, Status, meta, notice, v1};
@@ -149,7 +149,7 @@ impl Session {
             outstanding.is_some_and(|all| all.get(key).is_some())
         });
         for ask in outstanding.into_iter().flat_map(|all| all.views()) {
-            let key = AskKey::new(ask.key);
+            let key = InputKey::new(ask.key);
             self.input_requests.send(&self.streams, task.id, key, || {
                 input_request_line(task.id, ask.key, ask.method, ask.params)
             });
@@ -259,10 +259,10 @@ pub(crate) fn input_request_id(task: TaskId, key: &str) -> Id {
 }
 
 /// The task and key in the id of an input request; `None` for any other id.
-pub(crate) fn parse_input_request_id(id: &Id) -> Option<(TaskId, AskKey)> {
+pub(crate) fn parse_input_request_id(id: &Id) -> Option<(TaskId, InputKey)> {
     let text = id.as_text()?;
     let (task, key) = text.split_once('.')?;
-    Some((task.parse().ok()?, AskKey::new(key)))
+    Some((task.parse().ok()?, InputKey::new(key)))
 }
 
 /// The params of a progress notification.

@@ -51,7 +51,7 @@ async fn refusal(engine: &Engine) -> Option<String> {
     }
     match &*engine.store().health().borrow() {
         Health::Ready => {}
-        Health::NoRoom(reason) => return Some(format!("the store has no room: {reason}")),
+        Health::NoSpace(reason) => return Some(format!("the store has no room: {reason}")),
         Health::Down(reason) => return Some(format!("the store cannot be written: {reason}")),
         Health::Closed => return Some("the store is closed".to_owned()),
     }

@@ -94,13 +94,13 @@ impl DirectRequests {
                     self.session_gone.notify_one();
                     return Err(error);
                 }
-                Err(error) if error.is_passing() && attempts < ATTEMPTS => {
+                Err(error) if error.is_transient() && attempts < ATTEMPTS => {
                     tracing::info!(error = error.brief(), "an answer is sent again");
                     let stated = match error {
                         LinkError::Refused { retry_after, .. } => retry_after,
                         _ => None,
                     };
-                    tokio::time::sleep(backoff.pause_of_at_least(stated)).await;
+                    tokio::time::sleep(backoff.delay_of_at_least(stated)).await;
                     attempts += 1;
                 }
                 delivered => return delivered,

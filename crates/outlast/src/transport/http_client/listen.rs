@@ -47,7 +47,7 @@ pub(super) async fn listen(
             Ok(answer) if answer.status() == StatusCode::METHOD_NOT_ALLOWED => return Done::Fine,
             Ok(answer) => match endpoint.refusal(answer).await {
                 LinkError::SessionGone => return Done::Over(LinkError::SessionGone),
-                error if !error.is_passing() => {
+                error if !error.is_transient() => {
                     tracing::info!(
                         error = error.brief(),
                         "the server has no stream to listen to"

@@ -201,7 +201,7 @@ async fn resume(
             Err(error) => error,
         };
         *failures += 1;
-        if !error.is_passing() || error == LinkError::SessionGone || *failures > RESUMES {
+        if !error.is_transient() || error == LinkError::SessionGone || *failures > RESUMES {
             return Err(error);
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use outlast::client::{
     self, Client, ClientOptions, Execution, InboxEvent, OutcomeError, TaskReference,
 };
-use outlast::engine::{AskKind, Outcome};
+use outlast::engine::{InputKind, Outcome};
 use outlast::wire::codes;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ async fn a_question_is_put_once_and_its_answer_sent_once() {
         asks(&mut server, json!({ "k": form("Who?") })).await;
     }
     let item = inbox.first().await;
-    assert_eq!(item.request.kind, AskKind::ElicitForm);
+    assert_eq!(item.request.kind, InputKind::ElicitForm);
     assert_eq!(item.request.task.as_deref(), Some("t1"));
     assert_eq!(&*item.request.server, "test");
     let params = item.request.params.as_ref().unwrap();
@@ -312,7 +312,7 @@ async fn a_page_to_open_needs_no_id() {
     )
     .await;
     let item = inbox.first().await;
-    assert_eq!(item.request.kind, AskKind::ElicitUrl);
+    assert_eq!(item.request.kind, InputKind::ElicitUrl);
     inbox
         .respond(item.id, raw(json!({ "action": "accept" })))
         .unwrap();

@@ -156,7 +156,7 @@ async fn a_refusal_that_cannot_be_said_fails_the_call() {
     }
     let items = inbox.items();
     let sampling =
-        |item: &&client::InboxItem| item.request.kind == outlast::engine::AskKind::Sample;
+        |item: &&client::InboxItem| item.request.kind == outlast::engine::InputKind::Sample;
     inbox
         .decline(items.iter().find(sampling).unwrap().id)
         .unwrap();

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outlast::engine::Policy;
-use outlast::engine::task::Keep;
+use outlast::engine::task::TtlPolicy;
 use outlast_testkit::mcp::caller::{Answers, Caller, Ending, Kind, accepting, declining};
 use outlast_testkit::mcp::entrance::Way;
 use outlast_testkit::within;
@@ -136,10 +136,10 @@ pub(super) async fn expired(cell: Cell) {
 pub(super) async fn expired_at_the_server(cell: Cell) {
     let plan = Plan {
         behind: Policy {
-            keep: Keep::Strict,
-            ttl_default: 2_000,
-            ttl_cap: 2_000,
-            poll_interval: 100,
+            ttl_policy: TtlPolicy::Strict,
+            default_ttl_ms: 2_000,
+            max_ttl_ms: 2_000,
+            poll_interval_ms: 100,
             ..Policy::default()
         },
         ..Plan::default()
