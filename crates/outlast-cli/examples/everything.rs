@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outlast::schemars::JsonSchema;
-use outlast::server::About;
+use outlast::server::ServerInfo;
 use outlast::{Outlast, Tool, Tools, text};
 use serde::Deserialize;
 
@@ -53,7 +53,7 @@ async fn main() -> std::io::Result<()> {
         },
     );
     let tools = Tools::new().with(sum).with(echo).with(operation);
-    let about = About {
+    let about = ServerInfo {
         name: "mcp-servers/everything".into(),
         version: "2.0.0".into(),
         instructions: None,

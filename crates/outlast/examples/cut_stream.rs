@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use outlast::client::{Client, ClientOptions, Era, Host, HostRequest, Preference, Target, accept};
+use outlast::client::{
+    Client, ClientHandler, ClientOptions, Era, ServerInputRequest, Target, TaskPreference, accept,
+};
 use outlast::engine::{InputKinds, InputResponse, Outcome};
 use outlast::transport::http_client::HttpClientOptions;
 use outlast::wire::{Raw, tool};
@@ -44,7 +46,7 @@ async fn play(url: &str) -> Result<(), Failure> {
     let client = Client::connect(Target::http(HttpClientOptions::new(url)), options).await?;
     let arguments = json!({ "topic": "tides", "ambiguous": true });
     let call = client.call_tool(RESEARCH, Some(Raw::encode(&arguments)?));
-    let call = call.task(Preference::Require).await?;
+    let call = call.task(TaskPreference::Require).await?;
     person
         .requests
         .subscribe()
@@ -161,12 +163,12 @@ struct Person {
 }
 
 #[async_trait]
-impl Host for Person {
+impl ClientHandler for Person {
     fn accepts(&self) -> InputKinds {
         InputKinds::all()
     }
 
-    async fn ask(&self, _: HostRequest) -> InputResponse {
+    async fn ask(&self, _: ServerInputRequest) -> InputResponse {
         self.requests.send_modify(|requests| *requests += 1);
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         accept(Some(json!({ "interpretation": "technical" })))

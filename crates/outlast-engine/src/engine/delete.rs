@@ -2,23 +2,23 @@
 
 use super::{Engine, EngineError, audit};
 use crate::id::{Scope, TaskId};
-use crate::runtime::to_the_end;
+use crate::runtime::run_to_completion;
 use crate::store::Snapshot;
 
 impl Engine {
-    /// Deletes a task that has ended, with its outcome and its deadline. Returns whether it was deleted: a task that has not
-    /// ended is left as it is.
+    /// Deletes an ended task with its outcome and its deadline. Returns whether it was deleted: a
+    /// task that has not ended stays as it is.
     pub async fn delete_ended(&self, scope: &Scope, id: TaskId) -> Result<bool, EngineError> {
-        let Snapshot::Ended(brief) = self.get(scope, id).await? else {
+        let Snapshot::Ended(summary) = self.get(scope, id).await? else {
             return Ok(false);
         };
         let inner = self.inner.clone();
-        to_the_end(async move {
-            let removed = inner.store.remove(inner.node, vec![(id, brief.revision)]);
+        run_to_completion(async move {
+            let removed = inner.store.remove(inner.node, vec![(id, summary.revision)]);
             let is_removed = !removed.await?.is_empty();
             if is_removed {
                 audit::deleted(id);
-                inner.gone(id);
+                inner.task_removed(id);
             }
             Ok(is_removed)
         })

@@ -86,7 +86,7 @@ async fn the_hints_of_an_untrusted_server_run_nothing_again() {
     };
     let (_, front) = gateway(Upstream::new("played", target, settings)).await;
     let calling = tokio::spawn(async move {
-        let mut caller = Caller::connect(Kind::V1, &front).await;
+        let mut caller = connect(Kind::V1, &front).await;
         caller.call("x", json!({})).await
     });
     let mut server = servers.next().await;

@@ -73,7 +73,7 @@ async fn a_connection_begins_when_the_probe_has_ended() {
     let again = upstream.clone();
     let probing = tokio::spawn(async move { upstream.probe().await });
     let mut probe = servers.next().await;
-    let connecting = tokio::spawn(async move { Caller::connect(Kind::V1, &front).await });
+    let connecting = tokio::spawn(async move { connect(Kind::V1, &front).await });
     let early = tokio::time::timeout(Duration::from_secs(1), servers.next());
     assert!(early.await.is_err(), "there are two connections at once");
     probe.welcome("2025-11-25", capabilities()).await;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outlast::engine::{MemoryStore, Store};
+use outlast_testkit::mcp::caller::{Ending, Kind};
 use outlast_testkit::mcp::{EventStream, ScriptedHttpServer, ScriptedRequest};
 use outlast_testkit::within;
 use serde_json::{Value, json};
 
-use crate::caller::{Caller, Ending, Kind};
+use crate::caller::connect;
 use crate::scripted::task;
 use crate::upstream::{lasting, quick};
 
@@ -33,8 +34,7 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let url = server.url.clone();
         let (engine, front) = lasting(&url, quick(), &store).await;
-        let connecting =
-            tokio::spawn(async move { (Caller::connect(Kind::V2, &front).await, front) });
+        let connecting = tokio::spawn(async move { (connect(Kind::V2, &front).await, front) });
         let (listening, _) = server.welcome(Some("first")).await;
         let stream = listening.stream().await;
         let (mut caller, front) = connecting.await.unwrap();
@@ -46,7 +46,7 @@ async fn a_refused_answer_after_a_restart_ends_the_task() {
 
         let serving = tokio::spawn(serve(server, session));
         let (engine, front) = lasting(&url, quick(), &store).await;
-        let mut caller = Caller::connect(Kind::V2, &front).await;
+        let mut caller = connect(Kind::V2, &front).await;
         open_request(&mut caller, &task).await;
         let ended = caller.finish(json!({}), begun);
         let ended = within("the end of the task", ended).await;

@@ -66,7 +66,7 @@ impl Writer {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             self.shared.health.set_down(Some(failed.fault.reason()));
-            self.refuse_for(backoff.pause(), &failed.fault.error())?;
+            self.refuse_for(backoff.delay(), &failed.fault.error())?;
             match self.reopen(&failed) {
                 Ok(connection) => {
                     self.space.open();
