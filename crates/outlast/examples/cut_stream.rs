@@ -39,7 +39,7 @@ async fn play(url: &str) -> Result<(), Failure> {
     let person = Arc::new(Person::default());
     let options = ClientOptions {
         era: Era::Legacy,
-        host: person.clone(),
+        handler: person.clone(),
         ..ClientOptions::default()
     };
     let url = format!("http://{}/{path}", proxy.address);
@@ -66,7 +66,7 @@ async fn play(url: &str) -> Result<(), Failure> {
         return Err(format!("{shown} input requests were shown instead of one").into());
     }
     person.answers.send_replace(true);
-    match call.settle().await? {
+    match call.outcome().await? {
         Outcome::Result(result)
             if tool::first_text(result.borrow())
                 .is_some_and(|text| text.contains("# Research Report: tides")) =>
@@ -168,7 +168,7 @@ impl ClientHandler for Person {
         InputKinds::all()
     }
 
-    async fn ask(&self, _: ServerInputRequest) -> InputResponse {
+    async fn handle(&self, _: ServerInputRequest) -> InputResponse {
         self.requests.send_modify(|requests| *requests += 1);
         let _ = self.answers.subscribe().wait_for(|answers| *answers).await;
         accept(Some(json!({ "interpretation": "technical" })))

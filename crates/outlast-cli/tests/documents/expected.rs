@@ -41,12 +41,13 @@ impl Ids {
                 if !found.any(|found| self.same(next, found, &mut new)) {
                     return false;
                 }
-            } else if !found
-                .next()
-                .is_some_and(|found| self.same(word, found, &mut new))
-            {
+                continue;
+            }
+            let Some(other) = found.next() else {
                 return false;
-            } else if words.peek().is_none() && found.next().is_some() {
+            };
+            let is_rest = words.peek().is_none() && found.next().is_some();
+            if is_rest || !self.same(word, other, &mut new) {
                 return false;
             }
         }

@@ -121,7 +121,7 @@ impl Inner {
                 }
             }
             Err(error) if error.is_transient() => {
-                ids.into_iter().for_each(|id| self.reconcile_later(id))
+                ids.into_iter().for_each(|id| self.reconcile_later(id));
             }
             Err(_) => {}
         }

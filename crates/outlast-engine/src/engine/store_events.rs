@@ -95,9 +95,9 @@ impl Inner {
         };
         if has_body && body.is_none() {
             // Removed since it was loaded.
-            self.task_removed(id)
+            self.task_removed(id);
         } else {
-            self.perform_effects(&task, body, &Effect::implied_by(&task))
+            self.perform_effects(&task, body, &Effect::implied_by(&task));
         }
         Ok(())
     }

@@ -34,6 +34,7 @@
 
 mod audit;
 mod call;
+#[expect(clippy::module_inception, reason = "the file is named after its type")]
 mod client;
 mod connection;
 mod conversation;

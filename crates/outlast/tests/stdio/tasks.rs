@@ -287,8 +287,8 @@ async fn the_last_progress_of_a_tool_arrives_before_its_end() {
             client.call("tasks/result", json!({ "taskId": id })).await;
         }
         let is_progress = |message: &&Value| message["method"] == "notifications/progress";
-        let log = client.log().iter().map(|(_, message)| message);
-        let last = log.filter(is_progress).next_back();
+        let mut log = client.log().iter().map(|(_, message)| message);
+        let last = log.rfind(is_progress);
         let last = last.map(|message| message["params"]["progress"].clone());
         assert_eq!(last, Some(json!(500.0)), "as a task: {task}");
     }

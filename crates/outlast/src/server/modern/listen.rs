@@ -189,7 +189,7 @@ impl TaskNotifier {
         match params.await {
             Ok(params) => self.notifications.notify(v2::method::TASKS, &params).await,
             Err(error) => {
-                tracing::info!(task = %task.id(), %error, "could not send the status of a task")
+                tracing::info!(task = %task.id(), %error, "could not send the status of a task");
             }
         }
     }
