@@ -57,7 +57,7 @@ fn a_demo_that_is_killed_loses_no_finished_result() {
         let (became, outcome) = match tool.as_str() {
             "countdown" => ("runs again", "lift-off"),
             "research" => ("runs again", "A report about tides."),
-            _ => ("not run again", "its outcome is unknown"),
+            _ => ("not run again", "outcome unknown"),
         };
         assert!(
             lines.first().is_some_and(|line| line.contains(became)),

@@ -109,7 +109,8 @@ fn confirm() -> Tool {
             let is_confirmed = answer["content"]["confirm"] == true;
             let what = match answer["action"].as_str() {
                 Some("accept") if is_confirmed => "confirmed",
-                Some("accept" | "decline") => "declined",
+                Some("accept") => "not confirmed",
+                Some("decline") => "declined",
                 _ => "cancelled",
             };
             Ok(text(format!("{file}: {what}")))
