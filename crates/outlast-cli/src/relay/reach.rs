@@ -142,7 +142,7 @@ fn not_started(socket: &Path, error: Option<&io::Error>) -> Failure {
     let log = socket::log(socket);
     let why = match error {
         Some(error) => Some(error.to_string()),
-        None => last_line(&log),
+        None => last_error(&log),
     };
     Failure::Usage(format!(
         "the gateway in the background did not start: {}\n  next: if another program has the store, stop it or name \
@@ -152,10 +152,11 @@ fn not_started(socket: &Path, error: Option<&io::Error>) -> Failure {
     ))
 }
 
-/// The last line of the log of a gateway that did not start.
-fn last_line(log: &Path) -> Option<String> {
+/// The error in the log of a gateway that did not start, without its next step.
+fn last_error(log: &Path) -> Option<String> {
     let log = std::fs::read_to_string(log).ok()?;
-    let last = log.lines().rfind(|line| !line.trim().is_empty())?;
+    let is_error = |line: &&str| !line.trim().is_empty() && !line.starts_with("  next: ");
+    let last = log.lines().rfind(is_error)?;
     Some(last.trim_start_matches("outlast: ").to_owned())
 }
 
