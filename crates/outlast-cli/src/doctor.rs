@@ -343,10 +343,10 @@ mod tests {
             list: true,
         });
         assert_eq!(oddities(some, &willing), [""; 0]);
-        assert!(oddities(Generation::None, &willing)[0].contains("called plainly"));
+        assert!(oddities(Generation::None, &willing)[0].contains("called without tasks"));
         let odd = oddities(some, &unwilling);
-        assert!(odd[0].contains("no tool says"), "{odd:?}");
-        assert!(odd[1].contains("tool b has no schema"), "{odd:?}");
+        assert!(odd[0].contains("no tool declares"), "{odd:?}");
+        assert!(odd[1].contains("the input schema of tool b"), "{odd:?}");
         let bare = Generation::V1(ServerTasks {
             tools_call: true,
             cancel: false,

@@ -176,7 +176,7 @@ mod tests {
                 printed: String::new(),
             })
         };
-        let next = "\n  next: run the command by itself to see why it ends; --verbose shows all that it prints";
+        let next = "\n  next: run the command without outlast to see why it ends; --verbose shows what it writes";
         let ends = "the command `x` is not an MCP server or did not start: it ended before it answered (exit status: 0)";
         for (printed, quoted) in [
             (&[][..], "\n  it printed nothing"),

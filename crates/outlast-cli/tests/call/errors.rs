@@ -171,7 +171,7 @@ fn every_network_address_warns_and_the_snippet_can_be_used() {
     let behind = behind();
     let words = ["serve", "--http", "0.0.0.0:0", "--no-probe", "--", &behind];
     let mut serving = Running::start(outlast(home.path()).args(words));
-    serving.until("warning: 0.0.0.0 is every network address");
+    serving.until("warning: on 0.0.0.0 other machines can connect");
     serving.until("\"url\": \"http://127.0.0.1:");
     serving.interrupt();
     let said = serving.end();

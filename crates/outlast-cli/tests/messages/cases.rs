@@ -142,7 +142,7 @@ const COMMANDS: &[&[&str]] = &[
     &["doctor"],
     &["tools"],
     &["serve"],
-    &["serve", "--http", "8040", "--", "cat"],
+    &["serve", "--http", "80400", "--", "cat"],
     &["serve", "--http", "localhost", "--", "cat"],
     &["serve", "--header", "x", "--", "cat"],
     &["serve", "--url", NOWHERE, "--header", "secret"],

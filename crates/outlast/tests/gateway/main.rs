@@ -30,5 +30,4 @@ mod rules;
 mod scripted;
 mod tickets;
 mod trace;
-mod undelivered;
 mod upstream;
