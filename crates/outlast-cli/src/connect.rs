@@ -1,4 +1,4 @@
-//! A connection to the server that is meant.
+//! Connects to the server that the command line names.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use crate::sessions::{self, Declared, Purpose};
 use crate::target::Named;
 use crate::unconnected::Unconnected;
 
-/// A connection, and the session it has if that can outlive it.
+/// A connection, and its session if the session can outlive it.
 pub(crate) struct Connected {
     pub(crate) client: Client,
     session: Option<Left>,
 }
 
-/// The session of a connection, and what is left in it.
+/// The session of a connection at a URL.
 struct Left {
     url: String,
     session: Session,
@@ -27,7 +27,8 @@ struct Left {
     task: OnceLock<String>,
 }
 
-/// Connects; the server's questions go to `person`. A stored session that fits `purpose` goes on.
+/// Connects. `person` handles the server's input requests. Resumes a stored session that matches
+/// `purpose`.
 pub(crate) async fn connect(
     server: Named,
     person: &Person,
@@ -55,7 +56,7 @@ pub(crate) async fn connect(
     };
     let waiting = Waiting::on(format!("Connecting to {}", server.name));
     let endpoint = server.target.endpoint();
-    // On the heap, because every command holds this future.
+    // Boxed, because the future of every command contains it.
     let connecting = Box::pin(Client::connect(server.target, options));
     let client = still_waiting(connecting, &endpoint, &waiting).await;
     let client = client.map_err(|fault| {
@@ -82,7 +83,7 @@ pub(crate) async fn connect(
     })
 }
 
-/// Waits for a connection. A server that does not answer is reported while the wait goes on.
+/// Waits for a connection. While the server does not respond, prints that at intervals.
 async fn still_waiting<T>(
     connecting: impl Future<Output = T>,
     endpoint: &str,
@@ -104,7 +105,7 @@ async fn still_waiting<T>(
 }
 
 impl Connected {
-    /// Something is left at the server for a later command: this task, if there is one.
+    /// Stores the session for a later command, with the id of a task that continues in it.
     pub(crate) fn come_back_later(&self, task: Option<&str>) {
         if let Some(left) = &self.session {
             left.session.keep();
@@ -114,7 +115,6 @@ impl Connected {
         }
     }
 
-    /// Closes the connection.
     pub(crate) async fn close(self) {
         if let Some(left) = &self.session {
             let task = left.task.get().map(String::as_str);
@@ -124,5 +124,5 @@ impl Connected {
     }
 }
 
-/// How often a server that does not answer is reported.
+/// How often a server that does not respond is reported.
 const SILENCE_REPORT: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! `outlast doctor`: what a server is and can do in each era, and what is odd about it.
+//! `outlast doctor`: prints what a server supports in each era of the protocol, and its problems.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,22 +19,22 @@ use crate::target;
 use crate::terminal::{self, show};
 use crate::tools::{arguments, support};
 
-/// What was found out.
+/// The result of the examination.
 struct Findings {
     server: ServerDescription,
     other: OtherEra,
     connected_ms: u128,
     tools: Arc<[ToolInfo]>,
-    /// Sentences about what is odd, each with what it means for a caller.
+    /// Problems, each with its effect on a caller.
     noticed: Vec<String>,
 }
 
-/// What is known of the server in the era that it was not spoken to in first.
+/// What is known about the server in the era that was not used for the first connection.
 enum OtherEra {
     Present(Box<ServerDescription>),
-    /// The server answered, and does not speak that era.
+    /// The server responded that it does not support that era.
     Absent,
-    /// It could not be found out, and why.
+    /// The reason why it could not be determined.
     Unknown(String),
 }
 
@@ -45,7 +45,7 @@ pub(crate) async fn run(doctor: Doctor) -> Result<(), Failure> {
     let connected = connect(server, &Person::Later, Purpose::Calls).await?;
     let connected_ms = began.elapsed().as_millis();
     let found = examine(&connected.client, connected_ms).await;
-    // A server may hold a lock, so its process ends before a second one is started.
+    // A server may hold a lock, so its process ends before a second one starts.
     connected.close().await;
     let mut found = found?;
     let other = if found.server.is_modern() {
@@ -92,7 +92,7 @@ async fn examine(client: &Client, connected_ms: u128) -> Result<Findings, Failur
     })
 }
 
-/// Connects once more, in the other era.
+/// Connects a second time, in the other era.
 async fn other_era(target: Target, era: Era) -> OtherEra {
     let options = ClientOptions {
         era,
@@ -114,11 +114,11 @@ async fn other_era(target: Target, era: Era) -> OtherEra {
     }
 }
 
-/// Whether the server answered that it does not speak `era`. Any other failure says nothing about that.
+/// Whether the error means that the server does not support `era`. Other errors do not show that.
 fn is_refusal(fault: &client::Error, era: Era) -> bool {
     match fault {
         client::Error::Peer(_) | client::Error::Unsupported(_) => true,
-        // A3-1: a legacy server may leave `server/discover` unanswered.
+        // A3-1: a legacy server may not respond to `server/discover`.
         client::Error::TimedOut(_) => era == Era::Modern,
         client::Error::Transport(LinkError::Refused { status, .. }) => {
             matches!(status, 400 | 404 | 405 | 406 | 415)
@@ -127,7 +127,7 @@ fn is_refusal(fault: &client::Error, era: Era) -> bool {
     }
 }
 
-/// What does not fit together.
+/// Returns the contradictions in what the server declares.
 fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
     let mut noticed = Vec::new();
     let willing: Vec<_> = tools
@@ -148,7 +148,7 @@ fn oddities(generation: Generation, tools: &[ToolInfo]) -> Vec<String> {
     if generation.supports_tool_tasks() && !generation.cancels() {
         noticed.push("its tasks cannot be cancelled".into());
     }
-    // In V2 nobody's can.
+    // V2 has no `tasks/list` at all.
     if matches!(generation, Generation::V1(_)) && !generation.lists() {
         noticed.push("its tasks cannot be listed: store their ids".into());
     }
@@ -198,7 +198,7 @@ fn print(found: &Findings) {
         OtherEra::Absent => show!("also      nothing newer"),
         OtherEra::Unknown(reason) => {
             let which = if server.is_modern() { "older" } else { "newer" };
-            show!("also      unknown: it could not be asked in the {which} era: {reason}");
+            show!("also      unknown: no connection in the {which} era: {reason}");
         }
     }
     if !tools.is_empty() {
@@ -217,7 +217,7 @@ fn print(found: &Findings) {
     }
 }
 
-/// What a server declares, by name.
+/// Lists the names of the declared capabilities.
 fn offers(server: &ServerDescription) -> String {
     let capabilities: Value = server.capabilities.open().unwrap_or_default();
     let names = capabilities
@@ -226,7 +226,7 @@ fn offers(server: &ServerDescription) -> String {
     names.unwrap_or_default().join(", ")
 }
 
-/// What a server is in one era.
+/// What a server declares in one era.
 fn era_as_json(server: &ServerDescription) -> Value {
     json!({
         "protocolVersion": &*server.version,
@@ -265,7 +265,7 @@ fn as_json(found: &Findings) -> Value {
     })
 }
 
-/// How a server does tasks, in words.
+/// Describes the server's task support.
 fn tasks(generation: Generation) -> String {
     match generation {
         Generation::V2 => return "V2: the server decides for each call".into(),
@@ -284,7 +284,7 @@ fn tasks(generation: Generation) -> String {
         .into()
 }
 
-/// `name, name?` of a tool: its arguments, optional ones with a question mark.
+/// `name, name?` for a tool: its arguments, optional ones with a question mark.
 fn signature(tool: &ToolInfo) -> String {
     let names = arguments(tool).into_iter().map(|argument| {
         if argument.required {
@@ -300,7 +300,7 @@ fn said(value: &Value) -> &str {
     value.as_str().unwrap_or("?")
 }
 
-/// How long a server may take to answer in the other era.
+/// How long a server may take to respond in the other era.
 const OTHER_ERA_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

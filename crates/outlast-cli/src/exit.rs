@@ -1,4 +1,4 @@
-//! How a command fails: in words, with a next step, and with a documented exit code.
+//! The errors of commands: each has a message, a next step and a documented exit code.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -56,13 +56,13 @@ pub(crate) enum Failure {
     )]
     DataDirectory { path: PathBuf, why: std::io::Error },
     #[error(
-        "cannot write beside the store, in {}: {why}\n  next: create the folder or make it writable, or name another --store",
+        "cannot write next to the store, in {}: {why}\n  next: create the folder or make it writable, or name another --store",
         path.display()
     )]
     StoreFolder { path: PathBuf, why: std::io::Error },
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The text says what was wrong and what to type instead.
+    /// The text says what is wrong and what to type instead.
     #[error("{0}")]
     Usage(String),
     #[error(
@@ -85,12 +85,12 @@ pub(crate) enum Failure {
     OutOfReach {
         task: String,
         why: String,
-        /// The command that comes back to the task.
+        /// The command that waits for the task.
         next: String,
     },
     #[error("{}", foreign(.0))]
     NotCancelled(#[from] CancelError),
-    /// The tool said so itself; what it said is on stdout.
+    /// The tool returned the error, and it is on stdout.
     #[error("the tool returned an error")]
     Tool,
     /// The server's error is on stdout.
@@ -103,12 +103,13 @@ pub(crate) enum Failure {
     Cancelled,
 }
 
-/// An error that may quote a server, on one line: a line break in it must not look like a line of ours.
+/// Formats an error that may quote a server as one line, so that a line break in it cannot imitate
+/// our output.
 fn foreign(error: &impl ToString) -> String {
     clean(&error.to_string())
 }
 
-/// Why a store cannot be opened, with the advice on a line of its own.
+/// Formats why a store cannot be opened, with the next step on its own line.
 fn not_opened(error: &OpenError) -> String {
     let text = error.to_string();
     match error {
@@ -125,7 +126,7 @@ fn not_opened(error: &OpenError) -> String {
     }
 }
 
-/// What to do after a fault.
+/// The next step after a connection error.
 fn after(fault: &client::Error) -> &'static str {
     match fault {
         client::Error::Transport(LinkError::Refused {
@@ -145,7 +146,7 @@ fn after(fault: &client::Error) -> &'static str {
     }
 }
 
-/// A code of the table in the help text.
+/// An exit code of the table in the help text.
 #[derive(Clone, Copy)]
 pub(crate) struct Code(u8);
 
@@ -160,13 +161,13 @@ const CANCELLED: Code = Code(8);
 const UNKNOWN: Code = Code(9);
 
 impl Failure {
-    /// A file beside a store cannot be written.
+    /// A file next to a store cannot be written.
     pub(crate) fn beside_store(file: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = file.parent().unwrap_or(file).to_owned();
         move |why| Self::StoreFolder { path, why }
     }
 
-    /// A shortened id that fits several tasks.
+    /// A shortened id that matches several tasks.
     pub(crate) fn ambiguous(id: &str, tasks: &[impl ToString]) -> Self {
         let tasks: Vec<_> = tasks.iter().map(|task| clean(&task.to_string())).collect();
         Self::Usage(format!(
@@ -175,7 +176,7 @@ impl Failure {
         ))
     }
 
-    /// Prints the failure, with the next step on a line of its own.
+    /// Prints the failure, with the next step on its own line.
     pub(crate) fn print(&self) {
         let text = self.to_string();
         let mut lines = text.lines();

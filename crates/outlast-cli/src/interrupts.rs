@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, also when no code waits for them at that moment.
+//! Ctrl-C and SIGTERM, including those that arrive while no code awaits them.
 
 use std::io;
 
@@ -6,16 +6,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::terminal::say;
 
-/// Hears every Ctrl-C from its beginning on.
+/// Receives every Ctrl-C after its creation.
 pub(crate) struct Interrupts(Option<Signal>);
 
 impl Interrupts {
     pub(crate) fn listen() -> Self {
-        // Where it cannot be heard, it ends the program as ever.
+        // If the handler cannot be installed, Ctrl-C ends the program as usual.
         Self(signal(SignalKind::interrupt()).ok())
     }
 
-    /// Resolves at the next one, or at once if there was one since the last.
+    /// Resolves at the next Ctrl-C, or immediately if one arrived since the last call.
     pub(crate) async fn next(&mut self) {
         match &mut self.0 {
             Some(signal) => {
@@ -26,14 +26,14 @@ impl Interrupts {
     }
 }
 
-/// Ctrl-C and SIGTERM for a command that stops in order.
+/// Ctrl-C and SIGTERM, for a command with an orderly shutdown.
 pub(crate) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl StopSignals {
-    /// From now on neither ends the process by itself.
+    /// Installs the handlers. From now on neither signal ends the process by itself.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -41,7 +41,7 @@ impl StopSignals {
         })
     }
 
-    /// Resolves at the next signal, or at once if one came since the last.
+    /// Resolves at the next signal, or immediately if one arrived since the last call.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
@@ -49,7 +49,7 @@ impl StopSignals {
         }
     }
 
-    /// Runs an orderly stop. Another signal ends the process at once.
+    /// Runs an orderly shutdown. Another signal ends the process immediately.
     pub(crate) async fn during<T>(&mut self, stopping: impl Future<Output = T>) -> T {
         tokio::select! {
             stopped = stopping => stopped,
@@ -61,9 +61,9 @@ impl StopSignals {
     }
 }
 
-/// What a command prints when it begins to stop in order.
+/// The message at the start of an orderly shutdown.
 pub(crate) const STOPPING: &str = "stopping: running calls have 10 s, the next start recovers the rest; \
                                    Ctrl-C or SIGTERM again stops at once";
 
-/// The exit code after a second signal: failed, for a printed reason.
+/// The exit code after a second signal: a failure whose reason was printed.
 const STOPPED_AT_ONCE: i32 = 1;

@@ -1,4 +1,4 @@
-//! What is said of a task that is left at its server.
+//! Where a detached task is, and the command that gets its result.
 
 use outlast::client::{self, OutcomeError};
 
@@ -6,13 +6,12 @@ use crate::exit::Failure;
 use crate::target::{Named, Starts};
 use crate::terminal::say;
 
-/// Where a task is found again.
 pub(crate) struct Left {
-    /// The server, as it is named in a command line.
+    /// The server, as it is named on a command line.
     server: String,
-    /// The command that starts it, where that stands in the place of a name.
+    /// The command that starts the server, if it was given instead of a name.
     command: Option<String>,
-    /// Whether the server is our child and ends with us.
+    /// Whether the server is a child of this process and ends with it.
     is_ours: bool,
 }
 
@@ -25,15 +24,14 @@ impl Left {
         }
     }
 
-    /// The server, as it is named in a command line.
     pub(crate) fn server(&self) -> &str {
         self.command.as_deref().unwrap_or(&self.server)
     }
 
-    /// Says what becomes of the task, and how its result is asked for.
+    /// Prints what happens to the task, and the command that gets its result.
     pub(crate) fn tell(&self, task: &str) {
         if self.is_ours {
-            // A task that only the process knew is gone with it.
+            // A task that only that process knew is lost.
             say!(
                 "The server ends with this command, and the task with it, unless the server keeps tasks elsewhere, as \
                  `outlast stdio -- CMD` does."
@@ -44,8 +42,8 @@ impl Left {
         say!("  next: `{}` waits for its result", self.command_for(task));
     }
 
-    /// The failure of a call that came to no outcome. Where the task may still be at the server, the last line says how to
-    /// come back to it.
+    /// The failure of a call without an outcome. If the task may still exist at the server, the
+    /// last line is the command that gets its result.
     pub(crate) fn unsettled(&self, why: OutcomeError, task: Option<&str>) -> Failure {
         match (&why, task) {
             (OutcomeError::Lost { why: fault, .. }, Some(task)) if is_outage(fault) => {
@@ -67,7 +65,7 @@ impl Left {
     }
 }
 
-/// Whether the server could not be asked, which says nothing about its tasks.
+/// Whether the server could not be reached, which does not show that its tasks are lost.
 fn is_outage(fault: &client::Error) -> bool {
     matches!(
         fault,

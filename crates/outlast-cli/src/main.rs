@@ -1,4 +1,4 @@
-//! The `outlast` command: data to stdout, talk to stderr, a next step after each error.
+//! The `outlast` command: data to stdout, messages to stderr, a next step after each error.
 
 mod adopt;
 mod args;
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
             }
         }
     });
-    // What still runs belongs to tasks that the next start settles.
+    // Remaining work belongs to tasks that the next start recovers.
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
-//! The known word that a mistyped word most likely stands for.
+//! Suggests the known word that a mistyped word most likely means.
 
-/// The word of `known` that is most like `word`, if any is.
+/// Returns the word of `known` that is most similar to `word`, if one is similar enough.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let lower = word.to_lowercase();
     let distance = |known: &&str| strsim::levenshtein(&lower, &known.to_lowercase());

@@ -1,4 +1,4 @@
-//! Where things lie on this machine.
+//! The default stores and the data directory of this machine.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,18 @@ use outlast::transport::register::Register;
 
 use crate::exit::Failure;
 
-/// The store of `outlast demo`: a file in the data directory of the platform.
+/// The store of `outlast demo`: a file in the platform's data directory.
 pub(crate) fn demo_store() -> Result<StoreUrl, Failure> {
     Ok(StoreUrl::Sqlite(data_folder()?.join("demo.db")))
 }
 
-/// The store of the gateway: a file in the data directory of the platform.
+/// The store of the gateway: a file in the platform's data directory.
 pub(crate) fn gateway_store() -> Result<StoreUrl, Failure> {
     Ok(StoreUrl::Sqlite(data_folder()?.join("tasks.db")))
 }
 
-/// The store that is meant if none is named: that of the gateway if there is one, else that of `outlast demo`.
+/// The default store of commands that read tasks: that of the gateway if it exists, otherwise that
+/// of `outlast demo`.
 pub(crate) fn usual_store() -> Result<StoreUrl, Failure> {
     match gateway_store()? {
         StoreUrl::Sqlite(path) if path.exists() => Ok(StoreUrl::Sqlite(path)),
@@ -27,7 +28,7 @@ pub(crate) fn usual_store() -> Result<StoreUrl, Failure> {
     }
 }
 
-/// The text that names `url` on a command line.
+/// Formats `url` as a command-line argument.
 pub(crate) fn shown(url: &StoreUrl) -> String {
     match url {
         StoreUrl::Memory => "memory:".into(),
@@ -35,7 +36,8 @@ pub(crate) fn shown(url: &StoreUrl) -> String {
     }
 }
 
-/// Where the gateway on that store writes down its servers' processes; those of one that forgets its tasks need no end.
+/// The registry of the server processes that the gateway on `store` starts. A store in memory has
+/// none.
 pub(crate) fn children(store: &StoreUrl) -> Option<Register> {
     match store {
         StoreUrl::Sqlite(path) => {
@@ -47,9 +49,9 @@ pub(crate) fn children(store: &StoreUrl) -> Option<Register> {
     }
 }
 
-/// Our folder in the data directory of the platform.
+/// The folder of Outlast in the platform's data directory.
 pub(crate) fn data_folder() -> Result<PathBuf, Failure> {
-    // The variable counts on macOS, too: it is how a test or a service moves the data elsewhere.
+    // The variable applies on macOS too. Tests and services use it to move the data.
     let base = match std::env::var_os("XDG_DATA_HOME").filter(|set| !set.is_empty()) {
         Some(_) => choose_base_strategy().map(|folders| folders.data_dir()),
         None => choose_native_strategy().map(|folders| folders.data_dir()),

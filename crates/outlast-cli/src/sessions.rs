@@ -1,8 +1,9 @@
-//! Sessions in which tasks were left, by URL: a later command finds the tasks there.
+//! Stored sessions with unfinished tasks, by URL, so that a later command can access the tasks.
 //!
-//! A server that cannot tell callers apart by a token shows a task only to the session that made it. A session keeps the
-//! capabilities that were declared when it was opened, so a new call goes on in a stored session only if it declares the same.
-//! The file is readable by its owner only, because a session id grants access to the session's tasks.
+//! Without a token, a server shows a task only to the session that created it. A session keeps the
+//! capabilities that were declared when it was opened, so a new call resumes a stored session only
+//! if it declares the same. A session id grants access to the tasks of the session, so only the
+//! owner can read the file.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -17,30 +18,30 @@ use crate::person::Person;
 use crate::place;
 use crate::terminal;
 
-/// What a connection is for, which decides in which stored session it goes on.
+/// The purpose of a connection, which selects the stored session to resume.
 #[derive(Clone, Copy)]
 pub(crate) enum Purpose<'a> {
     /// New calls: a session with the same capabilities.
     Calls,
-    /// A task: the session that made it, or one with the same capabilities.
+    /// A task: the session that created it, or one with the same capabilities.
     Task(&'a str),
-    /// Whatever tasks there are: the session that was used last.
+    /// All tasks: the session that was used last.
     Tasks,
 }
 
-/// Which capabilities a session was opened with.
+/// The capabilities that a session was opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Declared {
-    /// Every input request, also as a task.
+    /// All input requests, also as tasks.
     Tasks,
-    /// Every input request.
+    /// All input requests.
     Everything,
     Nothing,
 }
 
 impl Declared {
-    /// What a session is opened with for `person`.
+    /// Returns the capabilities that a client declares for `person`.
     pub(crate) fn by(person: &Person) -> Self {
         match person {
             Person::There(..) => Self::Tasks,
@@ -50,22 +51,21 @@ impl Declared {
     }
 }
 
-/// A stored session.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Stored {
     session: SavedSession,
     pub(crate) declared: Declared,
-    /// The tasks that were left in it.
+    /// The ids of unfinished tasks in the session.
     tasks: Vec<String>,
 }
 
-/// The stored sessions at a URL, the one that was used last at the end.
+/// The stored sessions at a URL. The one that was used last is at the end.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 struct AtUrl(Vec<Stored>);
 
 impl Stored {
-    /// Goes on in it with `session`.
+    /// Resumes this session in `session`.
     pub(crate) fn resume(&self, session: &Session) {
         session.resume(self.session.clone());
     }
@@ -77,7 +77,7 @@ impl AtUrl {
         match purpose {
             Purpose::Calls => same(),
             Purpose::Task(id) => {
-                // An id may be given by its beginning.
+                // An id may be shortened.
                 let made = |stored: &&Stored| stored.tasks.iter().any(|task| task.starts_with(id));
                 self.0.iter().find(made).or_else(same)
             }
@@ -85,7 +85,8 @@ impl AtUrl {
         }
     }
 
-    /// Takes note of the session that was opened with `declared`: what to go on with, if it is kept, and a task left in it.
+    /// Records the session that was opened with `declared`: its saved state, if the server keeps
+    /// it, and an unfinished task.
     fn note(&mut self, declared: Declared, saved: Option<SavedSession>, left: Option<&str>) {
         let at = self.0.iter().position(|stored| stored.declared == declared);
         let before = at.map(|at| self.0.remove(at));
@@ -102,13 +103,13 @@ impl AtUrl {
     }
 }
 
-/// The session to go on in at `url`, if there is one.
+/// Returns the session to resume at `url`, if there is one.
 pub(crate) fn find(url: &str, purpose: Purpose<'_>, declares: Declared) -> Option<Stored> {
     read().get(url)?.find(purpose, declares).cloned()
 }
 
-/// Takes note of what became of a session at `url`, and of a task that was left in it. What cannot be written is reported: the
-/// task is not lost, but hard to find again.
+/// Stores the state of a session at `url` and an unfinished task in it. An error is only printed:
+/// the task is not lost, but hard to find again.
 pub(crate) fn remember(url: &str, session: &Session, declared: Declared, left: Option<&str>) {
     let mut all = read();
     let saved = session.saved().filter(|_| session.is_kept());
@@ -128,7 +129,7 @@ pub(crate) fn remember(url: &str, session: &Session, declared: Declared, left: O
 fn read() -> BTreeMap<String, AtUrl> {
     let path = path().ok();
     let text = path.and_then(|path| private_file::read_to_string(&path).ok());
-    // A file that is missing, broken or of an older version has nothing to go on in.
+    // A file that is missing, corrupt or of an older version contains no session to resume.
     text.and_then(|text| serde_json::from_str(&text).ok())
         .unwrap_or_default()
 }
@@ -146,7 +147,7 @@ fn path() -> Result<PathBuf, Failure> {
     Ok(place::data_folder()?.join("sessions.json"))
 }
 
-/// How many tasks of a session are remembered.
+/// How many task ids of a session are stored.
 const MAX_TASKS: usize = 1_000;
 
 #[cfg(test)]
@@ -174,7 +175,7 @@ mod tests {
         let of = |purpose, declares| found(&at, purpose, declares).unwrap();
         assert_eq!(of(Purpose::Calls, silent), "silent");
         assert_eq!(of(Purpose::Calls, asking), "asking");
-        // A task is found in its session, whatever the later command can answer.
+        // A task is found in its session, whatever the later command declares.
         assert_eq!(of(Purpose::Task("t1"), asking), "silent");
         assert_eq!(of(Purpose::Task("t2"), silent), "asking");
         assert_eq!(of(Purpose::Task("t3"), silent), "silent");

@@ -1,4 +1,4 @@
-//! `outlast store`: copies of a store.
+//! `outlast store`: copies a store.
 
 use outlast::store::StoreUrl;
 use outlast::store::sqlite::{self, BackupError, Existing};

@@ -1,4 +1,4 @@
-//! `outlast tools`: the tools of a server, with what they do, what they take, and whether they run as tasks.
+//! `outlast tools`: the tools of a server, with their descriptions, arguments and task support.
 
 use indexmap::IndexMap;
 use outlast::TaskSupport;
@@ -75,7 +75,7 @@ struct Schema {
     required: Vec<String>,
 }
 
-/// The arguments of a tool, in the order of its schema.
+/// Returns the arguments of a tool, in the order of its schema.
 pub(crate) fn arguments(tool: &ToolInfo) -> Vec<Argument> {
     let schema = object::find(tool.raw.borrow(), &["inputSchema"]);
     let schema: Schema = schema
@@ -93,7 +93,7 @@ pub(crate) fn arguments(tool: &ToolInfo) -> Vec<Argument> {
     schema.properties.iter().map(argument).collect()
 }
 
-/// What an argument takes, in a few words.
+/// Describes the type of an argument.
 fn kind(property: &Value) -> String {
     if let Some(values) = property["enum"].as_array() {
         let values: Vec<_> = values.iter().map(Value::to_string).collect();
@@ -117,7 +117,7 @@ fn kind_of_items(property: &Value) -> String {
     property.get("items").map_or_else(|| "any".into(), kind)
 }
 
-/// Whether a tool runs as a task, in the word of the specification.
+/// The tool's task support, in the words of the specification.
 pub(crate) fn support(support: TaskSupport) -> &'static str {
     match support {
         TaskSupport::Forbidden => "forbidden",

@@ -1,4 +1,5 @@
-//! Why no connection to a server came about: the text names the URL or the command, the cause, and a next step.
+//! Why a server could not be connected to. The message names the URL or the command, the cause, and
+//! a next step.
 
 use outlast::client;
 use outlast::transport::link::LinkError;
@@ -8,14 +9,14 @@ use outlast::wire::envelope::ErrorView;
 use crate::target::Starts;
 use crate::terminal::clean;
 
-/// A server that could not be connected to.
+/// A failed connection.
 #[derive(Debug)]
 pub(crate) struct Unconnected {
     /// The URL, or the command with its arguments.
     pub(crate) endpoint: String,
     pub(crate) starts: Starts,
     pub(crate) fault: client::Error,
-    /// The last lines that the command printed and that were no messages.
+    /// The last lines that the command printed and that are not messages.
     pub(crate) printed: Vec<String>,
 }
 
@@ -54,7 +55,7 @@ impl std::fmt::Display for Unconnected {
                     Some(error) => clean(&error.message),
                     None => clean(detail),
                 };
-                // A page of HTML explains nothing on a terminal.
+                // HTML is not readable on a terminal.
                 if !detail.is_empty() && !detail.trim_start().starts_with('<') {
                     write!(f, ": {detail}")?;
                 }
@@ -77,7 +78,7 @@ impl std::fmt::Display for Unconnected {
 }
 
 impl Unconnected {
-    /// Whether no server runs there, whatever it is asked.
+    /// Whether no server runs there, in either era.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(
             self.fault,
@@ -85,7 +86,7 @@ impl Unconnected {
         )
     }
 
-    /// Quotes what the command printed: often it says there why it is no server.
+    /// Quotes the output of the command, which often says why it is not a server.
     fn write_printed(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let ran = !matches!(
             self.fault,
@@ -131,7 +132,7 @@ impl Unconnected {
     }
 }
 
-/// The part of a connection error that says why, without the layers of the HTTP client around it.
+/// Returns the cause of a connection error, without the layers of the HTTP client around it.
 fn essence(cause: &str) -> &str {
     let mut cause = cause
         .rsplit("client error (Connect): ")

@@ -1,4 +1,5 @@
-//! `outlast adopt FILE`: the servers of a host's configuration file go through `outlast stdio`.
+//! `outlast adopt FILE`: rewrites a host's configuration file so that its servers start through
+//! `outlast stdio`.
 
 mod rewrite;
 
@@ -19,7 +20,7 @@ pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
             args.file.display()
         ))
     };
-    // A link stays a link.
+    // Resolve a symbolic link, so that the link itself is not replaced by a file.
     let path = args
         .file
         .canonicalize()
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &Adopt) -> Result<(), Failure> {
         return Ok(());
     }
     if !rewritten.is_changed() {
-        say!("{} stays as it is", path.display());
+        say!("{} is unchanged", path.display());
         return Ok(());
     }
     if !args.undo {
@@ -80,7 +81,8 @@ fn report(rewritten: &Rewritten) {
     }
 }
 
-/// The newest backup, if adopting it gives `text`: the file was not edited since, so it can be restored to the letter.
+/// Returns the newest backup if adopting it gives `text`. The file was not edited since then, so
+/// the backup can be restored byte by byte.
 fn restorable(path: &Path, text: &str, program: &str) -> Option<(PathBuf, String)> {
     let backups = (1..).map(|number| backup(path, number));
     let newest = backups.take_while(|backup| backup.exists()).last()?;
@@ -89,7 +91,7 @@ fn restorable(path: &Path, text: &str, program: &str) -> Option<(PathBuf, String
     (adopted.text == text).then_some((newest, original))
 }
 
-/// A name for a backup that no file has.
+/// Returns a path for a backup at which no file exists.
 fn unused(path: &Path) -> PathBuf {
     let mut backups = (1..).map(|number| backup(path, number));
     backups
@@ -106,12 +108,12 @@ fn backup(path: &Path, number: u32) -> PathBuf {
     name.into()
 }
 
-/// Replaces a file at once, with the permissions it has.
+/// Replaces a file atomically and keeps its permissions.
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.new", std::process::id()));
     let new = PathBuf::from(name);
-    // Not readable by others at any moment: the file may hold secrets.
+    // The file may contain secrets, so it is never readable by other users.
     let mut file = private_file::create(&new)?;
     file.write_all(text.as_bytes())?;
     file.set_permissions(std::fs::metadata(path)?.permissions())?;

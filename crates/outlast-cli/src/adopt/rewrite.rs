@@ -1,4 +1,5 @@
-//! Changes the servers in the text of a configuration file, and nothing else in it.
+//! Rewrites the server entries in the text of a configuration file. The rest of the text is
+//! unchanged.
 
 use std::path::Path;
 
@@ -6,18 +7,18 @@ use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 
 use crate::target::JSONC;
 
-/// A text, and what became of each server in it.
+/// The new text, and the change made to each server.
 pub(super) struct Rewritten {
     pub(super) text: String,
     pub(super) servers: Vec<(String, Change)>,
 }
 
-/// What became of a server.
+/// What was done with a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It starts in the other way now, with this command.
+    /// The server now starts with this command.
     Changed(String),
-    /// It stays, for this reason.
+    /// The server was not changed, for this reason.
     Kept(&'static str),
 }
 
@@ -29,12 +30,13 @@ impl Rewritten {
     }
 }
 
-/// Lets every server that a command starts start by `program stdio -- COMMAND`.
+/// Rewrites every server with a command to start through `program stdio -- COMMAND`.
 pub(super) fn adopt(text: &str, program: &str) -> Result<Rewritten, String> {
     rewrite(text, |server| adopt_one(server, program))
 }
 
-/// Lets every server that starts by `outlast stdio -- COMMAND` start by its command.
+/// Rewrites every server that starts through `outlast stdio -- COMMAND` to start with its command
+/// alone.
 pub(super) fn undo(text: &str) -> Result<Rewritten, String> {
     rewrite(text, undo_one)
 }
@@ -66,7 +68,7 @@ fn adopt_one(server: &CstObject, program: &str) -> Change {
         });
     };
     let Some(args) = Args::of(server) else {
-        return Change::Kept("its `args` are not a list of texts");
+        return Change::Kept("its `args` are not a list of strings");
     };
     if args.are_ours(&command) {
         return Change::Kept("it starts through `outlast stdio` already");
@@ -122,10 +124,9 @@ fn undo_one(server: &CstObject) -> Change {
     Change::Changed(shown(command, rest))
 }
 
-/// The arguments of a server.
 #[derive(Default)]
 struct Args {
-    /// None if the server has none.
+    /// `None` if the server has no `args`.
     array: Option<CstArray>,
     words: Vec<String>,
 }
@@ -168,7 +169,7 @@ fn shown(command: &str, args: &[String]) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// What hosts call the object of their servers.
+/// The names that hosts use for the object with their servers.
 const GROUPS: [&str; 2] = ["mcpServers", "servers"];
 
 #[cfg(test)]
@@ -189,7 +190,7 @@ mod tests {
 }
 "#;
 
-    /// A text without its spaces and lines: an object on one line may become one of several.
+    /// Removes all white space, because an object on one line may be written on several.
     fn squeezed(text: &str) -> String {
         text.split_whitespace().collect()
     }
@@ -209,7 +210,7 @@ mod tests {
         let changes: Vec<_> = adopted.servers.iter().map(|(_, change)| change).collect();
         assert_eq!(*changes[0], Change::Changed("npx -y some-server".into()));
         assert!(matches!(changes[2], Change::Kept(why) if why.contains("URL")));
-        // Once is enough.
+        // A second run changes nothing.
         let again = adopt(&adopted.text, "/bin/outlast").unwrap();
         assert!(!again.is_changed());
         assert_eq!(again.text, adopted.text);

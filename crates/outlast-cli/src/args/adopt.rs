@@ -16,7 +16,8 @@ pub(crate) struct Adopt {
     /// Reverse the change: start the servers without the gateway.
     #[arg(long)]
     pub(crate) undo: bool,
-    /// The program that the host starts [default: the full path of this program]. In a file that you share, use `outlast`.
+    /// The program that the host starts [default: the full path of this program]. In a file that
+    /// you share, use `outlast`.
     #[arg(long, value_name = "PROGRAM", conflicts_with = "undo")]
     pub(crate) program: Option<String>,
 }

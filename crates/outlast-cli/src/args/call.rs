@@ -11,15 +11,15 @@ use super::whole_number;
 /// The server and how to connect to it.
 #[derive(Clone, Debug, Parser)]
 pub(crate) struct Reach {
-    /// The configuration file, with `mcpServers` or `servers` [default: the first of .mcp.json, mcp.json,
-    /// .vscode/mcp.json in this folder].
+    /// The configuration file, with `mcpServers` or `servers` [default: the first of .mcp.json,
+    /// mcp.json, .vscode/mcp.json in this folder].
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The token for a server at a URL [default: the environment variable OUTLAST_TOKEN].
     #[arg(long, value_name = "TOKEN")]
     pub(crate) token: Option<String>,
-    /// The protocol to use: v1 (tasks of MCP 2025-11-25), v2 (tasks of MCP 2026-07-28), plain (no tasks), auto (the
-    /// newest that the server supports).
+    /// The protocol to use: v1 (tasks of MCP 2025-11-25), v2 (tasks of MCP 2026-07-28), plain (no
+    /// tasks), auto (the newest that the server supports).
     #[arg(
         long = "as",
         value_name = "HOW",
@@ -31,7 +31,8 @@ pub(crate) struct Reach {
     /// Show what a server that a command starts writes to its standard error.
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Instead of TARGET: a command that starts the server, which speaks MCP on its standard input and output.
+    /// Instead of TARGET: a command that starts the server, which speaks MCP on its standard input
+    /// and output.
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
@@ -67,7 +68,8 @@ impl How {
 /// How input requests of the server are answered.
 #[derive(Clone, Copy, Debug, Parser)]
 pub(crate) struct Answering {
-    /// Answer input requests of the server from standard input even if it is not a terminal, one line each.
+    /// Answer input requests of the server from standard input even if it is not a terminal, one
+    /// line each.
     #[arg(long, conflicts_with = "no_input")]
     pub(crate) interactive: bool,
     /// Accept no input requests of the server.
@@ -84,13 +86,15 @@ pub(crate) struct Answering {
     override_usage = "outlast call [OPTIONS] [TARGET] TOOL [NAME=VALUE]...\n       outlast call [OPTIONS] TOOL [NAME=VALUE]... -- CMD..."
 )]
 pub(crate) struct Call {
-    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. TOOL is followed by its arguments.
+    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. TOOL is
+    /// followed by its arguments.
     #[arg(value_name = "[TARGET] TOOL [NAME=VALUE]...", required = true)]
     pub(crate) words: Vec<String>,
     /// All arguments of the tool as one JSON object; `@FILE` reads it from a file.
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
-    /// Fail if the tool cannot run as a task. A server of MCP 2026-07-28 decides itself and may answer without a task.
+    /// Fail if the tool cannot run as a task. A server of MCP 2026-07-28 decides itself and may
+    /// answer without a task.
     #[arg(long, conflicts_with = "no_task")]
     pub(crate) task: bool,
     /// Do not run the call as a task; the same as --as plain.

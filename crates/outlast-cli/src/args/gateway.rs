@@ -14,7 +14,8 @@ pub(crate) struct Gateway {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatewayCommand {
-    /// Show the running gateway: its process, URLs, connected hosts, calls and servers. Fails if no gateway runs.
+    /// Show the running gateway: its process, URLs, connected hosts, calls and servers. Fails if no
+    /// gateway runs.
     Status(GatewayStatus),
     /// Stop the gateway: no new work, 10 s for running calls. The next start recovers the rest.
     Stop(GatewayStore),

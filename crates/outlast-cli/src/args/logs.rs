@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Logs {
-    /// What to log: off, error, warn, info, debug or trace; a list of TARGET=LEVEL; or both [default: $OUTLAST_LOG].
-    /// `outlast::audit=info` adds one line per lifecycle event of a task. From debug on, the log can contain what
-    /// clients and servers send.
+    /// What to log: off, error, warn, info, debug or trace; a list of TARGET=LEVEL; or both
+    /// [default: $OUTLAST_LOG]. `outlast::audit=info` adds one line per lifecycle event of a task.
+    /// From debug on, the log can contain what clients and servers send.
     #[arg(long = "log", value_name = "LEVEL")]
     pub(crate) level: Option<String>,
     /// The format of log lines.
@@ -23,7 +23,7 @@ pub(crate) enum Format {
 }
 
 impl Logs {
-    /// The same as words, for another process.
+    /// The options as command-line arguments for another process.
     pub(crate) fn words(&self) -> Vec<String> {
         let format = match self.format {
             Format::Text => "text",

@@ -69,7 +69,8 @@ pub(crate) enum Command {
     Tasks(Tasks),
     /// Copy a store, even while a gateway uses it.
     Store(Store),
-    /// Check a server: its version, capabilities and tools in each era of the protocol, and its problems.
+    /// Check a server: its version, capabilities and tools in each era of the protocol, and its
+    /// problems.
     Doctor(Doctor),
     /// Explain the exit codes.
     #[command(name = "exit-codes", hide = true, long_about = EXIT_CODES)]
@@ -81,7 +82,8 @@ pub(crate) struct Demo {
     /// The store: `sqlite:PATH` or `memory:` [default: a file in your data directory].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// Serve the sample tools over Streamable HTTP at this address, such as 127.0.0.1:8040, and run no client.
+    /// Serve the sample tools over Streamable HTTP at this address, such as 127.0.0.1:8040, and run
+    /// no client.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub(crate) http: Option<SocketAddr>,
     /// How many times to call the sample tools.
@@ -94,7 +96,7 @@ pub(crate) struct Demo {
     pub(crate) logs: Logs,
 }
 
-/// An address to listen on. A port alone is one of this machine.
+/// Parses an address to listen on. A port alone means 127.0.0.1.
 fn address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::from(([127, 0, 0, 1], port)));
@@ -104,7 +106,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8040, or a port".into())
 }
 
-/// Prints why the arguments are wrong, and ends the program.
+/// Prints why the arguments are invalid, and ends the process.
 pub(crate) fn refuse(mut error: clap::Error) -> ! {
     let is_call = std::env::args_os()
         .nth(1)
@@ -112,7 +114,7 @@ pub(crate) fn refuse(mut error: clap::Error) -> ! {
     if is_call && error.kind() == ErrorKind::UnknownArgument {
         // Clap would suggest to write it after `--`, where a command is expected.
         error.remove(ContextKind::Suggested);
-        // The output may be closed; the exit code still tells.
+        // The output may be closed. The exit code still reports the error.
         let _ = error.print();
         crate::terminal::say!("  next: write an argument of the tool as NAME=VALUE, without `--`");
         std::process::exit(error.exit_code());

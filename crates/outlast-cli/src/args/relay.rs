@@ -20,7 +20,8 @@ pub(crate) struct Stdio {
     /// What the gateway logs, if this command starts it.
     #[command(flatten)]
     pub(crate) logs: Logs,
-    /// Use a server of this configuration file (`mcpServers`, or `servers` of VS Code), with its settings.
+    /// Use a server of this configuration file (`mcpServers`, or `servers` of VS Code), with its
+    /// settings.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["settings", "command"])]
     pub(crate) config: Option<PathBuf>,
     /// The name of the server in the file [default: the only one].

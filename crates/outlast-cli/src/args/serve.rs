@@ -18,7 +18,8 @@ pub(crate) struct Serve {
     /// Serve the server at this URL.
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub(crate) url: Option<String>,
-    /// A header for requests to the URL, such as credentials: `NAME: VALUE`. Can be given several times.
+    /// A header for requests to the URL, such as credentials: `NAME: VALUE`. Can be given several
+    /// times.
     #[arg(long, value_name = "HEADER", requires = "url", conflicts_with_all = ["config", "command"])]
     pub(crate) header: Vec<String>,
     /// The name of the server [default: taken from its command or URL].
@@ -36,7 +37,8 @@ pub(crate) struct Serve {
     /// A further host name under which clients may reach the gateway. Can be given several times.
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
-    /// An origin whose web pages may send requests, such as `https://example.org`. Can be given several times.
+    /// An origin whose web pages may send requests, such as `https://example.org`. Can be given
+    /// several times.
     #[arg(long, value_name = "ORIGIN")]
     pub(crate) allow_origin: Vec<String>,
     /// The store: `sqlite:PATH` or `memory:` [default: a file in your data directory].
@@ -48,7 +50,8 @@ pub(crate) struct Serve {
     /// A file with further tokens for clients: a JSON object of names and secrets.
     #[arg(long, value_name = "FILE")]
     pub(crate) tokens: Option<PathBuf>,
-    /// Show what servers write to their standard error. It can contain what clients and servers send.
+    /// Show what servers write to their standard error. It can contain what clients and servers
+    /// send.
     #[arg(long, short)]
     pub(crate) verbose: bool,
     /// Do not check at the start whether the servers can be reached.
@@ -56,7 +59,8 @@ pub(crate) struct Serve {
     pub(crate) no_probe: bool,
     #[command(flatten)]
     pub(crate) logs: Logs,
-    /// Serve the server that this command starts, which speaks MCP on its standard input and output.
+    /// Serve the server that this command starts, which speaks MCP on its standard input and
+    /// output.
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }

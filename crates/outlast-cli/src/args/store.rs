@@ -13,7 +13,8 @@ pub(crate) struct Store {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
-    /// Copy a store to one file with every acknowledged task. A gateway may use the store at the same time.
+    /// Copy a store to one file with every acknowledged task. A gateway may use the store at the
+    /// same time.
     Backup(Backup),
 }
 
@@ -22,7 +23,8 @@ pub(crate) struct Backup {
     /// The file to write.
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// The store: `sqlite:PATH` [default: the gateway's store, or that of `outlast demo` if the gateway has none].
+    /// The store: `sqlite:PATH` [default: the gateway's store, or that of `outlast demo` if the
+    /// gateway has none].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
     /// Replace FILE if it exists.

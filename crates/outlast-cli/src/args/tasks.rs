@@ -18,7 +18,8 @@ pub(crate) enum TasksCommand {
     List(List),
     /// Show one task and its history.
     Get(One),
-    /// Print the result of a task; at a server, wait for it. Into a pipe and with --json it is JSON.
+    /// Print the result of a task; at a server, wait for it. Into a pipe and with --json it is
+    /// JSON.
     Result(One),
     /// Follow a task, or all tasks, to the end.
     Watch(Watch),
@@ -42,7 +43,8 @@ pub(crate) struct List {
 
 #[derive(Debug, Parser)]
 pub(crate) struct One {
-    /// The id of the task. If the task is at a server, TARGET (a URL or a name in the configuration file) comes first.
+    /// The id of the task. If the task is at a server, TARGET (a URL or a name in the configuration
+    /// file) comes first.
     #[arg(value_name = "[TARGET] ID", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -51,7 +53,8 @@ pub(crate) struct One {
 
 #[derive(Debug, Parser)]
 pub(crate) struct Watch {
-    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD` and for a store. ID is the task.
+    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD` and for a
+    /// store. ID is the task.
     #[arg(value_name = "[TARGET] [ID]", num_args = 0..=2)]
     pub(crate) words: Vec<String>,
     #[command(flatten)]
@@ -62,7 +65,8 @@ pub(crate) struct Watch {
 
 #[derive(Debug, Parser)]
 pub(crate) struct AnswerOne {
-    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. ID is the task.
+    /// TARGET is a URL or a name in the configuration file; leave it out before `-- CMD`. ID is the
+    /// task.
     #[arg(value_name = "[TARGET] ID", required = true, num_args = 1..=2)]
     pub(crate) words: Vec<String>,
     /// The response as the JSON result of the input request, such as
@@ -80,11 +84,12 @@ pub(crate) struct AnswerOne {
 
 #[derive(Debug, Parser)]
 pub(crate) struct Place {
-    /// Without TARGET: the store, `sqlite:PATH` [default: the gateway's store, or that of `outlast demo` if the
-    /// gateway has none].
+    /// Without TARGET: the store, `sqlite:PATH` [default: the gateway's store, or that of `outlast
+    /// demo` if the gateway has none].
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<StoreUrl>,
-    /// Without TARGET: only the tasks of this owner: `local`, `principal:NAME`, `session:ID` or `address:IP`.
+    /// Without TARGET: only the tasks of this owner: `local`, `principal:NAME`, `session:ID` or
+    /// `address:IP`.
     #[arg(long, value_name = "OWNER")]
     pub(crate) owner: Option<Owner>,
     /// Print JSON.

@@ -1,8 +1,8 @@
-//! Arguments of a tool as people type them, made into what the tool's schema says.
+//! Converts the tool arguments of the command line to the types in the tool's schema.
 
 use serde_json::{Map, Value};
 
-/// Why an argument cannot be.
+/// Why an argument is invalid.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Wrong {
     #[error("`{0}` is not an argument\n  next: write NAME=VALUE or NAME:=JSON")]
@@ -77,7 +77,7 @@ fn json(name: &str, text: &str) -> Result<Value, Wrong> {
     serde_json::from_str(text).map_err(|_| kind(name, "JSON", text))
 }
 
-/// `text` as the schema wants it. Where the schema does not say: text.
+/// Converts `text` to the type in the schema. Without a type in the schema it stays text.
 fn typed(name: &str, text: &str, schema: Option<&Value>) -> Result<Value, Wrong> {
     let Some(schema) = schema else {
         return Ok(text.into());
@@ -86,7 +86,7 @@ fn typed(name: &str, text: &str, schema: Option<&Value>) -> Result<Value, Wrong>
         Value::String(one) => vec![one],
         Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
         _ => match schema["enum"].as_array() {
-            // Of what may be said, the one that is spelled like this.
+            // Use the allowed value that is spelled like the text.
             Some(choices) => return choice(name, text, choices),
             None => return Ok(text.into()),
         },

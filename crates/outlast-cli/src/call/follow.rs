@@ -1,4 +1,5 @@
-//! Stays with a call until it is over or left: shows how it stands, asks what its server asks, hears Ctrl-C.
+//! Follows a call until it ends or is detached: shows its status, asks the user for input, handles
+//! Ctrl-C.
 
 use std::cell::RefCell;
 use std::time::Duration;
@@ -13,22 +14,22 @@ use crate::terminal::say;
 
 /// How following ended.
 pub(crate) enum End {
-    /// The outcome, or why there is none, and the task if there was one.
+    /// The outcome or the error, and the id of the task if the call became one.
     Settled(Result<Outcome, OutcomeError>, Option<String>),
-    /// The task goes on without us.
+    /// The task with this id continues at the server.
     Left(String),
 }
 
-/// What Ctrl-C means.
+/// What Ctrl-C does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Interrupt {
-    /// The person is asked, if there is one; nothing is lost if not.
+    /// Ask the user, if there is a terminal. Without one the call is detached.
     Ask,
-    /// We only watch, and leave.
+    /// Stop following. The task continues.
     Leave,
 }
 
-/// What a person chooses after Ctrl-C.
+/// What the user chooses after Ctrl-C.
 enum Choice {
     Cancel,
     Leave,
@@ -61,7 +62,7 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
         status.borrow_mut().give_way(true);
         let task = execution.status().task.map(|task| task.id);
         let choice = match (&task, interrupt, person) {
-            // Nobody could ever fetch the result of a plain call.
+            // The result of a call without a task could not be fetched later.
             (None, ..) => Choice::Cancel,
             (Some(_), Interrupt::Ask, Person::There(..)) => asked(&lines, &mut interrupts).await,
             (Some(_), ..) => Choice::Leave,
@@ -82,9 +83,9 @@ pub(crate) async fn follow(execution: Execution, person: &Person, interrupt: Int
     }
 }
 
-/// Asks what Ctrl-C meant; pressed again, it means to leave.
+/// Asks what to do after Ctrl-C. A second Ctrl-C detaches.
 async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Choice {
-    // The terminal has shown ^C on the line of the status.
+    // The terminal shows ^C on the status line.
     say!("");
     let question = "[c]ancel the task, [d]etach and leave it running, or [s]tay?";
     tokio::select! {
@@ -97,7 +98,7 @@ async fn asked(lines: &Lines, interrupts: &mut Interrupts) -> Choice {
     }
 }
 
-/// Shows how the call stands until it is over.
+/// Shows the status of the call until it ends.
 async fn shown(execution: &Execution, updates: &mut StatusUpdates, status: &RefCell<StatusLine>) {
     loop {
         let view = execution.status();
@@ -109,7 +110,8 @@ async fn shown(execution: &Execution, updates: &mut StatusUpdates, status: &RefC
             Some(_) => status.borrow().refresh(),
             None => Duration::MAX,
         };
-        // The line says for how long the server has been unreachable, so it changes without news.
+        // The line shows for how long the server has been unreachable, so it changes without an
+        // update.
         if let Ok(None) = tokio::time::timeout(refresh, updates.next()).await {
             return;
         }

@@ -1,4 +1,4 @@
-//! `outlast call`: a tool of any server, as a task where that is possible.
+//! `outlast call`: calls a tool of any server, as a task if possible.
 
 mod arguments;
 mod follow;
@@ -89,7 +89,7 @@ async fn make(
     }
 }
 
-/// Prints the task that is left, and says what becomes of it.
+/// Prints the id of the detached task and how to get its result.
 fn leave(left: &Left, task: &str, as_json: bool) {
     if as_json {
         terminal::show!("{}", json!({ "target": left.server(), "taskId": task }));
@@ -99,7 +99,7 @@ fn leave(left: &Left, task: &str, as_json: bool) {
     left.tell(task);
 }
 
-/// The schema of the tool's arguments.
+/// Returns the schema of the tool's arguments.
 async fn schema_of(client: &Client, tool: &str) -> Result<Value, Failure> {
     let tools = client.tools().await?;
     let Some(found) = tools.iter().find(|info| &*info.name == tool) else {
@@ -118,7 +118,7 @@ async fn schema_of(client: &Client, tool: &str) -> Result<Value, Failure> {
     Ok(raw["inputSchema"].clone())
 }
 
-/// The arguments that were given as one JSON object.
+/// Parses the arguments that were given as one JSON object.
 fn given(args: Option<&str>) -> Result<Map<String, Value>, Failure> {
     let Some(text) = args else {
         return Ok(Map::new());
@@ -135,5 +135,5 @@ fn given(args: Option<&str>) -> Result<Map<String, Value>, Failure> {
     })
 }
 
-/// How many names of tools fit into an error.
+/// Up to this number of tools, an error lists all their names.
 const FEW_TOOLS: usize = 8;

@@ -1,5 +1,5 @@
-//! The outcome of a call on standard output, and the exit code that it means: the same for tasks in a store and at a
-//! server.
+//! Prints the outcome of a call and selects the exit code, by the same rules for tasks in a store
+//! and at a server.
 
 use outlast::engine::Outcome;
 use outlast::wire::Raw;
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::exit::Failure;
 use crate::terminal;
 
-/// Prints what came out, as JSON or for people. An outcome other than a result is a failure of the command.
+/// Prints the outcome, as JSON or formatted. An outcome other than a result is a failure of the
+/// command.
 pub(crate) fn outcome(outcome: &Outcome, as_json: bool) -> Result<(), Failure> {
     match outcome {
         Outcome::Result(result) => {
@@ -53,7 +54,7 @@ fn show(result: &Raw, as_json: bool) {
         .unwrap_or_default();
     for block in blocks {
         match in_words(block) {
-            // Many tools answer with JSON as text.
+            // Many tools return JSON as text.
             text if text.starts_with(['{', '[']) && terminal::indented(&text).is_some() => {
                 terminal::out_json(&text);
             }
@@ -61,7 +62,7 @@ fn show(result: &Raw, as_json: bool) {
         }
     }
     if blocks.is_empty() {
-        // Nothing meant for people: the structured content, or everything.
+        // No content to print: use the structured content, or the whole result.
         match opened.get("structuredContent") {
             Some(structured) => terminal::out_json(&structured.to_string()),
             None => terminal::out_json(result.as_str()),
@@ -69,7 +70,7 @@ fn show(result: &Raw, as_json: bool) {
     }
 }
 
-/// A content block in words: text as it is, the rest described.
+/// Describes a content block: text unchanged, other kinds by type and size.
 fn in_words(block: &Value) -> String {
     let about = |name: &str| block[name].as_str().unwrap_or("?");
     match block["type"].as_str() {

@@ -1,4 +1,5 @@
-//! How a call stands, on standard error: one line that changes on a terminal, plain lines elsewhere.
+//! The status of a call on standard error: one line that is updated on a terminal, one line per
+//! change elsewhere.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -10,14 +11,14 @@ use outlast::wire::Status;
 
 use crate::terminal::{self, Line, Tone, say};
 
-/// Shows how a call stands.
+/// Prints the status of a call.
 pub(crate) struct StatusLine {
     terminal: bool,
     icons: bool,
     began: Instant,
-    /// The line that changes, while there is one.
+    /// The line that is updated, while one is shown.
     line: Option<ProgressBar>,
-    /// What was said last where lines stay.
+    /// The line that was printed last where lines are not updated.
     last: Line,
     announced: bool,
     warned: bool,
@@ -39,7 +40,7 @@ impl StatusLine {
         }
     }
 
-    /// How often a line with a duration in it is shown again.
+    /// How often a line that contains a duration is updated.
     pub(crate) fn refresh(&self) -> Duration {
         if self.terminal {
             Duration::from_secs(1)
@@ -48,13 +49,13 @@ impl StatusLine {
         }
     }
 
-    /// Gives way to a question, or comes back after it.
+    /// Hides the line during an input request, or shows it again.
     pub(crate) fn give_way(&mut self, to_question: bool) {
         self.clear();
         self.quiet = to_question;
     }
 
-    /// Shows `view` as it is now.
+    /// Shows the current status.
     pub(crate) fn show(&mut self, view: &ExecutionStatus) {
         if self.quiet {
             return;
@@ -87,7 +88,7 @@ impl StatusLine {
         line.set_message(terminal::err_text(&fitting(view, self.icons)));
     }
 
-    /// Shows how the call ended, in a line that stays.
+    /// Prints the final status in a line that stays.
     pub(crate) fn finish(&mut self, view: &ExecutionStatus) {
         self.clear();
         match (self.terminal, &view.task) {
@@ -97,7 +98,7 @@ impl StatusLine {
         }
     }
 
-    /// Says what was not said last.
+    /// Prints the line unless it equals the last one.
     fn say(&mut self, line: Line) {
         if line != self.last {
             terminal::err(line.clone());
@@ -105,7 +106,7 @@ impl StatusLine {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     fn clear(&mut self) {
         if let Some(line) = self.line.take() {
             line.finish_and_clear();
@@ -113,7 +114,7 @@ impl StatusLine {
     }
 }
 
-/// A line on a terminal that says that something goes on, until it is dropped. Elsewhere there is none.
+/// A spinner line on a terminal, shown until this is dropped. Prints nothing elsewhere.
 pub(crate) struct Waiting(ProgressBar);
 
 impl Waiting {
@@ -123,7 +124,7 @@ impl Waiting {
         Self(line)
     }
 
-    /// Prints a line above.
+    /// Prints a line above the spinner.
     pub(crate) fn say(&self, text: String) {
         self.0.suspend(|| terminal::err(text));
     }
@@ -135,7 +136,7 @@ impl Drop for Waiting {
     }
 }
 
-/// A line that moves by itself and is cut to the width of the terminal.
+/// A line that is updated by a timer and cut to the width of the terminal.
 fn moving_line(began: Instant) -> ProgressBar {
     let line = ProgressBar::new_spinner().with_elapsed(began.elapsed());
     line.set_style(spinner_style(WORKING));
@@ -143,15 +144,15 @@ fn moving_line(began: Instant) -> ProgressBar {
     line
 }
 
-/// A spinner by our characters, in a line of that form.
+/// The style of a spinner with our characters, with this template.
 pub(crate) fn spinner_style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-    // The last one is shown when all is over.
+    // The last character is shown when the spinner stops.
     style.tick_strings(&["|", "/", "-", "\\", " "])
 }
 
-/// The line of a call on a terminal: as much as fits.
+/// The status line of a call on a terminal, with the details that fit its width.
 fn fitting(view: &ExecutionStatus, icons: bool) -> Line {
     let Some(width) = terminal::err_width() else {
         return indicator(view, icons, Room::Ample);
@@ -165,17 +166,16 @@ fn fitting(view: &ExecutionStatus, icons: bool) -> Line {
     indicator(view, icons, Room::Least).cut(width)
 }
 
-/// How much room a line has.
+/// How much detail fits into the line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Room {
     Ample,
     /// The id is shortened. `outlast tasks` takes the beginning of an id.
     Little,
-    /// The same, without a bar.
+    /// The id is shortened and there is no progress bar.
     Least,
 }
 
-/// The status line of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Runs,
@@ -187,7 +187,8 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    /// By the outcome once there is one: a server may call a task completed whose tool reported an error.
+    /// Uses the outcome once there is one: a server may report a task as completed although its
+    /// tool returned an error.
     pub(crate) fn of(view: &ExecutionStatus) -> Self {
         match (&view.ended, view.task.as_ref().map(|task| task.status)) {
             (Some(Ok(Outcome::Result(_))), _) => Self::Completed,
@@ -197,14 +198,14 @@ impl Standing {
             (Some(Err(_)), _) => Self::Unknown,
             (None, None | Some(Status::Working)) => Self::Runs,
             (None, Some(Status::InputRequired)) => Self::WaitsForInput,
-            // What came out is not known yet, so nothing is called a success.
+            // The outcome is not known yet, so the line does not show a success.
             (None, Some(Status::Completed)) => Self::Runs,
             (None, Some(Status::Failed)) => Self::Failed,
             (None, Some(Status::Cancelled)) => Self::Cancelled,
         }
     }
 
-    /// The icon, empty where a spinner turns, and its colour (S4-58 to S4-62).
+    /// The icon and its colour (S4-58 to S4-62). The icon is empty where the spinner is shown.
     pub(crate) fn icon(self) -> (&'static str, Tone) {
         match self {
             Self::Runs => ("", Tone::Plain),
@@ -216,7 +217,7 @@ impl Standing {
         }
     }
 
-    /// In words (S4-63).
+    /// The status as text (S4-63).
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Runs => "Working",
@@ -229,7 +230,8 @@ impl Standing {
     }
 }
 
-/// How a call stands: an icon unless it runs, words, how far it is, and what it says of itself (S4-57, S4-68).
+/// The status of a call: an icon unless it runs, the status text, its progress and its message
+/// (S4-57, S4-68).
 fn indicator(view: &ExecutionStatus, icons: bool, room: Room) -> Line {
     let standing = Standing::of(view);
     let mut line = Line::new();
@@ -266,7 +268,7 @@ fn indicator(view: &ExecutionStatus, icons: bool, room: Room) -> Line {
         let is_full = progress
             .total
             .is_none_or(|total| progress.progress >= total);
-        // The last report before the end may be missing.
+        // The last progress report before the end may be missing.
         if view.ended.is_none() || is_full {
             line = line.text(format_args!(
                 " · {}",
@@ -295,7 +297,7 @@ fn shown(task: &str, room: Room) -> String {
     }
 }
 
-/// A duration in whole seconds or minutes.
+/// Formats a duration in whole seconds or minutes.
 fn seconds(duration: Duration) -> String {
     match duration.as_secs() {
         seconds @ 0..120 => format!("{seconds} s"),
@@ -330,19 +332,19 @@ fn count(done: f64, total: Option<f64>) -> String {
 
 const WIDTH: usize = 20;
 
-/// How much of a status message is shown.
+/// The length at which a status message is cut.
 const LONGEST: usize = 200;
 
 /// The length of a shortened id.
 pub(crate) const SHORT_ID: usize = 8;
 
-/// The columns beside the message: the spinner and the time.
+/// The columns that the spinner and the elapsed time use next to the message.
 const BESIDE: usize = 10;
 
-/// How a line looks while something works.
+/// The template of a line while a call runs.
 const WORKING: &str = "{spinner} {wide_msg} {elapsed}";
 
-/// How often a line on a terminal moves.
+/// How often a line on a terminal is redrawn.
 const BEAT: Duration = Duration::from_millis(120);
 
 #[cfg(test)]
@@ -378,7 +380,7 @@ mod tests {
         }
     }
 
-    /// The same call after its end.
+    /// The status of the same call after its end.
     fn ended(status: Status, ended: Result<Outcome, OutcomeError>) -> ExecutionStatus {
         ExecutionStatus {
             ended: Some(ended),
@@ -430,7 +432,7 @@ mod tests {
 
     #[test]
     fn only_a_result_without_an_error_gets_a_check_mark() {
-        // V2 calls a task completed whose result is flagged `isError`.
+        // V2 reports a task as completed although its result has `isError`.
         let error = ErrorCode(-32000);
         for (outcome, expected) in [
             (Ok(Outcome::ToolError(result(), None)), "✘ Failed"),

@@ -1,4 +1,4 @@
-//! One row for each call of the demo: rows that change on a terminal, a line for each change elsewhere.
+//! One row per call of the demo: updated on a terminal, one line per change elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -12,19 +12,18 @@ use outlast::wire::tool::first_text;
 use crate::call::{SHORT_ID, Standing, bar, spinner_style};
 use crate::terminal::{self, Line, Tone, say};
 
-/// Where the rows are shown. Cheap to clone.
+/// The rows of all calls. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Board {
-    /// The rows on a terminal.
+    /// `None` if standard error is not a terminal.
     rows: Option<MultiProgress>,
 }
 
-/// The row of one call.
 pub(super) struct Row {
     board: Board,
-    /// What moves on a terminal, until the call has ended.
+    /// The spinner on a terminal, until the call ends.
     moving: Option<ProgressBar>,
-    /// What was shown last.
+    /// The line that was shown last.
     last: Line,
 }
 
@@ -36,7 +35,7 @@ impl Board {
         }
     }
 
-    /// A new row below the others.
+    /// Adds a row below the others.
     pub(super) fn row(&self) -> Row {
         let moving = self.rows.as_ref().map(|rows| {
             let row = rows.add(ProgressBar::new_spinner());
@@ -58,11 +57,11 @@ impl Board {
         }
     }
 
-    /// A line between the rows and what stands above them.
+    /// Prints a line above the rows.
     pub(super) fn note(&self, text: &str) {
         let line = Line::new().tone(Tone::Muted, format_args!("  {text}"));
         match &self.rows {
-            // A terminal that is gone shows nothing.
+            // An error means that the terminal is closed.
             Some(rows) => drop(rows.println(terminal::err_text(&line))),
             None => terminal::err(line),
         }
@@ -70,7 +69,7 @@ impl Board {
 }
 
 impl Row {
-    /// Shows how the call stands, if that has changed.
+    /// Shows the status of the call if it changed.
     pub(super) fn show(&mut self, view: &ExecutionStatus) {
         let Some(task) = &view.task else {
             return;
@@ -103,7 +102,7 @@ impl Row {
     }
 }
 
-/// A row behind the place of its icon, which turns while the call runs.
+/// The text of a row after its icon. The icon is a spinner while the call runs.
 fn on_terminal(view: &ExecutionStatus, id: &str, standing: Standing) -> Line {
     let (icon, tone) = standing.icon();
     let line = match standing {
@@ -120,7 +119,7 @@ fn on_terminal(view: &ExecutionStatus, id: &str, standing: Standing) -> Line {
         .tone(detail_tone, detail(view))
 }
 
-/// How far a call is, or what came out.
+/// The progress of a call, or its outcome.
 fn detail(view: &ExecutionStatus) -> String {
     let text = |result: &Raw| first_text(result.borrow()).unwrap_or_default();
     match (&view.ended, &view.progress, &view.task) {
@@ -143,10 +142,10 @@ fn detail(view: &ExecutionStatus) -> String {
     }
 }
 
-/// An id as short as `outlast tasks` takes it.
+/// Shortens an id to a length that `outlast tasks` accepts.
 pub(super) fn short(id: &str) -> String {
     id.chars().take(SHORT_ID).collect()
 }
 
-/// How often rows on a terminal move.
+/// How often rows on a terminal are redrawn.
 const BEAT: Duration = Duration::from_millis(120);

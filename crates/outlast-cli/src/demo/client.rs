@@ -1,4 +1,4 @@
-//! The client of the demo: an MCP client on a pipe to the server in this process.
+//! The client of the demo: an MCP client, connected by a pipe to the server in this process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct DemoClient {
 }
 
 impl DemoClient {
-    /// Connects to `front`. References to tasks are kept in `store`.
+    /// Connects to `front`. The client stores references to its tasks in `store`.
     pub(super) async fn connect(
         front: Arc<McpServer>,
         store: Arc<dyn Store>,
@@ -48,7 +48,8 @@ impl DemoClient {
         })
     }
 
-    /// Goes on with the tasks of the last run if it left some. Otherwise calls every sample tool `rounds` times.
+    /// Continues the tasks that the last run did not finish. Without such tasks, calls every sample
+    /// tool `rounds` times.
     pub(super) async fn run(&self, rounds: u32) -> Result<(), Failure> {
         let mut left = self.references.all(None).await?;
         left.sort_by_key(|reference| reference.created_ms);
@@ -57,7 +58,7 @@ impl DemoClient {
             let resumed = left
                 .into_iter()
                 .map(|reference| self.client.resume(reference));
-            // Each reference is in use once: this process has just begun.
+            // Each reference is used once, because this process has just started.
             self.follow_all(resumed.filter_map(Result::ok)).await;
             say!("");
             say!("Every task has its outcome. Run the demo again for new ones.");
@@ -104,7 +105,7 @@ impl DemoClient {
     }
 }
 
-/// Answers every question with yes, after a moment, as a person would.
+/// Answers every input request with yes, after a delay.
 struct AnswersYes(Board);
 
 #[async_trait]
@@ -129,5 +130,5 @@ impl ClientHandler for AnswersYes {
     }
 }
 
-/// How long the demo takes to answer.
+/// The delay before the demo answers.
 const THINKING: Duration = Duration::from_millis(800);

@@ -1,4 +1,4 @@
-//! Tasks that ran when the last process ended, and what became of each.
+//! The tasks that were running when the previous process ended, and how each was recovered.
 
 use outlast::engine::store::Snapshot;
 use outlast::engine::{Clock, Engine, Scope, SystemClock, Task};
@@ -9,7 +9,8 @@ use super::board::short;
 use crate::exit::Failure;
 use crate::terminal::{self, Line, Tone, say};
 
-/// The tasks in the store that have not ended, the oldest first. Read before the engine opens the store, which settles them.
+/// Returns the tasks in the store that have not ended, the oldest first. Call it before the engine
+/// opens the store, because the engine recovers them.
 pub(super) fn find(url: &StoreUrl) -> Result<Vec<Task>, Failure> {
     let reader = match url {
         StoreUrl::Sqlite(path) => SqliteReader::open(path)?,
@@ -25,7 +26,7 @@ pub(super) fn find(url: &StoreUrl) -> Result<Vec<Task>, Failure> {
     Ok(tasks)
 }
 
-/// Prints what became of each of `tasks`.
+/// Prints how each of `tasks` was recovered.
 pub(super) async fn print(tasks: &[Task], engine: &Engine) -> Result<(), Failure> {
     if tasks.is_empty() {
         return Ok(());
@@ -67,5 +68,5 @@ fn row(task: &Task, now: Option<&Snapshot>) -> Line {
         .tone(tone, what)
 }
 
-/// How many of the newest tasks are looked at.
+/// How many of the newest tasks are read.
 const NEWEST: usize = 1_000;

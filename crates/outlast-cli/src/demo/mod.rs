@@ -1,7 +1,8 @@
 //! `outlast demo`: a client calls sample tools as durable tasks of a server in the same process.
 //!
-//! The client stores a reference to each of its tasks. If the process is killed, the next run recovers the tasks, and the
-//! same client goes on with its references until it has every outcome.
+//! The client stores a reference to each of its tasks. If the process is killed, the next run
+//! recovers the tasks, and the same client continues with its references until it has every
+//! outcome.
 
 mod board;
 mod client;
@@ -39,7 +40,7 @@ pub(crate) async fn run(args: args::Demo) -> Result<(), Failure> {
     let builder = Engine::builder(store.clone()).runner(RUNNER, tools.clone());
     let (engine, _) = builder.open().await?;
     let front = front(&engine, tools);
-    // An address that is in use is reported alone.
+    // If the address is in use, print only that error.
     let server = match args.http {
         Some(address) => Some(serve::listen(front.clone(), address).await?),
         None => None,
@@ -97,7 +98,7 @@ fn welcome(url: &StoreUrl) {
     say!("");
 }
 
-/// The sample tools as a server.
+/// A server with the sample tools.
 fn front(engine: &Engine, tools: Arc<Tools>) -> Arc<McpServer> {
     let about = ServerInfo {
         name: "outlast-demo".into(),
@@ -107,5 +108,5 @@ fn front(engine: &Engine, tools: Arc<Tools>) -> Arc<McpServer> {
     McpServer::new(engine.clone(), tools, about)
 }
 
-/// How long running calls may go on when the demo stops.
+/// The time that running calls have when the demo stops.
 const DRAIN: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use outlast::transport::http::{HttpOptions, HttpServer, raise_open_file_limit, s
 use crate::exit::Failure;
 use crate::terminal::{say, show};
 
-/// Serves until the returned server is shut down.
+/// Listens until the returned server is shut down.
 pub(super) async fn listen(
     front: Arc<McpServer>,
     address: SocketAddr,
@@ -26,7 +26,7 @@ pub(super) async fn listen(
     })
 }
 
-/// Prints the URL, and for people what to do with it.
+/// Prints the URL to standard output, and how to use it to standard error.
 pub(super) fn print(server: &HttpServer) {
     let url = server.url();
     show!("{url}");

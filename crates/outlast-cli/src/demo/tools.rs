@@ -1,5 +1,5 @@
-//! The sample tools: one that counts, one that researches, one that asks, one that fails; and for clients also
-//! those of the library's examples.
+//! The sample tools: `countdown`, `research`, `confirm` and `flaky`. An HTTP client also gets those
+//! of the library's examples.
 
 #[path = "../../../outlast/examples/tools/analysis.rs"]
 mod analysis;
@@ -26,7 +26,7 @@ pub(super) fn calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The samples; every step of theirs takes `step`.
+/// The sample tools. Each of their steps takes `step`.
 pub(super) fn samples(step: Duration) -> Tools {
     let samples = [countdown(step), research(step), confirm(), flaky(step)];
     samples
@@ -41,7 +41,7 @@ pub(super) fn samples(step: Duration) -> Tools {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "outlast::schemars")]
 struct Countdown {
-    /// Where it begins.
+    /// The number to start with.
     from: u32,
 }
 
@@ -58,14 +58,14 @@ fn countdown(step: Duration) -> Tool {
             Ok(text("lift-off"))
         },
     )
-    // A tool that only reads runs again after a crash.
+    // A read-only tool runs again after a crash.
     .hints(Hints::READ_ONLY)
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(crate = "outlast::schemars")]
 struct Research {
-    /// What it is about.
+    /// The subject of the report.
     topic: String,
 }
 

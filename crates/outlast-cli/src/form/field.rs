@@ -1,10 +1,9 @@
-//! One field of a form: what it is called, whether it must be filled in, and what a typed text means for it.
+//! One field of a form: its title, whether it is required, and how typed text becomes its value.
 
 use serde_json::Value;
 
 use super::kind::Kind;
 
-/// One field of a form.
 pub(crate) struct Field {
     pub(crate) name: String,
     pub(crate) title: String,
@@ -27,7 +26,8 @@ impl Field {
         }
     }
 
-    /// The value of the field for a typed text: `None` leaves the field out. An error says what to type instead.
+    /// Converts typed text to the value of the field. `None` leaves the field out. An error says
+    /// what to type instead.
     pub(crate) fn value(&self, text: &str) -> Result<Option<Value>, String> {
         let text = text.trim();
         if !text.is_empty() {
@@ -40,7 +40,7 @@ impl Field {
         }
     }
 
-    /// Title, description, and what may be typed, in one line.
+    /// The title, the description and what may be typed, in one line.
     pub(crate) fn describe(&self) -> String {
         let mut text = self.title.clone();
         if let Some(description) = &self.description {

@@ -1,5 +1,5 @@
-//! What a field takes: text, a number, yes or no, or choices. The kinds are those of the specification's primitive schemas
-//! (V1-ELIC-16).
+//! The type of a field: text, number, boolean or choices, as in the primitive schemas of the
+//! specification (V1-ELIC-16).
 
 use serde_json::{Number, Value, json};
 
@@ -7,7 +7,7 @@ use super::kind::format::Format;
 
 mod format;
 
-/// What a field takes.
+/// The type of a field and its limits.
 pub(crate) enum Kind {
     Text {
         format: Option<Format>,
@@ -23,13 +23,13 @@ pub(crate) enum Kind {
     },
 }
 
-/// One of several values, and how it is shown.
+/// One allowed value and its title.
 pub(crate) struct Choice {
     pub(crate) value: String,
     pub(crate) title: String,
 }
 
-/// The smallest and the largest number that are allowed.
+/// The smallest and the largest allowed number.
 #[derive(Clone, Copy)]
 pub(crate) struct Range {
     least: Option<f64>,
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// The choices, if this is a choice.
+    /// The choices. Empty for other types.
     pub(crate) fn choices(&self) -> &[Choice] {
         match self {
             Self::One(choices) | Self::Many { choices, .. } => choices,
@@ -87,7 +87,7 @@ impl Kind {
         }
     }
 
-    /// The value that `text` stands for, or what to type instead.
+    /// Converts `text` to a value, or says what to type instead.
     pub(super) fn parse(&self, text: &str) -> Result<Value, String> {
         match self {
             Self::Text { format, characters } => {
@@ -134,7 +134,7 @@ pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
     }
 }
 
-/// The choice that `text` names: by its value, its title, or its number in the list.
+/// Finds the choice that `text` names by its value, its title or its number in the list.
 fn choose(choices: &[Choice], text: &str) -> Result<String, String> {
     let named = choices
         .iter()
@@ -213,7 +213,7 @@ mod tests {
             (json!({ "type": "boolean" }), "n", json!(false)),
             (titled.clone(), "Bread", json!("b")),
             (titled, "2", json!("b")),
-            // A value that looks like a number counts as the value.
+            // Text that is a value and also a number in the list means the value.
             (json!({ "enum": ["2", "1"] }), "1", json!("1")),
             (
                 json!({ "oneOf": [{ "const": "a", "title": "Apple" }] }),

@@ -1,4 +1,5 @@
-//! The gateway in the background: `outlast stdio` starts it, and it ends when it has had nothing to do for a while.
+//! The gateway in the background: `outlast stdio` starts it, and it exits after it was idle for a
+//! while.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use crate::logs::{self, Bounded};
 use crate::place;
 
 pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
-    // The host's terminal may close: the gateway stays. This fails where it leads a group already, which is enough.
+    // The gateway continues when the host's terminal closes. The call fails if this process leads a
+    // group already, which is sufficient.
     let _ = rustix::process::setsid();
     let path = socket::path(&args.store)?;
     logs::to_file(
@@ -53,7 +55,8 @@ pub(crate) async fn run(args: args::Background) -> Result<(), Failure> {
         () = local.stop_requested() => {}
         () = signals.next() => {}
     }
-    // Before the store is free: the socket of the next gateway must stay.
+    // Remove the socket before the store is free, so that the socket of the next gateway is not
+    // removed.
     std::fs::remove_file(&path)?;
     drop(listener);
     let stopped = signals.during(gateway.shutdown_after(local.close())).await;

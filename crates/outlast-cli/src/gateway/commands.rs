@@ -27,7 +27,7 @@ fn usual(store: Option<StoreUrl>) -> Result<StoreUrl, Failure> {
     store.map_or_else(place::gateway_store, Ok)
 }
 
-/// The gateway on `store`, or a failure that names the store.
+/// Returns the status of the gateway on `store`, if one runs.
 fn running(store: &StoreUrl) -> Result<Option<Status>, Failure> {
     Ok(control::status(&socket::path(store)?)?)
 }
@@ -134,7 +134,7 @@ async fn logs(args: &GatewayLogs) -> Result<(), Failure> {
     }
     loop {
         tokio::time::sleep(LOOK).await;
-        // A full log begins again.
+        // A full log starts again at length 0.
         if file.metadata()?.len() < file.stream_position()? {
             file.rewind()?;
         }
@@ -144,7 +144,7 @@ async fn logs(args: &GatewayLogs) -> Result<(), Failure> {
     }
 }
 
-/// What was logged before the present file began.
+/// The part of the log that was moved to the older file.
 fn older(path: &Path) -> Vec<u8> {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");

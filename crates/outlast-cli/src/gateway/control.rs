@@ -1,4 +1,5 @@
-//! The first line on a connection to the gateway says what the connection is for; the gateway replies with one line.
+//! The protocol at the start of a connection to the gateway: the first line states the purpose, and
+//! the gateway replies with one line.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::socket;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum FirstLine {
@@ -18,16 +19,16 @@ pub(crate) enum FirstLine {
     Server(ServerRequest),
     /// MCP with all tasks and no server.
     Tasks,
-    /// A [`Status`].
+    /// Returns a [`Status`].
     Status,
-    /// The gateway stops. The connection ends with its process.
+    /// Stops the gateway. The connection ends with its process.
     Stop {
-        /// It goes on if calls run.
+        /// Keeps running if calls are running.
         unless_busy: bool,
     },
 }
 
-/// The server that a relay names. Only the gateway's memory holds it.
+/// The server that a relay names. The gateway keeps it in memory only.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct ServerRequest {
     pub(crate) command: Vec<String>,
@@ -47,16 +48,16 @@ pub(crate) enum Reply {
         /// The process id of the gateway.
         gateway: u32,
     },
-    /// The connection is of no use, for this reason.
+    /// The gateway refuses the connection, for this reason.
     Refused(String),
     Status(Status),
-    /// The gateway stops.
+    /// The gateway is stopping.
     Stopping(Status),
-    /// The gateway goes on because calls run.
+    /// The gateway keeps running because calls are running.
     Busy(Status),
 }
 
-/// A gateway that runs.
+/// The status of a running gateway.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Status {
@@ -64,11 +65,11 @@ pub(crate) struct Status {
     pub(crate) version: String,
     pub(crate) kind: Kind,
     pub(crate) store: String,
-    /// The endpoints over HTTP.
+    /// The HTTP endpoints.
     pub(crate) urls: Vec<String>,
     /// Connections of `outlast stdio`.
     pub(crate) windows: usize,
-    /// Calls that run.
+    /// The number of running calls.
     pub(crate) calls: usize,
     pub(crate) servers: Vec<String>,
 }
@@ -83,29 +84,29 @@ pub(crate) enum Kind {
     Background,
 }
 
-/// A value as one line.
+/// Serialises a value as one line.
 pub(crate) fn line(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).expect("strings and numbers are JSON");
     format!("{text}\n")
 }
 
-/// Reads a value from one line.
+/// Parses a value from one line.
 pub(crate) fn read<T: DeserializeOwned>(line: &str) -> io::Result<T> {
     serde_json::from_str(line).map_err(|error| {
         io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("the gateway and this program do not understand each other: {error}"),
+            format!("invalid line from another version of outlast: {error}"),
         )
     })
 }
 
-/// Opens a connection to the gateway at `path` and returns its reply. Needs a runtime around it.
+/// Opens a connection to the gateway at `path` and returns its reply. Must be called in a runtime.
 pub(super) fn open(path: &Path, first: &FirstLine) -> io::Result<(UnixStream, Reply)> {
     let mut stream = socket::connect_now(path)?;
     stream.set_read_timeout(Some(REPLY))?;
     stream.write_all(line(first).as_bytes())?;
     let mut reply = Vec::new();
-    // Byte by byte: what follows the line is not ours to read.
+    // Read byte by byte: the bytes after the line belong to MCP.
     let mut byte = [0];
     loop {
         stream.read_exact(&mut byte)?;
@@ -119,7 +120,7 @@ pub(super) fn open(path: &Path, first: &FirstLine) -> io::Result<(UnixStream, Re
     Ok((stream, reply))
 }
 
-/// The gateway at `path`, if one runs there.
+/// Returns the status of the gateway at `path`, if one runs.
 pub(super) fn status(path: &Path) -> io::Result<Option<Status>> {
     match open(path, &FirstLine::Status) {
         Ok((_, Reply::Status(status))) => Ok(Some(status)),
@@ -129,7 +130,7 @@ pub(super) fn status(path: &Path) -> io::Result<Option<Status>> {
     }
 }
 
-/// Whether an error means that no gateway listens, or that it has just stopped.
+/// Whether the error means that no gateway listens, or that it has just stopped.
 pub(super) fn is_absent(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound, UnexpectedEof};
     matches!(
@@ -138,5 +139,5 @@ pub(super) fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// How long the gateway may take for its reply.
+/// How long the gateway may take to reply.
 const REPLY: Duration = Duration::from_secs(10);

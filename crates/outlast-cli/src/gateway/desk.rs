@@ -1,4 +1,5 @@
-//! Where tasks are looked at, cancelled and answered without any of their servers: what `outlast tasks` speaks to.
+//! A backend without tools that gives `outlast tasks` access to all tasks of the gateway, without
+//! their servers.
 
 use std::sync::Arc;
 
@@ -16,7 +17,6 @@ use super::socket;
 use crate::place;
 use crate::target::{Named, Printed, Starts};
 
-/// A server that has nothing but tasks.
 pub(super) struct Desk;
 
 #[async_trait]
@@ -44,7 +44,7 @@ impl Backend for Desk {
     }
 }
 
-/// The gateway on the usual store as a server, if it runs.
+/// The gateway on the default store as a server, if it runs.
 pub(crate) fn at_gateway() -> Option<Named> {
     let path = socket::path(&place::gateway_store().ok()?).ok()?;
     std::os::unix::net::UnixStream::connect(&path).ok()?;
@@ -55,7 +55,7 @@ pub(crate) fn at_gateway() -> Option<Named> {
             (_, Reply::Refused(why)) => return Err(LinkError::Unreachable(why)),
             _ => {
                 return Err(LinkError::Unreachable(
-                    "the gateway sent a wrong reply".into(),
+                    "the gateway sent an unexpected reply".into(),
                 ));
             }
         };
@@ -68,7 +68,7 @@ pub(crate) fn at_gateway() -> Option<Named> {
         name: "gateway".into(),
         starts: Starts::Elsewhere,
         target: Target::other("the gateway on this machine", connect),
-        // Only there tasks can be listed.
+        // Only the legacy era can list tasks.
         era: Era::Legacy,
         session: None,
         anonymous: false,

@@ -1,4 +1,5 @@
-//! Serves the local socket of a gateway: relays, `outlast tasks`, and questions about the gateway itself.
+//! Serves the local socket of a gateway: relays, `outlast tasks`, and the commands of `outlast
+//! gateway`.
 
 use std::io;
 use std::sync::Arc;
@@ -20,26 +21,26 @@ use super::servers::Servers;
 use super::socket;
 use crate::exit::Failure;
 
-/// What a gateway says of itself.
+/// The facts for [`Status`] that do not change.
 pub(crate) struct About {
     pub(crate) kind: Kind,
     pub(crate) store: String,
     pub(crate) urls: Vec<String>,
 }
 
-/// The part of a gateway behind its local socket.
+/// The server of the local socket.
 pub(crate) struct LocalServer {
     about: About,
     engine: Engine,
     upstreams: Arc<ServedUpstreams>,
     servers: Servers,
-    /// For connections that only look at tasks.
+    /// Serves connections that need only tasks.
     desk: Arc<McpServer>,
-    /// Connections that were accepted and are open.
+    /// The number of open connections.
     connections: watch::Sender<usize>,
-    /// Those on which MCP is spoken.
+    /// The number of open MCP connections of relays.
     windows: watch::Sender<usize>,
-    /// Whether connections are being closed.
+    /// Set when the connections must close.
     closing: watch::Sender<bool>,
     stop: Notify,
 }
@@ -61,13 +62,15 @@ impl LocalServer {
         })
     }
 
-    /// Accepts connections as long as it is polled. A failed accept, as without a free file descriptor, does not end it.
+    /// Accepts connections while it is polled. A failed accept, for example without a free file
+    /// descriptor, does not end it.
     pub(crate) async fn accept(self: &Arc<Self>, listener: &UnixListener) {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let server = self.clone();
-                    // Counted here: a gateway that has accepted a connection does not end because it is idle.
+                    // Counted here, so that a gateway with an accepted connection does not exit as
+                    // idle.
                     self.connections.send_modify(|open| *open += 1);
                     tokio::spawn(async move {
                         let _open = Counted(&server.connections);
@@ -84,16 +87,17 @@ impl LocalServer {
         }
     }
 
-    /// Resolves when a connection asks the gateway to stop.
+    /// Resolves when a connection requests a stop.
     pub(crate) async fn stop_requested(&self) {
         self.stop.notified().await;
     }
 
-    /// Resolves when no connection was open and no call ran for `limit`, and none is open at that moment.
+    /// Resolves when no connection was open and no call ran for `limit`, and none is open at that
+    /// moment.
     pub(super) async fn idle(&self, limit: Duration) {
         let mut busy = Instant::now();
         loop {
-            // A question that waits for its answer belongs to a call that runs.
+            // A call with an open input request counts as running.
             if *self.connections.borrow() > 0 || self.engine.running() > 0 {
                 busy = Instant::now();
             } else if busy.elapsed() >= limit {
@@ -103,7 +107,7 @@ impl LocalServer {
         }
     }
 
-    /// Sends the answers that are ready and closes the connections.
+    /// Sends the responses that are ready and closes the connections.
     pub(crate) async fn close(&self) {
         self.closing.send_replace(true);
         let mut windows = self.windows.subscribe();
@@ -119,7 +123,7 @@ impl LocalServer {
         let mut line = String::new();
         let first = tokio::time::timeout(FIRST_LINE, read.read_line(&mut line)).await;
         if first.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? == 0 {
-            // The connection only checks that a gateway listens.
+            // The client only checked that a gateway listens.
             return Ok(());
         }
         match control::read(&line)? {
@@ -142,7 +146,7 @@ impl LocalServer {
                 }
                 reply(&mut write, &Reply::Stopping(status)).await?;
                 self.stop.notify_one();
-                // The connection stays open until the process ends.
+                // Keep the connection open until the process ends.
                 std::future::pending().await
             }
         }
@@ -190,7 +194,7 @@ async fn reply(write: &mut OwnedWriteHalf, reply: &Reply) -> Result<(), Failure>
     Ok(())
 }
 
-/// A connection that was counted, as long as this lives.
+/// Counts a connection until it is dropped.
 struct Counted<'a>(&'a watch::Sender<usize>);
 
 impl Drop for Counted<'_> {
@@ -202,11 +206,11 @@ impl Drop for Counted<'_> {
 /// The pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a connection may take for its first line.
+/// How long a connection may take to send its first line.
 const FIRST_LINE: Duration = Duration::from_secs(10);
 
 /// How long connections may take to close.
 const CLOSE: Duration = Duration::from_secs(2);
 
-/// The shortest pause between two checks.
+/// The shortest interval between two checks.
 const LOOK: Duration = Duration::from_millis(50);

@@ -1,4 +1,5 @@
-//! The gateway of a store on this machine: one process for each user and store, reached through a local socket.
+//! The gateway of a store on this machine: one process per user and store, reached through a local
+//! socket.
 //!
 //! | where | what |
 //! |---|---|
@@ -6,11 +7,11 @@
 //! | `control` | the first line on a connection and its reply |
 //! | `local` | serves the socket: relays, `outlast tasks`, status and stop |
 //! | `servers` | which relays share a server |
-//! | `start` | one gateway at a time starts on a store; `outlast serve` takes over from one in the background |
+//! | `start` | only one gateway starts on a store; `outlast serve` replaces one in the background |
 //! | `background` | the gateway that `outlast stdio` starts |
 //! | `desk` | tasks without their servers, for `outlast tasks` |
 //! | `commands` | `outlast gateway status`, `stop`, `logs` and `token` |
-//! | `token` | the local token, for the command line |
+//! | `token` | the local token, for commands that call the gateway |
 
 use std::time::Duration;
 
@@ -32,5 +33,5 @@ pub(crate) use local::{About, LocalServer};
 pub(crate) use start::{open_when_free, take_over};
 pub(crate) use token::of_url as token_of_url;
 
-/// How long interrupted tasks wait until a relay names their server again.
+/// How long interrupted tasks wait for a relay that names their server.
 pub(crate) const LATE_SERVERS: Duration = Duration::from_secs(600);

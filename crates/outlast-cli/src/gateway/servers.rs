@@ -1,4 +1,5 @@
-//! Which relays share a server: those that name the same command, directory, settings and environment.
+//! Decides which relays share a server: those with the same command, directory, settings and
+//! environment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ pub(super) struct Servers {
     known: Mutex<BTreeMap<Identity, Arc<McpServer>>>,
 }
 
-/// What makes two requests name the same server.
+/// Two requests with equal identities name the same server.
 #[derive(PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 struct Identity {
     command: Vec<String>,
@@ -36,7 +37,7 @@ impl Servers {
         Self { upstreams, known }
     }
 
-    /// The front before the server that `request` names.
+    /// Returns the MCP server in front of the server that `request` names.
     pub(super) async fn front(&self, request: ServerRequest) -> Result<Arc<McpServer>, Failure> {
         let Some((program, rest)) = request.command.split_first() else {
             return Err(Failure::Usage("the relay names no command".into()));
@@ -82,8 +83,8 @@ impl Identity {
         }
     }
 
-    /// Tells servers of the same command apart. It is the same after a restart, so that the tasks of a server find it
-    /// again, and too short to reveal anything of the environment.
+    /// Distinguishes servers with the same command. It is the same after a restart, so that the
+    /// tasks of a server find it again, and too short to reveal the environment.
     fn digest(&self) -> String {
         let text = serde_json::to_vec(self).expect("strings are JSON");
         let digest = Sha256::digest(text);
@@ -94,7 +95,7 @@ impl Identity {
     }
 }
 
-/// Whether a variable only says which window, terminal or shell a process was started from.
+/// Whether a variable only identifies the window, terminal or shell that started a process.
 fn is_harmless(name: &str) -> bool {
     HARMLESS.contains(&name)
         || HARMLESS_PREFIXES
@@ -105,7 +106,7 @@ fn is_harmless(name: &str) -> bool {
 const HARMLESS: &[&str] = &[
     "_",
     "SHLVL",
-    // The directory is compared itself.
+    // The directory is compared separately.
     "PWD",
     "OLDPWD",
     "COLUMNS",
@@ -131,7 +132,7 @@ const HARMLESS: &[&str] = &[
     "OUTLAST_BACKGROUND_IDLE_MS",
 ];
 
-/// Process ids, sockets and log folders of the window of an editor or terminal.
+/// Process ids, sockets and log folders of one window of an editor or terminal.
 const HARMLESS_PREFIXES: &[&str] = &["VSCODE_", "KITTY_", "WEZTERM_", "ALACRITTY_"];
 
 #[cfg(test)]

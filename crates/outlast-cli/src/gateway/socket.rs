@@ -1,4 +1,5 @@
-//! The local socket of the gateway on a store: where it is, and that its other end belongs to this user.
+//! The local socket of the gateway on a store: its path, and the check that the peer belongs to
+//! this user.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -24,19 +25,19 @@ pub(crate) fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The log of a gateway in the background, beside its socket.
+/// The log of a gateway in the background, next to its socket.
 pub(crate) fn log(socket: &Path) -> PathBuf {
     socket.with_extension("log")
 }
 
-/// Connects to the gateway at `path`, unless the socket belongs to another user.
+/// Connects to the gateway at `path`. Fails if the socket belongs to another user.
 pub(crate) async fn connect(path: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(path).await?;
     check_owner(&stream, rustix::process::geteuid().as_raw(), path)?;
     Ok(stream)
 }
 
-/// The same for code that does not wait. Needs a runtime around it.
+/// The same without waiting. Must be called in a runtime.
 pub(super) fn connect_now(path: &Path) -> io::Result<std::os::unix::net::UnixStream> {
     let stream = std::os::unix::net::UnixStream::connect(path)?;
     stream.set_nonblocking(true)?;
@@ -47,7 +48,8 @@ pub(super) fn connect_now(path: &Path) -> io::Result<std::os::unix::net::UnixStr
     Ok(stream)
 }
 
-/// Refuses a peer of another user: what is sent next contains the environment of this process.
+/// Refuses a peer of another user, because the next message contains the environment of this
+/// process.
 pub(super) fn check_owner(stream: &UnixStream, user: u32, path: &Path) -> io::Result<()> {
     let owner = stream.peer_cred()?.uid();
     if owner == user {
@@ -64,7 +66,7 @@ pub(super) fn check_owner(stream: &UnixStream, user: u32, path: &Path) -> io::Re
     }
 }
 
-/// Listens beside `store`.
+/// Listens on a socket next to `store`.
 pub(crate) fn listen_beside(store: &StoreUrl) -> Result<(UnixListener, PathBuf), Failure> {
     let path = path(store)?;
     match listen(&path) {
@@ -77,8 +79,8 @@ pub(crate) fn listen_beside(store: &StoreUrl) -> Result<(UnixListener, PathBuf),
     }
 }
 
-/// Listens at `path`. No other user can connect at any moment: the socket is made in a folder of this user and moved
-/// when it is closed to others.
+/// Listens at `path`. The socket is created in a folder of this user and moved after its
+/// permissions are set, so no other user can connect at any time.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     let mut folder = path.as_os_str().to_owned();
     folder.push(".new");

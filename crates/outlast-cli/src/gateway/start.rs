@@ -1,8 +1,9 @@
-//! One gateway at a time starts on a store.
+//! Ensures that only one gateway starts on a store.
 //!
-//! A start holds a file lock beside the store until its socket is open. A process that waits for the lock looks for the socket
-//! meanwhile, so of several relays that start a gateway one gateway stays. `outlast serve` holds the lock while a
-//! gateway in the background ends in its favour, so no relay can start another in between.
+//! A start holds a file lock next to the store until its socket is open. A process that waits for
+//! the lock also checks the socket, so if several relays start a gateway, one gateway remains.
+//! `outlast serve` holds the lock while a gateway in the background stops, so no relay can start
+//! another in between.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -20,13 +21,13 @@ use crate::exit::Failure;
 use crate::place;
 use crate::terminal::say;
 
-/// The right to start a gateway on a store, as long as it lives.
+/// The lock for starting a gateway on a store, held until this is dropped.
 pub(crate) struct StartLock {
     _file: File,
 }
 
 impl StartLock {
-    /// Takes the lock, unless another process has it.
+    /// Takes the lock, unless another process holds it.
     fn try_take(socket: &Path) -> io::Result<Option<Self>> {
         let file = private_file::open(&socket.with_extension("start"), |options| {
             options.write(true).create(true).truncate(false);
@@ -38,7 +39,8 @@ impl StartLock {
         }
     }
 
-    /// Takes the lock for a gateway in the background; none if another gateway serves the store by then.
+    /// Takes the lock for a gateway in the background. Returns `None` if another gateway serves the
+    /// store by then.
     pub(super) async fn take_unless_served(socket: &Path) -> Result<Option<Self>, Failure> {
         Self::take_unless(socket, || UnixStream::connect(socket).is_ok()).await
     }
@@ -68,8 +70,8 @@ impl StartLock {
     }
 }
 
-/// Prepares the start of `outlast serve` on `store`: a gateway in the background ends when its calls have ended. Its
-/// windows connect to this process then.
+/// Prepares the start of `outlast serve` on `store`: a gateway in the background stops when its
+/// calls have ended. Its relays then connect to this process.
 pub(crate) async fn take_over(store: &StoreUrl) -> Result<Option<StartLock>, Failure> {
     let socket = socket::path(store)?;
     let lock = StartLock::take_unless(&socket, || false).await?;
@@ -118,7 +120,7 @@ fn at(status: &Status) -> String {
     }
 }
 
-/// Waits until the process of a gateway that stops has ended: then its connection is closed.
+/// Waits until the process of a stopping gateway has ended, which closes its connection.
 pub(super) async fn ended(stream: UnixStream, status: &Status) -> Result<(), Failure> {
     stream.set_nonblocking(true)?;
     let mut stream = tokio::net::UnixStream::from_std(stream)?;
@@ -127,8 +129,8 @@ pub(super) async fn ended(stream: UnixStream, status: &Status) -> Result<(), Fai
     match tokio::time::timeout(STOP, closed).await {
         Ok(_) => Ok(()),
         Err(_) => Err(Failure::Usage(format!(
-            "the gateway (process {}) has not stopped after {} s\n  next: end it with `kill -9 {}`; its tasks are \
-             settled at the next start",
+            "the gateway (process {}) has not stopped after {} s\n  next: end it with `kill -9 {}`; the next start \
+             recovers its tasks",
             status.pid,
             STOP.as_secs(),
             status.pid
@@ -136,7 +138,8 @@ pub(super) async fn ended(stream: UnixStream, status: &Status) -> Result<(), Fai
     }
 }
 
-/// Opens a store. While another process has it, as a gateway does until it has stopped, this waits for a while.
+/// Opens a store. If another process has it open, for example a gateway that is stopping, waits for
+/// a limited time.
 pub(crate) async fn open_when_free(url: &StoreUrl) -> Result<Arc<dyn Store>, OpenError> {
     let begun = Instant::now();
     let mut is_reported = false;
@@ -157,20 +160,20 @@ pub(crate) async fn open_when_free(url: &StoreUrl) -> Result<Arc<dyn Store>, Ope
     }
 }
 
-/// The pause between two attempts.
+/// The interval between two attempts.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The pause between two questions whether calls still run.
+/// The interval between two checks whether calls still run.
 const BUSY: Duration = Duration::from_millis(500);
 
 /// How long another process may take to start a gateway.
 const OTHER_START: Duration = Duration::from_secs(60);
 
-/// How long a gateway may take to stop: 10 s for its calls, as much for its servers, and a reserve.
+/// How long a gateway may take to stop: 10 s for its calls, 10 s for its servers, and a reserve.
 const STOP: Duration = Duration::from_secs(40);
 
-/// After how long a start that waits for its store prints that it waits.
+/// After this time, a start that waits for its store prints a message.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// How long a gateway waits for a store that another process has.
+/// How long a gateway waits for a store that another process has open.
 const STORE_IN_USE: Duration = Duration::from_secs(20);

@@ -4,8 +4,8 @@ use super::{control, socket};
 use crate::place;
 use crate::serve::stored_token;
 
-/// The local token, if `url` is an endpoint of the gateway that runs on the usual store. Nothing else gets the token:
-/// the gateway itself says at which addresses it listens.
+/// Returns the local token if `url` is an endpoint of the gateway on the default store. The gateway
+/// itself reports its addresses, so no other server receives the token.
 pub(crate) fn of_url(url: &str) -> Option<String> {
     let port = loopback_port(url)?;
     let store = place::gateway_store().ok()?;
@@ -18,7 +18,7 @@ pub(crate) fn of_url(url: &str) -> Option<String> {
     }
 }
 
-/// The port of a URL on this machine.
+/// Returns the port of a URL on this machine.
 fn loopback_port(url: &str) -> Option<u16> {
     let authority = url.strip_prefix("http://")?.split(['/', '?']).next()?;
     let (host, port) = authority.rsplit_once(':').unwrap_or((authority, "80"));

@@ -1,5 +1,5 @@
-//! A log file that only its owner can read and that does not grow for ever: what is too much moves to a file beside it,
-//! of which there is one.
+//! A log file of limited size that only its owner can read. When it is full, its content moves to
+//! one older file next to it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use outlast::store::private_file;
 
-/// A file that is written at its end.
+/// A file to append to.
 pub(crate) struct Bounded {
     file: File,
     path: PathBuf,
@@ -16,7 +16,7 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// The file at `path`, made if need be.
+    /// Opens the file at `path`, or creates it.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         Self::holding(path, MOST)
     }
@@ -31,9 +31,10 @@ impl Bounded {
         })
     }
 
-    /// Begins anew, after what there is was put aside.
+    /// Moves the content to the older file and continues with an empty file.
     fn turn(&mut self) -> io::Result<()> {
-        // The file stays the same: others may have it open, too, to write at its end.
+        // Truncate the same file instead of replacing it: other processes may have it open for
+        // appending.
         let mut full = private_file::open(&self.path, |options| {
             options.read(true);
         })?;
@@ -62,21 +63,21 @@ impl Write for Bounded {
     }
 }
 
-/// Opens a file of which only its owner knows, to write at its end.
+/// Opens a file for appending that only its owner can read.
 pub(crate) fn append(path: &Path) -> io::Result<File> {
     private_file::open(path, |options| {
         options.create(true).append(true);
     })
 }
 
-/// Where the older part is.
+/// The path of the older file.
 fn aside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
     name.into()
 }
 
-/// How large a file may be.
+/// The maximum size of the file.
 const MOST: u64 = 4 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A writer for log lines that cleans each of them: fields can contain what clients and servers sent.
+//! A writer that cleans log lines, because fields can contain text of clients and servers.
 
 use std::io::{self, Write};
 
@@ -7,13 +7,13 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::args::Format;
 use crate::terminal::{clean, clean_json};
 
-/// Makes writers that clean what passes.
+/// Creates the writers.
 pub(super) struct Cleaned<M> {
     pub(super) writers: M,
     pub(super) format: Format,
 }
 
-/// A writer that takes one whole event at a time.
+/// A writer that receives one whole event per call.
 pub(super) struct CleanedWriter<W> {
     writer: W,
     format: Format,

@@ -1,8 +1,8 @@
 //! The log: on standard error, or in a file of bounded size.
 //!
-//! Up to the level `info` the log contains nothing that a client or a server sent and no secret. At the default level no
-//! request writes a line; the audit trail (`outlast::audit`, one line per lifecycle event of a task and per refused
-//! request) is written only if it is switched on.
+//! Up to level `info` the log contains no secret and nothing that a client or a server sent. At the
+//! default level, no request writes a line. The audit trail (`outlast::audit`, one line per
+//! lifecycle event of a task and per refused request) is off by default.
 
 mod bounded;
 mod cleaned;
@@ -23,17 +23,16 @@ use cleaned::Cleaned;
 
 pub(crate) use bounded::{Bounded, append};
 
-/// Logs to standard error from now on, at `default` if no level is given.
+/// Starts to log to standard error, at `default` if no level is given.
 pub(crate) fn to_stderr(logs: &Logs, default: LevelFilter) -> Result<(), Failure> {
     begin(logs, default, std::io::stderr)
 }
 
-/// Logs to a file from now on, at `default` if no level is given.
+/// Starts to log to a file, at `default` if no level is given.
 pub(crate) fn to_file(logs: &Logs, default: LevelFilter, file: Bounded) -> Result<(), Failure> {
     begin(logs, default, Mutex::new(file))
 }
 
-/// Checks that the filter is valid.
 pub(crate) fn check(logs: &Logs) -> Result<(), Failure> {
     filter(logs, LevelFilter::INFO).map(drop)
 }
@@ -65,7 +64,8 @@ fn install(subscriber: impl Subscriber + Send + Sync) -> Result<(), Failure> {
         .map_err(|error| std::io::Error::other(error).into())
 }
 
-/// Which events are written. A level is that of our own targets; entries of the form TARGET=LEVEL come on top of it.
+/// The events that are written. A level applies to our own targets. Entries of the form
+/// TARGET=LEVEL are added to it.
 fn filter(logs: &Logs, default: LevelFilter) -> Result<Targets, Failure> {
     let given = logs.level.clone().or_else(|| std::env::var(SETTING).ok());
     let given = given.unwrap_or_default();
@@ -76,7 +76,7 @@ fn filter(logs: &Logs, default: LevelFilter) -> Result<Targets, Failure> {
     };
     let (mut level, mut targets) = (default, Targets::new());
     let entries = given.split(',').map(str::trim);
-    // An empty text would be the level `error`.
+    // An empty string would mean the level `error`.
     for entry in entries.filter(|entry| !entry.is_empty()) {
         if let Ok(of_all) = entry.parse() {
             level = of_all;
@@ -92,7 +92,8 @@ fn filter(logs: &Logs, default: LevelFilter) -> Result<Targets, Failure> {
     Ok(ours(level).with_targets(targets))
 }
 
-/// Our own events up to `level`, and only warnings of other crates. The audit trail comes with `debug`.
+/// Our own events up to `level`, and only warnings of other crates. `debug` includes the audit
+/// trail.
 fn ours(level: LevelFilter) -> Targets {
     let audit = if level > LevelFilter::INFO {
         level

@@ -1,4 +1,4 @@
-//! A form elicitation on the terminal: its fields are filled in line by line.
+//! A form elicitation on the terminal. The user fills in its fields line by line.
 
 use outlast::wire::RawRef;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use super::lines::Lines;
 use crate::form::{Field, Form, Kind};
 use crate::terminal::say;
 
-/// Lets the person fill in the form. A form of one yes-or-no field takes one answer.
+/// Lets the user fill in the form. A form with a single boolean field needs one key.
 pub(super) async fn fill_in(schema: RawRef<'_>, lines: &Lines) -> Reply {
     let form = Form::read(schema);
     match &form.fields[..] {
@@ -61,7 +61,8 @@ async fn fill_fields(fields: &[Field], lines: &Lines) -> Reply {
     accept(content)
 }
 
-/// Asks for one field until the text fits. `Some(None)` leaves the field out; `None` is the end of the input.
+/// Asks for one field until the text is valid. `Some(None)` leaves the field out; `None` means the
+/// end of the input.
 async fn fill_field(field: &Field, lines: &Lines) -> Option<Option<Value>> {
     say!("  {}", field.describe());
     for (at, choice) in field.kind.choices().iter().enumerate() {

@@ -1,4 +1,5 @@
-//! Lines that a person types. They are read by a thread of their own, since reading cannot be interrupted.
+//! Lines that the user types. A separate thread reads them, because a blocking read cannot be
+//! interrupted.
 
 use std::io::BufRead;
 use std::sync::OnceLock;
@@ -7,12 +8,12 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::terminal::say;
 
-/// Lines from standard input. Nothing is read before somebody wants a line.
+/// Lines from standard input. Reading starts with the first call of `next`.
 #[derive(Default)]
 pub(crate) struct Lines(OnceLock<Mutex<mpsc::Receiver<String>>>);
 
 impl Lines {
-    /// The next line; none at the end of the input.
+    /// Returns the next line, or `None` at the end of the input.
     pub(crate) async fn next(&self) -> Option<String> {
         self.0
             .get_or_init(|| Mutex::new(read()))
@@ -22,7 +23,7 @@ impl Lines {
             .await
     }
 
-    /// Asks until the answer begins with one of `choices`; none at the end of the input.
+    /// Asks until the answer begins with one of `choices`. Returns `None` at the end of the input.
     pub(crate) async fn choose<'a>(&self, question: &str, choices: &[&'a str]) -> Option<&'a str> {
         loop {
             say!("{question}");

@@ -1,4 +1,4 @@
-//! The person at the terminal, as the host of servers: their questions are asked here, one after the other.
+//! The user at the terminal as the handler of input requests. They are shown one at a time.
 
 mod form;
 mod lines;
@@ -23,17 +23,18 @@ use crate::terminal::{self, Line, Tone, say};
 
 pub(crate) use lines::Lines;
 
-/// Who answers the input requests of servers.
+/// How input requests of servers are answered.
 pub(crate) enum Person {
-    /// A person with their inbox.
+    /// By the user at the terminal, through this inbox.
     There(Inbox, ReceiverOptions),
-    /// A person who comes back: input requests are declared as answerable and stay open.
+    /// By a later command: the client declares that it supports input requests and leaves them
+    /// open.
     Later,
-    /// No person: servers learn that they cannot ask.
+    /// Not at all: the client declares that it does not support input requests.
     Away,
 }
 
-/// What a person wants to do with a question.
+/// What the user answers.
 enum Reply {
     Respond(Value),
     Decline,
@@ -41,7 +42,7 @@ enum Reply {
 }
 
 impl Person {
-    /// A person is there if the input is a terminal, or if we are told so.
+    /// Chooses the terminal if standard input is one, or if the options require it.
     pub(crate) fn find(answering: Answering) -> Self {
         if answering.interactive || (!answering.no_input && std::io::stdin().is_terminal()) {
             let receiver = ReceiverOptions {
@@ -54,7 +55,7 @@ impl Person {
         }
     }
 
-    /// Whom servers ask.
+    /// The handler for the client options.
     pub(crate) fn host(&self) -> Option<Arc<dyn ClientHandler>> {
         match self {
             Self::There(inbox, _) => Some(Arc::new(inbox.clone())),
@@ -63,16 +64,16 @@ impl Person {
         }
     }
 
-    /// How servers may make tasks of their questions, if anybody answers them.
+    /// The options for input requests that a server sends as tasks.
     pub(crate) fn receiver(&self) -> Option<ReceiverOptions> {
         match self {
             Self::There(_, receiver) => Some(receiver.clone()),
-            // A task that this process hosts ends with the process.
+            // A task that this process hosts would end with the process.
             Self::Later | Self::Away => None,
         }
     }
 
-    /// Asks the person whatever comes, for ever. `before` clears the place where it is asked.
+    /// Shows input requests until this is dropped. `before` hides and shows the status line.
     pub(crate) async fn attend(&self, lines: &Lines, before: impl Fn(bool)) {
         let Self::There(inbox, _) = self else {
             return std::future::pending().await;
@@ -86,7 +87,8 @@ impl Person {
     }
 }
 
-/// Leaves every input request open. In a session or task that goes on, it is sent again to the next client.
+/// Leaves every input request open. The server sends it again to the next client of the session or
+/// task.
 pub(crate) struct NoAnswerYet;
 
 #[async_trait]
@@ -100,7 +102,7 @@ impl ClientHandler for NoAnswerYet {
     }
 }
 
-/// Asks one question, until it is answered or taken back.
+/// Shows one input request until it is answered or withdrawn.
 pub(crate) async fn answer(inbox: &Inbox, item: &InboxItem, lines: &Lines) {
     let reply = tokio::select! {
         reply = ask(item, lines) => reply,
@@ -172,17 +174,18 @@ async fn ask(item: &InboxItem, lines: &Lines) -> Reply {
     }
 }
 
-/// Says who asks, and what. Lines of the server are marked, so that none of them looks like a line of ours.
+/// Prints which server asks, and its text. Each line of the server is marked, so that none of them
+/// looks like our output.
 fn introduce(who: &str, said: &str) {
     say!("");
     terminal::err(Line::new().tone(Tone::Strong, who));
     terminal::quote(QUOTE, said);
 }
 
-/// What stands before each line that a server wrote.
+/// The mark before each line that a server wrote.
 const QUOTE: &str = "  │ ";
 
-/// Resolves when a question does not wait any more.
+/// Resolves when an input request is no longer open.
 async fn gone(inbox: &Inbox, id: InboxItemId) {
     let mut news = inbox.events();
     while inbox.item(id).is_some() {

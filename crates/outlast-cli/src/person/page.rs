@@ -1,11 +1,11 @@
-//! A page that a server wants opened, shown so that a person sees where it leads before opening it (V1-ELIC-11,
-//! V1-ELIC-12). Nothing here opens or fetches it.
+//! URL elicitation on the terminal: shows where a page leads before the user opens it (V1-ELIC-11,
+//! V1-ELIC-12). This code never opens or fetches the page.
 
 use crate::terminal::{Line, Tone, clean};
 
-/// What is said about `url`: the whole of it, its host, and what is odd about it.
+/// Describes `url`: the whole URL, its host, and warnings.
 pub(super) fn about(url: &str) -> Vec<Line> {
-    // What moves the cursor or turns the direction could make an address look like another.
+    // Characters that move the cursor or change the writing direction could disguise the address.
     let shown = clean(url);
     let (scheme, rest) = shown.split_once("://").unwrap_or(("", &shown));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

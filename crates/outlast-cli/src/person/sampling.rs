@@ -1,4 +1,4 @@
-//! A sampling request, shown to the person, who approves it by answering in place of a model or says no.
+//! A sampling request on the terminal. The user answers in place of a model, or declines.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::lines::Lines;
 use super::{QUOTE, Reply};
 use crate::terminal::{self, say};
 
-/// Shows the request and lets the person answer it.
+/// Shows the request and reads the answer.
 pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
     if let Some(system) = params["systemPrompt"].as_str() {
         quote("system", system);
@@ -38,12 +38,12 @@ pub(super) async fn answer(params: &Value, lines: &Lines) -> Reply {
     }
 }
 
-/// Shows what the server wrote, each line of it marked.
+/// Prints text of the server, with each line marked.
 fn quote(what: &str, text: &str) {
     terminal::quote(QUOTE, &format!("{what}: {text}"));
 }
 
-/// The text of a message; of other content, its kind.
+/// The text of a message, or the type of other content.
 fn shown(content: &Value) -> String {
     let one = |content: &Value| match content["text"].as_str() {
         Some(text) => text.to_owned(),

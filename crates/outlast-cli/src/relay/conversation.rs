@@ -1,16 +1,20 @@
-//! What a host and its gateway have said, as far as the next gateway must know it if this one ends.
+//! The state of the conversation between a host and its gateway that the next gateway needs if this
+//! one ends.
 //!
-//! | of the host | when the gateway is lost |
+//! | message of the host | if the gateway is lost |
 //! |---|---|
 //! | `initialize`, `notifications/initialized` | sent again; the host does not see the second result |
 //! | log level, subscriptions to resources | sent again |
-//! | an open request that changes nothing, as all of `tasks/*` | sent again under its id |
-//! | an open request that the gateway refused because it stops, or that was not sent yet | sent again under its id |
-//! | any other open request | answered with an error: its outcome is unknown |
-//! | the answer to a question of a task | kept, for the case that the gateway asks again |
+//! | an open request without side effects, such as `tasks/*` | sent again with its id |
+//! | an open request that was refused by a stopping gateway, or not sent yet | sent again with its
+//! id |
+//! | any other open request | an error response: its outcome is unknown |
+//! | the response to an input request of a task | kept, in case the gateway sends the request again
+//! |
 //!
-//! A question of a task stays open at the host; the next gateway asks it under the same id, and the host does not see
-//! it twice. Any other question of the gateway is cancelled at the host.
+//! An input request of a task stays open at the host. The next gateway sends it with the same id,
+//! and the host does not receive it twice. Any other request of the gateway is cancelled at the
+//! host.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -29,16 +33,16 @@ pub(super) struct Conversation {
     initialized: Option<Line>,
     /// The newest request for each setting of the session.
     settings: BTreeMap<String, Request>,
-    /// Requests of the host without an answer, by their order.
+    /// Requests of the host without a response, in their order.
     open: BTreeMap<u64, OpenRequest>,
     next: u64,
-    /// Notifications and answers of the host that were not sent yet.
+    /// Notifications and responses of the host that were not sent yet.
     unsent: Vec<Line>,
-    /// Questions that the host has not answered, and whether they are of tasks.
+    /// Requests of the gateway without a response of the host, and whether they belong to tasks.
     questions: HashMap<Id, bool>,
-    /// The newest answers of the host to questions of tasks.
+    /// The newest responses of the host to input requests of tasks.
     answers: VecDeque<(Id, Line)>,
-    /// Requests that were sent again although the host has their answers.
+    /// Requests that were sent again although the host has their responses.
     repeated: HashSet<Id>,
 }
 
@@ -51,24 +55,25 @@ struct Request {
 struct OpenRequest {
     request: Request,
     method: String,
-    /// Whether a gateway may have begun to work on it.
+    /// Whether a gateway may have started to execute it.
     sent: bool,
 }
 
-/// What becomes of a message of the gateway.
+/// What the relay does with a message of the gateway.
 pub(super) enum FromGateway {
-    /// The host gets it.
+    /// Send it to the host.
     Pass,
-    /// The host has it, or will get a better one.
+    /// Drop it: the host has it, or will receive a later one.
     Drop,
-    /// The gateway gets this answer, which the host has given before.
+    /// Send this response to the gateway. The host sent it before.
     Answer(Line),
-    /// The gateway closes this connection: what the host sends from now on goes to the next gateway.
+    /// The gateway closes this connection. Messages that the host sends from now on go to the next
+    /// gateway.
     Closing,
 }
 
 impl Conversation {
-    /// Records a message of the host, which is sent now if `connected`.
+    /// Records a message of the host. It is sent now if `connected`.
     pub(super) fn take_from_host(&mut self, line: &[u8], connected: bool) {
         let message = parse(line);
         match &message {
@@ -88,7 +93,7 @@ impl Conversation {
                 };
                 self.open.insert(self.next, open);
                 self.next += 1;
-                // It is in `open` until it is sent.
+                // It stays in `open` until it is sent.
                 return;
             }
             Some(Message::Notification(notification)) => match &*notification.method {
@@ -97,7 +102,7 @@ impl Conversation {
                     return;
                 }
                 notice::CANCELLED => {
-                    // A request that is cancelled is not answered.
+                    // A cancelled request gets no response.
                     if let Some(id) = notification.params.and_then(notice::cancelled_request) {
                         self.close(&id);
                     }
@@ -114,7 +119,7 @@ impl Conversation {
                         }
                     }
                     Some((_, false)) => {}
-                    // To a question of a gateway that is gone.
+                    // The response to a request of a gateway that ended.
                     None if !connected => return,
                     None => {}
                 }
@@ -126,7 +131,7 @@ impl Conversation {
         }
     }
 
-    /// Keeps a request that changes a setting of the session.
+    /// Records a request that changes a setting of the session.
     fn set(&mut self, method: &str, params: Option<RawRef<'_>>, request: &Request) {
         let uri = || Some(object::find(params?, &["uri"])?.text()?.into_owned());
         match method {
@@ -196,7 +201,7 @@ impl Conversation {
         }
     }
 
-    /// The connection is lost. Returns what the host is sent about it.
+    /// Handles a lost connection. Returns the messages for the host.
     pub(super) fn lost(&mut self) -> Vec<String> {
         self.repeated.clear();
         let mut lines = Vec::new();
@@ -220,19 +225,20 @@ impl Conversation {
         lines
     }
 
-    /// No gateway can be reached. Returns the errors for the requests that wait for one.
+    /// Handles that no gateway can be reached. Returns the errors for the waiting requests.
     pub(super) fn fail(&mut self, why: &str) -> Vec<String> {
         self.unsent.clear();
         let open = std::mem::take(&mut self.open).into_values();
         open.map(|open| error(&open.request.id, why)).collect()
     }
 
-    /// Whether a gateway is needed before the host sends something.
+    /// Whether messages wait for a gateway.
     pub(super) fn is_waiting(&self) -> bool {
         !self.open.is_empty() || !self.unsent.is_empty()
     }
 
-    /// The host's introduction, which a new connection begins with. Its answer must be there before the rest is sent.
+    /// Returns the host's `initialize` request, the first message on a new connection. The rest is
+    /// sent after its response.
     pub(super) fn introduction(&mut self, gateway: u32) -> Option<(Id, Line)> {
         self.gateway = gateway;
         let initialize = self.initialize.clone()?;
@@ -247,7 +253,7 @@ impl Conversation {
         Some((initialize.id, initialize.line))
     }
 
-    /// What the gateway of a new connection is sent after the introduction.
+    /// Returns the messages for a new connection after the `initialize` request.
     pub(super) fn rest(&mut self) -> Vec<Line> {
         let mut lines: Vec<_> = self.initialized.iter().cloned().collect();
         for setting in self.settings.values() {
@@ -265,7 +271,7 @@ impl Conversation {
         lines
     }
 
-    /// A request has its answer.
+    /// Removes a request that has its response.
     fn close(&mut self, id: &Id) {
         self.open.retain(|_, open| open.request.id != *id);
     }
@@ -280,14 +286,15 @@ fn error(id: &Id, why: &str) -> String {
     write::error(Some(id), error.borrow()) + "\n"
 }
 
-/// The error for a request that ran when the gateway ended, marked as the engine marks an unknown outcome.
+/// The error for a request that was running when the gateway ended. It has the engine's mark for an
+/// unknown outcome.
 fn lost_error(id: &Id) -> String {
     let data = Raw::parse(r#"{"outcome":"unknown"}"#.into()).expect("a literal is JSON");
     let error = codes::internal(LOST).with_data(data).to_raw();
     write::error(Some(id), error.borrow()) + "\n"
 }
 
-/// Whether a request changes nothing, so that it can be sent to the next gateway.
+/// Whether a request has no side effects, so that it can be sent to the next gateway.
 fn is_repeatable(method: &str) -> bool {
     method.starts_with("tasks/") || method.ends_with("/list") || REPEATABLE.contains(&method)
 }
@@ -309,11 +316,11 @@ const REPEATABLE: &[&str] = &[
 const INITIALIZE: &str = "initialize";
 const INITIALIZED: &str = "notifications/initialized";
 
-/// The error message for a request that ran when the gateway ended.
+/// The error message for a request that was running when the gateway ended.
 const LOST: &str = "the gateway stopped while this request was running: its outcome is unknown, and it was not sent \
                     again. If it had become a task, `outlast tasks list` shows it";
 
-/// How many answers to questions of tasks are kept.
+/// How many responses to input requests of tasks are kept.
 const MAX_ANSWERS: usize = 16;
 
 #[cfg(test)]
@@ -322,7 +329,7 @@ mod tests {
 
     const INTRODUCTION: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
 
-    /// A conversation whose host is introduced to the gateway 7.
+    /// A conversation whose host has sent `initialize` to gateway 7.
     fn begun() -> Conversation {
         let mut conversation = Conversation::default();
         assert!(conversation.introduction(7).is_none());
@@ -348,7 +355,7 @@ mod tests {
             .into()
     }
 
-    /// What the next gateway is sent after the introduction, as texts.
+    /// Returns the messages for the next gateway after `initialize`, as text.
     fn rest(conversation: &mut Conversation) -> String {
         let (id, _) = conversation.introduction(8).expect("an introduction");
         let answer = write::result(&id, Raw::empty_object().borrow());
@@ -378,7 +385,7 @@ mod tests {
             lost[0].contains("\"id\":1") && lost[0].contains("unknown"),
             "{lost:?}"
         );
-        // Sent while there is no gateway.
+        // Sent while no gateway is connected.
         conversation.take_from_host(&request(5, "tools/call"), false);
         let rest = rest(&mut conversation);
         for (part, times) in [
@@ -390,7 +397,8 @@ mod tests {
         ] {
             assert_eq!(rest.matches(part).count(), times, "{part}: {rest}");
         }
-        // The host has the answer to its subscription, and gets the one that is open.
+        // The host has the response to its subscription. It receives the response to the open
+        // request.
         assert!(!passes(
             &mut conversation,
             r#"{"jsonrpc":"2.0","id":4,"result":{}}"#
@@ -412,7 +420,7 @@ mod tests {
         assert!(!passes(&mut conversation, &refusal(7)));
         assert!(conversation.lost().is_empty());
         assert!(rest(&mut conversation).contains("\"id\":1,"));
-        // The same error of another process is an answer like any other.
+        // The same error from another process is an ordinary response.
         assert!(passes(&mut conversation, &refusal(7)));
     }
 
@@ -438,7 +446,7 @@ mod tests {
             "{lost:?}"
         );
         rest(&mut conversation);
-        // Asked again: the host has answered the first, and still has the second.
+        // The gateway sends both again: the host has answered the first and still has the second.
         let again = conversation.take_from_gateway(question("t.1", of_task).as_bytes());
         assert!(matches!(again, FromGateway::Answer(line) if line == answer.as_bytes()));
         assert!(!passes(&mut conversation, &question("t.2", of_task)));

@@ -1,8 +1,8 @@
-//! `outlast stdio`: for a host's own configuration file. A relay to the gateway of a store, which is started in the
-//! background if none runs and outlives the host.
+//! `outlast stdio`, for the configuration file of a host: a relay to the gateway of a store. If no
+//! gateway runs, the relay starts one in the background, which outlives the host.
 //!
-//! If the gateway ends, the relay connects to the next one, or starts it, and continues the conversation. The host keeps
-//! its server.
+//! If the gateway ends, the relay connects to the next one, or starts it, and continues the
+//! conversation. The host keeps its connection.
 
 mod conversation;
 mod reach;
@@ -43,7 +43,7 @@ pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
     let mut answers = tokio::spawn(relay.clone().take_from_gateways(way, connection));
     let asking = relay.take_from_host(BufReader::new(tokio::io::stdin()));
     tokio::select! {
-        // The host has closed its pipe: it gets the last answers. What became a task goes on.
+        // The host has closed its pipe. It still gets the last responses. Tasks continue.
         () = asking => {
             let _ = tokio::time::timeout(LAST_ANSWERS, &mut answers).await;
             Ok(())
@@ -52,15 +52,15 @@ pub(crate) async fn run(args: args::Stdio) -> Result<(), Failure> {
     }
 }
 
-/// What both directions share.
+/// The state that both directions share.
 #[derive(Default)]
 struct Relay {
-    /// Locked for a moment only.
+    /// Never locked across an `.await`.
     conversation: Mutex<Conversation>,
-    /// Where messages for the gateway go; none while there is no connection. It is held while messages are recorded and
-    /// sent, so that a message is either sent on this connection or known to the next.
+    /// The connection to the gateway, if there is one. It stays locked while messages are recorded
+    /// and sent, so a message is either sent on this connection or known to the next one.
     gateway: tokio::sync::Mutex<Option<OwnedWriteHalf>>,
-    /// The host has sent something, or has closed its pipe.
+    /// Notified when the host has sent something or has closed its pipe.
     host_wrote: Notify,
     /// Whether the host has closed its pipe.
     host_left: std::sync::atomic::AtomicBool,
@@ -75,7 +75,7 @@ impl Relay {
                 .lock()
                 .take_from_host(&line, gateway.is_some());
             if let Some(write) = &mut *gateway {
-                // If this fails, the other direction sees the end of the connection, too.
+                // If this fails, the other direction reads the end of the connection.
                 let _ = write.write_all(&line).await;
             }
             drop(gateway);
@@ -115,14 +115,14 @@ impl Relay {
                         self.take_from_gateway(line, &mut host, &mut detached)
                             .await?;
                     }
-                    // They must not touch the next connection.
+                    // They must not write to the next connection.
                     while detached.join_next().await.is_some() {}
                     let mut gateway = self.gateway.lock().await;
                     *gateway = None;
                     let lines = self.conversation.lock().lost();
                     host.send(lines).await?;
                 }
-                // It ended during the introduction.
+                // The gateway ended during `initialize`.
                 Continued::Lost if lost < MAX_LOST => {
                     lost += 1;
                     tokio::time::sleep(RETRY).await;
@@ -138,14 +138,14 @@ impl Relay {
             if self.host_left() {
                 return Ok(());
             }
-            // A gateway that was stopped in order is not started again before the host needs it.
+            // A gateway that was stopped in order starts again only when the host needs it.
             if way.is_stopped()? && !self.conversation.lock().is_waiting() {
                 self.host_writes().await;
             }
         }
     }
 
-    /// Introduces the host to the gateway and sends what is open.
+    /// Sends `initialize` to the gateway, then the open messages.
     async fn continue_on(
         &self,
         mut connection: Connection,
@@ -179,7 +179,7 @@ impl Relay {
         let mut gateway = self.gateway.lock().await;
         let lines = self.conversation.lock().rest();
         for line in lines {
-            // If this fails, the connection is at its end.
+            // If this fails, the connection has ended.
             let _ = connection.write.write_all(&line).await;
         }
         if self.host_left() {
@@ -199,10 +199,12 @@ impl Relay {
         match what {
             FromGateway::Pass => host.write(&line).await?,
             FromGateway::Drop => {}
-            // Dropping our end tells the gateway that nothing more follows. It answers what it has received.
+            // Dropping our end shows the gateway that no more messages follow. It responds to those
+            // that it has received.
             FromGateway::Closing => {
                 let relay = self.clone();
-                // Spawned: the other direction can hold the lock while it waits for the gateway to read.
+                // Spawned: the other direction can hold the lock while it waits for the gateway to
+                // read.
                 detached.spawn(async move {
                     *relay.gateway.lock().await = None;
                 });
@@ -232,12 +234,12 @@ impl Relay {
     }
 }
 
-/// How the conversation goes on with a new connection.
+/// The result of a new connection.
 enum Continued {
     On(BufReader<tokio::net::unix::OwnedReadHalf>),
     /// The connection ended.
     Lost,
-    /// The server of this relay does not start, or no gateway does.
+    /// The server of this relay, or the gateway, does not start.
     Failed(String),
 }
 
@@ -267,7 +269,7 @@ impl Host {
     }
 }
 
-/// The next line with its newline; none at the end or after an error.
+/// Returns the next line with its newline, or `None` at the end or after an error.
 async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<Line> {
     let mut line = Vec::new();
     match input.read_until(b'\n', &mut line).await {
@@ -281,7 +283,7 @@ async fn next_line(input: &mut (impl AsyncBufRead + Unpin)) -> Option<Line> {
     }
 }
 
-/// Whether `line` answers the request `id`, and if it is an error, which.
+/// Whether `line` is the response to request `id`, and its error if it has one.
 fn answer_to(id: &Id, line: &[u8]) -> Option<Result<(), String>> {
     match Message::parse(line.trim_ascii_end(), &Limits::default()) {
         Ok(Message::Response(response)) if response.id.as_ref() == Some(id) => {
@@ -294,11 +296,11 @@ fn answer_to(id: &Id, line: &[u8]) -> Option<Result<(), String>> {
     }
 }
 
-/// How long the gateway may take for its last answers when the host has closed its pipe.
+/// How long the gateway may take for its last responses after the host has closed its pipe.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
-/// The pause after a gateway that ended during the introduction.
+/// The delay after a gateway that ended during `initialize`.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// How often a gateway may end during the introduction before the host gets an error.
+/// How often a gateway may end during `initialize` before the host gets an error.
 const MAX_LOST: u32 = 5;

@@ -1,4 +1,4 @@
-//! Finds the gateway of a store, and starts one in the background if none runs.
+//! Connects to the gateway of a store, and starts one in the background if none runs.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::gateway::{FirstLine, Reply, line, read_line, socket};
 use crate::logs;
 use crate::place;
 
-/// How a relay finds its gateway.
+/// The parameters for connecting to the gateway.
 pub(super) struct Way {
     pub(super) store: StoreUrl,
     pub(super) logs: args::Logs,
@@ -33,7 +33,8 @@ pub(super) struct Connection {
 }
 
 impl Way {
-    /// Connects to the gateway. A gateway that stops between the connection and its reply is not taken for an error.
+    /// Connects to the gateway. If a gateway stops between the connection and its reply, tries the
+    /// next one.
     pub(super) async fn connect(&self) -> Result<Connection, Failure> {
         let until = Instant::now() + START;
         loop {
@@ -49,7 +50,7 @@ impl Way {
         }
     }
 
-    /// Whether the gateway has stopped in order: one that was killed leaves its socket behind.
+    /// Whether the gateway stopped in order. One that was killed leaves its socket behind.
     pub(super) fn is_stopped(&self) -> Result<bool, Failure> {
         Ok(!socket::path(&self.store)?.exists())
     }
@@ -71,7 +72,8 @@ impl Way {
             };
             match exited {
                 Some(status) if !status.success() => return Err(not_started(&path, None)),
-                // It left because another gateway serves the store, or it had nothing to do for its whole idle time.
+                // It exited because another gateway serves the store, or because it was idle for
+                // its whole idle time.
                 Some(_) => started = None,
                 None => {}
             }
@@ -102,14 +104,14 @@ impl Way {
             }),
             Reply::Refused(why) => Err(NotServed::Refused(why)),
             _ => Err(NotServed::Refused(
-                "the gateway sent a wrong reply\n  next: stop it with `outlast gateway stop`, it may be of another version".into(),
+                "the gateway sent an unexpected reply\n  next: stop it with `outlast gateway stop`, it may be of another version".into(),
             )),
         }
     }
 
     /// Starts a gateway that outlives this process and the host.
     fn start(&self, socket: &Path) -> Result<Child, Failure> {
-        // An error at its start is written there, too.
+        // Errors at its start go to the same file.
         let log = logs::append(&socket::log(socket)).map_err(Failure::beside_store(socket))?;
         let mut command = std::process::Command::new(std::env::current_exe()?);
         command
@@ -160,14 +162,15 @@ fn last_error(log: &Path) -> Option<String> {
     Some(last.trim_start_matches("outlast: ").to_owned())
 }
 
-/// How long the gateway may take to start. One that waits for the store of a gateway that stops takes 20 s at most.
+/// How long the gateway may take to start. If it waits for a stopping gateway to release the store,
+/// that takes 20 s at most.
 const START: Duration = Duration::from_secs(30);
 
 /// How long the gateway may take to reply to the first line.
 const REPLY: Duration = Duration::from_secs(10);
 
-/// The pause between two attempts.
+/// The interval between two attempts.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a gateway that is started here stays when there is nothing to do, in milliseconds.
+/// The variable with the idle time of a gateway that is started here, in milliseconds.
 const IDLE: &str = "OUTLAST_BACKGROUND_IDLE_MS";

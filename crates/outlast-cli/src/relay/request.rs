@@ -18,7 +18,7 @@ impl ServerRequest {
             return Self::from_file(path, args.name.as_deref());
         }
         if let Some(settings) = &args.settings {
-            // Checked here, where the person who wrote it sees the error.
+            // Checked here, because the errors of this process are visible to the user.
             let object: Value = serde_json::from_str(settings)
                 .map_err(|error| serve::not_an_object("--settings", &error))?;
             serve::read_settings(&object)
@@ -33,7 +33,7 @@ impl ServerRequest {
         })
     }
 
-    /// That of a server in a configuration file.
+    /// Reads the server from a configuration file.
     fn from_file(path: &Path, name: Option<&str>) -> Result<Self, Failure> {
         let config = Config::find(Some(path))?;
         let name = match (name, &config.names().collect::<Vec<_>>()[..]) {

@@ -1,4 +1,4 @@
-//! `outlast tasks answer`: comes to a task that waits for input, answers, and leaves again.
+//! `outlast tasks answer`: answers the open input requests of a task at a server.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::person::{self, Lines, Person};
 use crate::target::Named;
 use crate::terminal::say;
 
-/// What is answered.
+/// The response to send.
 pub(crate) enum Given {
     Result(Raw),
     Decline,
-    /// Whatever the person at the terminal says.
+    /// Ask the user at the terminal.
     Ask,
 }
 
-/// Answers the questions of a task until it goes on.
+/// Answers the input requests of a task until it continues.
 pub(crate) async fn answer(server: Named, id: &str, given: &Given) -> Result<(), Failure> {
     let endpoint = server.target.endpoint();
     let inbox = Inbox::new(InputKinds::all());
@@ -56,7 +56,7 @@ async fn answer_all(
             Some(item) => settle(inbox, &item, given, &lines).await,
             None => break,
         }
-        // It waits for more, or goes on.
+        // Wait for the next input request, or until the task continues.
         let _ = tokio::time::timeout(PATIENCE, async {
             tokio::select! {
                 _ = inbox.first() => {}
@@ -81,7 +81,7 @@ async fn settle(inbox: &Inbox, item: &InboxItem, given: &Given, lines: &Lines) {
     }
 }
 
-/// Resolves when the task waits for nothing any more.
+/// Resolves when the task has no open input request.
 async fn goes_on(execution: &Execution) {
     let mut updates = execution.updates();
     loop {
@@ -100,5 +100,5 @@ async fn goes_on(execution: &Execution) {
     }
 }
 
-/// How long a question may take to arrive.
+/// How long an input request may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -60,7 +60,7 @@ pub(crate) async fn get(server: Named, id: &str, json: bool) -> Result<(), Failu
     .await
 }
 
-/// Waits for the end, and prints what came out.
+/// Waits for the end of the task and prints its outcome.
 pub(crate) async fn result(server: Named, id: &str, json: bool) -> Result<(), Failure> {
     let person = Person::Away;
     attached(server, id, &person, json).await
@@ -68,7 +68,8 @@ pub(crate) async fn result(server: Named, id: &str, json: bool) -> Result<(), Fa
 
 pub(crate) async fn cancel(server: Named, id: &str, json: bool) -> Result<(), Failure> {
     with_task(server, id, async |client, id| {
-        // Read first: some servers accept the cancellation of a task that has ended, and some do not know it then.
+        // Read the task first: some servers accept the cancellation of a task that has ended, and
+        // others then report an unknown task.
         refuse_ended(&found(id, client.get_task(id).await)?)?;
         let task = match client.cancel_task(id).await {
             // It ended between the two requests.
@@ -89,7 +90,7 @@ pub(crate) async fn cancel(server: Named, id: &str, json: bool) -> Result<(), Fa
     .await
 }
 
-/// A task that has ended cannot be cancelled.
+/// Fails if the task has ended.
 fn refuse_ended(task: &PeerTask) -> Result<(), Failure> {
     if task.status.is_terminal() {
         Err(Failure::HasEnded(task.id.clone(), task.status.to_string()))
@@ -108,7 +109,7 @@ pub(crate) async fn watch(
     attached(server, id, person, json).await
 }
 
-/// Tells every change to any of our tasks until Ctrl-C.
+/// Prints every change to any task of the caller until Ctrl-C.
 pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> {
     with_list(server, async |client| {
         let mut known = BTreeMap::new();
@@ -133,7 +134,7 @@ pub(crate) async fn watch_all(server: Named, json: bool) -> Result<(), Failure> 
     .await
 }
 
-/// Goes on with a task that somebody began.
+/// Follows a task that another command created.
 async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Result<(), Failure> {
     let (endpoint, left) = (server.target.endpoint(), Left::at(&server));
     let (connected, id) = connect_for(server, id, person).await?;
@@ -143,7 +144,7 @@ async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Resul
         found(id, client.get_task(id).await)?;
         let reference = TaskReference::known_by_id(endpoint, id);
         let Ok(execution) = client.resume(reference) else {
-            // This program has just begun.
+            // A reference cannot be in use, because this process has just started.
             return Ok(());
         };
         match follow(execution, person, Interrupt::Leave).await {
@@ -160,7 +161,7 @@ async fn attached(server: Named, id: &str, person: &Person, json: bool) -> Resul
     done
 }
 
-/// Does something with a task at a server, on a connection on which no questions are answered.
+/// Runs `action` for a task at a server, on a connection that answers no input requests.
 async fn with_task(
     server: Named,
     id: &str,
@@ -172,7 +173,7 @@ async fn with_task(
     done
 }
 
-/// The same with lists.
+/// The same for commands that list tasks.
 async fn with_list(
     server: Named,
     work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
@@ -183,7 +184,7 @@ async fn with_list(
     done
 }
 
-/// Connects in the older era if the server has both, because only that one lists tasks.
+/// Connects in the legacy era if the server supports both, because only that era lists tasks.
 async fn connect_to_list(
     server: Named,
     person: &Person,
@@ -195,7 +196,7 @@ async fn connect_to_list(
             ..server.clone()
         };
         match connect(older, person, purpose).await {
-            // A server that does not run is not started or waited for a second time.
+            // Do not start or wait for the server a second time if it does not run.
             Err(Failure::Unconnected(why)) if why.is_absent() => {
                 return Err(Failure::Unconnected(why));
             }
@@ -206,7 +207,7 @@ async fn connect_to_list(
     connect(server, person, purpose).await
 }
 
-/// Connects to the server of the task that `id` names, whole or by its beginning; returns the whole id, too.
+/// Connects to the server of the task `id`, which may be shortened. Also returns the whole id.
 async fn connect_for(
     server: Named,
     id: &str,
@@ -226,9 +227,10 @@ async fn connect_for(
     }
 }
 
-/// The whole id of a task. Without a list that contains it, `id` is taken as it is.
+/// Completes a shortened id. If the server cannot list tasks or lists no match, returns `id`
+/// unchanged.
 async fn whole_id(client: &Client, id: &str) -> Result<String, Failure> {
-    // A server that cannot list is asked for the id itself, which fails with a reason.
+    // A server that cannot list tasks reports an unknown id itself.
     let tasks = client.list_tasks().await.unwrap_or_default();
     let ids: Vec<_> = tasks.into_iter().map(|task| task.id).collect();
     if ids.iter().any(|whole| whole == id) {
@@ -242,7 +244,7 @@ async fn whole_id(client: &Client, id: &str) -> Result<String, Failure> {
     }
 }
 
-/// A task, or that the server has none of that name.
+/// Returns the task, or the failure that the server does not have it.
 fn found(id: &str, answer: Result<PeerTask, client::Error>) -> Result<PeerTask, Failure> {
     answer.map_err(|fault| match fault.code() {
         Some(codes::INVALID_PARAMS) => Failure::NoTaskThere(id.to_owned()),
@@ -250,8 +252,8 @@ fn found(id: &str, answer: Result<PeerTask, client::Error>) -> Result<PeerTask, 
     })
 }
 
-/// An id of this length is not shortened.
+/// An id of at least this length is not shortened.
 const WHOLE: usize = 20;
 
-/// How often all tasks are looked at.
+/// How often all tasks are polled.
 const LOOK: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! Tasks at servers as JSON, and one in full for people.
+//! Tasks at servers as JSON, and the full description of one task.
 
 use outlast::wire::PeerTask;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ pub(super) fn list(tasks: &[PeerTask]) -> Value {
     tasks.iter().map(one).collect()
 }
 
-/// A task as V1 writes it; what the server did not say is left out.
+/// A task in the format of V1. Members that the server did not send are left out.
 pub(super) fn one(task: &PeerTask) -> Value {
     let mut shown =
         json!({ "taskId": task.id, "status": task.status.to_string(), "ttl": task.ttl_ms });

@@ -1,12 +1,12 @@
-//! What a server is called of which only the command is known.
+//! Derives the name of a server from its command.
 //!
-//! The name is shown in URLs, logs and numbers: nothing that may be a secret goes into it.
+//! The name appears in URLs, logs and metrics, so nothing that may be a secret goes into it.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// What a server is called whose command is run in `directory`: the first word that is no option, no setting, and no
-/// program that runs others; of a path the last part that says something.
+/// Returns the name of a server whose command runs in `directory`: the first word that is not an
+/// option, a setting or a launcher. Of a path, the last significant part.
 pub(crate) fn called(command: &[impl AsRef<OsStr>], directory: &Path) -> String {
     let words = command.iter().map(|word| word.as_ref().to_string_lossy());
     let named = words
@@ -16,7 +16,8 @@ pub(crate) fn called(command: &[impl AsRef<OsStr>], directory: &Path) -> String 
     named.unwrap_or_else(|| "server".into())
 }
 
-/// The part of a path that says what it is: many packages have the same door, in the same folders.
+/// Returns the last part of a path that is not a generic name: many packages have the same file and
+/// folder names.
 fn telling(path: &str, directory: &Path) -> String {
     let parts: Vec<_> = path.rsplit(['/', '\\']).map(plain).collect();
     let says = |part: &String| !part.is_empty() && !DOORS.contains(&part.as_str());
@@ -32,7 +33,7 @@ fn telling(path: &str, directory: &Path) -> String {
     }
 }
 
-/// A word without where it is from, its version, and whatever a name may not have.
+/// Removes the registry, the version, and characters that a name may not contain.
 fn plain(word: &str) -> String {
     let fine = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
     let word = REGISTRIES
@@ -73,14 +74,14 @@ const DOORS: [&str; 21] = [
     "src",
 ];
 
-/// Programs whose argument is the server, and their words for that.
+/// Programs that start the server given as an argument, and their subcommands.
 const STARTERS: [&str; 25] = [
     "npx", "bunx", "pnpm", "pnpx", "yarn", "dlx", "exec", "uvx", "uv", "tool", "run", "node",
     "bun", "deno", "tsx", "python", "python3", "pipx", "sh", "bash", "env", "docker", "podman",
     "java", "go",
 ];
 
-/// How some programs write where a package is from.
+/// Prefixes that name the registry of a package.
 const REGISTRIES: [&str; 2] = ["npm:", "jsr:"];
 
 #[cfg(test)]

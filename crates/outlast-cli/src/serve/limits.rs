@@ -1,4 +1,4 @@
-//! The `outlast` object of a whole configuration file: what one owner may have, and all together.
+//! The `outlast` object of a whole configuration file: limits for each owner and for the gateway.
 
 use std::num::NonZeroU32;
 
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::settings::{count, millis, unknown, whole, wrong};
 
-/// What a gateway puts up with.
+/// The limits of a gateway.
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     pub(super) policy: Policy,
-    /// Of these only the numbers count.
+    /// Only the limits in these options are used.
     pub(super) http: HttpOptions,
 }
 
@@ -26,7 +26,7 @@ impl Default for Limits {
     }
 }
 
-/// Reads the object. What is not known is not guessed at.
+/// Reads the object. An unknown key is an error.
 pub(super) fn read(object: &Value) -> Result<Limits, String> {
     let members = object.as_object().ok_or("`outlast` must be an object")?;
     let mut limits = Limits::default();

@@ -1,4 +1,4 @@
-//! How a gateway stands and what it has done, as Prometheus reads it. No task and no owner is ever a label.
+//! The metrics of a gateway in the format of Prometheus. Task ids and owners are never labels.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, Promet
 use outlast::engine::{Engine, Owner};
 use outlast::gateway::Served;
 
-/// Collects numbers from now on.
+/// Starts to collect metrics.
 pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
     let builder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &BUCKETS_SECONDS)?
         .set_buckets_for_metric(Matcher::Suffix("_bytes".into()), &BUCKETS_BYTES)?;
     let collected = builder.install_recorder()?;
     let unit = Unit::Count;
-    describe_gauge!("mcp_tasks", unit, "Tasks that are kept.");
+    describe_gauge!("mcp_tasks", unit, "Stored tasks.");
     describe_gauge!(
         "mcp_calls_running",
         unit,
@@ -41,7 +41,7 @@ pub(super) fn collect() -> Result<PrometheusHandle, BuildError> {
     Ok(collected)
 }
 
-/// The whole page.
+/// Renders all metrics.
 pub(super) async fn text(
     collected: &PrometheusHandle,
     engine: &Engine,
@@ -63,7 +63,7 @@ pub(super) async fn text(
     collected.render()
 }
 
-/// Made for long work as well as for short.
+/// From fractions of a second to hours, because calls can be short or long.
 const BUCKETS_SECONDS: [f64; 11] = [
     0.01, 0.1, 1.0, 10.0, 60.0, 300.0, 1_800.0, 7_200.0, 28_800.0, 86_400.0, 604_800.0,
 ];
@@ -78,5 +78,5 @@ const BUCKETS_BYTES: [f64; 7] = [
     67_108_864.0,
 ];
 
-/// How often what was measured is put together.
+/// How often collected measurements are merged.
 const UPKEEP: Duration = Duration::from_secs(5);

@@ -40,7 +40,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
     raise_open_file_limit();
     let mut signals = StopSignals::listen()?;
     let (upstreams, limits) = upstreams::all(&args)?;
-    // Before the engine is opened, which counts from then on.
+    // Installed before the engine opens, because the engine counts from then on.
     let collected = metrics::collect().map_err(std::io::Error::other)?;
     let url = match &args.store {
         Some(url) => url.clone(),
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
         },
         StoreUrl::Memory => None,
     };
-    // The listener answers "starting" while the store opens.
+    // The listener responds "starting" while the store opens.
     let opening = Opening::start(url.clone());
     let outlast = Outlast::builder()
         .store(opening.store.clone())
@@ -110,12 +110,12 @@ pub(crate) async fn run(args: Serve) -> Result<(), Failure> {
 /// The local socket of this gateway.
 struct Local {
     server: Arc<LocalServer>,
-    /// None without a file for tasks, or if it cannot be opened.
+    /// `None` if the store has no file, or if the socket cannot be opened.
     listener: Option<(UnixListener, PathBuf)>,
 }
 
 impl Local {
-    /// Opens the socket beside the store. Clients over HTTP are served without it, too.
+    /// Opens the socket next to the store. Without it, HTTP clients are served all the same.
     fn open(running: &RunningGateway, store: &StoreUrl, urls: Vec<String>) -> Self {
         let about = About {
             kind: Kind::Serve,
@@ -138,7 +138,7 @@ impl Local {
         }
     }
 
-    /// Serves the socket until a connection asks the gateway to stop.
+    /// Serves the socket until a connection requests a stop.
     async fn serve(&self) {
         let accept = async {
             match &self.listener {
@@ -160,7 +160,7 @@ impl Local {
     }
 }
 
-/// Finds out which servers cannot be reached, and says so before anybody needs them. None waits for another.
+/// Connects to all servers at the same time and reports those that cannot be reached.
 fn probe(running: &RunningGateway) {
     for served in running.served() {
         let upstream = served.upstream.clone();

@@ -1,4 +1,5 @@
-//! A store that opens while the listener already answers. Requests get "starting" until it is open.
+//! Opens a store while the listener already runs. Requests get the response "starting" until it is
+//! open.
 
 use std::sync::Arc;
 
@@ -15,14 +16,14 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// Starts to open the store that `url` names.
+    /// Starts to open the store at `url`.
     pub(super) fn start(url: StoreUrl) -> Self {
         let (report, failed) = oneshot::channel();
         let open = async move {
             let opened = open_when_free(&url).await;
             opened.map_err(|error| {
                 let reason = Reason::new(error.to_string());
-                // The receiver is gone if the listener failed first.
+                // The receiver is dropped if the listener failed first.
                 let _ = report.send(error);
                 StoreError::Unavailable(reason)
             })
@@ -31,7 +32,7 @@ impl Opening {
         Self { store, failed }
     }
 
-    /// Why the store cannot be opened, if that is known.
+    /// Returns why the store cannot be opened, if that is known.
     pub(super) fn failure(mut self) -> Option<Failure> {
         self.failed.try_recv().ok().map(Failure::from)
     }

@@ -1,4 +1,4 @@
-//! The page beside the endpoints and the health checks: metrics.
+//! The HTTP page `/metrics`, next to the MCP endpoints and the health checks.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use outlast::transport::http::{Page, Pages};
 
 use super::metrics;
 
-/// The metrics of a gateway.
+/// Serves the metrics of a gateway.
 pub(super) struct Metrics {
     engine: Engine,
     upstreams: Arc<ServedUpstreams>,

@@ -1,4 +1,5 @@
-//! The `outlast` object of a server in the configuration file: what the gateway does differently there.
+//! The `outlast` object of a server in the configuration file: the gateway's settings for that
+//! server.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::nearest::nearest;
 
-/// Reads the object. What is not known is not guessed at.
+/// Reads the object. An unknown key is an error.
 pub(crate) fn read(object: &Value) -> Result<Settings, String> {
     let members = object.as_object().ok_or("`outlast` must be an object")?;
     let mut settings = Settings::default();
@@ -75,7 +76,7 @@ fn read_tool(members: &Map<String, Value>) -> Result<ToolSettings, String> {
     Ok(settings)
 }
 
-/// Sets what can be said of a tool, or of all.
+/// Sets a key that applies to a tool or to all tools of a server.
 fn set(settings: &mut ToolSettings, key: &str, value: &Value) -> Result<(), String> {
     match key {
         "task" => {
@@ -126,15 +127,15 @@ pub(super) fn wrong(key: &str, expected: &str) -> String {
 pub(super) fn unknown(key: &str, known: &[&str]) -> String {
     let next = match nearest(key, known) {
         Some(found) => format!("write `{found}`"),
-        None => format!("these are known: {}", known.join(", ")),
+        None => format!("use one of: {}", known.join(", ")),
     };
     format!("`{key}` is not known\n  next: {next}")
 }
 
-/// What can be said of a tool, and of a server for all its tools.
+/// The keys for a tool, or for all tools of a server.
 const TOOL_KEYS: [&str; 5] = ["task", "graceMs", "ttlMs", "timeoutMs", "retry"];
 
-/// What can be said of a server only.
+/// The keys for a server only.
 const SERVER_KEYS: [&str; 13] = [
     "era",
     "trust",
@@ -192,7 +193,7 @@ mod tests {
         assert!(
             told(json!({ "tools": { "x": { "timeoutMS": 1 } } })).contains("tool x: `timeoutMS`")
         );
-        assert!(told(json!({ "banana": 1 })).contains("these are known: task"));
+        assert!(told(json!({ "banana": 1 })).contains("use one of: task"));
         assert!(told(json!({ "task": "sometimes" })).contains("\"auto\""));
         assert!(told(json!({ "concurrency": 0 })).contains("above zero"));
         assert!(told(json!({ "ttlMs": -1 })).contains("whole number"));

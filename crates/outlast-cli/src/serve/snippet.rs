@@ -1,4 +1,4 @@
-//! What to write into a host's configuration file to reach the gateway.
+//! The text for a host's configuration file that connects the host to the gateway.
 
 use outlast::gateway::RunningGateway;
 use outlast::store::StoreUrl;
@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use super::token::{LocalToken, Tokens};
 use crate::place;
 
-/// The text for both spellings of the file. A token is shown only by the start that makes it.
+/// Returns the text for both spellings of the file. The token is included only by the start that
+/// creates it.
 pub(super) fn all(running: &RunningGateway, tokens: &Tokens, store: &StoreUrl) -> String {
     let (token, note) = match &tokens.local {
         None => (None, String::new()),

@@ -1,4 +1,5 @@
-//! Who may come in: the local token, made at the first start and kept beside the store, and those of a file.
+//! The bearer tokens of a gateway: the local token, created at the first start and stored next to
+//! the store, and those of a file.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,20 +15,19 @@ use crate::place;
 /// The tokens of a gateway.
 #[derive(Default)]
 pub(super) struct Tokens {
-    /// The one for the user of this machine.
+    /// The token for the user of this machine.
     pub(super) local: Option<LocalToken>,
     pub(super) all: Vec<Token>,
 }
 
-/// The token for the user of this machine.
 pub(super) enum LocalToken {
-    /// Made by this start. Only then it is shown.
+    /// Created by this start. Only then it is printed.
     New(String),
     Known,
 }
 
 impl Tokens {
-    /// The local token of the gateway on that store, and those that `file` names.
+    /// Loads or creates the local token of the gateway on `store`, and reads the tokens in `file`.
     pub(super) fn find(store: &StoreUrl, file: Option<&Path>) -> Result<Self, Failure> {
         let (secret, local) = match stored(store)? {
             Some(secret) => (secret, LocalToken::Known),
@@ -56,7 +56,8 @@ impl Tokens {
     }
 }
 
-/// The local token of the gateway on that store, if there is one. From now on only its owner can read the file.
+/// Returns the local token of the gateway on `store`, if there is one. Restricts the file to its
+/// owner.
 pub(crate) fn stored(store: &StoreUrl) -> Result<Option<String>, Failure> {
     let text = match private_file::read_to_string(&path(store)?) {
         Ok(text) => text,
@@ -67,7 +68,7 @@ pub(crate) fn stored(store: &StoreUrl) -> Result<Option<String>, Failure> {
     Ok((!text.is_empty()).then(|| text.to_owned()))
 }
 
-/// Draws a token and keeps it where only its owner can read it.
+/// Creates a token and stores it where only its owner can read it.
 fn drawn(path: &Path) -> Result<String, Failure> {
     let token = format!("outlast_{}", random::token::<32>());
     let mut file = private_file::create(path)?;
@@ -87,5 +88,5 @@ fn path(store: &StoreUrl) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The name of the user of this machine.
+/// The principal of the local token.
 const LOCAL: &str = "local";

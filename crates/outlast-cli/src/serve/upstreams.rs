@@ -1,4 +1,4 @@
-//! Which servers are served, and under which names.
+//! Determines the upstream servers and their names.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::args::Serve;
 use crate::exit::Failure;
 use crate::target::{Config, Place, child_of, http_of};
 
-/// The servers that are meant.
+/// Returns the servers that the arguments name, and the limits.
 pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
     if let Some(path) = &args.config {
         return from_file(path, args.verbose, args.http);
@@ -32,7 +32,7 @@ pub(super) fn all(args: &Serve) -> Result<(Vec<Upstream>, Limits), Failure> {
     Ok((vec![one(args, settings)?], limits))
 }
 
-/// The only server.
+/// Returns the single server that the arguments name.
 fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
     match (&args.url, &args.command[..]) {
         (Some(url), _) => at_url(args, url, settings),
@@ -52,13 +52,13 @@ fn one(args: &Serve, settings: Settings) -> Result<Upstream, Failure> {
     }
 }
 
-/// An object that was typed.
+/// Parses a JSON object that was given as an option.
 fn said<T>(option: &str, text: &str, read: fn(&Value) -> Result<T, String>) -> Result<T, Failure> {
     let object = serde_json::from_str(text).map_err(|error| not_an_object(option, &error))?;
     read(&object).map_err(|why| Failure::Usage(format!("{option}: {why}")))
 }
 
-/// The text after `option` is not JSON.
+/// The error for text after `option` that is not JSON.
 pub(crate) fn not_an_object(option: &str, error: &serde_json::Error) -> Failure {
     Failure::Usage(format!(
         "{option} is not JSON: {error}\n  next: write an object in quotes, such as '{{\"NAME\": 5}}'"
@@ -116,7 +116,7 @@ fn at_url(args: &Serve, url: &str, settings: Settings) -> Result<Upstream, Failu
     Ok(Upstream::new(name, Target::http(options), settings))
 }
 
-/// Refuses a server that is this gateway: its calls would come back to it for ever.
+/// Refuses an upstream that is this gateway, because its calls would loop.
 fn refuse_itself(name: &str, url: &str, address: SocketAddr) -> Result<(), Failure> {
     if address.port() == 0 || !is_at(url, address) {
         return Ok(());
@@ -144,7 +144,7 @@ fn is_at(url: &str, address: SocketAddr) -> bool {
     same_host && url.port_or_known_default() == Some(address.port())
 }
 
-/// A name is a part of a URL.
+/// Checks a name, because it is part of a URL.
 fn check(name: &str) -> Result<(), Failure> {
     let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if !name.is_empty() && name.len() <= 100 && name.chars().all(fine) {

@@ -1,4 +1,4 @@
-//! The configuration file that people already have: `mcpServers`, or `servers` as VS Code writes it.
+//! The configuration file of a host: `mcpServers`, or `servers` as VS Code writes it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use super::jsonc;
 use super::variables::Variables;
 use crate::exit::Failure;
 
-/// The servers of one file.
 #[derive(Debug)]
 pub(crate) struct Config {
     path: PathBuf,
@@ -17,7 +16,7 @@ pub(crate) struct Config {
     outlast: Option<serde_json::Value>,
 }
 
-/// Where a server is.
+/// How a server is reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Http {
@@ -40,7 +39,7 @@ struct File {
     outlast: Option<serde_json::Value>,
 }
 
-/// What hosts write there; what they write besides is theirs.
+/// The keys that Outlast reads. Hosts may write others, which are ignored.
 #[derive(Debug, Deserialize)]
 struct Server {
     #[serde(rename = "type")]
@@ -54,12 +53,12 @@ struct Server {
     #[serde(default)]
     env: BTreeMap<String, String>,
     cwd: Option<String>,
-    /// What the gateway does differently there.
+    /// The gateway's settings for this server.
     outlast: Option<serde_json::Value>,
 }
 
 impl Config {
-    /// The file at `path`, or the first that is there of those that hosts use.
+    /// Reads the file at `path`, or the first of the usual files that exists.
     pub(crate) fn find(path: Option<&Path>) -> Result<Self, Failure> {
         let path = match path {
             Some(path) => path,
@@ -89,12 +88,12 @@ impl Config {
         })
     }
 
-    /// What the file says of the whole gateway.
+    /// The limits of the whole gateway.
     pub(crate) fn limits(&self) -> Option<&serde_json::Value> {
         self.outlast.as_ref()
     }
 
-    /// What is said of all servers is wrong.
+    /// The error for an invalid limit.
     pub(crate) fn wrong_in_all(&self, what: &str) -> Failure {
         Failure::Usage(format!("{}: {what}", self.path.display()))
     }
@@ -104,17 +103,17 @@ impl Config {
         self.servers.keys().map(String::as_str)
     }
 
-    /// What the file says of the gateway's treatment of a server.
+    /// The gateway's settings for a server.
     pub(crate) fn settings(&self, name: &str) -> Option<&serde_json::Value> {
         self.servers.get(name)?.outlast.as_ref()
     }
 
-    /// What is said of a server is wrong.
+    /// The error for an invalid setting of a server.
     pub(crate) fn wrong(&self, name: &str, what: &str) -> Failure {
         Failure::Usage(format!("{}: server {name}: {what}", self.path.display()))
     }
 
-    /// Where the server of that name is.
+    /// Returns how the server with this name is reached.
     pub(crate) fn place(&self, name: &str) -> Result<Place, Failure> {
         let wrong = |what: String| self.wrong(name, &what);
         let Some(server) = self.servers.get(name) else {
@@ -165,7 +164,7 @@ impl Config {
     }
 }
 
-/// Where hosts keep it.
+/// The usual paths of the file.
 const USUAL: [&str; 3] = [".mcp.json", "mcp.json", ".vscode/mcp.json"];
 
 #[cfg(test)]

@@ -1,15 +1,15 @@
-//! JSON as people write it: with comments and with commas after the last member.
+//! JSON with comments and trailing commas.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::errors::ParseError;
 use serde::de::DeserializeOwned;
 
-/// Reads `text`. An error names the line.
+/// Parses `text`. An error names the line.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, ParseError> {
     jsonc_parser::parse_to_serde_value(text, &OPTIONS)
 }
 
-/// What is read beside JSON: comments and last commas.
+/// The extensions of JSON that are accepted.
 pub(crate) const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,

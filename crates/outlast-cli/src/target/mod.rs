@@ -1,4 +1,5 @@
-//! Which server is meant: a URL, a name in a configuration file, or a command.
+//! Resolves the server that a command line names: a URL, a name in a configuration file, or a
+//! command.
 
 mod config;
 mod jsonc;
@@ -22,34 +23,36 @@ pub(crate) use config::{Config, Place};
 pub(crate) use jsonc::OPTIONS as JSONC;
 pub(crate) use printed::Printed;
 
-/// Who starts a server.
+/// How a server is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Starts {
-    /// We, from a command that stands in the place of a name.
+    /// By this process, with a command that was given instead of a name.
     ByCommand,
-    /// We, from the command that a configuration has under its name.
+    /// By this process, with a command from a configuration file.
     ByName,
-    /// Somebody else.
+    /// Not by this process.
     Elsewhere,
 }
 
-/// A server, and what we call it.
+/// A server and its name.
 #[derive(Clone)]
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) starts: Starts,
     pub(crate) target: Target,
-    /// In which era it is spoken to.
+    /// The era of the protocol to use.
     pub(crate) era: Era,
-    /// The session at a URL, in the era that has some.
+    /// The URL and its session, in the era that has sessions.
     pub(crate) session: Option<(String, Session)>,
-    /// Whether requests go to a URL without a token, so that the server knows us by our session alone.
+    /// Whether requests go to a URL without a token, so that only the session identifies the
+    /// caller.
     pub(crate) anonymous: bool,
-    /// What its command prints that is no message; nothing for a server elsewhere.
+    /// Output of its command that is not a message. Empty for a server that this process does not
+    /// start.
     pub(crate) printed: Printed,
 }
 
-/// Takes the target off the front of `words`, unless a command stands in its place.
+/// Removes the target from the front of `words`, unless a command was given instead.
 pub(crate) fn take(reach: &Reach, words: &mut Vec<String>) -> Result<Option<Named>, Failure> {
     if !reach.command.is_empty() {
         return resolve(reach, None).map(Some);
@@ -62,7 +65,7 @@ pub(crate) fn take(reach: &Reach, words: &mut Vec<String>) -> Result<Option<Name
     }
 }
 
-/// The server that `word` or the command names.
+/// Resolves the server that `word` or the command names.
 pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failure> {
     match (&reach.command[..], word) {
         ([program, args @ ..], None) => {
@@ -117,7 +120,7 @@ pub(crate) fn resolve(reach: &Reach, word: Option<&str>) -> Result<Named, Failur
 }
 
 impl Place {
-    /// The server there, without a session that is remembered. What a command prints is kept in `printed`.
+    /// Creates the target, without a stored session. Output of a command goes to `printed`.
     pub(crate) fn target(self, verbose: bool, printed: Option<&Printed>) -> Target {
         match self {
             Self::Http { url, headers } => {
@@ -162,21 +165,21 @@ fn at_url(reach: &Reach, name: &str, options: HttpClientOptions) -> Named {
     }
 }
 
-/// A server that a command starts.
+/// Options for a server that a command starts.
 pub(crate) fn child_of(program: OsString, args: Vec<OsString>, verbose: bool) -> ChildOptions {
     let mut options = ChildOptions::new(program).args(args);
     let called = options.program.to_string_lossy().into_owned();
     let on_output: OnLine = if verbose {
         Arc::new(|line| terminal::say!("server: {line}"))
     } else {
-        // Not at a higher level: a server may log the arguments of its calls.
+        // Not at a higher level, because a server may log the arguments of its calls.
         Arc::new(move |line| tracing::debug!(program = called, line, "output of the server"))
     };
     options.on_output = Some(on_output);
     options
 }
 
-/// A server at a URL.
+/// Options for a server at a URL.
 pub(crate) fn http_of(url: &str) -> HttpClientOptions {
     HttpClientOptions::new(url)
 }

@@ -1,4 +1,5 @@
-//! What a command printed that is no message of a server, for the error if it turns out to be none.
+//! The output of a command that is not a valid message. It is quoted in the error if the command is
+//! not an MCP server.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,12 +7,13 @@ use std::sync::Arc;
 use outlast::transport::child::OnLine;
 use parking_lot::Mutex;
 
-/// The last lines that a command printed, each once: it is started again for the other era. Clones share them.
+/// The last lines that a command printed. Duplicates are dropped, because the command starts a
+/// second time for the other era. Clones share the lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Printed(Arc<Mutex<VecDeque<String>>>);
 
 impl Printed {
-    /// Keeps each line before it goes to `next`.
+    /// Records each line before it goes to `next`.
     pub(super) fn before(&self, next: OnLine) -> OnLine {
         let lines = self.0.clone();
         Arc::new(move |line| {
@@ -28,7 +30,7 @@ impl Printed {
         })
     }
 
-    /// The lines, the last at the end.
+    /// The lines, in the order of their output.
     pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lock().iter().cloned().collect()
     }

@@ -1,6 +1,7 @@
-//! Whether a word on the command line is a URL. The scheme may be missing: `localhost:8040/mcp` is the commonest slip.
+//! Whether a word on the command line is a URL. The scheme may be missing, as in
+//! `localhost:8040/mcp`.
 
-/// The URL that `word` is, with its scheme; `None` if it is a name.
+/// Returns the URL with its scheme, or `None` if the word is a name.
 pub(super) fn read(word: &str) -> Option<String> {
     if word.starts_with("http://") || word.starts_with("https://") {
         return Some(word.to_owned());

@@ -1,11 +1,12 @@
-//! The variables that hosts allow in their configuration files: `${NAME}`, `${env:NAME}`, `${NAME:-default}` (Claude Code),
-//! `${workspaceFolder}` and its relatives (VS Code). What cannot be known here is refused by its name.
+//! The variables that hosts allow in their configuration files: `${NAME}`, `${env:NAME}`,
+//! `${NAME:-default}` (Claude Code), `${workspaceFolder}` and related ones (VS Code). An unknown
+//! variable is refused by name.
 
 use std::path::{Path, PathBuf};
 
 /// Values of variables for one configuration file.
 pub(super) struct Variables {
-    /// The folder of the project to which the file belongs.
+    /// The folder of the project that the file belongs to.
     workspace: PathBuf,
 }
 
@@ -23,7 +24,7 @@ impl Variables {
         }
     }
 
-    /// `text` with every variable replaced by its value. An error names the variable.
+    /// Replaces every variable in `text` with its value. An error names the variable.
     pub(super) fn fill(&self, text: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(text.len());
         let mut rest = text;
@@ -69,7 +70,7 @@ impl Variables {
     }
 }
 
-/// An environment variable. Like a shell, `default` also replaces an empty value.
+/// Reads an environment variable. As in a shell, `default` also replaces an empty value.
 fn from_environment(name: &str, default: Option<&str>) -> Result<String, String> {
     match (std::env::var(name), default) {
         (Ok(value), default) if default.is_none() || !value.is_empty() => Ok(value),

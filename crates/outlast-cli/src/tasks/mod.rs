@@ -1,4 +1,5 @@
-//! `outlast tasks`: at a server, or in a store without changing anything in it, also while it is in use.
+//! `outlast tasks`: at a server, or in a store. A store is only read, also while another process
+//! uses it.
 
 mod shape;
 mod shown;
@@ -28,7 +29,7 @@ pub(crate) async fn run(tasks: Tasks) -> Result<(), Failure> {
             (Some(server), _) => remote::list(server, list.limit, list.at.json).await,
             (None, _) => stored::list(&list),
         },
-        // The file has everything about a task, whether or not a gateway runs.
+        // The file contains everything about a task, whether a gateway runs or not.
         TasksCommand::Get(one) if one.words.len() == 1 && one.at.reach.command.is_empty() => {
             stored::get(&one.at, &one.words[0])
         }
@@ -55,7 +56,8 @@ async fn run_watch(watch: Watch) -> Result<(), Failure> {
     let (server, id) = match (&words[..], by_command) {
         ([], false) if watch.at.store.is_some() => (None, None),
         ([], false) => (gateway::at_gateway(), None),
-        // A lone word that names no server is a task in the store, or at the gateway that uses it.
+        // A single word that does not name a server is a task in the store, or at the gateway that
+        // uses the store.
         ([word], false) if is_task(&watch.at, word) => {
             let (server, id) = match watch.at.store {
                 Some(_) => (None, word.clone()),
@@ -114,7 +116,7 @@ async fn run_answer(answer: AnswerOne) -> Result<(), Failure> {
     remote::answer(server, id, &given).await
 }
 
-/// The server that is meant, if one is, and the words after it.
+/// Returns the server, if one is named, and the words after it.
 fn there(at: &Place, mut words: Vec<String>) -> Result<(Option<Named>, Vec<String>), Failure> {
     let server = target::take(&at.reach, &mut words)?;
     if server.is_none() && at.store.is_none() && at.owner.is_none() {
@@ -128,7 +130,7 @@ fn there(at: &Place, mut words: Vec<String>) -> Result<(Option<Named>, Vec<Strin
     Ok((server, words))
 }
 
-/// The server, if the task is at one, and the task.
+/// Returns the server, if one is named, and the id of the task.
 fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
     let by_command = !one.at.reach.command.is_empty();
     match (&one.words[..], by_command) {
@@ -144,7 +146,7 @@ fn one_there(one: &One) -> Result<(Option<Named>, String), Failure> {
     }
 }
 
-/// The gateway on the usual store, if it runs, and the whole id of a task that is named by its beginning.
+/// Returns the gateway on the default store, if it runs, and the whole id of a task.
 fn at_gateway(id: &str) -> Result<(Option<Named>, String), Failure> {
     match gateway::at_gateway() {
         Some(gateway) => Ok((Some(gateway), stored::whole_id_at_gateway(id)?)),
@@ -152,12 +154,12 @@ fn at_gateway(id: &str) -> Result<(Option<Named>, String), Failure> {
     }
 }
 
-/// Whether a lone word is a task, whole or shortened, and not a server.
+/// Whether a single word is the id of a task, whole or shortened, and not a server.
 fn is_task(at: &Place, word: &str) -> bool {
     word.parse::<TaskId>().is_ok() || target::resolve(&at.reach, Some(word)).is_err()
 }
 
-/// Whether a result is printed as JSON: into a file or a pipe it always is.
+/// Whether a result is printed as JSON. Into a file or a pipe it always is.
 fn result_as_json(at: &Place) -> bool {
     at.json || !std::io::stdout().is_terminal()
 }

@@ -1,4 +1,4 @@
-//! Tasks of a store as JSON, and one in full for people.
+//! Tasks of a store as JSON, and the full description of one task.
 
 use outlast::engine::task::TimelineEvent;
 use outlast::engine::{Clock, SystemClock, Task};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::shown::{Shown, row};
 use crate::terminal::{self, Line, Tone};
 
-/// A task as V1 writes it, with where it comes from. `is_open`: whether a process has the store open.
+/// A task in the format of V1, with its origin. `is_open`: whether a process has the store open.
 pub(super) fn one(task: &Task, is_open: bool) -> Value {
     let id = task.id.text();
     let mut shown: Value = v1::task(&task.view(&id, SystemClock.now()))
@@ -27,7 +27,7 @@ pub(super) fn one(task: &Task, is_open: bool) -> Value {
     shown
 }
 
-/// All about one task, for people.
+/// Prints everything about one task.
 pub(super) fn print_one(task: &Task, is_open: bool) {
     row("task", task.id.to_string());
     row("status", Shown::stored(task, is_open).status());

@@ -1,11 +1,11 @@
-//! How tasks look to people, the same in a store and at a server.
+//! How tasks are printed, the same for a store and a server.
 
 use outlast::engine::Task;
 use outlast::wire::{PeerTask, Status, Timestamp, v1};
 
 use crate::terminal::{self, Column, Line, Tone, say, table};
 
-/// What is shown of a task.
+/// The printed facts about a task.
 pub(crate) struct Shown {
     id: String,
     status: Status,
@@ -13,7 +13,7 @@ pub(crate) struct Shown {
     message: Option<String>,
     created: Option<Timestamp>,
     expires: Option<Timestamp>,
-    /// Whether it has not ended, but no process runs it.
+    /// Whether it has not ended although no process runs it.
     is_stopped: bool,
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn print_table(tasks: &[Shown], now: Timestamp) {
     say_stopped(tasks.iter().filter(|task| task.is_stopped).count());
 }
 
-/// Says that no process runs so many tasks.
+/// Prints that no process runs this number of tasks.
 pub(super) fn say_stopped(count: usize) {
     let tasks = match count {
         0 => return,
@@ -125,7 +125,7 @@ pub(super) fn say_stopped(count: usize) {
     );
 }
 
-/// Ids cut to the length at which they all differ, which names them on a command line.
+/// Shortens ids to the length at which they all differ, which commands accept.
 fn shortened(tasks: &[Shown]) -> Vec<String> {
     let cut = |length: usize| -> Vec<String> {
         let ids = tasks

@@ -1,4 +1,4 @@
-//! Tasks in a store, looked at without changing anything in it, also while a server uses it.
+//! Tasks in a store, opened for reading only, also while a server uses it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ pub(super) fn result(at: &Place, id: &str, as_json: bool) -> Result<(), Failure>
     print_result(&reader, at, &task, as_json)
 }
 
-/// Prints the outcome of a task, by the same rules as that of a call.
+/// Prints the outcome of a task, by the same rules as the outcome of a call.
 fn print_result(
     reader: &SqliteReader,
     at: &Place,
@@ -73,7 +73,7 @@ fn print_result(
     }
 }
 
-/// The outcome of a task that has ended.
+/// Returns the outcome of a task that has ended.
 fn outcome(task: &Task, body: Option<Raw>) -> Option<Outcome> {
     let message = task.message.clone();
     match task.state.ending()? {
@@ -84,7 +84,8 @@ fn outcome(task: &Task, body: Option<Raw>) -> Option<Outcome> {
     }
 }
 
-/// Prints every change to one task until it ends, and its outcome; or every change to any task until Ctrl-C.
+/// Prints every change to one task until it ends, then its outcome; or every change to any task
+/// until Ctrl-C.
 pub(super) async fn watch(at: &Place, id: Option<&str>) -> Result<(), Failure> {
     let mut known = BTreeMap::new();
     let mut interrupts = Interrupts::listen();
@@ -130,7 +131,7 @@ fn newest(reader: &SqliteReader, at: &Place, limit: usize) -> Result<Vec<Task>, 
     Ok(tasks)
 }
 
-/// The store; none if there is no file yet.
+/// Opens the store. Returns `None` if the file does not exist yet.
 fn open(at: &Place) -> Result<Option<SqliteReader>, Failure> {
     let url = match &at.store {
         Some(url) => url.clone(),
@@ -152,7 +153,7 @@ fn is_open(reader: &SqliteReader) -> Result<bool, Failure> {
     Ok(reader.holder()?.is_some())
 }
 
-/// The task that `id` names, whole or by its beginning.
+/// Finds the task `id`, which may be shortened.
 fn find(at: &Place, id: &str) -> Result<(SqliteReader, Task), Failure> {
     let missing = || Failure::NoTask(id.to_owned());
     let reader = open(at)?.ok_or_else(missing)?;
@@ -165,8 +166,8 @@ fn find(at: &Place, id: &str) -> Result<(SqliteReader, Task), Failure> {
     Ok((reader, task.ok_or_else(missing)?))
 }
 
-/// The whole id of a task at the gateway on the usual store, where every owner's tasks are. An id that the store does not
-/// have is returned as it is: the gateway refuses it with a reason.
+/// Returns the whole id of a task at the gateway on the default store, among the tasks of all
+/// owners. An id that the store does not contain is returned unchanged, and the gateway refuses it.
 pub(super) fn whole_id_at_gateway(id: &str) -> Result<String, Failure> {
     let reader = match place::gateway_store()? {
         StoreUrl::Sqlite(path) => SqliteReader::open(&path)?,
@@ -199,11 +200,11 @@ fn scope(at: &Place) -> Scope {
     }
 }
 
-/// How often a store is looked at.
+/// How often a store is polled.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// How many of the newest tasks are watched.
 const WATCHED: usize = 200;
 
-/// How many tasks are named if the beginning of an id fits several.
+/// How many tasks an error names if a shortened id matches several.
 const SEVERAL: usize = 3;

@@ -1,10 +1,11 @@
-//! Text of servers, clients and files, made harmless for a terminal.
+//! Makes text of servers, clients and files safe for a terminal.
 //!
-//! Such text can contain escape sequences that move the cursor, set the window title or write to the clipboard,
-//! direction marks that reorder what is shown, and line breaks that imitate lines of ours. Each character that could do
-//! that becomes U+FFFD, so that a reader sees that something was there. Everything printed for people passes here.
+//! Such text can contain escape sequences that move the cursor, set the window title or write to
+//! the clipboard, direction marks that reorder the output, and line breaks that imitate our output.
+//! Each such character becomes U+FFFD, so that it stays visible. Everything that is printed for
+//! users passes through here.
 
-/// `text` as a single line. Line breaks and tabs become spaces.
+/// Returns `text` as a single line. Line breaks and tabs become spaces.
 pub(crate) fn clean(text: &str) -> String {
     let mut cleaned = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -19,7 +20,8 @@ pub(crate) fn clean(text: &str) -> String {
     cleaned
 }
 
-/// JSON text in which every dangerous character is escaped. It has the same value as `json`.
+/// Returns JSON text in which every dangerous character is escaped. It has the same value as
+/// `json`.
 pub(crate) fn clean_json(json: &str) -> String {
     let mut cleaned = String::with_capacity(json.len());
     for c in json.chars() {
@@ -46,7 +48,7 @@ fn is_dangerous(c: char) -> bool {
             '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
             // Line and paragraph separators.
             | '\u{2028}' | '\u{2029}'
-            // Characters without a width, which hide in names and addresses.
+            // Characters without a width, which can hide in names and addresses.
             | '\u{00ad}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}'
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }

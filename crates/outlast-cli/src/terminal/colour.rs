@@ -1,4 +1,5 @@
-//! Whether output has colours: `--color`, then `NO_COLOR`, `CLICOLOR_FORCE` and `CLICOLOR`, then whether it is a terminal.
+//! Whether output has colours: `--color`, then `NO_COLOR`, `CLICOLOR_FORCE` and `CLICOLOR`, then
+//! whether the stream is a terminal.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! A line for people: cleaned text with colours.
+//! A line of output: cleaned text with colours.
 
 use std::fmt::Display;
 
@@ -6,11 +6,12 @@ use console::Style;
 
 use super::clean::clean;
 
-/// One line. All text in it is cleaned when it is added, so the only escape sequences are the colours added here.
+/// One line. Text is cleaned when it is added, so the only escape sequences are the colours added
+/// here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Line(String);
 
-/// What a piece of text means, which decides its colour.
+/// The meaning of a piece of text, which selects its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -20,9 +21,9 @@ pub(crate) enum Tone {
     Muted,
     Success,
     Failure,
-    /// Something that needs a person, or may need one.
+    /// Something that needs the user's attention.
     Warning,
-    /// Something that is going on.
+    /// Something that is in progress.
     Active,
 }
 
@@ -47,7 +48,7 @@ impl Line {
         self
     }
 
-    /// Adds another line behind this one.
+    /// Appends another line.
     pub(crate) fn line(mut self, other: &Self) -> Self {
         self.0 += &other.0;
         self

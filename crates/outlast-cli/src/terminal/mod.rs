@@ -1,6 +1,7 @@
-//! What people see: every line that this program prints for them, with its colours and its width.
+//! Everything that this program prints for users, with its colours and its width.
 //!
-//! Nothing else writes to standard output or standard error, and everything written here is cleaned ([`clean`]).
+//! Nothing else writes to standard output or standard error, and everything is cleaned here
+//! ([`clean`]).
 
 mod clean;
 mod colour;
@@ -14,7 +15,7 @@ pub(crate) use colour::ColorChoice;
 pub(crate) use line::{Line, Tone};
 pub(crate) use table::{Column, table};
 
-/// Prints a line for people to standard error, from a format string.
+/// Prints a line to standard error, from a format string.
 macro_rules! say {
     ($($text:tt)*) => { $crate::terminal::err(format!($($text)*)) };
 }
@@ -26,7 +27,7 @@ macro_rules! show {
 
 pub(crate) use {say, show};
 
-/// Decides once whether the two streams have colours.
+/// Decides once whether each of the two streams has colours.
 pub(crate) fn start(choice: ColorChoice) {
     let read = |name: &str| std::env::var_os(name);
     console::set_colors_enabled(choice.applies(std::io::stdout().is_terminal(), read));
@@ -36,7 +37,7 @@ pub(crate) fn start(choice: ColorChoice) {
 /// Prints a line to standard output.
 pub(crate) fn out(line: impl Into<Line>) {
     let text = line.into().render(console::colors_enabled());
-    // A reader that has left, such as `head`, is no error.
+    // A closed reader, such as `head`, is not an error.
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
@@ -46,19 +47,21 @@ pub(crate) fn err(line: impl Into<Line>) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The text of a line as standard error shows it.
+/// Renders a line for standard error.
 pub(crate) fn err_text(line: &Line) -> String {
     line.render(console::colors_enabled_stderr())
 }
 
-/// Prints text of several lines to standard error, each behind `mark`, so that none of them looks like a line of ours.
+/// Prints text of several lines to standard error, each after `mark`, so that none of them looks
+/// like our output.
 pub(crate) fn quote(mark: &str, text: &str) {
     for line in text.lines() {
         err(Line::new().tone(Tone::Muted, mark).text(line));
     }
 }
 
-/// Prints text that a server sent to standard output: unchanged into a file or a pipe, cleaned on a terminal.
+/// Prints text of a server to standard output: unchanged into a file or a pipe, cleaned on a
+/// terminal.
 pub(crate) fn out_text(text: &str) {
     if std::io::stdout().is_terminal() {
         text.lines().for_each(out);
@@ -67,7 +70,8 @@ pub(crate) fn out_text(text: &str) {
     }
 }
 
-/// Prints JSON to standard output: unchanged into a file or a pipe, indented and cleaned on a terminal.
+/// Prints JSON to standard output: unchanged into a file or a pipe, indented and cleaned on a
+/// terminal.
 pub(crate) fn out_json(json: &str) {
     if std::io::stdout().is_terminal() {
         let text = indented(json);
@@ -78,18 +82,18 @@ pub(crate) fn out_json(json: &str) {
     }
 }
 
-/// JSON on several lines; none if `json` is not JSON.
+/// Returns JSON on several lines, or `None` if `json` is not JSON.
 pub(crate) fn indented(json: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(json).ok()?;
     serde_json::to_string_pretty(&value).ok()
 }
 
-/// How many columns standard output has, if it is a terminal.
+/// The width of standard output in columns, if it is a terminal.
 pub(crate) fn out_width() -> Option<usize> {
     width(&console::Term::stdout())
 }
 
-/// How many columns standard error has, if it is a terminal.
+/// The width of standard error in columns, if it is a terminal.
 pub(crate) fn err_width() -> Option<usize> {
     width(&console::Term::stderr())
 }

@@ -1,16 +1,15 @@
-//! A table that fits into the terminal: columns are aligned, the widest are cut, and optional ones are left out where
-//! there is no room for them. Outside a terminal nothing is cut.
+//! A table that fits into the terminal: columns are aligned, wide columns are cut, and optional
+//! columns are left out if there is no space for them. Outside a terminal nothing is cut.
 
 use super::{Line, Tone};
 
-/// A column of a table.
 #[derive(Clone, Copy)]
 pub(crate) struct Column {
     name: &'static str,
     right: bool,
-    /// May be cut down to [`NARROWEST`] columns.
+    /// May be cut, to [`NARROWEST`] columns at the least.
     cuts: bool,
-    /// Whether it may be left out, and how early: the lowest number goes first.
+    /// Whether the column may be left out, and its rank: the lowest number is left out first.
     optional: Option<u8>,
 }
 
@@ -24,7 +23,7 @@ impl Column {
         }
     }
 
-    /// The same, aligned to the right.
+    /// Aligns the column to the right.
     pub(crate) const fn right(self) -> Self {
         Self {
             right: true,
@@ -32,12 +31,12 @@ impl Column {
         }
     }
 
-    /// The same, cut where there is no room.
+    /// Allows to cut the column.
     pub(crate) const fn cuts(self) -> Self {
         Self { cuts: true, ..self }
     }
 
-    /// The same, left out where there is no room, in the order of `rank`.
+    /// Allows to leave the column out, in the order of `rank`.
     pub(crate) const fn optional(self, rank: u8) -> Self {
         Self {
             optional: Some(rank),
@@ -46,7 +45,7 @@ impl Column {
     }
 }
 
-/// The lines of a table, the heading first. Each row has a cell for each column.
+/// Returns the lines of a table, the heading first. Each row has a cell for each column.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<Line>], width: Option<usize>) -> Vec<Line> {
     let natural: Vec<usize> = columns
         .iter()
@@ -67,7 +66,7 @@ pub(crate) fn table(columns: &[Column], rows: &[Vec<Line>], width: Option<usize>
         .collect()
 }
 
-/// The width of each column; 0 for one that is left out.
+/// Returns the width of each column, or 0 for one that is left out.
 fn fit(columns: &[Column], natural: &[usize], width: Option<usize>) -> Vec<usize> {
     let mut widths = natural.to_vec();
     let Some(width) = width else {
@@ -130,7 +129,7 @@ fn one_row(columns: &[Column], row: &[Line], widths: &[usize]) -> Line {
 
 const GAP: &str = "  ";
 
-/// What is left of a column that is cut.
+/// The smallest width of a column that is cut.
 const NARROWEST: usize = 8;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The formats of text that the specification names: email, uri, date, date-time.
+//! The text formats of the specification: email, uri, date, date-time.
 
 /// A format of a text field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format of that name; an unknown name restricts nothing.
+    /// Returns the format with this name. An unknown name restricts nothing.
     pub(super) fn named(name: &str) -> Option<Self> {
         match name {
             "email" => Some(Self::Email),
@@ -30,7 +30,7 @@ impl Format {
         }
     }
 
-    /// Checks a text, or says what to type instead.
+    /// Checks the text, or says what to type instead.
     pub(super) fn check(self, text: &str) -> Result<(), String> {
         let fits = match self {
             Self::Email => is_email(text),
@@ -56,7 +56,7 @@ fn is_email(text: &str) -> bool {
     !local.is_empty() && !domain.is_empty() && !text.contains(char::is_whitespace)
 }
 
-/// Whether the text is a full date of RFC 3339. `jiff` alone also takes a date with a time.
+/// Whether the text is a full date of RFC 3339. `jiff` alone also accepts a date with a time.
 fn is_date(text: &str) -> bool {
     text.len() == "2026-07-28".len() && text.parse::<jiff::civil::Date>().is_ok()
 }
