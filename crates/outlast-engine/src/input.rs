@@ -164,7 +164,7 @@ impl FromIterator<InputKind> for InputKinds {
 pub struct Outstanding(Arc<[(InputKey, InputRequest)]>);
 
 impl Outstanding {
-    /// These requests in the order in which they were made, or `None` if there are none.
+    /// These requests in the order in which they were made, or `None` without requests.
     pub fn new(requests: Vec<(InputKey, InputRequest)>) -> Option<Self> {
         (!requests.is_empty()).then(|| Self(requests.into()))
     }

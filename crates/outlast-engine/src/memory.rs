@@ -50,7 +50,7 @@ impl MemoryStore {
 
     fn usable(&self) -> Result<(), StoreError> {
         if self.closed.load(Ordering::Acquire) {
-            Err(StoreError::Unavailable(Reason::new("it is closed")))
+            Err(StoreError::Unavailable(Reason::new("it was closed")))
         } else {
             Ok(())
         }

@@ -2,8 +2,7 @@
 //! V1-AUD-2).
 //!
 //! A line is written once the event is durable, and is the same for both protocol revisions. No
-//! line contains arguments, input or results. The command line leaves this target out of its log
-//! unless it is named.
+//! line contains arguments, input or results. The command line does not log this target by default.
 
 use super::call_span;
 use crate::id::{InputKey, TaskId};
@@ -32,7 +31,7 @@ pub(crate) fn ended(task: &Task, how: Ending, millis: u64) {
     });
 }
 
-/// Its executor was gone, and it goes on here.
+/// The executor was lost, and this engine continues the task.
 pub(crate) fn taken_over(task: &Task, how: Takeover) {
     let attempt = task.attempt.0;
     described(task, |owner, runner, tool| match how {
@@ -45,7 +44,7 @@ pub(crate) fn taken_over(task: &Task, how: Takeover) {
     });
 }
 
-/// An input response is stored.
+/// An input response was stored.
 pub(crate) fn input_answered(task: &Task, key: &InputKey) {
     described(task, |owner, runner, tool| {
         tracing::info!(target: AUDIT, task = %task.id, owner, runner, tool, key = key.as_str(), "input answered");
@@ -53,15 +52,15 @@ pub(crate) fn input_answered(task: &Task, key: &InputKey) {
 }
 
 pub(crate) fn expired(task: TaskId) {
-    tracing::info!(target: AUDIT, %task, "removed, its time is over");
+    tracing::info!(target: AUDIT, %task, "expired and removed");
 }
 
-/// A task was deleted before its TTL was over.
+/// A task was deleted before its TTL ended.
 pub(crate) fn deleted(task: TaskId) {
     tracing::info!(target: AUDIT, %task, "deleted");
 }
 
-/// Writes a line about a task, in the trace that it belongs to.
+/// Writes a line about a task, in the trace of its call.
 fn described(task: &Task, write: impl FnOnce(&str, &str, Option<&str>)) {
     if tracing::enabled!(target: AUDIT, tracing::Level::INFO) {
         let origin = &task.origin;

@@ -1,5 +1,5 @@
-//! How an engine starts: it joins its store and settles what a previous run left behind before it
-//! serves anything (P4).
+//! How an engine starts: it joins its store and recovers the tasks of a previous run before it
+//! serves requests (P4).
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::policy::Policy;
 use crate::runtime::spawn;
 use crate::store::{Reason, Store, StoreError};
 
-/// Collects what an engine needs.
+/// The parameters of an engine.
 pub struct EngineBuilder {
     store: Arc<dyn Store>,
     policy: Policy,
@@ -29,11 +29,11 @@ pub struct EngineBuilder {
     before_recovery: Option<Preparation>,
 }
 
-/// Work that must be done before tasks are recovered.
+/// Work that must complete before tasks are recovered.
 type Preparation = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
 
 impl Engine {
-    /// An engine on `store`, with the default policy and the machine's clock.
+    /// Returns a builder for an engine on `store`, with the default policy and the system clock.
     pub fn builder(store: Arc<dyn Store>) -> EngineBuilder {
         EngineBuilder {
             store,
@@ -48,39 +48,39 @@ impl Engine {
 }
 
 impl EngineBuilder {
-    /// Grants by `policy`.
+    /// Sets the limits.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Reads the time from `clock`.
+    /// Sets the clock.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Draws ids from `ids`.
+    /// Sets the source of ids.
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Runs the calls whose origin names `name` by `runner`. The name must stay the same over
-    /// restarts.
+    /// Registers the runner of the calls whose origin names `name`. The name must stay the same
+    /// over restarts.
     pub fn runner(mut self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) -> Self {
         self.runners.insert(name.into(), runner);
         self
     }
 
-    /// Takes over recovered tasks whose runner is not known when the engine starts. Without one,
-    /// such a task ends with an unknown outcome.
+    /// Sets the runner that takes over recovered tasks whose own runner is not known when the
+    /// engine starts. Without it, such a task ends with an unknown outcome.
     pub fn absent_runner(mut self, runner: Arc<dyn Runner>) -> Self {
         self.absent = Some(runner);
         self
     }
 
-    /// Runs `work` when the store is open and before tasks are recovered, so that only the process
+    /// Runs `work` after the store is open and before tasks are recovered, so that only the process
     /// that holds the store does it. If it fails, the start fails.
     pub fn before_recovery(
         mut self,
@@ -90,16 +90,16 @@ impl EngineBuilder {
         self
     }
 
-    /// Joins the store, settles every task whose executor is gone, and opens.
+    /// Joins the store, recovers every task whose executor is lost, and opens.
     pub async fn open(self) -> Result<(Engine, RecoveryCounts), EngineError> {
         let (engine, start) = self.start();
         let recovered = start.await?;
         Ok((engine, recovered))
     }
 
-    /// An engine that refuses everything with [`StoreError::Starting`](crate::StoreError::Starting)
-    /// until the returned future has done what [`open`](Self::open) does. A listener can be opened
-    /// meanwhile.
+    /// Returns an engine that refuses everything with
+    /// [`StoreError::Starting`](crate::StoreError::Starting) until the returned future has done
+    /// what [`open`](Self::open) does. A listener can be opened in the meantime.
     pub fn start(
         self,
     ) -> (
@@ -143,7 +143,7 @@ impl EngineBuilder {
             let recovered = match recovered {
                 Ok(recovered) => recovered,
                 Err(error) => {
-                    // What was offered to this engine, or begun, must be offered to the next.
+                    // Tasks that were claimed or started here must be offered to the next engine.
                     guard.enter(Phase::Closed);
                     inner.abort_all();
                     inner.store.leave(node).await?;

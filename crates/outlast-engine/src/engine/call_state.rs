@@ -1,4 +1,4 @@
-//! A call that runs in this process: what the engine knows of it beyond the store.
+//! The state of a call that runs in this process and is not stored.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::runtime::{Mutex, MutexGuard};
 use crate::store::Committed;
 use crate::task::Task;
 
-/// One attempt at one call, in this process.
+/// One attempt at one call in this process.
 #[derive(Debug)]
 pub(crate) struct CallState {
     pub(crate) id: TaskId,
     pub(crate) attempt: Attempt,
     pub(crate) owner: Owner,
     pub(crate) origin: Arc<Origin>,
-    /// What travels with the call; nothing after a restart.
+    /// Data for the runner. `None` after a restart.
     pub(crate) local_data: Option<LocalData>,
     pub(crate) cancellation: Cancellation,
-    /// Rung when a promotion has been decided.
+    /// Notified when a promotion is decided.
     pub(crate) decided: Notify,
     fields: Mutex<CallFields>,
 }
@@ -34,38 +34,38 @@ pub(crate) struct CallState {
 #[derive(Debug)]
 pub(crate) struct CallFields {
     pub(crate) stage: CallStage,
-    /// The last status text, not yet stored.
+    /// The newest status text that is not stored yet.
     pub(crate) pending_status: Option<Arc<str>>,
-    /// The last text that the work gave, stored or not.
+    /// The newest status text of the work, stored or not.
     pub(crate) last_status: Option<Arc<str>>,
-    /// The status text after the end, in place of the one that the outcome brings.
+    /// The final status text, in place of the one of the outcome.
     pub(crate) end_message: Option<Arc<str>>,
-    /// Answers the runner has used, not yet stored as confirmed.
+    /// Input responses that the runner has used and that are not stored as confirmed yet.
     pub(crate) pending_confirmations: Vec<InputKey>,
-    /// Whether the store may have it as a task although it is none.
+    /// Whether the store may contain it as a task although it is not one.
     pub(crate) insert_unresolved: bool,
-    /// Whether the status loop knows that there is something to store, or stores it now.
+    /// Whether the call is queued in the status writer, or being stored by it.
     pub(crate) is_queued: bool,
     pub(crate) progress: Option<Progress>,
-    /// Numbers the questions of this attempt.
+    /// The number of input requests of this attempt.
     pub(crate) input_requests: u32,
-    /// Whether the work is for the next life of the engine.
+    /// Whether the work is left to the next start of the engine.
     pub(crate) interrupted: bool,
     response_senders: BTreeMap<InputKey, oneshot::Sender<InputResponse>>,
 }
 
-/// How far a call has come on its way to being a task.
+/// The stages from a call to a task.
 #[derive(Debug)]
 pub(crate) enum CallStage {
-    /// Nobody holds a handle; the state lives here only.
+    /// No client has a handle. The state exists only here.
     Plain(Arc<Task>, Option<oneshot::Sender<Outcome>>),
-    /// The store has been asked to keep it. If it ends meanwhile, the outcome waits here.
+    /// The store is inserting it. If the call ends in the meantime, the outcome waits here.
     Promoting(Arc<Task>, Option<oneshot::Sender<Outcome>>, Option<Outcome>),
-    /// The store has been asked to keep it, and its work waits for that.
+    /// The store is inserting it, and the work starts after that.
     Storing,
-    /// It is a task; this is the newest revision seen here.
+    /// It is a task. This is the newest revision seen here.
     Stored(Committed<Task>),
-    /// It has ended.
+    /// The call has ended.
     Ended,
 }
 
@@ -99,7 +99,8 @@ impl CallState {
         self.fields.lock()
     }
 
-    /// Takes note that the store has the task. False if it was stopped before it could begin.
+    /// Records that the store has the task. Returns false if the call was stopped before it could
+    /// start.
     pub(crate) fn mark_stored(&self, task: Committed<Task>) -> bool {
         let mut fields = self.lock();
         let waits = matches!(fields.stage, CallStage::Storing);
@@ -114,7 +115,7 @@ impl CallState {
         matches!(self.lock().stage, CallStage::Stored(_) | CallStage::Ended)
     }
 
-    /// Ends the call here: its work is stopped, and whatever it waits for does not come.
+    /// Ends the call here: aborts its work and drops its pending input requests.
     pub(crate) fn abort(&self) {
         let (before, waiting) = {
             let mut fields = self.lock();
@@ -124,11 +125,11 @@ impl CallState {
         };
         drop(before);
         self.cancellation.abort();
-        // Every question goes unanswered.
+        // Every pending input request resolves as withdrawn.
         drop(waiting);
     }
 
-    /// Takes note of a newer revision.
+    /// Records a newer revision.
     pub(crate) fn update_newest(&self, task: &Committed<Task>) {
         let mut fields = self.lock();
         if let CallStage::Stored(known) = &fields.stage
@@ -139,7 +140,7 @@ impl CallState {
         }
     }
 
-    /// The newest revision seen here, if the call is a task.
+    /// Returns the newest revision seen here, if the call is a task.
     pub(crate) fn newest(&self) -> Option<Committed<Task>> {
         match &self.lock().stage {
             CallStage::Stored(task) => Some(task.clone()),
@@ -150,21 +151,21 @@ impl CallState {
         }
     }
 
-    /// A key that no question of this task has had.
+    /// Returns a key that no input request of this task has used.
     pub(crate) fn fresh_key(&self) -> InputKey {
         let mut fields = self.lock();
         fields.input_requests += 1;
         InputKey::new(format!("ask-{}-{}", self.attempt.0, fields.input_requests))
     }
 
-    /// Where the answer to `key` will arrive.
+    /// Returns a receiver for the input response to `key`.
     pub(crate) fn expect_response(&self, key: InputKey) -> oneshot::Receiver<InputResponse> {
         let (sender, received) = oneshot::channel();
         self.lock().response_senders.insert(key, sender);
         received
     }
 
-    /// Whether somebody still waits for the answer to `key`.
+    /// Whether the work still awaits the input response to `key`.
     pub(crate) fn expects(&self, key: &InputKey) -> bool {
         self.lock().response_senders.contains_key(key)
     }

@@ -1,4 +1,4 @@
-//! What a caller can do to a task: cancel it, answer it, extend it.
+//! The commands of a caller: cancel a task, provide input, extend its TTL.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,10 @@ impl Engine {
         self.change(scope, id, Command::CancelNow).await
     }
 
-    /// Asks the work of a task to stop; the wish is durable when this resolves (V2-CANCEL-5).
+    /// Requests that the work of a task stops. The request is durable when this resolves
+    /// (V2-CANCEL-5).
     ///
-    /// A task that has ended, or that was asked before, is left as it is.
+    /// A task that has ended, or whose cancellation was requested before, is unchanged.
     pub async fn request_cancel(&self, scope: &Scope, id: TaskId) -> Result<(), EngineError> {
         let deadline = self.inner.now().plus(self.inner.policy.cancel_timeout_ms);
         match self
@@ -35,9 +36,9 @@ impl Engine {
         }
     }
 
-    /// Answers questions of a task; the answers are durable when this resolves (V2-UPD-11).
+    /// Provides input responses. They are durable when this resolves (V2-UPD-11).
     ///
-    /// Answers to questions that are not outstanding are ignored (V2-UPD-12).
+    /// Responses to input requests that are not outstanding are ignored (V2-UPD-12).
     pub async fn provide_input(
         &self,
         scope: &Scope,
@@ -63,7 +64,7 @@ impl Engine {
         }
     }
 
-    /// Lets a task live until `ttl` milliseconds after its creation, within the policy's cap.
+    /// Sets the TTL to `ttl` milliseconds after the creation, within the limit of the policy.
     pub async fn extend(
         &self,
         scope: &Scope,

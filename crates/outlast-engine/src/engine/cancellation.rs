@@ -1,10 +1,10 @@
-//! How running work hears that it should stop.
+//! Notifies running work that it should stop.
 
 use tokio::sync::Notify;
 
 use crate::runtime::atomic::{AtomicU8, Ordering};
 
-/// One flag that only rises: go on, please stop, stop.
+/// A level that only rises: running, cancellation requested, aborted.
 #[derive(Debug, Default)]
 pub(crate) struct Cancellation {
     level: AtomicU8,
@@ -12,12 +12,12 @@ pub(crate) struct Cancellation {
 }
 
 impl Cancellation {
-    /// The caller wants the work to stop.
+    /// The caller requests that the work stops.
     pub(crate) fn request(&self) {
         self.raise(REQUESTED);
     }
 
-    /// Nobody wants the outcome any more.
+    /// The outcome is not used any more.
     pub(crate) fn abort(&self) {
         self.raise(ABORTED);
     }
@@ -30,12 +30,12 @@ impl Cancellation {
         self.level.load(Ordering::Acquire) >= ABORTED
     }
 
-    /// Resolves when the work is asked or ordered to stop.
+    /// Resolves when a cancellation is requested or the work is aborted.
     pub(crate) async fn requested(&self) {
         self.reached(REQUESTED).await;
     }
 
-    /// Resolves when the work is ordered to stop.
+    /// Resolves when the work is aborted.
     pub(crate) async fn aborted(&self) {
         self.reached(ABORTED).await;
     }
@@ -49,7 +49,7 @@ impl Cancellation {
     async fn reached(&self, level: u8) {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
-            // Registered before the look, so that no rise is missed.
+            // Registered before the check, so that no change is missed.
             changed.as_mut().enable();
             if self.level.load(Ordering::Acquire) >= level {
                 return;

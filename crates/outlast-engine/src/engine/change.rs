@@ -1,5 +1,5 @@
-//! The one way a stored task changes: read, apply, commit if nobody was faster, carry out the
-//! effects.
+//! The only way a stored task changes: read, apply, commit if the revision is still current,
+//! perform the effects.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use crate::store::{Committed, Reason, Replace, Snapshot, StoreError, TaskSummary
 use crate::task::Task;
 use crate::transition::{Command, Effect, Effects, Next, Refused};
 
-/// Why a change did not happen.
+/// Why a change was not made.
 pub(crate) enum ChangeError {
     Refused(Refused),
     Store(StoreError),
 }
 
-/// What some commands make of a task, not yet given to the store.
+/// The result of some commands, not yet given to the store.
 struct Draft {
     now: Timestamp,
-    /// The revision it is made from.
+    /// The revision it was computed from.
     expected: Revision,
-    /// None once a command was refused.
+    /// `None` once a command was refused.
     next: Option<Arc<Task>>,
     body: Option<Raw>,
     effects: Effects,
 }
 
 impl Draft {
-    /// The task as it stands.
+    /// A draft without changes.
     fn of(task: Committed<Task>, now: Timestamp) -> Self {
         Self {
             now,
@@ -41,8 +41,8 @@ impl Draft {
         }
     }
 
-    /// Does `command` to what there is so far. A remark that changes nothing does not keep the rest
-    /// from happening.
+    /// Applies `command` to the draft. A status text that changes nothing does not prevent the
+    /// other commands.
     fn apply(&mut self, command: Command) -> Result<(), Refused> {
         let Some(task) = self.next.take() else {
             return Err(Refused::Unchanged);
@@ -65,7 +65,8 @@ impl Draft {
         };
         self.next = Some(next);
         self.body = body;
-        // Mostly a remark goes with an end, which calls for all that the remark calls for.
+        // Most often a status text comes with an end, whose effects include those of the status
+        // text.
         if self
             .effects
             .iter()
@@ -80,7 +81,7 @@ impl Draft {
 }
 
 impl Inner {
-    /// Does `command` to a task in `scope`.
+    /// Applies `command` to a task in `scope`.
     pub(crate) async fn change(
         &self,
         scope: &Scope,
@@ -101,7 +102,7 @@ impl Inner {
         Err(StoreError::Unavailable(reason).into())
     }
 
-    /// Does `command` to the call in `call_state`, stored or not.
+    /// Applies `command` to the call in `call_state`, stored or not.
     pub(crate) async fn command(
         &self,
         call_state: &Arc<CallState>,
@@ -135,7 +136,7 @@ impl Inner {
             .map(drop)
     }
 
-    /// Applies `commands` to `task`, commits the sum, and carries out the effects.
+    /// Applies `commands` to `task`, commits the result in one write, and performs the effects.
     pub(crate) async fn commit(
         &self,
         task: &Committed<Task>,
@@ -185,7 +186,7 @@ impl Inner {
         Ok(stored)
     }
 
-    /// Carries out the effects of a committed change.
+    /// Performs the effects of a committed change.
     pub(crate) fn perform_effects(
         &self,
         task: &Committed<Task>,
@@ -195,17 +196,17 @@ impl Inner {
         let id = task.id;
         self.alarm.schedule(task.due());
         let ends = effects.contains(&Effect::Wake);
-        // A call that is over needs to see nothing more.
+        // A call that has ended needs no further effects.
         let call_state = (!ends).then(|| self.calls.find(id)).flatten();
         if let Some(call_state) = &call_state {
             call_state.update_newest(task);
         }
         for effect in effects {
             match effect {
-                // Whoever watches hears of the end together with those who wait for it.
+                // Watchers are notified together with the waiters for the end.
                 Effect::Publish if ends => {}
                 Effect::Publish => self.subscribers.publish(id, || Event::Stored(task.clone())),
-                // Whoever begins to wait from here on looks at the store and finds the end there.
+                // A waiter that registers after this reads the store and finds the end there.
                 Effect::Wake => {
                     let ended_task = || {
                         let summary = task.derive(TaskSummary::of)?;
@@ -232,14 +233,14 @@ impl Inner {
         }
     }
 
-    /// Stops the work of a task that is over, if it runs here.
+    /// Stops the work of an ended task, if it runs here.
     pub(crate) fn stop(&self, id: TaskId) {
         if let Some(call_state) = self.calls.remove(id) {
             call_state.abort();
         }
     }
 
-    /// A task that has not ended.
+    /// Loads a task that has not ended.
     async fn open_task(&self, scope: &Scope, id: TaskId) -> Result<Committed<Task>, EngineError> {
         let found = self
             .store
@@ -270,5 +271,5 @@ impl Inner {
     }
 }
 
-/// How often a change is tried again because somebody else was faster.
+/// How often a change is retried after a conflict.
 const MAX_CHANGE_ATTEMPTS: usize = 200;

@@ -1,4 +1,4 @@
-//! What a running call can do: say where it stands, ask its caller, hear that it should stop.
+//! The interface of the engine for a running call: status, input requests, cancellation.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use crate::runtime::{can_spawn, run_to_completion, spawn};
 use crate::task::ResumeState;
 use crate::transition::Command;
 
-/// A running call's way to the world. Cheap to clone.
+/// The handle of a running call. Cheap to clone.
 #[derive(Clone)]
 pub struct CallContext {
     inner: Arc<Inner>,
     call_state: Arc<CallState>,
 }
 
-/// An answer that is kept until it is confirmed.
+/// An input response that is stored until it is confirmed.
 pub struct UnconfirmedResponse {
-    /// The question.
+    /// The key of the input request.
     pub key: InputKey,
-    /// What the caller said.
+    /// The response of the caller.
     pub response: InputResponse,
     cx: CallContext,
 }
@@ -36,38 +36,38 @@ impl CallContext {
         Self { inner, call_state }
     }
 
-    /// The call's id: that of its task, if it is one or becomes one.
+    /// The id of the call, which is also the id of its task if it is or becomes one.
     pub fn id(&self) -> TaskId {
         self.call_state.id
     }
 
-    /// The tool that is called, if it is a tool.
+    /// The name of the tool, if a tool is called.
     pub fn tool(&self) -> Option<Arc<str>> {
         self.call_state.origin.tool.clone()
     }
 
-    /// Which start of the call this is.
+    /// The number of this attempt.
     pub fn attempt(&self) -> Attempt {
         self.call_state.attempt
     }
 
-    /// What travels with the call, if it is a `T`. Gone after a restart.
+    /// The local data of the call, if it is a `T`. It is not available after a restart.
     pub fn local_data<T: Send + Sync + 'static>(&self) -> Option<Arc<T>> {
         self.call_state.local_data.clone()?.downcast().ok()
     }
 
-    /// Whose call it is.
+    /// The owner of the call.
     pub fn owner(&self) -> &Owner {
         &self.call_state.owner
     }
 
-    /// Whether somebody may hold a handle to it, or soon will.
+    /// Whether a client may have a handle to the call, or is about to get one.
     pub fn is_task(&self) -> bool {
         !matches!(self.call_state.lock().stage, CallStage::Plain(..))
     }
 
-    /// Says where the work stands. Returns at once; of texts that follow each other quickly, the
-    /// last is stored.
+    /// Sets the status text. Returns immediately. If texts follow each other quickly, only the last
+    /// is stored.
     pub fn status(&self, message: &str) {
         let message = self.cut(message);
         self.queue_update(|fields| {
@@ -76,7 +76,7 @@ impl CallContext {
         });
     }
 
-    /// Says as a status text how far the work has come, for a caller that hears of no progress
+    /// Reports progress as a status text, for a caller that receives no progress notifications
     /// (BR-PG-2). A text of [`status`](Self::status) stays, followed by the numbers.
     pub fn progress_as_status(&self, progress: &Progress) {
         self.queue_update(|fields| {
@@ -85,8 +85,7 @@ impl CallContext {
         });
     }
 
-    /// Sets the status text that the task has after its end, in place of the one that its outcome
-    /// brings.
+    /// Sets the status text of the task after its end, in place of the one of its outcome.
     pub fn end_message(&self, message: &str) {
         let message = self.cut(message);
         self.call_state.lock().end_message = Some(message);
@@ -96,8 +95,7 @@ impl CallContext {
         self.inner.policy.sizes.cut_status(message).into()
     }
 
-    /// Says how far the work has come. Not stored; a value that does not grow is dropped
-    /// (V1-PRG-3).
+    /// Reports progress. It is not stored, and a value that does not grow is dropped (V1-PRG-3).
     pub fn progress(&self, progress: Progress) {
         {
             let mut fields = self.call_state.lock();
@@ -115,8 +113,8 @@ impl CallContext {
             .publish(self.call_state.id, || Event::Progress(progress.clone()));
     }
 
-    /// Says something to whoever watches. Not stored; a watcher that does not keep up misses some.
-    /// A message that is too large is replaced by a word about its size.
+    /// Sends a log message to the watchers. It is not stored, and a slow watcher misses some
+    /// messages. A message that is too large is replaced by a notice with its size.
     pub fn log(&self, log: Log) {
         if matches!(self.call_state.lock().stage, CallStage::Ended) {
             return;
@@ -127,14 +125,15 @@ impl CallContext {
             .publish(self.call_state.id, || Event::Log(log.clone()));
     }
 
-    /// Says that the work runs as a task somewhere else, so that the call may as well be one now.
-    /// Not stored.
+    /// Reports that the work runs as a task elsewhere, so that the call can become a task now. Not
+    /// stored.
     pub fn runs_as_task(&self) {
         let subscribers = &self.inner.subscribers;
         subscribers.publish(self.call_state.id, || Event::RunsAsTask);
     }
 
-    /// Asks the caller and waits for the answer. Dropping the future takes the question back.
+    /// Sends an input request to the caller and waits for the response. Dropping the future
+    /// withdraws the request.
     pub async fn request_input(&self, request: InputRequest) -> Result<InputResponse, InputError> {
         let answered = self
             .request_input_as(self.call_state.fresh_key(), request)
@@ -142,8 +141,8 @@ impl CallContext {
         Ok(answered.confirm_soon())
     }
 
-    /// Asks before any work is done: the caller may as well be told to repeat its call with the
-    /// answer.
+    /// Sends an input request before any work is done. A caller can be asked to repeat its call
+    /// with the response.
     pub async fn request_input_first(
         &self,
         request: InputRequest,
@@ -155,8 +154,8 @@ impl CallContext {
         .await
     }
 
-    /// Asks under a key of the runner's own and keeps the answer until the runner confirms that it
-    /// has passed it on.
+    /// Sends an input request with a key that the runner chooses. The response is stored until the
+    /// runner confirms it.
     pub async fn request_input_as(
         &self,
         key: InputKey,
@@ -199,8 +198,8 @@ impl CallContext {
         asked.answer(received).await
     }
 
-    /// Waits for the answer to a question that an earlier attempt asked and that is still open or
-    /// answered but not confirmed.
+    /// Waits for the response to an input request of an earlier attempt that is open, or answered
+    /// and not confirmed.
     pub async fn response_to(&self, key: InputKey) -> Result<UnconfirmedResponse, InputError> {
         let received = self.call_state.expect_response(key.clone());
         let asked = OpenInputRequest {
@@ -224,8 +223,8 @@ impl CallContext {
         }
     }
 
-    /// Questions that an earlier attempt left open or answered, to go on with after a
-    /// re-attachment.
+    /// The input requests of an earlier attempt that are open or unconfirmed, for a runner that
+    /// re-attaches.
     pub fn pending_input(&self) -> Vec<InputKey> {
         let Some(task) = self.call_state.newest() else {
             return Vec::new();
@@ -237,7 +236,7 @@ impl CallContext {
         open.chain(task.input.responses.keys()).cloned().collect()
     }
 
-    /// Takes a question back.
+    /// Withdraws an input request.
     pub async fn withdraw_input(&self, key: InputKey) -> Result<(), EngineError> {
         self.call_state.forget_response(&key);
         self.command(Command::WithdrawInput {
@@ -247,7 +246,7 @@ impl CallContext {
         .await
     }
 
-    /// Stores what the runner needs to find the work again after a restart.
+    /// Stores the data that the runner needs to re-attach to the work after a restart.
     pub async fn save_resume_state(&self, state: ResumeState) -> Result<(), EngineError> {
         let sizes = &self.inner.policy.sizes;
         sizes.check(
@@ -263,23 +262,23 @@ impl CallContext {
         .await
     }
 
-    /// Whether the caller wants the work to stop.
+    /// Whether the caller requested a cancellation.
     pub fn is_cancelled(&self) -> bool {
         self.call_state.cancellation.is_requested()
     }
 
-    /// Whether the engine closes and leaves the work to its next life: what goes on elsewhere is
-    /// not to be stopped. A call that is no task has no next life.
+    /// Whether the engine shuts down and leaves the work to its next start. Work that continues
+    /// elsewhere must not be stopped. Never true for a call that is not a task.
     pub fn is_interrupted(&self) -> bool {
         self.inner.phase() == Phase::Closed && self.call_state.lock().interrupted
     }
 
-    /// Resolves when the caller wants the work to stop.
+    /// Resolves when the caller requests a cancellation.
     pub async fn cancelled(&self) {
         self.call_state.cancellation.requested().await;
     }
 
-    /// Puts a question. Whoever asked may give it up before it is stored: then it is taken back
+    /// Stores an input request. If its requester gives up before it is stored, it is withdrawn
     /// here.
     async fn put_to_the_end(self, key: InputKey, command: Command) -> Result<(), EngineError> {
         run_to_completion(async move {
@@ -293,10 +292,10 @@ impl CallContext {
         .await
     }
 
-    /// Takes back a question that nobody waits for, however long the store takes.
+    /// Withdraws an input request that has no receiver, and retries while the store fails.
     async fn take_back(&self, key: InputKey) {
         let mut delay = RetryDelay::default();
-        // Answered or ended meanwhile: then there is nothing to take back.
+        // The request was answered or the task ended in the meantime: nothing to withdraw.
         while let Err(error) = self.withdraw_input(key.clone()).await {
             if !error.is_transient() || self.inner.phase() == Phase::Closed {
                 return;
@@ -310,7 +309,7 @@ impl CallContext {
         run_to_completion(async move { inner.command(&call_state, command).await }).await
     }
 
-    /// Notes something that is stored soon, together with whatever else is to be stored.
+    /// Records an update that the status writer stores soon, together with others.
     fn queue_update(&self, note: impl FnOnce(&mut super::call_state::CallFields)) {
         let queued = {
             let mut fields = self.call_state.lock();
@@ -327,14 +326,14 @@ impl CallContext {
 }
 
 impl UnconfirmedResponse {
-    /// Says that the answer need not be kept, which is stored with whatever is to be stored next.
+    /// Confirms the response without waiting. The confirmation is stored with the next update.
     pub fn confirm_soon(self) -> InputResponse {
         let Self { key, response, cx } = self;
         cx.queue_update(|fields| fields.pending_confirmations.push(key));
         response
     }
 
-    /// Says that the answer has been passed on and need not be kept.
+    /// Confirms that the response was used and need not be stored any longer.
     pub async fn confirm(self) -> Result<(), EngineError> {
         let attempt = self.cx.call_state.attempt;
         self.cx
@@ -346,7 +345,7 @@ impl UnconfirmedResponse {
     }
 }
 
-/// A question on its way. Taken back if nobody waits for it any more.
+/// An input request without a response. It is withdrawn if it is dropped.
 struct OpenInputRequest {
     cx: CallContext,
     key: InputKey,

@@ -1,4 +1,4 @@
-//! Creation: the task is stored, then its work starts and its creator gets the reply.
+//! Creation: the task is stored, then its work starts and the creator gets the response.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::runtime::{run_to_completion, spawn};
 use crate::store::{Committed, Insert, InsertResult};
 use crate::task::Task;
 
-/// A task that exists.
+/// The result of a creation.
 #[derive(Clone, Debug)]
 pub enum CreatedTask {
-    /// It was made for this request.
+    /// The task was created for this request.
     New(Committed<Task>),
-    /// An earlier request with the same key made it.
+    /// An earlier request with the same key created the task.
     Existing(Committed<Task>),
 }
 
 impl CreatedTask {
-    /// The task, old or new.
+    /// The task, new or existing.
     pub fn task(&self) -> &Committed<Task> {
         match self {
             Self::New(task) | Self::Existing(task) => task,
@@ -35,14 +35,14 @@ impl CreatedTask {
 impl Engine {
     /// Stores a new task and starts its work.
     ///
-    /// Resolves when the task is durable: a lookup would find it after a crash (V2-CREATE-5). The
-    /// creation goes on if the returned future is dropped.
+    /// Resolves when the task is durable, so that a lookup finds it after a crash (V2-CREATE-5).
+    /// The creation completes even if the returned future is dropped.
     pub async fn create(&self, call: NewCall) -> Result<CreatedTask, EngineError> {
         run_to_completion(self.inner.clone().create(call, None)).await
     }
 
-    /// As [`create`](Self::create), with a follower that receives every event of the task if it is
-    /// a new one, including those before the creator has its reply.
+    /// As [`create`](Self::create), with a follower that receives every event of a new task,
+    /// including those before the creator has its response.
     pub async fn create_followed(
         &self,
         call: NewCall,
@@ -52,13 +52,13 @@ impl Engine {
     }
 }
 
-/// Makes the future that follows a new task, from a watch that has missed nothing.
+/// Makes the future that follows a new task, from a watch that has missed no event.
 pub type Follower = Box<dyn FnOnce(Watch) -> FollowerFuture + Send>;
 
-/// What a [`Follower`] makes.
+/// The future of a [`Follower`].
 pub type FollowerFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A call that the store has been asked to keep as a task.
+/// A call whose insertion as a task is in flight.
 struct Creation {
     call_state: Arc<CallState>,
     runner: Arc<dyn Runner>,
@@ -78,8 +78,8 @@ impl Inner {
             let (task, runner) = self.admit(call)?;
             let id = task.id;
             let call_state = Arc::new(CallState::new(&task, CallStage::Storing, local_data));
-            // Both before it is stored: from then on its work can be stopped, and from its start on
-            // its work can publish.
+            // Both before the insertion: once the task is stored its work can be stopped, and once
+            // the work starts it can publish events.
             self.calls.add(call_state.clone());
             let events = follower
                 .is_some()
@@ -110,7 +110,7 @@ impl Inner {
                     if let Some(task) = self.find_by_request_key(known, &again.origin).await? {
                         return Ok(CreatedTask::Existing(task));
                     }
-                    // The task that had the key is gone: the key is free.
+                    // The task with this key was removed, so the key is free.
                     call = again;
                 }
                 Err(error) if error.is_transient() => {
@@ -131,7 +131,7 @@ impl Inner {
         }
     }
 
-    /// Starts the work of a task that is stored.
+    /// Starts the work of a stored task.
     fn start(self: &Arc<Self>, task: &Committed<Task>, creation: Creation) {
         let Creation {
             call_state,
@@ -151,13 +151,13 @@ impl Inner {
             if runs {
                 inner.run_call(call_state, runner, StartMode::Run).await;
             } else if inner.phase() == Phase::Closed {
-                // It was stopped while it was being stored.
+                // The call was stopped while it was being stored.
                 inner.announce_orphan().await;
             }
         };
         match following {
-            // One task for both: the follower sees an event before anything that the work causes
-            // later.
+            // One spawned future for both: the follower receives an event before the effects of any
+            // later step of the work.
             Some(following) => drop(spawn(async move {
                 tokio::join!(biased; work, following);
             })),
@@ -165,8 +165,8 @@ impl Inner {
         }
     }
 
-    /// Finds out whether a task was stored whose creator has got an error. A repetition of a
-    /// request with a key may have found it, so it runs; without a key it is removed.
+    /// Determines whether a task was stored although its creator got an error. With a request key
+    /// the task runs, because a repeated request may have found it. Without one it is removed.
     async fn resolve_creation(self: Arc<Self>, creation: Creation, has_key: bool) {
         let id = creation.call_state.id;
         let stored = if has_key {
@@ -184,7 +184,7 @@ impl Inner {
         }
     }
 
-    /// A task of which the store did not say whether it has it, however long it takes to say so.
+    /// Reads a task after an insertion without a definite reply, and retries while the store fails.
     async fn find_stored(&self, id: TaskId) -> Option<Committed<Task>> {
         let mut delay = RetryDelay::default();
         loop {
@@ -198,8 +198,8 @@ impl Inner {
         }
     }
 
-    /// The task that has the request key already, if it is the same request and its time is not
-    /// over.
+    /// Returns the task that has the request key, if it was created by the same request and has not
+    /// expired.
     async fn find_by_request_key(
         &self,
         id: TaskId,

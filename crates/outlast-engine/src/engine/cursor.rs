@@ -1,15 +1,15 @@
-//! Cursors: a place in one owner's list, as text that means nothing to anybody else.
+//! Cursors: a position in an owner's list, as opaque text.
 
 use super::EngineError;
 use crate::owner::Owner;
 use crate::store::Position;
 
-/// The text for `position` in the list of `owner`.
+/// Encodes `position` in the list of `owner`.
 pub(crate) fn write(owner: &Owner, position: Position) -> String {
     format!("{:016x}{:08x}", position.0, check(owner, position))
 }
 
-/// The position that `cursor` stands for, if it was made for `owner`.
+/// Decodes a cursor. Fails if it was made for another owner.
 pub(crate) fn read(owner: &Owner, cursor: &str) -> Result<Position, EngineError> {
     let digits = |text: Option<&str>| {
         text.filter(|text| text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
@@ -27,8 +27,8 @@ pub(crate) fn read(owner: &Owner, cursor: &str) -> Result<Position, EngineError>
     }
 }
 
-/// FNV-1a over owner and position: against mistakes, not against attackers. A forged cursor shows
-/// no more than the owner's own list.
+/// FNV-1a over owner and position. It detects mistakes, not attacks: a forged cursor shows only the
+/// owner's own list.
 fn check(owner: &Owner, position: Position) -> u32 {
     let text = owner.to_storage();
     let bytes = text.bytes().chain(position.0.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Deletes an ended task before its TTL is over.
+//! Deletes an ended task before its TTL ends.
 
 use super::{Engine, EngineError, audit};
 use crate::id::{Scope, TaskId};
@@ -6,8 +6,8 @@ use crate::runtime::run_to_completion;
 use crate::store::Snapshot;
 
 impl Engine {
-    /// Deletes an ended task with its outcome and its deadline. Returns whether it was deleted: a
-    /// task that has not ended stays as it is.
+    /// Deletes an ended task with its outcome and its deadline. Returns whether it was deleted. A
+    /// task that has not ended is unchanged.
     pub async fn delete_ended(&self, scope: &Scope, id: TaskId) -> Result<bool, EngineError> {
         let Snapshot::Ended(summary) = self.get(scope, id).await? else {
             return Ok(false);

@@ -1,70 +1,70 @@
-//! Why an engine did not do as asked. The variant says who must act.
+//! Errors of the engine. The variant says who must act.
 
 use std::sync::Arc;
 
 use crate::store::StoreError;
 use crate::transition::Refused;
 
-/// Why an engine did not do as asked.
+/// Why the engine refused or failed an operation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The caller has no such task.
+    /// The caller has no task with this id.
     #[error("task not found")]
     NotFound,
-    /// The task was there; its time is over.
+    /// The task existed, and has expired.
     #[error("task has expired")]
     Expired,
-    /// The task cannot do that where it stands.
+    /// The state of the task does not allow the command.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The request key belongs to another request.
+    /// The request key was used for another request.
     #[error("request key {0} was used for another request")]
     KeyConflict(Arc<str>),
-    /// The cursor is not one of this owner's.
+    /// The cursor is invalid, or was made for another owner.
     #[error("invalid cursor")]
     BadCursor,
-    /// Something is too large.
+    /// A value is too large.
     #[error("{what} has {size} bytes, more than the limit of {limit} (setting `sizes.{setting}`)")]
     TooLarge {
-        /// What.
+        /// The name of the value.
         what: &'static str,
-        /// How large.
+        /// Its size in bytes.
         size: usize,
-        /// How large it may be.
+        /// The maximum size in bytes.
         limit: usize,
-        /// Where the limit is set.
+        /// The setting that limits it.
         setting: &'static str,
     },
-    /// Nobody here runs such calls.
+    /// No runner with this name is registered.
     #[error("no runner is named {0}")]
     NoRunner(Arc<str>),
-    /// The engine takes no new work.
+    /// The engine accepts no new work.
     #[error("the engine is shutting down")]
     Closing,
-    /// The store did not do as asked.
+    /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl EngineError {
-    /// Whether trying the same again later may help. What was tried may have taken place.
+    /// Whether a retry may succeed. The operation may have taken place.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Store(error) if error.is_transient())
     }
 }
 
-/// Why a question was not answered.
+/// Why an input request has no response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
-    /// The caller cannot answer such questions.
+    /// The caller does not support this kind of input request.
     #[error("the caller does not support {0}")]
     Unsupported(&'static str),
-    /// The question was taken back, or the call is over.
-    #[error("the question was withdrawn")]
+    /// The input request was withdrawn, or the call has ended.
+    #[error("the input request was withdrawn")]
     Withdrawn,
-    /// The question could not be put.
+    /// The input request could not be stored.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

@@ -1,4 +1,4 @@
-//! What watchers hear.
+//! The events that watchers receive.
 
 use std::sync::Arc;
 
@@ -8,35 +8,35 @@ use outlast_wire::log::Log;
 use crate::store::{Committed, TaskSummary};
 use crate::task::Task;
 
-/// News of a call.
+/// An event of a call.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A task changed, and the change is stored.
     Stored(Committed<Task>),
-    /// A call that is no task changed.
+    /// A call that is not a task changed.
     Plain(Arc<Task>),
-    /// The work moved on. Not stored.
+    /// Progress of the work. Not stored.
     Progress(Progress),
-    /// The work has something to say. Not stored.
+    /// A log message of the work. Not stored.
     Log(Log),
-    /// The work runs as a task somewhere else. Not stored.
+    /// The work runs as a task elsewhere. Not stored.
     RunsAsTask,
 }
 
-/// How far the work has come.
+/// Progress of the work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// How much is done. Grows.
+    /// The amount that is done. It grows.
     pub done: f64,
-    /// How much there is to do, if known.
+    /// The total amount, if known.
     pub total: Option<f64>,
-    /// What is being done.
+    /// A description of the current step.
     pub message: Option<Arc<str>>,
 }
 
 impl Progress {
-    /// A status text with these numbers: after the text that the work gave last, else `message`,
-    /// else the numbers alone.
+    /// A status text with these numbers: after the last status text of the work, else after
+    /// `message`, else alone.
     pub(crate) fn as_status(&self, said: Option<&str>) -> String {
         let numbers = match self.total {
             Some(total) => format!("{} of {total}", self.done),
@@ -55,6 +55,6 @@ impl Progress {
 pub struct EndedTask {
     /// How it ended.
     pub summary: Committed<TaskSummary>,
-    /// The result or the error, unopened; none if cancelled.
+    /// The unparsed result or error. `None` if cancelled.
     pub body: Option<Raw>,
 }

@@ -1,5 +1,5 @@
-//! The events that one watcher has not taken yet. Bounded: a slow one misses steps, never the
-//! newest.
+//! The events that one watcher has not received yet. The queue is bounded: a slow watcher misses
+//! intermediate events, never the newest.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use super::Event;
 use crate::id::Revision;
 use crate::runtime::{Mutex, MutexGuard};
 
-/// Where a watcher takes its events.
+/// The receiver of a watcher.
 #[derive(Debug)]
 pub(crate) struct EventReceiver(Arc<Shared>);
 
-/// Where events are put in. Dropped, it closes the mailbox.
+/// The sender. Dropping it closes the queue.
 #[derive(Debug)]
 pub(crate) struct EventSender(Arc<Shared>);
 
@@ -27,19 +27,19 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Queue {
     events: VecDeque<Event>,
-    /// Of the task as it was put in last.
+    /// The newest revision of the task that was sent.
     newest: Option<Revision>,
     closed: bool,
 }
 
-/// An empty mailbox and its slot.
+/// Returns an empty queue.
 pub(crate) fn event_queue() -> (EventSender, EventReceiver) {
     let shared = Arc::new(Shared::default());
     (EventSender(shared.clone()), EventReceiver(shared))
 }
 
 impl EventReceiver {
-    /// Forgets what is not newer than `seen`, here and on its way.
+    /// Drops events up to revision `seen`, those in the queue and later ones.
     pub(crate) fn skip_up_to(&self, seen: Revision) {
         let mut queue = self.0.lock();
         queue.newest = queue.newest.max(Some(seen));
@@ -48,7 +48,7 @@ impl EventReceiver {
             .retain(|event| revision(event).is_none_or(|revision| revision > seen));
     }
 
-    /// The next event; `None` when there will be no more.
+    /// Returns the next event, or `None` when there are no more.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             {
@@ -60,15 +60,15 @@ impl EventReceiver {
                     return None;
                 }
             }
-            // Kept until somebody waits, so that nothing falls between the look and the wait.
+            // `Notify` stores one permit, so no event is missed between the check and the wait.
             self.0.ready.notified().await;
         }
     }
 }
 
 impl EventSender {
-    /// Puts an event in, unless it tells of a task older than what is known already: changes are
-    /// committed one after the other, but those who made them may be overtaken on the way here.
+    /// Adds an event, unless its task is older than one that was added: changes are committed in
+    /// order, but their senders may arrive here in another order.
     pub(crate) fn send(&self, event: Event) {
         let mut queue = self.0.lock();
         if let Some(revision) = revision(&event) {
@@ -100,7 +100,7 @@ impl Shared {
     }
 }
 
-/// The revision of the task that an event tells of.
+/// The revision of the task in an event.
 fn revision(event: &Event) -> Option<Revision> {
     match event {
         Event::Stored(task) => Some(task.revision),
@@ -109,7 +109,7 @@ fn revision(event: &Event) -> Option<Revision> {
     }
 }
 
-/// How many events a slow watcher may be behind.
+/// The maximum number of events that wait for a slow watcher.
 const MAX_QUEUED_EVENTS: usize = 64;
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
         let received = Arc::new(first.clone()).apply(request_input(&first, "who"), CREATED);
         let step = received.unwrap();
         let Next::Stored(asking, _) = step.next else {
-            panic!("it lives");
+            panic!("the task is open");
         };
         let (sender, mut receiver) = event_queue();
         for n in 0..1_000 {
@@ -143,7 +143,7 @@ mod tests {
         for n in 1_000..2_000 {
             sender.send(progress(f64::from(n)));
         }
-        // What was overtaken does not come after what overtook it.
+        // An overtaken event is not delivered after the newer one.
         sender.send(Event::Plain(Arc::new(first)));
         drop(sender);
         let (mut states, mut events) = (Vec::new(), 0);

@@ -14,7 +14,7 @@ use crate::runtime::sleep;
 use crate::store::{Snapshot, StoreError};
 use crate::transition::{Command, Next};
 
-/// Wakes the loop when something is due earlier than it thinks.
+/// Wakes the loop when a deadline is earlier than the one it sleeps for.
 #[derive(Debug)]
 pub(crate) struct DeadlineAlarm {
     next: AtomicU64,
@@ -31,7 +31,7 @@ impl Default for DeadlineAlarm {
 }
 
 impl DeadlineAlarm {
-    /// Something is due at `moment`.
+    /// Schedules a deadline at `moment`.
     pub(crate) fn schedule(&self, moment: Timestamp) {
         if moment.0 < self.next.load(Ordering::Acquire) {
             self.changed.notify_one();
@@ -40,10 +40,10 @@ impl DeadlineAlarm {
 }
 
 impl Inner {
-    /// Does what is due, when it is due, until the engine closes.
+    /// Handles deadlines until the engine closes.
     pub(crate) async fn run_deadline_loop(self: Arc<Self>) {
         loop {
-            // Whatever is committed from here on rings, so that the look below misses nothing.
+            // From here on every committed deadline notifies, so the check below misses none.
             self.alarm.next.store(u64::MAX, Ordering::Release);
             let pause = match self.handle_due_tasks().await {
                 Ok(None) => continue,
@@ -52,7 +52,7 @@ impl Inner {
                     Duration::from_millis(next.since(self.now())).min(MAX_SLEEP)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "expiry waits for the store");
+                    tracing::warn!(%error, "cannot handle deadlines; retrying");
                     STORE_RETRY_DELAY
                 }
             };
@@ -65,7 +65,7 @@ impl Inner {
         }
     }
 
-    /// Handles one portion; says when to come back, or `None` for at once.
+    /// Handles one batch. Returns when to continue, or `None` to continue immediately.
     async fn handle_due_tasks(&self) -> Result<Option<Timestamp>, StoreError> {
         let now = self.now();
         let due = self.store.due(now, MAX_DUE_TASKS).await?;
@@ -83,8 +83,9 @@ impl Inner {
                 Some(Snapshot::Ended(_)) => {}
                 Some(Snapshot::Open(task)) => match task.shared().apply(Command::Due, now) {
                     Ok(step) if step.next == Next::Removed => {
-                        // A1-23: waiters are answered that it has expired. Its work is stopped when
-                        // it is removed: an extension that was asked for in time may be faster.
+                        // A1-23: waiters learn that the task has expired. Its work is stopped when
+                        // the task is removed, because an extension that was requested in time may
+                        // be committed first.
                         self.subscribers.end_without_outcome(id);
                         over.push((id, task.revision));
                     }
@@ -101,11 +102,11 @@ impl Inner {
             }
         }
         handled += self.remove(over).await?;
-        // Where nothing could be done, somebody else is at it: look again in a moment.
+        // If nothing could be done, another node handles the tasks: check again shortly.
         Ok((handled == 0).then(|| now.plus(MIN_SLEEP.as_millis() as u64)))
     }
 
-    /// Removes tasks whose time is over; says how many there were.
+    /// Removes expired tasks and returns their number.
     pub(crate) async fn remove(&self, over: Vec<(TaskId, Revision)>) -> Result<usize, StoreError> {
         if over.is_empty() {
             return Ok(0);
@@ -128,17 +129,17 @@ impl Inner {
         removed.map(|removed| removed.len())
     }
 
-    /// Does what the removal of a task calls for: whoever waits is answered, the work is stopped.
+    /// Performs the effects of a removal: waiters are answered, the work is stopped.
     pub(crate) fn task_removed(&self, id: TaskId) {
         self.subscribers.end_without_outcome(id);
         self.stop(id);
     }
 }
 
-/// How many tasks are handled at a time.
+/// The maximum number of tasks in a batch.
 const MAX_DUE_TASKS: usize = 256;
 
-/// A clock may jump and another node may add a deadline: the loop looks this often anyway.
+/// The longest sleep, because a clock may jump and another node may add a deadline.
 const MAX_SLEEP: Duration = Duration::from_secs(5);
 
 const MIN_SLEEP: Duration = Duration::from_millis(1);

@@ -1,4 +1,5 @@
-//! The end of a call: its outcome is sent to its caller, or stored, however long the store takes.
+//! The end of a call: its outcome is sent to its caller, or stored with retries while the store
+//! fails.
 
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ impl Inner {
                     fields.pending_status.take(),
                     fields.end_message.take(),
                 ),
-                // Nothing runs before it is stored.
+                // A call does not run before it is stored.
                 CallStage::Storing | CallStage::Ended => return,
             }
         };
@@ -48,7 +49,7 @@ impl Inner {
         let status = status.map(|message| Command::Status { attempt, message });
         let end = Command::End {
             attempt,
-            // One that says how the work ended, where something else was stored, is not kept.
+            // A final status text does not apply if another outcome was stored.
             message: message.filter(|_| ending == outcome.ending()),
             outcome,
         };
@@ -57,7 +58,7 @@ impl Inner {
         self.calls.take(call_state.id, attempt);
     }
 
-    /// Stores the end of a task, again and again if need be.
+    /// Stores the end of a task, with retries.
     async fn store_end(
         &self,
         call_state: &CallState,
@@ -70,31 +71,30 @@ impl Inner {
             match self.commit(&known, commands.clone()).await {
                 Ok(_) => return,
                 Err(ChangeError::Refused(why)) => {
-                    tracing::info!(%task, %why, "a late outcome was dropped");
+                    tracing::info!(%task, %why, "dropped an outcome: the task has already ended");
                     return;
                 }
                 Err(ChangeError::Store(StoreError::Conflict { .. })) => {}
                 Err(ChangeError::Store(error)) if self.may_retry(&error) => {
-                    tracing::warn!(%task, %error, "an outcome waits for the store");
+                    tracing::warn!(%task, %error, "cannot store an outcome; retrying");
                     delay.wait().await;
                 }
                 Err(ChangeError::Store(error)) => {
-                    tracing::error!(%task, %error, "an outcome could not be stored");
+                    tracing::error!(%task, %error, "could not store an outcome");
                     return;
                 }
             }
             known = match self.still_open(call_state, &mut delay).await {
                 Some(open) => open,
                 None => {
-                    tracing::info!(%task, "a late outcome was dropped");
+                    tracing::info!(%task, "dropped an outcome: the task has already ended");
                     return;
                 }
             };
         }
     }
 
-    /// The task as it stands, unless it has ended or is gone, however long the store takes to say
-    /// so.
+    /// Reads the task, with retries. Returns `None` if it has ended or was removed.
     async fn still_open(
         &self,
         call_state: &CallState,
@@ -106,7 +106,7 @@ impl Inner {
                 Ok(Some(Snapshot::Ended(_)) | None) => return None,
                 Err(error) if self.may_retry(&error) => delay.wait().await,
                 Err(error) => {
-                    tracing::error!(task = %call_state.id, %error, "an outcome could not be stored");
+                    tracing::error!(task = %call_state.id, %error, "could not store an outcome");
                     return None;
                 }
             }

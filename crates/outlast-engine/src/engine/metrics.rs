@@ -1,9 +1,9 @@
-//! What an engine does, in numbers, through the [`metrics`] facade: any recorder can collect them.
+//! The metrics of an engine, through the [`metrics`] facade: any recorder can collect them.
 //!
-//! A recorder counts from the moment it is installed: install it before the engine is opened. No
-//! task and no owner is ever a label. Servers and tools are, up to a number of them.
+//! A recorder counts from its installation: install it before the engine opens. Task ids and owners
+//! are never labels. Servers and tools are labels, up to a maximum number.
 
-// Nothing depends on these numbers: the scheduler of the races need not know of them.
+// No behaviour depends on these numbers, so the scheduler of the race tests does not control them.
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,7 +17,6 @@ use super::RecoveryCounts;
 use crate::origin::Origin;
 use crate::outcome::{Ending, Outcome};
 
-/// Counts what an engine does.
 pub(crate) struct EngineMetrics {
     created: Counter,
     results: Counter,
@@ -29,12 +28,12 @@ pub(crate) struct EngineMetrics {
     tools: Mutex<ToolTable>,
 }
 
-/// The tools that have numbers of their own, by server and name.
+/// The tools with their own labels, by server and name.
 #[derive(Default)]
 struct ToolTable {
     known: HashMap<Arc<str>, HashMap<Arc<str>, Arc<ToolMetrics>>>,
     count: usize,
-    /// Of all the others.
+    /// The metrics of all other tools.
     other: Option<Arc<ToolMetrics>>,
 }
 
@@ -67,7 +66,7 @@ impl EngineMetrics {
         self.created.increment(1);
     }
 
-    /// A call ran to its end in this process, as a task or not.
+    /// A call ended in this process, as a task or not.
     pub(crate) fn called(&self, origin: &Origin, outcome: &Outcome, millis: u64) {
         let tool = self.tool(origin);
         tool.call_duration.record(seconds(millis));
@@ -89,12 +88,12 @@ impl EngineMetrics {
         self.tool(origin).task_duration.record(seconds(millis));
     }
 
-    /// Tasks were removed because their time was over.
+    /// Expired tasks were removed.
     pub(crate) fn expired(&self, tasks: usize) {
         self.expired.increment(tasks as u64);
     }
 
-    /// Tasks were found whose executor was gone.
+    /// Tasks of lost executors were recovered.
     pub(crate) fn recovered(&self, what: RecoveryCounts) {
         let all = [what.reattached, what.rerun, what.cancelled, what.unknown];
         for (count, more) in self.recovered.iter().zip(all) {
@@ -143,7 +142,7 @@ impl ToolMetrics {
     }
 }
 
-/// The server whose calls a runner runs: `NAME` if the runner is called `KIND:NAME`.
+/// The server of a runner: `NAME` if the runner is named `KIND:NAME`.
 fn server_name(runner: &str) -> String {
     let name = runner.split_once(':').map_or(runner, |(_, name)| name);
     name.to_owned()
@@ -152,26 +151,26 @@ fn server_name(runner: &str) -> String {
 fn describe() {
     describe_counter!(
         "mcp_tasks_created_total",
-        "Tasks that were stored since this process began."
+        "Tasks created by this process."
     );
     describe_counter!("mcp_tasks_ended_total", "Tasks that ended.");
     describe_counter!(
         "mcp_tasks_expired_total",
-        "Tasks that were removed because their time was over."
+        "Tasks removed because their TTL ended."
     );
     describe_counter!(
         "mcp_tasks_recovered_total",
-        "What became of tasks whose executor was gone."
+        "Recovered tasks of lost executors, by result."
     );
     describe_histogram!(
         "mcp_call_duration_seconds",
         Unit::Seconds,
-        "How long calls ran in this process, as tasks or not."
+        "Duration of calls in this process, as tasks or not."
     );
     describe_histogram!(
         "mcp_task_duration_seconds",
         Unit::Seconds,
-        "How long tasks took that ended."
+        "Duration of tasks from creation to end."
     );
     describe_histogram!(
         "mcp_call_request_bytes",
@@ -189,10 +188,11 @@ fn seconds(millis: u64) -> f64 {
     millis as f64 / 1_000.0
 }
 
-/// How many tools have numbers of their own: a caller can name any number of tools that are none.
+/// The maximum number of tools with their own labels, because a caller can name any number of tools
+/// that do not exist.
 const MAX_TOOLS: usize = 512;
 
-/// The name of what has none of its own.
+/// The label of tools without their own.
 const OTHER: &str = "other";
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
-//! The engine: it runs calls, keeps those that are tasks in its store, and tells whoever wants to
-//! know.
+//! The engine: it runs calls, stores those that are tasks, and notifies subscribers.
 //!
-//! It holds only the calls that run in this process and those who wait here. Everything else is in
-//! the store, so that several engines can share one. Every change goes the same way: read, apply,
-//! commit if nobody was faster, then carry out the effects.
+//! It holds only the calls that run in this process and their subscribers. Everything else is in
+//! the store, so several engines can share one. Every change follows the same steps: read, apply,
+//! commit if the revision is still current, perform the effects.
 
 mod audit;
 mod builder;
@@ -64,11 +63,11 @@ pub use shutdown::ShutdownReport;
 pub use trace::call_span;
 pub use wait::{OutcomeOrWait, OutcomeWait, Watch};
 
-/// Runs calls and keeps tasks. Cheap to clone; all clones are one engine.
+/// Runs calls and stores tasks. Cheap to clone; all clones are the same engine.
 #[derive(Clone)]
 pub struct Engine {
     inner: Arc<Inner>,
-    /// Ends the background loops when the last clone is gone.
+    /// Ends the background loops when the last clone is dropped.
     shutdown_guard: Arc<phase::ShutdownGuard>,
 }
 
@@ -89,37 +88,38 @@ pub(crate) struct Inner {
 }
 
 impl Engine {
-    /// What this engine grants.
+    /// The limits of this engine.
     pub fn policy(&self) -> &Policy {
         &self.inner.policy
     }
 
-    /// The store behind it.
+    /// The store of this engine.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
     }
 
-    /// The name of this engine among those that share its store.
+    /// The id of this engine among those that share its store.
     pub fn node(&self) -> NodeId {
         self.inner.node
     }
 
-    /// How many calls run in this process.
+    /// The number of calls that run in this process.
     pub fn running(&self) -> usize {
         self.inner.calls.running()
     }
 
-    /// Whether new work is taken; the error says why not.
+    /// Whether the engine accepts new work. The error says why not.
     pub fn check_open(&self) -> Result<(), EngineError> {
         self.inner.check_open()
     }
 
-    /// The time by this engine's clock.
+    /// The time of this engine's clock.
     pub fn now(&self) -> Timestamp {
         self.inner.now()
     }
 
-    /// Refuses while the engine starts: a task of which it does not know yet is not "not found".
+    /// Fails while the engine starts: a task that is not recovered yet must not be reported as "not
+    /// found".
     fn check_ready(&self) -> Result<(), EngineError> {
         match self.inner.phase() {
             Phase::Starting => Err(StoreError::Starting.into()),
@@ -127,14 +127,14 @@ impl Engine {
         }
     }
 
-    /// How many wait for or watch a task in this process.
+    /// The number of waiters and watchers in this process.
     pub fn subscribers(&self) -> usize {
         self.inner.subscribers.count()
     }
 }
 
 impl Inner {
-    /// Refuses new work while the engine starts, and from the moment that it drains.
+    /// Fails while the engine starts, and from the start of its shutdown.
     pub(crate) fn check_open(&self) -> Result<(), EngineError> {
         match self.phase() {
             Phase::Starting => Err(StoreError::Starting.into()),
@@ -151,7 +151,7 @@ impl Inner {
         self.phases.now()
     }
 
-    /// Resolves when the engine has reached `phase`, or is gone.
+    /// Resolves when the engine has reached `phase`, or is dropped.
     pub(crate) async fn reached(&self, phase: Phase) {
         self.phases.reached(phase).await;
     }

@@ -1,4 +1,4 @@
-//! A call to be run, as fronts hand it over.
+//! A call to run, as the server side passes it to the engine.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use crate::policy::SizeLimits;
 use crate::store::RecordWrite;
 use crate::task::{NewTask, ResumeState, Task};
 
-/// A call to be run.
+/// A call to run.
 #[derive(Clone, Debug)]
 pub struct NewCall {
-    /// Whose call it is.
+    /// The owner of the call.
     pub owner: Owner,
     /// The request.
     pub origin: Origin,
-    /// How long its task shall live, in milliseconds, if the caller wants something in particular.
+    /// The TTL that the caller requests for its task, in milliseconds.
     pub ttl_ms: Option<u64>,
-    /// The status message that its task begins with.
+    /// The first status message of its task.
     pub message: Option<Arc<str>>,
-    /// Where its work continues after a restart, if the work began before the task.
+    /// The resume state, if the work started before the task.
     pub resume_state: Option<ResumeState>,
-    /// Names this request among those of its owner: the same key and the same request find the same
-    /// task.
+    /// Identifies this request among those of its owner: the same key with the same request finds
+    /// the same task.
     pub request_key: Option<Arc<str>>,
     /// Stored in the same transaction as the task.
     pub records: Vec<RecordWrite>,
-    /// What the runner may want to know of this process only: it is never stored.
+    /// Data for the runner in this process. Never stored.
     pub local_data: Option<LocalData>,
 }
 
-/// Whatever travels with a call to its runner.
+/// The type of [`NewCall::local_data`].
 pub type LocalData = Arc<dyn Any + Send + Sync>;
 
 impl NewCall {
-    /// A call with nothing special about it.
+    /// A call without options.
     pub fn new(owner: Owner, origin: Origin) -> Self {
         Self {
             owner,
@@ -68,7 +68,7 @@ impl NewCall {
 }
 
 impl Inner {
-    /// Checks that `call` may be run here, and makes the task it would be.
+    /// Checks that `call` may run here, and makes its task.
     pub(crate) fn admit(
         &self,
         mut call: NewCall,
@@ -76,7 +76,7 @@ impl Inner {
         self.check_open()?;
         call.check(&self.policy.sizes)?;
         let (name, runner) = self.named_runner(&call.origin.runner)?;
-        // The name is kept once, not with every task.
+        // All tasks share one copy of the name.
         call.origin.runner = name;
         let new = NewTask {
             id: self.ids.task(),

@@ -1,4 +1,4 @@
-//! How an engine stands towards new work: read at every step of a call, changed three times.
+//! The phases of an engine, from starting to closed. Every step of a call reads the phase.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use tokio::sync::watch;
 
 use crate::runtime::atomic::{AtomicU8, Ordering};
 
-/// How an engine stands towards new work.
+/// Whether an engine accepts work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Phase {
-    /// The store is being opened, or tasks of a previous run are being recovered: nothing is
+    /// The store is being opened, or tasks of a previous run are being recovered. No request is
     /// served.
     Starting,
     Open,
-    /// No new work; what runs may finish.
+    /// No new work is accepted. Running calls may finish.
     Draining,
     Closed,
 }
 
-/// The phase, for those inside.
+/// Reads the phase.
 #[derive(Debug)]
 pub(crate) struct PhaseWatch {
     now: Arc<AtomicU8>,
     changes: watch::Receiver<()>,
 }
 
-/// Changes the phase; dropped, it closes the engine for those who wait for that.
+/// Changes the phase. Dropping it closes the engine for those that wait for that.
 #[derive(Debug)]
 pub(crate) struct ShutdownGuard {
     now: Arc<AtomicU8>,
@@ -60,12 +60,12 @@ impl PhaseWatch {
         }
     }
 
-    /// Resolves when `phase` is reached, or when the last handle is gone, which closes the engine
-    /// as well.
+    /// Resolves when `phase` is reached, or when the last handle is dropped, which also closes the
+    /// engine.
     pub(crate) async fn reached(&self, phase: Phase) {
         let mut changes = self.changes.clone();
         loop {
-            // In this order, so that no change falls between the look and the wait.
+            // In this order, so that no change is missed between the check and the wait.
             changes.mark_unchanged();
             if self.now() >= phase || changes.changed().await.is_err() {
                 return;

@@ -1,4 +1,5 @@
-//! Calls that are no tasks yet: run at once, kept only if somebody needs a handle.
+//! Calls that are not tasks yet: they run immediately, and are stored only if a client needs a
+//! handle.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::store::{Committed, Insert, InsertResult, Reason, RecordWrite, StoreEr
 use crate::task::Task;
 use crate::transition::Command;
 
-/// A call that runs and is no task. Dropping it stops the work.
+/// A running call that is not a task. Dropping it stops the work.
 pub struct RunningCall {
     inner: Arc<Inner>,
     call_state: Arc<CallState>,
@@ -28,12 +29,12 @@ pub struct RunningCall {
     _subscription: Subscription,
 }
 
-/// What a call became that was to become a task.
+/// The result of a promotion.
 #[derive(Debug)]
 pub enum Promotion {
-    /// A task.
+    /// The call became a task.
     Stored(Committed<Task>),
-    /// Nothing: it ended before it was stored, and nothing is kept.
+    /// The call ended before it was stored. Nothing is stored.
     Finished(Outcome),
 }
 
@@ -50,7 +51,8 @@ impl Engine {
         let stage = CallStage::Plain(task.clone(), Some(sender));
         let call_state = Arc::new(CallState::new(&task, stage, local_data));
         self.inner.calls.add(call_state.clone());
-        // A shutdown waits for the calls that it finds. One that began since `admit` may have found none.
+        // A shutdown waits for the calls that it finds. It may have found none before this one was
+        // added.
         if let Err(closing) = self.inner.check_open() {
             self.inner.calls.take(call_state.id, call_state.attempt);
             return Err(closing);
@@ -80,11 +82,11 @@ impl RunningCall {
 
     /// Waits for the end.
     pub async fn outcome(&mut self) -> Outcome {
-        // The sender goes away unused only when the call is stopped.
+        // The sender is dropped without a value only if the call is stopped.
         (&mut self.outcome).await.unwrap_or(Outcome::Cancelled)
     }
 
-    /// The next thing that happens; `None` when the call is over.
+    /// Returns the next event, or `None` when the call has ended.
     pub async fn event(&mut self) -> Option<Event> {
         tokio::select! {
             biased;
@@ -98,7 +100,7 @@ impl RunningCall {
         self.call_state.lock().progress.clone()
     }
 
-    /// The call as it stands, unless it is over.
+    /// The current state of the call, unless it has ended.
     pub fn state(&self) -> Option<Task> {
         match &self.call_state.lock().stage {
             CallStage::Plain(task, _) | CallStage::Promoting(task, ..) => Some(Task::clone(task)),
@@ -107,7 +109,7 @@ impl RunningCall {
         }
     }
 
-    /// Answers questions of the call. Answers to questions that are not outstanding are ignored.
+    /// Provides input responses. Responses to input requests that are not outstanding are ignored.
     pub async fn provide_input(
         &self,
         responses: BTreeMap<InputKey, InputResponse>,
@@ -123,36 +125,36 @@ impl RunningCall {
         }
     }
 
-    /// Asks the work to stop.
+    /// Requests that the work stops.
     pub fn request_cancel(&self) {
         self.call_state.cancellation.request();
     }
 
-    /// Makes the call a task: stored when this resolves, unless it ended first.
+    /// Makes the call a task. It is stored when this resolves, unless it ended first.
     ///
-    /// If the store refuses, the call goes on as it was and is handed back.
+    /// If the store refuses, the call continues unchanged and is returned.
     pub async fn promote(self) -> Result<Promotion, (Box<Self>, EngineError)> {
         let (sender, received) = oneshot::channel();
         spawn(async move {
             if sender.is_closed() {
-                // The caller is gone before anything was stored: dropping the call stops it.
+                // The caller disconnected before anything was stored. Dropping the call stops it.
                 return;
             }
             if sender.send(self.promote_now().await).is_err() {
-                // Stored already: the task is kept, its owner may find it.
-                tracing::info!("a caller went away while its call became a task");
+                // The task is stored already. It stays, because its owner may find it.
+                tracing::info!("a caller disconnected while its call became a task");
             }
         });
         match received.await {
             Ok(result) => result,
-            // The runtime shuts down, and nobody polls this again.
+            // The runtime shuts down and does not poll this again.
             Err(_) => std::future::pending().await,
         }
     }
 
     async fn promote_now(mut self) -> Result<Promotion, (Box<Self>, EngineError)> {
         if self.call_state.lock().insert_unresolved {
-            let reason = Reason::new("an earlier try to store the call is being undone");
+            let reason = Reason::new("an earlier attempt to store the call is being reversed");
             return Err((Box::new(self), StoreError::Unavailable(reason).into()));
         }
         let task = {
@@ -193,7 +195,7 @@ impl RunningCall {
         self.finish_promotion(kept, records).await
     }
 
-    /// Takes the task back that the store may have made without saying so.
+    /// Removes the task that the store may have inserted without a reply.
     fn undo_insert(&self) {
         self.call_state.lock().insert_unresolved = true;
         let (inner, call_state) = (self.inner.clone(), self.call_state.clone());
@@ -203,7 +205,7 @@ impl RunningCall {
         });
     }
 
-    /// Settles how the call goes on after the store has spoken.
+    /// Decides how the call continues after the reply of the store.
     async fn finish_promotion(
         mut self,
         kept: Result<Committed<Task>, EngineError>,
@@ -222,7 +224,7 @@ impl RunningCall {
                     fields.stage = CallStage::Stored(task.clone());
                     None
                 }
-                // Stopped meanwhile.
+                // Stopped in the meantime.
                 (_, _) => Some(Outcome::Cancelled),
             }
         };

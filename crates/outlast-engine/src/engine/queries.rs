@@ -1,4 +1,4 @@
-//! Looking at tasks: one, its outcome, a page of them, how many there are.
+//! Queries: one task, its outcome, a page of tasks, the number of tasks.
 
 use super::{EndedTask, Engine, EngineError, Inner, cursor};
 use crate::id::{Scope, TaskId};
@@ -11,12 +11,12 @@ use crate::task::Task;
 pub struct TaskPage {
     /// The tasks.
     pub tasks: Vec<Snapshot>,
-    /// Names the next page, if there is one. Opaque.
+    /// The opaque cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
 impl Engine {
-    /// The task as it stands. Never waits for the task.
+    /// The current state of a task. Never waits for the task.
     pub async fn get(&self, scope: &Scope, id: TaskId) -> Result<Snapshot, EngineError> {
         self.check_ready()?;
         let found = self.inner.store.get(scope, id).await?;
@@ -52,7 +52,8 @@ impl Engine {
             Snapshot::Ended(summary) => {
                 let body = self.inner.store.body(scope, id).await?;
                 if summary.ending.has_body() && body.is_none() {
-                    // P2: removed since the look; an ending is not shown without its outcome.
+                    // P2: removed after the first read. An ending is never shown without its
+                    // outcome.
                     Err(EngineError::NotFound)
                 } else {
                     Ok(Some(EndedTask { summary, body }))
@@ -61,7 +62,8 @@ impl Engine {
         }
     }
 
-    /// A page of an owner's tasks. A task that is there all the time is on exactly one page (P9).
+    /// A page of an owner's tasks. A task that exists during the whole listing is on exactly one
+    /// page (P9).
     pub async fn page(
         &self,
         owner: &Owner,
@@ -86,8 +88,8 @@ impl Engine {
         })
     }
 
-    /// A page of those tasks of an owner that `runner` runs, or of all where none is named. It may
-    /// have fewer than `limit` although another one follows.
+    /// A page of an owner's tasks with the given runner, or of all tasks without one. It may have
+    /// fewer than `limit` tasks although another page follows.
     pub async fn page_of_runner(
         &self,
         owner: &Owner,
@@ -126,7 +128,7 @@ impl Engine {
         }
     }
 
-    /// How many tasks there are.
+    /// The number of tasks.
     pub async fn usage(&self, owner: &Owner) -> Result<Usage, EngineError> {
         self.check_ready()?;
         Ok(self.inner.store.usage(owner).await?)
@@ -134,7 +136,7 @@ impl Engine {
 }
 
 impl Inner {
-    /// What was found of a task, if its time is not over.
+    /// Returns the snapshot, if the task exists and has not expired.
     fn unexpired(&self, found: Option<Snapshot>) -> Result<Snapshot, EngineError> {
         let found = found.ok_or(EngineError::NotFound)?;
         if found.is_expired(self.now()) {
@@ -145,8 +147,8 @@ impl Inner {
     }
 }
 
-/// How many tasks are read at once when all open ones are wanted.
+/// The page size for reading all open tasks.
 const OPEN_TASKS_PAGE_SIZE: usize = 100;
 
-/// The most tasks on a page.
+/// The maximum number of tasks on a page.
 const MAX_PAGE_SIZE: usize = 1_000;

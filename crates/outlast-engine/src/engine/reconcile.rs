@@ -1,5 +1,5 @@
-//! Writes whose answer was lost. Nobody knows whether they took place until the store is asked
-//! again; if they did, their effects must follow here all the same (P4, P6).
+//! Writes without a reply. Whether such a write took place is unknown until the task is read again.
+//! If it did, its effects must be performed here all the same (P4, P6).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::id::{Scope, TaskId};
 use crate::store::{InsertResult, Snapshot, StoreError, StoreFuture};
 
 impl Inner {
-    /// Sees to it that whatever became of the task has its effects here.
+    /// Schedules a read of the task, after which the effects of its state are performed here.
     pub(crate) fn reconcile_later(&self, id: TaskId) {
-        // The loop is gone only when the engine is; then nobody waits here any more.
+        // The loop ends only with the engine, and then there are no subscribers.
         let _ = self.unresolved.send(id);
     }
 
-    /// Looks after doubtful tasks until the engine closes.
+    /// Reconciles tasks until the engine closes.
     pub(crate) async fn run_reconciler(
         self: Arc<Self>,
         mut queue: mpsc::UnboundedReceiver<TaskId>,
@@ -42,7 +42,7 @@ impl Inner {
                     Err(error) if error.is_transient() => {
                         pending.insert(id);
                     }
-                    Err(error) => tracing::error!(task = %id, %error, "a doubt remains"),
+                    Err(error) => tracing::error!(task = %id, %error, "could not determine the outcome of a write"),
                     Ok(()) => {}
                 }
             }
@@ -56,8 +56,7 @@ impl Inner {
         }
     }
 
-    /// What became of a task that the store was asked to add. If the reply does not say, reads the
-    /// task.
+    /// Determines the result of an insertion. If the reply does not show it, reads the task.
     pub(crate) async fn insert_result(
         &self,
         id: TaskId,
@@ -74,27 +73,27 @@ impl Inner {
         }
     }
 
-    /// Removes a task that its caller was told is none, should the store have it, however long the
-    /// store takes to say so.
+    /// Removes a task whose creation was reported as failed, if the store has it. Retries while the
+    /// store fails.
     pub(crate) async fn remove_unowned(&self, id: TaskId) {
         let mut delay = RetryDelay::default();
         while let Err(error) = self.take_back(id).await {
             if !error.is_transient() || self.phase() == Phase::Closed {
-                tracing::error!(task = %id, %error, "a task that nobody holds could not be removed");
+                tracing::error!(task = %id, %error, "could not remove a task whose creation failed");
                 return;
             }
             delay.wait().await;
         }
     }
 
-    /// Removes a task that nobody holds a handle to, unless it has ended.
+    /// Removes a task without a handle, unless it has ended.
     pub(crate) async fn take_back(&self, id: TaskId) -> Result<(), StoreError> {
         while let Some(Snapshot::Open(task)) = self.store.get(&Scope::AnyTask, id).await? {
             self.store
                 .remove(self.node, vec![(id, task.revision)])
                 .await?;
         }
-        // Somebody may have found it in a list and wait. A call that goes on keeps its listeners.
+        // A client may have found it in a list and wait. The subscribers of a running call stay.
         if self.calls.find(id).is_none() {
             self.subscribers.end_without_outcome(id);
         }

@@ -1,5 +1,5 @@
-//! What becomes of tasks whose executor died: found again, run again, or ended with a plain word
-//! (P4, P5).
+//! Recovery of tasks whose executor was lost: re-attached, run again, or ended with an unknown
+//! outcome (P4, P5).
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::store::{Committed, Snapshot, StoreError};
 use crate::task::Task;
 use crate::transition::{Command, Refused, Takeover};
 
-/// What became of tasks whose executor was gone.
+/// The number of recovered tasks, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryCounts {
-    /// Their runners found the work again.
+    /// Their runners re-attached to the work.
     pub reattached: usize,
     /// They run again from the beginning.
     pub rerun: usize,
-    /// They were to be cancelled, and are.
+    /// Their cancellation was requested, and they are cancelled.
     pub cancelled: usize,
-    /// They ended with the error that says that the outcome is unknown.
+    /// They ended with the error for an unknown outcome.
     pub unknown: usize,
 }
 
-/// How long recovery waits for a store that cannot be written.
+/// How long recovery retries while the store cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryLimit {
-    /// A few seconds: somebody waits for the engine to open.
+    /// A few seconds, because the engine is waiting to open.
     AtStart,
-    /// As long as the engine lives.
+    /// Until the engine closes.
     Unlimited,
 }
 
@@ -44,7 +44,7 @@ enum RecoveryAction {
 }
 
 impl Inner {
-    /// Settles every task whose executor is gone. When this resolves, each has a living executor or
+    /// Recovers every task whose executor was lost. When this resolves, each has a live executor or
     /// has ended.
     pub(crate) async fn recover(
         self: &Arc<Self>,
@@ -65,8 +65,8 @@ impl Inner {
                 self.metrics.recovered(recovered);
                 return Ok(recovered);
             }
-            // All at once, so that they share their commits; and all to the end, so that none is
-            // left claimed and idle.
+            // All at once, so that they share their commits; and all to the end, so that none stays
+            // claimed without running.
             let settling = orphans.into_iter().map(|task| {
                 let inner = self.clone();
                 spawn(async move { (inner.settle(task.clone()).await, task) })
@@ -86,7 +86,7 @@ impl Inner {
                 if enough || !error.is_transient() || self.phase() == Phase::Closed {
                     return Err(error);
                 }
-                tracing::warn!(%error, "recovery waits for the store");
+                tracing::warn!(%error, "cannot recover tasks; retrying");
                 delay.wait().await;
             }
         }
@@ -123,7 +123,8 @@ impl Inner {
                     }
                     return Ok(Some(action));
                 }
-                // Its time is over: expiry removes it. Or it ended after it was offered.
+                // The task has expired, and the deadline loop removes it. Or it ended after it was
+                // offered.
                 Err(ChangeError::Refused(Refused::Expired | Refused::AlreadyEnded)) => {
                     return Ok(None);
                 }
@@ -135,7 +136,7 @@ impl Inner {
                     task = changed;
                 }
                 Some(Snapshot::Open(ours)) if ours.executor == self.node => {
-                    // Taken over by this engine, and the answer was lost.
+                    // This engine has taken it over, and the reply was lost.
                     let RecoveryAction::Takeover(runner, how) = &action else {
                         return Ok(None);
                     };
@@ -179,7 +180,7 @@ impl Inner {
         };
         let call_state = Arc::new(CallState::new(&task, CallStage::Stored(task.clone()), None));
         self.calls.add(call_state.clone());
-        // Whoever changed the task since it was claimed did not find the call here.
+        // A change that was made after the claim did not find the call here.
         if self.apply_stored_state(call_state.id).await.is_err() {
             self.reconcile_later(call_state.id);
         }
@@ -199,8 +200,8 @@ impl RecoveryCounts {
     }
 }
 
-/// How many tasks are taken over at a time.
+/// The maximum number of tasks that are claimed at once.
 const MAX_CLAIMED_TASKS: usize = 1_024;
 
-/// How many failures a short patience bears.
+/// The maximum number of failures while the engine starts.
 const MAX_FAILURES_AT_START: u32 = 6;

@@ -1,4 +1,4 @@
-//! One call from its start to its end, in one spawned future.
+//! Runs one call from its start to its end, in one spawned future.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::outcome::{ErrorCode, Outcome};
 use crate::runtime::sleep;
 use crate::task::ResumeState;
 
-/// How the work begins.
+/// How the work starts.
 pub(crate) enum StartMode {
     Run,
     Reattach(ResumeState),
 }
 
 impl Inner {
-    /// Runs the call in `call_state`, which is registered, and sees to its end.
+    /// Runs the registered call in `call_state` and handles its end.
     pub(crate) async fn run_call(
         self: Arc<Self>,
         call_state: Arc<CallState>,
@@ -61,7 +61,7 @@ impl Inner {
         let outcome = tokio::select! {
             biased;
             outcome = AssertUnwindSafe(work).catch_unwind() => outcome.unwrap_or_else(|_| panicked()),
-            // The future is dropped: its outcome is not wanted any more.
+            // The work is dropped: its outcome is not used any more.
             () = stopped => return,
         };
         self.metrics
@@ -69,22 +69,21 @@ impl Inner {
         self.finish(&call_state, outcome).await;
     }
 
-    /// Tells the other nodes, who may have looked before, that a task was left that nobody runs
-    /// here.
+    /// Notifies the other nodes that a stored task has no executor.
     pub(crate) async fn announce_orphan(&self) {
-        // A store that is closed has been left already.
+        // If the store is closed, the node has already left.
         let _ = self.store.leave(self.node).await;
     }
 }
 
-/// The error of a task whose executor died and that may not run again.
+/// The error of a task whose executor was lost and that may not run again.
 pub(crate) fn outcome_unknown() -> Outcome {
     Outcome::unknown(
         "the server stopped while this call was running: its outcome is unknown, and it was not run again",
     )
 }
 
-/// The pauses between attempts at a store that fails.
+/// The delays between attempts while the store fails.
 #[derive(Debug)]
 pub(crate) struct RetryDelay(Backoff);
 

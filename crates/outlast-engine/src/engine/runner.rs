@@ -1,4 +1,4 @@
-//! Something that runs calls: a tool in this process, an upstream server.
+//! The interface of what executes calls: tools in this process or an upstream server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::origin::Origin;
 use crate::outcome::Outcome;
 use crate::task::ResumeState;
 
-/// Runs calls. Named in [`Origin::runner`], so that a restarted engine finds it again.
+/// Runs calls. [`Origin::runner`] names it, so that a restarted engine finds it again.
 #[async_trait]
 pub trait Runner: Send + Sync + 'static {
     /// Runs a call from its beginning.
     async fn run(&self, call: Arc<Origin>, cx: CallContext) -> Outcome;
 
-    /// Goes on with work that an earlier attempt left under `handle`, or says why that is
+    /// Continues the work of an earlier attempt by its resume state, or returns why that is
     /// impossible.
     async fn reattach(
         &self,
@@ -28,18 +28,18 @@ pub trait Runner: Send + Sync + 'static {
         None
     }
 
-    /// Whether [`Runner::reattach`] can find work again.
+    /// Whether [`Runner::reattach`] is supported.
     fn can_reattach(&self) -> bool {
         false
     }
 
-    /// How long a call may go on after its task is over, to tidy up, before it is dropped.
+    /// How long a call may run after its task has ended, to clean up, before it is dropped.
     fn cleanup_timeout(&self) -> Duration {
         Duration::ZERO
     }
 }
 
-/// A runner that is a function.
+/// A runner that calls a function.
 pub struct FnRunner<F>(F);
 
 impl<F, W> FnRunner<F>

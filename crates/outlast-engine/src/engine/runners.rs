@@ -7,14 +7,14 @@ use super::{Engine, EngineError, Inner, Runner};
 use crate::runtime::atomic::{AtomicBool, Ordering};
 use crate::runtime::{Mutex, MutexGuard};
 
-/// Runners by name.
 pub(crate) type RunnerMap = BTreeMap<Arc<str>, Arc<dyn Runner>>;
 
-/// Those an engine was opened with, which are found without a lock, and those that came later.
+/// The runners that the engine was opened with, which are found without a lock, and those added
+/// later.
 pub(crate) struct Runners {
     initial: RunnerMap,
     added: Mutex<RunnerMap>,
-    /// Whether any came later.
+    /// Whether a runner was added later.
     has_added: AtomicBool,
     /// Takes over recovered tasks whose runner is not known yet.
     absent: Option<Arc<dyn Runner>>,
@@ -30,7 +30,7 @@ impl Runners {
         }
     }
 
-    /// A runner, and its name as it is kept here.
+    /// Returns a runner, and the shared copy of its name.
     fn find(&self, name: &Arc<str>) -> Option<(Arc<str>, Arc<dyn Runner>)> {
         let of = |named: &RunnerMap| {
             let (name, runner) = named.get_key_value(name)?;
@@ -49,8 +49,8 @@ impl Runners {
 }
 
 impl Engine {
-    /// Runs the calls whose origin names `name` by `runner` from now on. Tasks that a previous run
-    /// left under that name were settled without it, by the [absent
+    /// Registers the runner of the calls whose origin names `name`. Tasks that a previous run left
+    /// under that name were recovered without it, by the [absent
     /// runner](super::EngineBuilder::absent_runner) if there is one.
     pub fn add_runner(&self, name: impl Into<Arc<str>>, runner: Arc<dyn Runner>) {
         let runners = &self.inner.runners;
@@ -64,7 +64,7 @@ impl Inner {
         self.named_runner(name).map(|(_, runner)| runner)
     }
 
-    /// The runner that takes over a recovered task.
+    /// Returns the runner that takes over a recovered task.
     pub(super) fn runner_at_recovery(&self, name: &Arc<str>) -> Option<Arc<dyn Runner>> {
         let found = self.runner(name).ok();
         found.or_else(|| self.runners.absent.clone())

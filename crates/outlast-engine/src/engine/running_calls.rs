@@ -16,16 +16,16 @@ pub(crate) struct RunningCalls {
     shards: Shards<IdMap<Arc<CallState>>>,
     running: CachePadded<AtomicUsize>,
     idle: Notify,
-    /// Whether anybody has ever waited for that: until an engine shuts down, the last call to leave
-    /// rings no bell.
+    /// Whether a caller has ever waited for that. Before a shutdown, the last call notifies
+    /// nothing.
     waited_for: AtomicBool,
 }
 
 impl RunningCalls {
-    /// Registers a call. An earlier attempt of the same task is superseded and told to stop.
+    /// Registers a call. An earlier attempt of the same task is superseded and aborted.
     pub(crate) fn add(&self, call_state: Arc<CallState>) {
-        // In one order with the phase of the engine: either the shutdown sees this call, or the
-        // call sees the shutdown.
+        // Sequentially consistent with the phase of the engine: either the shutdown finds this
+        // call, or the call finds the shutdown.
         self.running.fetch_add(1, Ordering::SeqCst);
         if let Some(earlier) = self
             .shards
@@ -45,7 +45,7 @@ impl RunningCalls {
         self.shards.lock(id).contains_key(&id)
     }
 
-    /// The calls that run here.
+    /// The ids of the running calls.
     pub(crate) fn ids(&self) -> Vec<TaskId> {
         let mut ids = Vec::new();
         for shard in self.shards.lock_each() {
@@ -54,7 +54,7 @@ impl RunningCalls {
         ids
     }
 
-    /// Takes a call out, if it is still the given attempt.
+    /// Removes a call if it is still the given attempt.
     pub(crate) fn take(&self, id: TaskId, attempt: Attempt) -> Option<Arc<CallState>> {
         let mut shard = self.shards.lock(id);
         let call_state = match shard.entry(id) {
@@ -66,7 +66,7 @@ impl RunningCalls {
         Some(call_state)
     }
 
-    /// Takes a call out, whichever attempt it is.
+    /// Removes a call, whichever attempt it is.
     pub(crate) fn remove(&self, id: TaskId) -> Option<Arc<CallState>> {
         let call_state = self.shards.lock(id).remove(&id)?;
         self.removed();
@@ -77,9 +77,9 @@ impl RunningCalls {
         self.running.load(Ordering::SeqCst)
     }
 
-    /// Resolves when nothing runs.
+    /// Resolves when no call runs.
     pub(crate) async fn wait_until_idle(&self) {
-        // Before the look: whoever leaves after it rings.
+        // Set before the check, so that a call that ends after it notifies.
         self.waited_for.store(true, Ordering::SeqCst);
         loop {
             let mut idle = std::pin::pin!(self.idle.notified());
@@ -91,7 +91,7 @@ impl RunningCalls {
         }
     }
 
-    /// Takes every call out.
+    /// Removes every call.
     pub(crate) fn take_all(&self) -> Vec<Arc<CallState>> {
         let mut all = Vec::new();
         for mut shard in self.shards.lock_each() {

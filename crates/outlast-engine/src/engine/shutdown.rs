@@ -1,14 +1,15 @@
-//! The end of an engine: no new work, time for what runs, the rest left to the next start.
+//! Shutdown of an engine: no new work, time for running calls, the rest is left to the next start.
 
 use std::time::Duration;
 
 use super::{Engine, EngineError, Inner, Phase};
 use crate::runtime::timeout;
 
-/// How a shutdown went.
+/// The result of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutdownReport {
-    /// Calls that still ran when time was up. Those that are tasks are recovered at the next start.
+    /// The number of calls that were still running at the deadline. Tasks among them are recovered
+    /// at the next start.
     pub interrupted: usize,
 }
 
@@ -17,7 +18,7 @@ impl Engine {
     /// ending their tasks, and leaves the store. The store itself stays open.
     pub async fn shutdown(self, drain: Duration) -> Result<ShutdownReport, EngineError> {
         self.shutdown_guard.enter(Phase::Draining);
-        // Calls that finish in time store their outcomes as ever.
+        // Calls that finish in time store their outcomes as usual.
         let _ = timeout(drain, self.inner.calls.wait_until_idle()).await;
         self.shutdown_guard.enter(Phase::Closed);
         self.inner.subscribers.close();
@@ -28,7 +29,7 @@ impl Engine {
 }
 
 impl Inner {
-    /// Stops everything that runs here without ending any task; says how much there was.
+    /// Stops all running calls without ending any task. Returns their number.
     pub(crate) fn abort_all(&self) -> usize {
         let left = self.calls.take_all();
         left.iter().for_each(|call_state| call_state.abort());

@@ -1,4 +1,5 @@
-//! Remarks of running calls: stored together, a moment later, the last of each call only.
+//! Stores status updates of running calls in batches, after a delay, and only the newest of each
+//! call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +14,8 @@ use crate::runtime::{Mutex, MutexGuard, sleep, spawn};
 use crate::store::{Snapshot, StoreError};
 use crate::transition::Command;
 
-/// The calls that have something to remark. Only their names: a call that ends meanwhile leaves
-/// nothing behind.
+/// The ids of calls with updates. It holds no call state, so a call that ends leaves nothing
+/// behind.
 #[derive(Debug, Default)]
 pub(crate) struct StatusQueue {
     ids: Mutex<Vec<TaskId>>,
@@ -22,7 +23,7 @@ pub(crate) struct StatusQueue {
 }
 
 impl StatusQueue {
-    /// Says that a call has something to remark.
+    /// Queues a call.
     pub(crate) fn push(&self, id: TaskId) {
         let first = {
             let mut ids = self.ids();
@@ -35,13 +36,13 @@ impl StatusQueue {
     }
 
     fn ids(&self) -> MutexGuard<'_, Vec<TaskId>> {
-        // Nothing in a critical section panics.
+        // Critical sections do not panic.
         self.ids.lock()
     }
 }
 
 impl Inner {
-    /// Stores remarks until the engine closes.
+    /// Stores updates until the engine closes.
     pub(crate) async fn run_status_writer(self: Arc<Self>) {
         let mut batch = Vec::new();
         loop {
@@ -50,7 +51,8 @@ impl Inner {
                 () = self.reached(Phase::Closed) => return,
                 () = self.status_queue.ready.notified() => {}
             }
-            // Company arrives meanwhile, and a call that ends takes its last remark along.
+            // Wait so that several updates share a commit. The end of a call in between stores its
+            // newest status itself.
             sleep(Duration::from_millis(self.policy.status_delay_ms)).await;
             std::mem::swap(&mut batch, &mut self.status_queue.ids());
             let call_states = batch.drain(..).filter_map(|id| self.calls.find(id));
@@ -60,8 +62,8 @@ impl Inner {
         }
     }
 
-    /// Stores the remarks of a call. The call stays queued meanwhile: two writers could store an
-    /// older text after a newer one.
+    /// Stores the updates of a call. The call stays queued meanwhile, because two writers could
+    /// store an older text after a newer one.
     async fn store_pending_updates(self: Arc<Self>, call_state: Arc<CallState>) {
         self.store_newest_updates(&call_state).await;
         if call_state.has_pending_updates() {
@@ -73,7 +75,7 @@ impl Inner {
         loop {
             let commands = call_state.take_pending_updates();
             let Some(known) = call_state.newest() else {
-                // No task yet, or no longer: a plain call keeps its remarks to itself.
+                // The call is not a task: its updates are applied in memory only.
                 for command in commands {
                     let _ = self.command(call_state, command).await;
                 }
@@ -89,16 +91,16 @@ impl Inner {
                     call_state.put_back(again);
                 }
                 Err(ChangeError::Store(error)) => {
-                    // A remark is not worth waiting for; the next one tries again.
-                    tracing::warn!(task = %call_state.id, %error, "a status text was not stored");
+                    // A status text is not worth a retry. The next update tries again.
+                    tracing::warn!(task = %call_state.id, %error, "could not store a status text");
                     return;
                 }
             }
         }
     }
 
-    /// Looks at the store for the newest revision. False if there is none that `call_state` may
-    /// change.
+    /// Reads the newest revision from the store. Returns false if there is no revision that
+    /// `call_state` may change.
     async fn refresh(&self, call_state: &CallState) -> bool {
         match self.store.get(&Scope::AnyTask, call_state.id).await {
             Ok(Some(Snapshot::Open(task))) if task.attempt == call_state.attempt => {
@@ -111,7 +113,7 @@ impl Inner {
 }
 
 impl CallState {
-    /// Whether something waits to be stored. If not, the next remark queues the call anew.
+    /// Whether updates are pending. If not, the next update queues the call again.
     fn has_pending_updates(&self) -> bool {
         let mut fields = self.lock();
         fields.is_queued =
@@ -119,7 +121,7 @@ impl CallState {
         fields.is_queued
     }
 
-    /// Takes out what waits to be stored.
+    /// Takes the pending updates.
     fn take_pending_updates(&self) -> Vec<Command> {
         let attempt = self.attempt;
         let (status, confirmed) = {
@@ -136,7 +138,7 @@ impl CallState {
         confirmed.chain(status).collect()
     }
 
-    /// Keeps remarks that were not stored, unless newer ones came.
+    /// Restores updates that were not stored, unless newer ones exist.
     fn put_back(&self, commands: Vec<Command>) {
         let mut fields = self.lock();
         for command in commands {

@@ -1,4 +1,4 @@
-//! News from other engines on the same store: whatever they change has its effects here too.
+//! Events of other engines on the same store: their changes have effects here too.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::store::{StoreError, StoreEvent, StoreEvents};
 use crate::transition::Effect;
 
 impl Inner {
-    /// Follows the feed until the engine closes.
+    /// Handles store events until the engine closes.
     pub(crate) async fn run_store_event_loop(self: Arc<Self>, mut events: StoreEvents) {
         loop {
             let news = tokio::select! {
@@ -26,12 +26,12 @@ impl Inner {
                 },
                 Some(StoreEvent::NodeLeft) => {
                     if let Err(error) = self.recover(RetryLimit::Unlimited).await {
-                        tracing::error!(%error, "tasks of a departed node could not be recovered");
+                        tracing::error!(%error, "could not recover the tasks of a node that left");
                     }
                 }
                 Some(StoreEvent::TaskChanged(id)) => {
                     if let Err(error) = self.apply_stored_state(id).await {
-                        tracing::warn!(task = %id, %error, "news could not be followed up yet");
+                        tracing::warn!(task = %id, %error, "cannot read a task that another node changed; retrying");
                         self.reconcile_later(id);
                     }
                 }
@@ -39,8 +39,8 @@ impl Inner {
         }
     }
 
-    /// Joins the store that has given this node up for dead, and looks after whatever changed
-    /// since. `None` when the engine closes.
+    /// Joins the store again after the store removed this node, and handles the changes since then.
+    /// Returns `None` when the engine closes.
     async fn rejoin(&self) -> Option<StoreEvents> {
         let mut delay = RetryDelay::default();
         loop {
@@ -57,20 +57,21 @@ impl Inner {
                 }
                 Err(error) if error.is_transient() => {}
                 Err(error) => {
-                    tracing::error!(%error, "the store does not let this node join again");
+                    tracing::error!(%error, "cannot join the store again");
                     return None;
                 }
             }
         }
     }
 
-    /// Does here what the state of a task calls for, if anybody here cares for it.
+    /// Performs the effects of the stored state of a task, if this engine runs it or has
+    /// subscribers for it.
     pub(crate) async fn apply_stored_state(&self, id: TaskId) -> Result<(), StoreError> {
         if self.calls.find(id).is_none() && !self.subscribers.contains(id) {
             return Ok(());
         }
         let Some(task) = self.store.load(&Scope::AnyTask, id).await? else {
-            // A call that is no task yet is not missed.
+            // A call that is not a task yet is not in the store.
             if self
                 .calls
                 .find(id)
@@ -84,7 +85,7 @@ impl Inner {
             && call_state.attempt < task.attempt
             && let Some(earlier) = self.calls.take(id, call_state.attempt)
         {
-            // P2: somebody else runs it now.
+            // P2: another node runs the task now.
             earlier.abort();
         }
         let has_body = task.state.ending().is_some_and(Ending::has_body);
@@ -94,7 +95,7 @@ impl Inner {
             None
         };
         if has_body && body.is_none() {
-            // Removed since it was loaded.
+            // Removed after it was loaded.
             self.task_removed(id);
         } else {
             self.perform_effects(&task, body, &Effect::implied_by(&task));

@@ -1,6 +1,7 @@
-//! Who wants to hear of a task in this process: those who wait for its end and those who watch it.
+//! The subscribers of tasks in this process: waiters for the end, and watchers of all events.
 //!
-//! Registration comes before the look at the store, so that no change falls between the two (P6).
+//! A subscriber registers before it reads the store, so that no change is missed between the two
+//! (P6).
 
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -19,30 +20,29 @@ pub(crate) struct Subscribers {
     shards: Shards<Shard, HasSubscribers>,
 }
 
-/// Whether anybody wants to hear of a task in this part: most tasks end unheard. Changed under the
-/// lock of the part.
+/// Whether the shard has a subscriber. Most tasks end without one, and then the lock is not taken.
+/// Changed under the lock of the shard.
 ///
-/// Whoever takes a place looks at the store after that. If a change is not in what it finds there,
-/// the store has ordered that look before the change, and so the sign is seen by whoever tells of
-/// the change.
+/// A subscriber reads the store after it registers. If that read does not contain a change, the
+/// store has ordered the read before the change, and so the publisher of the change sees this flag.
 #[derive(Debug, Default)]
 struct HasSubscribers(AtomicBool);
 
 #[derive(Debug, Default)]
 struct Shard {
     by_task: IdMap<TaskSubscribers>,
-    /// The last number given out here: no two who want to hear of a task have the same.
+    /// The last subscriber number. Numbers are unique within the shard.
     last: u64,
 }
 
-/// A place among those who want to hear. Given up when dropped.
+/// A registration. Dropping it removes the subscriber.
 pub(crate) struct Subscription {
     subscribers: Arc<Subscribers>,
     id: TaskId,
     number: u64,
 }
 
-/// Those who want to hear of one task: mostly one.
+/// The subscribers of one task. Most often there is one.
 type TaskSubscribers = SmallVec<[Subscriber; 1]>;
 
 #[derive(Debug)]
@@ -58,8 +58,8 @@ enum Interest {
 }
 
 impl Subscribers {
-    /// Tells the receiver when the task has ended or is gone, with its outcome where that is at
-    /// hand.
+    /// Notifies the receiver when the task has ended or was removed, with its outcome if that is
+    /// available.
     pub(crate) fn subscribe_to_end(
         self: &Arc<Self>,
         id: TaskId,
@@ -68,7 +68,7 @@ impl Subscribers {
         (self.add(id, Interest::End(Some(sender))), received)
     }
 
-    /// Tells the receiver everything; one who does not keep up misses steps.
+    /// Sends all events to the receiver. A slow receiver misses intermediate events.
     pub(crate) fn subscribe_to_events(
         self: &Arc<Self>,
         id: TaskId,
@@ -89,8 +89,7 @@ impl Subscribers {
         }
     }
 
-    /// Tells those who watch of the last `event`, closes their streams, and answers those who wait
-    /// for the end.
+    /// Sends the last `event` to the watchers, closes their streams, and notifies the waiters.
     pub(crate) fn publish_end(
         &self,
         id: TaskId,
@@ -108,7 +107,7 @@ impl Subscribers {
         notify_waiters(subscribers, ended_task().as_ref());
     }
 
-    /// Answers those who wait for the end, and closes the streams of those who watch.
+    /// Notifies the waiters, and closes the streams of the watchers.
     pub(crate) fn end_without_outcome(&self, id: TaskId) {
         notify_waiters(self.take(id).unwrap_or_default(), None);
     }
@@ -117,7 +116,7 @@ impl Subscribers {
         self.shards.lock(id).by_task.contains_key(&id)
     }
 
-    /// Nobody hears anything any more.
+    /// Removes all subscribers.
     pub(crate) fn close(&self) {
         for (mut shard, has_subscribers) in self.shards.lock_each_with_meta() {
             let all = std::mem::take(&mut shard.by_task);
@@ -127,7 +126,7 @@ impl Subscribers {
         }
     }
 
-    /// The tasks that has_subscribers here wants to hear of.
+    /// The ids of the tasks with subscribers.
     pub(crate) fn ids(&self) -> Vec<TaskId> {
         let mut ids = Vec::new();
         for shard in self.shards.lock_each() {
@@ -143,7 +142,7 @@ impl Subscribers {
         listeners.sum()
     }
 
-    /// Takes out whoever wants to hear of a task.
+    /// Removes and returns the subscribers of a task.
     fn take(&self, id: TaskId) -> Option<TaskSubscribers> {
         let has_subscribers = self.shards.meta(id);
         if !has_subscribers.get() {
@@ -180,7 +179,7 @@ impl HasSubscribers {
     }
 }
 
-/// Answers those who wait for the end. With the others their streams end.
+/// Notifies the waiters. Dropping the watchers ends their streams.
 fn notify_waiters(subscribers: TaskSubscribers, ended_task: Option<&EndedTask>) {
     for subscriber in subscribers {
         if let Interest::End(Some(sender)) = subscriber.interest {

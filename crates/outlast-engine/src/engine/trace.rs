@@ -1,10 +1,10 @@
-//! The trace that a call belongs to, as its caller named it (V2-META-9).
+//! The trace of a call, as its caller named it (V2-META-9).
 
 use outlast_wire::{Raw, meta};
 use tracing::Span;
 
-/// The span of a call with these params, so that whatever is logged of it names its trace. None for
-/// a call that names none: such calls pay nothing.
+/// Returns a span with the trace ids of the call, so that log lines contain them. A call without a
+/// trace gets a disabled span, which costs nothing.
 pub fn call_span(params: Option<&Raw>) -> Span {
     let span = || {
         let parent = meta::trace(params?.borrow())?;
@@ -18,7 +18,8 @@ pub fn call_span(params: Option<&Raw>) -> Span {
     }
 }
 
-/// The ids of the trace and of the caller's span in it; none if that is not how W3C writes them.
+/// Parses the trace id and the caller's span id. Returns `None` if the text is not in the W3C
+/// format.
 fn parts(parent: &str) -> Option<(&str, &str)> {
     let mut parts = parent.split('-').skip(1);
     let (trace, caller) = (parts.next()?, parts.next()?);

@@ -1,4 +1,4 @@
-//! Waiting for the end of a task and watching it, by event. Nothing here polls.
+//! Waiting for the end of a task and watching its events. Nothing here polls.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use crate::id::{Scope, TaskId};
 use crate::store::{Committed, Snapshot};
 use crate::task::Task;
 
-/// News of one task, as long as it lives.
+/// The events of one task until its end.
 pub struct Watch {
-    /// How the task stood when the watch began.
+    /// The state of the task when the watch started.
     pub first: Snapshot,
     events: EventReceiver,
     inner: Arc<Inner>,
@@ -21,9 +21,10 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The next event; `None` when the task has ended, is gone, or its engine is.
+    /// Returns the next event, or `None` when the task has ended or was removed, or the engine was
+    /// closed.
     ///
-    /// One who is slow misses steps in between: look at the task once after the last event.
+    /// A slow watcher misses intermediate events: read the task once after the last event.
     pub async fn next(&mut self) -> Option<Event> {
         tokio::select! {
             biased;
@@ -33,7 +34,7 @@ impl Watch {
     }
 }
 
-/// A task as a waiter finds it.
+/// The state of a task for a waiter.
 pub enum OutcomeOrWait {
     /// It has ended.
     Ended(EndedTask),
@@ -41,7 +42,7 @@ pub enum OutcomeOrWait {
     Open(OutcomeWait),
 }
 
-/// Waits for the end of a task that was open when this was made.
+/// Waits for the end of a task that was open when this was created.
 pub struct OutcomeWait {
     engine: Engine,
     scope: Scope,
@@ -50,7 +51,7 @@ pub struct OutcomeWait {
 }
 
 impl OutcomeWait {
-    /// Resolves when the task has ended or is gone, however long that takes.
+    /// Resolves when the task has ended or was removed. There is no time limit.
     pub async fn settled(self) -> Result<EndedTask, EngineError> {
         let Self {
             engine,
@@ -59,8 +60,8 @@ impl OutcomeWait {
             mut end,
         } = self;
         loop {
-            // A waiter that registers after the engine has closed sees the phase here; those before
-            // it lose their place.
+            // A waiter that registers after the engine has closed sees the phase here. Earlier
+            // waiters are removed.
             if engine.inner.phase() == Phase::Closed {
                 return Err(EngineError::Closing);
             }
@@ -68,8 +69,8 @@ impl OutcomeWait {
             if let Ok(Some(ended_task)) = received.await {
                 return Ok(ended_task);
             }
-            // The event carries no outcome: the task ended elsewhere, expired, or the engine
-            // closes.
+            // The notification contains no outcome: the task ended on another node, expired, or the
+            // engine closes.
             end = engine.inner.subscribers.subscribe_to_end(id);
             if let Some(ended_task) = engine.outcome(&scope, id).await? {
                 return Ok(ended_task);
@@ -79,7 +80,7 @@ impl OutcomeWait {
 }
 
 impl Engine {
-    /// Waits until the task has ended, however long that takes, and returns its outcome.
+    /// Waits until the task has ended, without a time limit, and returns its outcome.
     pub async fn wait(&self, scope: &Scope, id: TaskId) -> Result<EndedTask, EngineError> {
         match self.outcome_or_wait(scope, id).await? {
             OutcomeOrWait::Ended(ended_task) => Ok(ended_task),
@@ -87,18 +88,18 @@ impl Engine {
         }
     }
 
-    /// The outcome of a task, or the means to wait for it, by one look-up.
+    /// Returns the outcome of a task, or a future that waits for it, with one lookup.
     pub async fn outcome_or_wait(
         &self,
         scope: &Scope,
         id: TaskId,
     ) -> Result<OutcomeOrWait, EngineError> {
-        // Most tasks that do not run here have ended, and then there is nothing to register for.
+        // Most tasks that do not run here have ended, and then no registration is needed.
         let runs_here = self.inner.calls.contains(id);
         if !runs_here && let Some(ended_task) = self.outcome(scope, id).await? {
             return Ok(OutcomeOrWait::Ended(ended_task));
         }
-        // Registered before the look-up, so that no end falls between the two (P6).
+        // Registered before the lookup, so that no end is missed between the two (P6).
         let end = self.inner.subscribers.subscribe_to_end(id);
         Ok(match self.outcome(scope, id).await? {
             Some(ended_task) => OutcomeOrWait::Ended(ended_task),
@@ -116,7 +117,7 @@ impl Engine {
         let (subscription, events) = self.inner.subscribers.subscribe_to_events(id);
         let first = self.get(scope, id).await?;
         events.skip_up_to(first.revision());
-        // Of a task that has ended nothing more will be told.
+        // A task that has ended has no further events.
         let subscription = first.ending().is_none().then_some(subscription);
         Ok(Watch {
             first,
@@ -128,7 +129,7 @@ impl Engine {
 }
 
 impl Inner {
-    /// A watch of `task` that was begun before it.
+    /// Makes a watch of `task` from a subscription that was registered before the task was read.
     pub(super) fn watch_from(
         self: &Arc<Self>,
         task: Committed<Task>,

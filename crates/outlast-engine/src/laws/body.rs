@@ -1,4 +1,4 @@
-//! The body of a task: there from the end of the task to its removal, byte for byte.
+//! The body of a task: stored from the end of the task to its removal, byte for byte.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub async fn no_body_before_the_end(store: &Arc<dyn Store>) {
     assert_eq!(body(store, task.id).await, None);
 }
 
-/// What the work answered is read back byte for byte, however it is written.
+/// A result is read back byte for byte, however it is formatted.
 pub async fn body_is_kept_byte_for_byte(store: &Arc<dyn Store>) {
     let bodies = [
         "null",
@@ -47,7 +47,7 @@ pub async fn cancelled_task_has_no_body(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store, task.id).await, Some(told));
 }
 
-/// A body is still there when the life of its task was extended after the end.
+/// A body is still stored after the TTL of its task was extended after the end.
 pub async fn body_survives_an_extension(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let task = ended(store, &task, result("[1,2]")).await;
@@ -56,20 +56,20 @@ pub async fn body_survives_an_extension(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store, task.id).await, Some(told));
 }
 
-/// A body of a mebibyte is a body like any other.
+/// A body of one mebibyte is stored like any other.
 pub async fn large_body_survives(store: &Arc<dyn Store>) {
     let text = format!("\"{}\"", "0123456789abcdef".repeat(1 << 16));
     let large = stored(store, task(1)).await;
     ended(store, &large, result(&text)).await;
     let found = body(store, large.id).await.expect("there is a body");
     assert!(found.as_str() == text, "a large body changed");
-    // One beside it is not touched.
+    // Another body is not affected.
     let other = stored(store, task(2)).await;
     ended(store, &other, result("2")).await;
     assert_eq!(body(store, other.id).await, Some(raw("2")));
 }
 
-/// A body goes with its task.
+/// A body is removed with its task.
 pub async fn body_is_gone_with_its_task(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let task = ended(store, &task, result("1")).await;

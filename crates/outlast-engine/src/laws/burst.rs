@@ -1,4 +1,4 @@
-//! Many operations of all sorts: afterwards everything still adds up.
+//! Many mixed operations, after which the counts, lists and tasks agree.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ pub async fn counts_add_up_after_a_burst(store: &Arc<dyn Store>) {
     adds_up(store, &[kept]).await;
 }
 
-/// The same with four callers at once.
+/// The same with four concurrent callers.
 pub async fn counts_add_up_after_a_burst_of_many(store: &Arc<dyn Store>) {
     let callers = (0..4).map(|caller| work(store.clone(), caller, 250));
     let kept = at_once(callers).await;
     adds_up(store, &kept).await;
 }
 
-/// A caller's tasks, as it knows them.
+/// The tasks that a caller expects to be stored.
 type Kept = BTreeMap<TaskId, Arc<Task>>;
 
-/// Does `count` operations that look random and are not, on tasks of its own.
+/// Performs `count` pseudo-random operations on tasks of this caller.
 async fn work(store: Arc<dyn Store>, caller: u64, count: u64) -> Kept {
     let mut kept = Kept::new();
     for step in 0..count {
@@ -39,7 +39,7 @@ async fn work(store: Arc<dyn Store>, caller: u64, count: u64) -> Kept {
                 let owner = Owner::principal(format!("owner {}", dice % 3));
                 let key = format!("key {}", dice % 500);
                 let task = task_with_key(caller << 32 | step, &owner, &key);
-                let told = store.insert(insertion(task)).await.expect("there is room");
+                let told = store.insert(insertion(task)).await.expect("the quota suffices");
                 if let InsertResult::New(task) = told {
                     kept.insert(task.id, task.shared());
                 }

@@ -1,4 +1,4 @@
-//! The beginning and the end of a store's own life.
+//! Opening and closing of a store.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub async fn open_store_is_ready(store: &Arc<dyn Store>) {
     assert_eq!(*store.health().borrow(), Health::Ready);
 }
 
-/// A closed store says so, also to those who listened before.
+/// A closed store reports it, also to receivers from before.
 pub async fn closed_store_says_so(store: &Arc<dyn Store>) {
     let mut before = store.health();
     store.close().await.expect("an open store can be closed");
@@ -19,7 +19,7 @@ pub async fn closed_store_says_so(store: &Arc<dyn Store>) {
     assert_eq!(*store.health().borrow(), Health::Closed);
 }
 
-/// A closed store refuses whatever is asked of it, and says that it is unavailable.
+/// A closed store refuses every operation as unavailable.
 pub async fn closed_store_refuses(store: &Arc<dyn Store>) {
     let given = stored(store, task(1)).await;
     let change = change(&given, status(&given, "drawing"), CREATED.plus(1));

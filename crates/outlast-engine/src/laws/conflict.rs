@@ -1,5 +1,5 @@
-//! Compare and set: a write counts if it was computed from what is stored, and else changes
-//! nothing.
+//! Compare and set: a write succeeds if it was computed from the stored revision, and otherwise
+//! changes nothing.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub async fn stale_revision_is_refused(store: &Arc<dyn Store>) {
     assert_eq!((used.owner_open, used.open), (1, 1));
 }
 
-/// A write that was computed from a revision that is yet to come is refused.
+/// A write that was computed from a revision that does not exist yet is refused.
 pub async fn future_revision_is_refused(store: &Arc<dyn Store>) {
     let first = stored(store, task(1)).await;
     let mut early = change(&first, status(&first, "drawing"), CREATED.plus(5));
@@ -39,7 +39,7 @@ pub async fn future_revision_is_refused(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store, first.id).await, Some(first));
 }
 
-/// After its end a task is as guarded as before (P2).
+/// An ended task is protected in the same way (P2).
 pub async fn stale_revision_is_refused_after_the_end(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let late = change(&open, end(&open, result("2")), CREATED.plus(5));
@@ -58,7 +58,7 @@ pub async fn replace_of_an_unknown_task_is_a_conflict(store: &Arc<dyn Store>) {
     assert_eq!(listed(store, &ada(), 10).await, []);
 }
 
-/// A task that was removed cannot be brought back by a late writer.
+/// A late writer cannot restore a removed task.
 pub async fn replace_of_a_removed_task_is_a_conflict(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let late = change(&task, end(&task, result("1")), CREATED.plus(5));
@@ -70,7 +70,7 @@ pub async fn replace_of_a_removed_task_is_a_conflict(store: &Arc<dyn Store>) {
     assert_eq!(used, Default::default());
 }
 
-/// An id is given out once: a second task under it is refused, whoever owns it, and changes
+/// An id is used once: a second task with the same id is refused, whatever its owner, and changes
 /// nothing.
 pub async fn existing_id_is_refused(store: &Arc<dyn Store>) {
     let first = stored(store, task(1)).await;
@@ -89,7 +89,7 @@ pub async fn existing_id_is_refused(store: &Arc<dyn Store>) {
     assert_eq!((used.owner_retained, used.retained), (1, 1));
 }
 
-/// An id stays taken when its task has ended.
+/// An id stays in use after its task has ended.
 pub async fn id_of_an_ended_task_is_refused(store: &Arc<dyn Store>) {
     let first = stored(store, task(1)).await;
     let first = ended(store, &first, result("1")).await;
@@ -98,7 +98,7 @@ pub async fn id_of_an_ended_task_is_refused(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store, first.id).await, Some(first));
 }
 
-/// Of many callers who add a task under one id at the same time, one succeeds.
+/// If many callers insert a task with the same id at the same time, one succeeds.
 pub async fn of_many_inserts_of_one_id_one_wins(store: &Arc<dyn Store>) {
     for round in 0..ROUNDS {
         let racers = (0..RACERS).map(|_| {
@@ -117,8 +117,7 @@ pub async fn of_many_inserts_of_one_id_one_wins(store: &Arc<dyn Store>) {
     assert_eq!(listed(store, &ada(), 7).await.len() as u64, ROUNDS);
 }
 
-/// Of many writers who hold the same revision exactly one wins, and it is the one whose write is
-/// seen.
+/// Of many writers with the same revision exactly one succeeds, and its write is visible.
 pub async fn of_many_writers_one_wins(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
     for round in 0..ROUNDS {
@@ -140,8 +139,7 @@ pub async fn of_many_writers_one_wins(store: &Arc<dyn Store>) {
     }
 }
 
-/// When a task is finished and cancelled at the same time one outcome wins, and the body with it
-/// (P2).
+/// If a task is finished and cancelled at the same time, one outcome is stored, with its body (P2).
 pub async fn of_racing_outcomes_one_wins(store: &Arc<dyn Store>) {
     for n in 0..ROUNDS {
         let task = stored(store, task(n)).await;

@@ -1,4 +1,4 @@
-//! Moments at which a task needs attention although nobody calls (P3).
+//! Deadlines: the times at which a task needs attention without a request (P3).
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::store::{DueTasks, Store};
 use crate::task::{Lifetime, TtlPolicy};
 use crate::transition::Command;
 
-/// An empty store never needs attention.
+/// An empty store has no deadlines.
 pub async fn nothing_is_due_in_an_empty_store(store: &Arc<dyn Store>) {
     assert_eq!(due(store, Timestamp(u64::MAX)).await, DueTasks::default());
 }
 
-/// A task is due at its moment and not a millisecond before.
+/// A task is due at its deadline and not a millisecond before.
 pub async fn task_is_due_at_its_moment(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let moment = CREATED.plus(TTL);
@@ -26,7 +26,7 @@ pub async fn task_is_due_at_its_moment(store: &Arc<dyn Store>) {
     assert_eq!(exact.next, None);
 }
 
-/// Looking changes nothing: what is due stays due until somebody acts.
+/// Reading changes nothing: a due task stays due until it is handled.
 pub async fn due_task_stays_due(store: &Arc<dyn Store>) {
     stored_all(store, 0..3).await;
     let first = due(store, CREATED.plus(TTL)).await;
@@ -34,7 +34,7 @@ pub async fn due_task_stays_due(store: &Arc<dyn Store>) {
     assert_eq!(sorted(first), sorted(again));
 }
 
-/// A due task is named with its newest revision.
+/// A due task is returned with its newest revision.
 pub async fn due_names_the_newest_revision(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let task = changed(store, &task, status(&task, "drawing")).await;
@@ -45,9 +45,9 @@ pub async fn due_names_the_newest_revision(store: &Arc<dyn Store>) {
     assert_eq!(found.tasks, [(task.id, task.revision)]);
 }
 
-/// Only tasks whose moment has come are named, and then the moment of the first of the others.
+/// Only due tasks are returned, with the earliest deadline of the others.
 pub async fn next_moment_is_that_of_the_first_task_left(store: &Arc<dyn Store>) {
-    // In another order than that of their moments.
+    // Not in the order of their deadlines.
     for n in [4, 1, 3, 0, 2] {
         stored(store, living(n, (n + 1) * 100)).await;
     }
@@ -65,7 +65,7 @@ pub async fn next_moment_is_that_of_the_first_task_left(store: &Arc<dyn Store>) 
     );
 }
 
-/// At most `limit` tasks are named; what is left is still due, and `next` says so.
+/// At most `limit` tasks are returned. The others are still due, and `next` shows it.
 pub async fn due_is_limited(store: &Arc<dyn Store>) {
     let mut left: Vec<TaskId> = Vec::new();
     for n in 0..10 {
@@ -96,7 +96,7 @@ pub async fn removed_task_is_never_due(store: &Arc<dyn Store>) {
     assert_eq!(due(store, Timestamp(u64::MAX)).await, DueTasks::default());
 }
 
-/// An extension moves the moment, before the end and after, and a shortening too.
+/// An extension changes the deadline, before the end and after, and so does a shorter TTL.
 pub async fn extension_moves_the_moment(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
     for ttl in [2 * TTL, TTL / 2] {
@@ -110,7 +110,7 @@ pub async fn extension_moves_the_moment(store: &Arc<dyn Store>) {
     }
 }
 
-/// The deadline of a cancellation is a moment, until the task ends.
+/// The deadline of a cancellation applies until the task ends.
 pub async fn cancel_deadline_is_due(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let deadline = CREATED.plus(5_000);
@@ -120,7 +120,7 @@ pub async fn cancel_deadline_is_due(store: &Arc<dyn Store>) {
     only_due_at(store, task.expires()).await;
 }
 
-/// The run limit is a moment while the task works, and is put off while it awaits input.
+/// The run limit applies while the task works, and is postponed while it awaits input.
 pub async fn run_limit_is_due_while_the_task_works(store: &Arc<dyn Store>) {
     let lifetime = Lifetime::new(TTL, TtlPolicy::KeepLive, Some(10_000));
     let task = stored(store, task_living(1, lifetime)).await;

@@ -1,6 +1,6 @@
-//! What the laws start from: ids, tasks, questions, answers, records, and steps already taken.
+//! Test data for the laws: ids, tasks, input requests, records, and helpers for common steps.
 //!
-//! Every value is a function of its arguments, so that a failing law can be run again.
+//! Every value is a function of its arguments, so that a failing law can be reproduced.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -23,7 +23,7 @@ use crate::store::{
 use crate::task::{Lifetime, NewTask, Task, TtlPolicy};
 use crate::transition::{Command, Next, Takeover};
 
-/// The node that executes and writes where nothing else is said.
+/// The default node.
 pub const HERE: NodeId = NodeId(1);
 
 /// Another node.
@@ -32,13 +32,13 @@ pub const THERE: NodeId = NodeId(2);
 /// A third node.
 pub const ELSEWHERE: NodeId = NodeId(3);
 
-/// When tasks are created where nothing else is said.
+/// The default creation time.
 pub const CREATED: Timestamp = Timestamp(1_785_000_000_000);
 
-/// How long tasks live where nothing else is said.
+/// The default TTL in milliseconds.
 pub const TTL: u64 = 3_600_000;
 
-/// Room for more than any law stores.
+/// A quota that no law reaches.
 pub const ROOM: Quota = Quota {
     owner_open: 1_000_000,
     owner_retained: 1_000_000,
@@ -46,12 +46,12 @@ pub const ROOM: Quota = Quota {
     retained: 1_000_000,
 };
 
-/// The id number `n`: different for every `n`, and as scattered as random ones.
+/// The id number `n`: different for every `n`, and distributed like random ids.
 pub fn id(n: u64) -> TaskId {
     TaskId::from_bits(u128::from(scatter(n)) << 64 | u128::from(scatter(!n)))
 }
 
-/// The owner whose tasks they are where nothing else is said.
+/// The default owner.
 pub fn ada() -> Owner {
     Owner::principal("ada")
 }
@@ -61,32 +61,32 @@ pub fn bob() -> Owner {
     Owner::principal("bob")
 }
 
-/// The reach of an owner.
+/// The scope of an owner.
 pub fn of(owner: &Owner) -> Scope {
     Scope::OwnedBy(owner.clone())
 }
 
-/// Unopened JSON.
+/// Unparsed JSON.
 pub fn raw(text: &str) -> Raw {
     Raw::parse(text.to_owned()).expect("laws write valid JSON")
 }
 
-/// An answer.
+/// An input response.
 pub fn input_response(text: &str) -> InputResponse {
     InputResponse::Result(raw(text))
 }
 
-/// A form to fill in.
+/// A form elicitation.
 pub fn input_request() -> InputRequest {
     InputRequest::new(InputKind::ElicitForm, Some(raw(r#"{"message":"who?"}"#)))
 }
 
-/// A result.
+/// A successful result.
 pub fn result(text: &str) -> Outcome {
     Outcome::Result(raw(text))
 }
 
-/// A call of a tool.
+/// The origin of a tool call.
 pub fn origin() -> Origin {
     Origin {
         method: "tools/call".into(),
@@ -99,7 +99,7 @@ pub fn origin() -> Origin {
     }
 }
 
-/// What task number `n` is made from, to be varied.
+/// The parameters of task number `n`.
 pub fn new_task(n: u64) -> NewTask {
     NewTask {
         id: id(n),
@@ -117,7 +117,7 @@ pub fn task(n: u64) -> Task {
     Task::new(new_task(n), CREATED)
 }
 
-/// Task number `n`, of `owner`.
+/// Task number `n` of `owner`.
 pub fn task_of(n: u64, owner: &Owner) -> Task {
     let owner = owner.clone();
     Task::new(
@@ -129,7 +129,7 @@ pub fn task_of(n: u64, owner: &Owner) -> Task {
     )
 }
 
-/// Task number `n`, created under a request key.
+/// Task number `n` with a request key.
 pub fn task_with_key(n: u64, owner: &Owner, key: &str) -> Task {
     let new = NewTask {
         owner: owner.clone(),
@@ -148,7 +148,7 @@ pub fn task_at(n: u64, node: NodeId) -> Task {
     Task::new(new, CREATED)
 }
 
-/// Task number `n`, with this lifetime.
+/// Task number `n` with this lifetime.
 pub fn task_living(n: u64, lifetime: Lifetime) -> Task {
     let new = NewTask {
         lifetime,
@@ -157,7 +157,7 @@ pub fn task_living(n: u64, lifetime: Lifetime) -> Task {
     Task::new(new, CREATED)
 }
 
-/// A record without owner that never expires.
+/// A record without an owner that never expires.
 pub fn record(kind: &str, key: &str) -> Record {
     Record {
         key: RecordKey::new(kind, key),
@@ -167,12 +167,12 @@ pub fn record(kind: &str, key: &str) -> Record {
     }
 }
 
-/// The record, to be written.
+/// A write of the record.
 pub fn put(record: &Record) -> RecordWrite {
     RecordWrite::Put(record.clone())
 }
 
-/// An insertion into plenty of room.
+/// An insertion with a quota that suffices.
 pub fn insertion(task: Task) -> Insert {
     Insert {
         task: Arc::new(task),
@@ -181,13 +181,13 @@ pub fn insertion(task: Task) -> Insert {
     }
 }
 
-/// The change that `command` makes to `task` at `now`, to be stored.
+/// The write that stores the change of `command` to `task` at `now`.
 pub fn change(task: &Task, command: Command, now: Timestamp) -> Replace {
     let step = Arc::new(task.clone())
         .apply(command, now)
-        .expect("laws use commands that apply");
+        .expect("the laws use only commands that apply");
     let Next::Stored(next, body) = step.next else {
-        panic!("laws remove tasks by name");
+        panic!("the laws remove tasks with `removal`");
     };
     Replace {
         node: HERE,
@@ -198,7 +198,7 @@ pub fn change(task: &Task, command: Command, now: Timestamp) -> Replace {
     }
 }
 
-/// The runner of `task` asks under `key`.
+/// The runner of `task` sends an input request with `key`.
 pub fn request_input(task: &Task, key: &str) -> Command {
     Command::RequestInput {
         attempt: task.attempt,
@@ -208,12 +208,12 @@ pub fn request_input(task: &Task, key: &str) -> Command {
     }
 }
 
-/// The caller answers under `key`.
+/// The caller answers the input request `key`.
 pub fn provide_input(key: &str) -> Command {
     Command::ProvideInput([(InputKey::new(key), input_response(r#"{"action":"accept"}"#))].into())
 }
 
-/// The runner of `task` says where it stands.
+/// The runner of `task` sets a status text.
 pub fn status(task: &Task, message: &str) -> Command {
     Command::Status {
         attempt: task.attempt,
@@ -230,7 +230,7 @@ pub fn end(task: &Task, outcome: Outcome) -> Command {
     }
 }
 
-/// `node` takes the task over, and its work goes on.
+/// `node` takes the task over, and its work continues.
 pub fn take_over(node: NodeId) -> Command {
     Command::Claim {
         executor: node,
@@ -258,7 +258,7 @@ pub async fn stored_all(
     all
 }
 
-/// Stores the change that `command` makes to `task` a second after its last.
+/// Stores the change of `command` to `task`, one second after its last change.
 pub async fn changed(store: &Arc<dyn Store>, task: &Task, command: Command) -> Arc<Task> {
     store
         .replace(change(task, command, task.updated.plus(1_000)))
@@ -272,13 +272,13 @@ pub async fn ended(store: &Arc<dyn Store>, task: &Task, outcome: Outcome) -> Arc
     changed(store, task, end(task, outcome)).await
 }
 
-/// Removes `task` and checks that it was there.
+/// Removes `task` and checks that it existed.
 pub async fn removed(store: &Arc<dyn Store>, task: &Task) {
     let gone = removal(store, [(task.id, task.revision)]).await;
     assert_eq!(gone, [task.id], "the newest revision is removed");
 }
 
-/// Removes tasks, and names those that were.
+/// Removes tasks, and returns the ids of those that were removed.
 pub async fn removal(
     store: &Arc<dyn Store>,
     tasks: impl IntoIterator<Item = (TaskId, Revision)>,
@@ -289,7 +289,7 @@ pub async fn removal(
         .expect("the store is open")
 }
 
-/// What is known of a task.
+/// The snapshot of a task.
 pub async fn shown(store: &Arc<dyn Store>, id: TaskId) -> Option<Snapshot> {
     store
         .get(&Scope::AnyTask, id)
@@ -297,19 +297,19 @@ pub async fn shown(store: &Arc<dyn Store>, id: TaskId) -> Option<Snapshot> {
         .expect("the store is open")
 }
 
-/// What is shown of a task that has not ended.
+/// The snapshot of a task that has not ended.
 pub async fn shown_open(store: &Arc<dyn Store>, id: TaskId) -> Arc<Task> {
     match shown(store, id).await {
         Some(Snapshot::Open(task)) => task.shared(),
-        other => panic!("an open task is shown in full, not {other:?}"),
+        other => panic!("expected an open task, not {other:?}"),
     }
 }
 
-/// What is shown of a task that has ended.
+/// The snapshot of a task that has ended.
 pub async fn shown_ended(store: &Arc<dyn Store>, id: TaskId) -> Arc<TaskSummary> {
     match shown(store, id).await {
         Some(Snapshot::Ended(summary)) => summary.shared(),
-        other => panic!("an ended task is shown in brief, not {other:?}"),
+        other => panic!("expected an ended task, not {other:?}"),
     }
 }
 
@@ -327,7 +327,7 @@ pub async fn body(store: &Arc<dyn Store>, id: TaskId) -> Option<Raw> {
         .expect("the store is open")
 }
 
-/// An owner's list, walked to its end in pages of `limit`.
+/// An owner's whole list, read in pages of `limit`.
 pub async fn listed(store: &Arc<dyn Store>, owner: &Owner, limit: usize) -> Vec<TaskId> {
     let mut walk = Walk::default();
     let mut all = Vec::new();
@@ -337,7 +337,7 @@ pub async fn listed(store: &Arc<dyn Store>, owner: &Owner, limit: usize) -> Vec<
     all
 }
 
-/// A walk over an owner's list.
+/// Reads an owner's list page by page.
 #[derive(Debug, Default)]
 pub struct Walk {
     after: Option<Position>,
@@ -345,7 +345,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The tasks of the next page, or `None` behind the last.
+    /// The tasks of the next page, or `None` after the last.
     pub async fn next(
         &mut self,
         store: &Arc<dyn Store>,
@@ -369,12 +369,12 @@ impl Walk {
     }
 }
 
-/// Whether the write came too late.
+/// Whether the write failed with a conflict.
 pub fn is_conflict<T>(written: &Result<T, StoreError>) -> bool {
     matches!(written, Err(StoreError::Conflict { .. }))
 }
 
-/// Does all of `work` at the same time, each on a thread of its own.
+/// Runs all of `work` at the same time, each on its own thread.
 pub async fn at_once<F>(work: impl IntoIterator<Item = F>) -> Vec<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,
@@ -393,7 +393,7 @@ where
         .collect();
     let mut done = Vec::with_capacity(threads.len());
     for thread in threads {
-        // A law that is broken on a thread is broken.
+        // A panic on a thread fails the law.
         done.push(
             thread
                 .await
@@ -403,7 +403,7 @@ where
     done
 }
 
-/// A mix of all the bits of `n` (SplitMix64).
+/// Mixes all bits of `n` (SplitMix64).
 pub fn scatter(n: u64) -> u64 {
     let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

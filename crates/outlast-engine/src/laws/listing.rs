@@ -1,4 +1,5 @@
-//! An owner's list: newest first, in pages, and every task that stays is seen exactly once (P9).
+//! An owner's list: newest first, in pages, and each task that stays stored is listed exactly once
+//! (P9).
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use crate::store::Store;
 use crate::task::Task;
 use crate::transition::Command;
 
-/// The list begins with the task that was added last, whatever the clock said.
+/// The list starts with the task that was inserted last, whatever the clock says.
 pub async fn list_is_newest_first(store: &Arc<dyn Store>) {
     let clock = [5, 5, 3, 9, 1, 1, 0, 7];
     let mut expected = Vec::new();
@@ -48,7 +49,7 @@ pub async fn pages_are_full_until_the_last(store: &Arc<dyn Store>) {
     }
 }
 
-/// A list shows each task as it stands.
+/// A list contains the current state of each task.
 pub async fn list_shows_tasks_as_they_stand(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let open = changed(store, &open, request_input(&open, "name")).await;
@@ -66,7 +67,7 @@ pub async fn list_shows_tasks_as_they_stand(store: &Arc<dyn Store>) {
     assert_eq!(page.tasks[1].revision(), open.revision);
 }
 
-/// Changes and endings move nothing in the list.
+/// Changes and ends do not reorder the list.
 pub async fn changed_tasks_keep_their_place(store: &Arc<dyn Store>) {
     let tasks = stored_all(store, 0..6).await;
     let before = listed(store, &ada(), 100).await;
@@ -78,7 +79,7 @@ pub async fn changed_tasks_keep_their_place(store: &Arc<dyn Store>) {
     assert_eq!(listed(store, &ada(), 2).await, before);
 }
 
-/// A walk goes on from where it was although the task it stopped at is gone.
+/// A listing continues although the last listed task was removed.
 pub async fn walk_goes_on_behind_a_removed_task(store: &Arc<dyn Store>) {
     let tasks = stored_all(store, 0..6).await;
     let mut walk = Walk::default();
@@ -90,8 +91,8 @@ pub async fn walk_goes_on_behind_a_removed_task(store: &Arc<dyn Store>) {
     assert_eq!(second, Some(vec![tasks[2].id, tasks[1].id]));
 }
 
-/// A task that is there for the whole of a walk is seen exactly once, whatever comes, ends and goes
-/// (P9).
+/// A task that is stored during the whole listing is listed exactly once, whatever is inserted,
+/// ended and removed (P9).
 pub async fn walk_sees_every_staying_task_once(store: &Arc<dyn Store>) {
     let old = stored_all(store, 0..60).await;
     let mut fresh = 1_000;
@@ -100,7 +101,7 @@ pub async fn walk_sees_every_staying_task_once(store: &Arc<dyn Store>) {
     let mut step = 0;
     while let Some(page) = walk.next(store, &ada(), 4).await {
         seen.extend(page);
-        // Every third task is removed, every third is ended, the others stay as they are.
+        // Every third task is removed, every third is ended, the others are unchanged.
         if let Some(goes) = old.get(step * 3) {
             removed(store, goes).await;
         }
@@ -119,7 +120,7 @@ pub async fn walk_sees_every_staying_task_once(store: &Arc<dyn Store>) {
     only_once(&seen);
 }
 
-/// The same while others write on threads of their own (P9).
+/// The same with concurrent writers on other threads (P9).
 pub async fn walk_beside_writers_sees_every_staying_task_once(store: &Arc<dyn Store>) {
     let stays = stored_all(store, 0..100).await;
     let writers = (1..4).map(|writer| Beside::Writer(writer * 1_000));

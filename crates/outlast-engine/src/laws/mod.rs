@@ -1,8 +1,8 @@
-//! The laws every [`Store`] obeys, one function per law. A store runs them all with
-//! [`store_laws!`](crate::store_laws).
+//! The laws that every [`Store`] obeys, one function per law. [`store_laws!`](crate::store_laws)
+//! runs them all.
 //!
-//! A law is given an empty store and may rely on nothing but the trait. The numbers P1 to P11 name
-//! the promises to users that a law guards. What a *task* may do is checked beside its transitions.
+//! A law gets an empty store and uses only the trait. P1 to P11 are the guarantees to users that a
+//! law checks. The laws of tasks are in `transition`.
 
 pub mod body;
 pub mod burst;
@@ -24,10 +24,11 @@ use std::sync::Arc;
 
 use crate::store::Store;
 
-/// Writes one test per law against the store that `$open` opens, so that a failure names the law.
+/// Generates one test per law for the store that `$open` opens, so that a failure names the law.
 ///
-/// `$open` is a future of an empty store, or of a pair of a store and what must outlive it, such as
-/// a directory. It is evaluated anew for every law. The caller has `tokio` with `macros` and `rt`.
+/// `$open` is a future of an empty store, or of a pair of a store and a guard that must outlive it,
+/// such as a directory. It is evaluated for every law. The caller has `tokio` with `macros` and
+/// `rt`.
 ///
 /// ```ignore
 /// outlast_engine::store_laws!(async { MemoryStore::new() });
@@ -180,12 +181,12 @@ macro_rules! store_laws {
     };
 }
 
-/// What [`store_laws!`](crate::store_laws) can open: a store, or a store and what must outlive it.
+/// What [`store_laws!`](crate::store_laws) can open: a store, or a store and a guard.
 pub trait Opened {
-    /// What must outlive the store.
+    /// A value that must outlive the store.
     type Guard;
 
-    /// The store and what must outlive it.
+    /// The store and the guard.
     fn parts(self) -> (Arc<dyn Store>, Self::Guard);
 }
 

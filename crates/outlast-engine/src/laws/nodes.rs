@@ -1,4 +1,4 @@
-//! Several engines on one store: who may take over what (P4).
+//! Several engines on one store: which node may take over which task (P4).
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::id::{NodeId, TaskId};
 use crate::laws::fixtures::*;
 use crate::store::{Store, StoreEvents};
 
-/// What a living node executes is offered to nobody, not even to itself.
+/// A task of a joined node is not offered, not even to that node.
 pub async fn tasks_of_a_living_node_are_not_offered(store: &Arc<dyn Store>) {
     let _feeds = joined(store, [HERE, THERE]).await;
     stored(store, task_at(1, HERE)).await;
@@ -15,7 +15,7 @@ pub async fn tasks_of_a_living_node_are_not_offered(store: &Arc<dyn Store>) {
     assert_eq!(offered(store, THERE).await, []);
 }
 
-/// What a node executed that left is offered to one node, once.
+/// A task of a node that left is offered to one node, once.
 pub async fn orphans_are_offered_once(store: &Arc<dyn Store>) {
     let _feeds = joined(store, [HERE, THERE, ELSEWHERE]).await;
     let orphan = stored(store, task_at(1, HERE)).await;
@@ -26,7 +26,7 @@ pub async fn orphans_are_offered_once(store: &Arc<dyn Store>) {
     assert_eq!(offered(store, ELSEWHERE).await, []);
 }
 
-/// An offer is the task as it stands.
+/// An offer contains the current state of the task.
 pub async fn offer_shows_the_task_as_it_stands(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, HERE)).await;
     let orphan = changed(store, &orphan, request_input(&orphan, "name")).await;
@@ -36,14 +36,14 @@ pub async fn offer_shows_the_task_as_it_stands(store: &Arc<dyn Store>) {
     assert_eq!(*offers[0], *orphan);
 }
 
-/// A task whose executor never joined, such as one of an earlier process, is an orphan.
+/// A task whose executor never joined, for example one of a previous process, is offered.
 pub async fn tasks_of_an_unknown_node_are_offered(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
     let _feeds = joined(store, [HERE]).await;
     assert_eq!(offered(store, HERE).await, [orphan.id]);
 }
 
-/// An ended task needs no executor.
+/// An ended task is not offered.
 pub async fn ended_tasks_are_not_offered(store: &Arc<dyn Store>) {
     let task = stored(store, task_at(1, NodeId(77))).await;
     ended(store, &task, result("1")).await;
@@ -69,7 +69,7 @@ pub async fn offers_are_limited(store: &Arc<dyn Store>) {
     assert_eq!(all, orphans);
 }
 
-/// What was offered to a node that left before it took over is offered again.
+/// If a node leaves before it takes over a task, the task is offered again.
 pub async fn offer_returns_when_its_node_leaves(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
     let _feeds = joined(store, [HERE, THERE]).await;
@@ -79,7 +79,7 @@ pub async fn offer_returns_when_its_node_leaves(store: &Arc<dyn Store>) {
     assert_eq!(offered(store, THERE).await, [orphan.id]);
 }
 
-/// An offer stands although somebody else changes the task meanwhile.
+/// An offer stays valid if another node changes the task in the meantime.
 pub async fn offer_survives_the_write_of_another(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
     let orphan = changed(store, &orphan, request_input(&orphan, "name")).await;
@@ -89,7 +89,7 @@ pub async fn offer_survives_the_write_of_another(store: &Arc<dyn Store>) {
     assert_eq!(offered(store, THERE).await, []);
 }
 
-/// A task that was taken over belongs to its new executor, until that leaves.
+/// A task that was taken over belongs to its new executor until that node leaves.
 pub async fn task_taken_over_belongs_to_its_new_executor(store: &Arc<dyn Store>) {
     let orphan = stored(store, task_at(1, NodeId(77))).await;
     let _feeds = joined(store, [HERE, THERE]).await;
@@ -108,7 +108,7 @@ pub async fn removed_task_is_not_offered(store: &Arc<dyn Store>) {
     assert_eq!(offered(store, HERE).await, []);
 }
 
-/// When several nodes ask at once each orphan goes to exactly one of them (P5).
+/// If several nodes claim at the same time, each task goes to exactly one of them (P5).
 pub async fn of_many_nodes_one_is_offered_an_orphan(store: &Arc<dyn Store>) {
     let mut orphans = Vec::new();
     for n in 0..40 {
@@ -133,7 +133,7 @@ pub async fn of_many_nodes_one_is_offered_an_orphan(store: &Arc<dyn Store>) {
     assert_eq!(all, orphans);
 }
 
-/// Lets nodes join. A node whose feed is dropped may count as gone.
+/// Joins nodes. A node whose events are dropped may be treated as gone.
 async fn joined(
     store: &Arc<dyn Store>,
     nodes: impl IntoIterator<Item = NodeId>,

@@ -1,4 +1,4 @@
-//! Whose task it is: to everybody else it does not exist (P7).
+//! Ownership: for other owners a task does not exist (P7).
 
 use std::sync::Arc;
 
@@ -7,12 +7,13 @@ use crate::laws::fixtures::*;
 use crate::owner::Owner;
 use crate::store::Store;
 
-/// A task of another owner is not found, by its id or in full, before its end and after.
+/// A task of another owner is not found, neither as a snapshot nor in full, before its end and
+/// after.
 pub async fn foreign_task_is_not_found(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let over = stored(store, task(2)).await;
     let over = ended(store, &over, result("1")).await;
-    // Names that differ little are different names.
+    // Similar names are different names.
     for stranger in ["bob", "Ada", "ada ", "ad", "adaa", ""] {
         let stranger = of(&Owner::principal(stranger));
         for id in [open.id, over.id] {
@@ -26,7 +27,7 @@ pub async fn foreign_task_is_not_found(store: &Arc<dyn Store>) {
     }
 }
 
-/// An owner finds what is its own, and so does whoever may reach any task.
+/// A task is found by its owner, and by a caller that may access any task.
 pub async fn own_task_is_found(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let over = stored(store, task(2)).await;
@@ -45,7 +46,7 @@ pub async fn own_task_is_found(store: &Arc<dyn Store>) {
     }
 }
 
-/// A list and the counts of an owner tell of its own tasks only.
+/// The list and the counts of an owner include only its own tasks.
 pub async fn list_shows_own_tasks_only(store: &Arc<dyn Store>) {
     let mine = stored(store, task_of(1, &ada())).await;
     let other = stored(store, task_of(2, &bob())).await;

@@ -1,4 +1,4 @@
-//! How many tasks there may be: never more, not even for a moment (P8).
+//! Limits on the number of tasks, which are never exceeded, not even briefly (P8).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::policy::Quota;
 use crate::store::{Insert, InsertResult, Store, StoreError};
 use crate::task::Task;
 
-/// An owner with as many running tasks as it may have gets no other, and is told the limit.
+/// An owner with the maximum number of running tasks gets an error with the limit.
 pub async fn running_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 2,
@@ -25,7 +25,7 @@ pub async fn running_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
     assert!(accepted(store, task_of(4, &bob()), quota).await);
 }
 
-/// An owner with as many tasks as are kept for it gets no other, also when they have ended.
+/// An owner with the maximum number of stored tasks gets an error, also when they have ended.
 pub async fn retained_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_retained: 2,
@@ -45,7 +45,7 @@ pub async fn retained_tasks_of_an_owner_are_limited(store: &Arc<dyn Store>) {
     assert!(accepted(store, task_of(4, &bob()), quota).await);
 }
 
-/// A store with as many tasks as it may keep takes no other, whoever asks.
+/// A store with the maximum number of tasks refuses every owner.
 pub async fn retained_tasks_are_limited(store: &Arc<dyn Store>) {
     let quota = Quota {
         retained: 2,
@@ -57,8 +57,8 @@ pub async fn retained_tasks_are_limited(store: &Arc<dyn Store>) {
     assert_eq!(refused, Err(StoreError::Full { limit: 2 }));
 }
 
-/// With as many running tasks as may run at once there is no other, whoever asks, and an end makes
-/// room.
+/// If the maximum number of tasks for all owners is running, every owner is refused until a task
+/// ends.
 pub async fn running_tasks_are_limited_in_all(store: &Arc<dyn Store>) {
     let quota = Quota { open: 2, ..ROOM };
     assert!(accepted(store, task(1), quota).await);
@@ -70,7 +70,7 @@ pub async fn running_tasks_are_limited_in_all(store: &Arc<dyn Store>) {
     assert!(accepted(store, task_of(3, &Owner::principal("eve")), quota).await);
 }
 
-/// No room is no room, also for the first task.
+/// A quota of zero refuses the first task.
 pub async fn a_quota_of_nothing_admits_nothing(store: &Arc<dyn Store>) {
     let none = [
         Quota {
@@ -104,11 +104,11 @@ pub async fn refused_insert_changes_nothing(store: &Arc<dyn Store>) {
     assert_eq!(shown(store, id(2)).await, None);
     assert_eq!(listed(store, &ada(), 10).await, [id(1)]);
     assert_eq!(store.usage(&ada()).await, before);
-    // It may come again when there is room.
+    // It can be inserted once the quota suffices.
     assert!(accepted(store, task(2), ROOM).await);
 }
 
-/// The end of a task frees its place among the running ones, and only that.
+/// The end of a task frees one running task of the quota, and nothing else.
 pub async fn end_frees_a_running_place(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 1,
@@ -124,7 +124,7 @@ pub async fn end_frees_a_running_place(store: &Arc<dyn Store>) {
     assert!(!accepted(store, task(3), quota).await);
 }
 
-/// The removal of a task frees its place everywhere, whether it had ended or not.
+/// The removal of a task frees all its quota, whether it had ended or not.
 pub async fn removal_frees_every_place(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 1,
@@ -143,7 +143,7 @@ pub async fn removal_frees_every_place(store: &Arc<dyn Store>) {
     }
 }
 
-/// However many ask at once, an owner never gets more running tasks than it may have (P8).
+/// Concurrent inserts never exceed the running tasks of an owner (P8).
 pub async fn running_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_open: 5,
@@ -152,13 +152,13 @@ pub async fn running_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }
 
-/// However many ask at once, no more tasks run in all than may (P8).
+/// Concurrent inserts never exceed the running tasks of all owners (P8).
 pub async fn total_running_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     let quota = Quota { open: 5, ..ROOM };
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }
 
-/// However many ask at once, no more tasks of an owner are kept than may be (P8).
+/// Concurrent inserts never exceed the stored tasks of an owner (P8).
 pub async fn owner_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     let quota = Quota {
         owner_retained: 5,
@@ -167,7 +167,7 @@ pub async fn owner_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }
 
-/// However many ask at once, the store never keeps more tasks than it may (P8).
+/// Concurrent inserts never exceed the stored tasks of the store (P8).
 pub async fn total_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     let quota = Quota {
         retained: 5,
@@ -176,7 +176,7 @@ pub async fn total_limit_holds_under_concurrency(store: &Arc<dyn Store>) {
     assert_eq!(admitted_at_once(store, quota).await, 5);
 }
 
-/// Lets eight callers ask for eight tasks each, and counts what they got.
+/// Inserts eight tasks from each of eight concurrent callers, and counts the successful ones.
 async fn admitted_at_once(store: &Arc<dyn Store>, quota: Quota) -> u32 {
     let callers = (0..8).map(|caller| {
         let store = store.clone();
@@ -208,6 +208,6 @@ async fn insert(store: &Arc<dyn Store>, task: Task, quota: Quota) -> Result<(), 
     };
     match store.insert(insert).await? {
         InsertResult::New(_) => Ok(()),
-        InsertResult::Existing(id) => panic!("nobody gave a request key, yet {id} is known"),
+        InsertResult::Existing(id) => panic!("there is no request key, but {id} exists"),
     }
 }

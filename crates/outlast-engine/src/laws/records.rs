@@ -1,4 +1,4 @@
-//! Records: small things beside the tasks, written with them or alone.
+//! Records: small values next to the tasks, written with them or alone.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub async fn record_is_read_back(store: &Arc<dyn Store>) {
     assert_eq!(read(store, &RecordKey::new("key", "s-1")).await, None);
 }
 
-/// A record takes the place of the one with the same key, in every part.
+/// A record replaces all parts of the one with the same key.
 pub async fn put_replaces(store: &Arc<dyn Store>) {
     let first = Record {
         owner: Some(ada()),
@@ -61,7 +61,7 @@ pub async fn put_replaces(store: &Arc<dyn Store>) {
     assert_eq!(of_kind(store, "session", Some(&bob())).await, [second]);
 }
 
-/// A deleted record is gone; deleting what is not there is no error.
+/// A deleted record is removed. Deleting a record that does not exist is not an error.
 pub async fn deleted_record_is_gone(store: &Arc<dyn Store>) {
     let (gone, stays) = (record("session", "gone"), record("session", "stays"));
     write(store, [put(&gone), put(&stays)]).await;
@@ -71,7 +71,7 @@ pub async fn deleted_record_is_gone(store: &Arc<dyn Store>) {
     assert_eq!(of_kind(store, "session", None).await, [stays]);
 }
 
-/// Writes of one transaction count in their order.
+/// Writes of one transaction apply in their order.
 pub async fn record_writes_count_in_order(store: &Arc<dyn Store>) {
     let record = record("session", "s");
     let later = Record {
@@ -87,7 +87,7 @@ pub async fn record_writes_count_in_order(store: &Arc<dyn Store>) {
     assert_eq!(read(store, &record.key).await, None);
 }
 
-/// Records are listed by kind, all of them or those of one owner, and a kind is matched whole.
+/// Records are listed by kind, of all owners or of one. A kind is not matched by its prefix.
 pub async fn records_are_listed_by_kind_and_owner(store: &Arc<dyn Store>) {
     let owned = |kind, key, owner: Option<Owner>| Record {
         owner,
@@ -114,7 +114,7 @@ pub async fn records_are_listed_by_kind_and_owner(store: &Arc<dyn Store>) {
     assert_eq!(of_kind(store, "", None).await, []);
 }
 
-/// A record exists until its expiry and not at it (P3).
+/// A record exists until its expiry, exclusive (P3).
 pub async fn record_expires_exactly(store: &Arc<dyn Store>) {
     let record = Record {
         expires: Some(CREATED.plus(10)),
@@ -132,7 +132,7 @@ pub async fn record_expires_exactly(store: &Arc<dyn Store>) {
     }
 }
 
-/// Sweeping takes no record that lives: not one that was renewed, nor one that never expires.
+/// Expiry deletes no live record: neither a renewed one nor one that never expires.
 pub async fn sweep_spares_living_records(store: &Arc<dyn Store>) {
     let brief = Record {
         expires: Some(CREATED.plus(10)),
@@ -159,7 +159,7 @@ pub async fn sweep_spares_living_records(store: &Arc<dyn Store>) {
     assert_eq!(left, [renewed, eternal]);
 }
 
-/// A record that comes with a new task is there with it.
+/// A record of an insert is stored with the task.
 pub async fn record_is_written_with_an_insert(store: &Arc<dyn Store>) {
     let (old, new) = (record("session", "old"), record("session", "new"));
     write(store, [put(&old)]).await;
@@ -167,11 +167,11 @@ pub async fn record_is_written_with_an_insert(store: &Arc<dyn Store>) {
         records: vec![put(&new), RecordWrite::Delete(old.key.clone())],
         ..insertion(task(1))
     };
-    store.insert(insert).await.expect("there is room");
+    store.insert(insert).await.expect("the quota suffices");
     assert_eq!(of_kind(store, "session", None).await, [new]);
 }
 
-/// A record that comes with a task that is refused, or known already, is not written.
+/// A record of a refused or repeated insert is not written.
 pub async fn refused_insert_writes_no_record(store: &Arc<dyn Store>) {
     let kept = record("session", "kept");
     write(store, [put(&kept)]).await;
@@ -200,7 +200,7 @@ pub async fn refused_insert_writes_no_record(store: &Arc<dyn Store>) {
     }
 }
 
-/// A record that comes with a change is there with it.
+/// A record of a change is stored with the change.
 pub async fn record_is_written_with_a_change(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let record = record("session", "s");
@@ -211,7 +211,7 @@ pub async fn record_is_written_with_a_change(store: &Arc<dyn Store>) {
     assert_eq!(read(store, &record.key).await, Some(record));
 }
 
-/// A record that comes with a change that is too late is not written.
+/// A record of a conflicting change is not written.
 pub async fn conflicting_change_writes_no_record(store: &Arc<dyn Store>) {
     let kept = record("session", "kept");
     write(store, [put(&kept)]).await;
@@ -226,14 +226,14 @@ pub async fn conflicting_change_writes_no_record(store: &Arc<dyn Store>) {
     assert_eq!(of_kind(store, "session", None).await, [kept]);
 }
 
-/// Records do not go with tasks.
+/// Records are not removed with tasks.
 pub async fn record_outlives_its_task(store: &Arc<dyn Store>) {
     let record = record("session", "s");
     let insert = Insert {
         records: vec![put(&record)],
         ..insertion(task(1))
     };
-    store.insert(insert).await.expect("there is room");
+    store.insert(insert).await.expect("the quota suffices");
     let task = loaded(store, id(1)).await.expect("it is there");
     removed(store, &task).await;
     assert_eq!(read(store, &record.key).await, Some(record));
@@ -250,7 +250,7 @@ async fn read(store: &Arc<dyn Store>, key: &RecordKey) -> Option<Record> {
     found.expect("the store is open")
 }
 
-/// The records of a kind, by key.
+/// The records of a kind, sorted by key.
 async fn of_kind(store: &Arc<dyn Store>, kind: &str, owner: Option<&Owner>) -> Vec<Record> {
     let found = store.records(kind, owner, CREATED).await;
     let mut found = found.expect("the store is open");

@@ -1,4 +1,4 @@
-//! Removal: compare and set for each task, and an exact account of what was removed (P3).
+//! Removal: compare and set for each task, and exact ids of the removed tasks (P3).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::laws::fixtures::*;
 use crate::store::Store;
 use crate::transition::Command;
 
-/// A task that has changed since is not removed.
+/// A task that has changed in the meantime is not removed.
 pub async fn remove_is_compare_and_set(store: &Arc<dyn Store>) {
     let first = stored(store, task(1)).await;
     let second = changed(store, &first, Command::Extend { ttl: 2 * TTL }).await;
@@ -22,7 +22,7 @@ pub async fn remove_is_compare_and_set(store: &Arc<dyn Store>) {
     removed(store, &over).await;
 }
 
-/// Those tasks are named that were there at the given revision, each once.
+/// The returned ids are those of the tasks that were at the given revision, each once.
 pub async fn remove_names_what_it_removed(store: &Arc<dyn Store>) {
     let tasks = stored_all(store, 0..4).await;
     let over = ended(store, &tasks[2], result("1")).await;
@@ -47,7 +47,7 @@ pub async fn remove_names_what_it_removed(store: &Arc<dyn Store>) {
     assert_eq!(removal(store, []).await, []);
 }
 
-/// A removed task is found nowhere.
+/// A removed task is not found by any operation.
 pub async fn removed_task_is_nowhere(store: &Arc<dyn Store>) {
     let open = stored(store, task(1)).await;
     let over = stored(store, task(2)).await;
@@ -63,7 +63,7 @@ pub async fn removed_task_is_nowhere(store: &Arc<dyn Store>) {
     assert_eq!(used, Default::default());
 }
 
-/// Of many who remove a task one is told that it did.
+/// If many callers remove a task, one gets its id.
 pub async fn of_many_removals_one_is_told(store: &Arc<dyn Store>) {
     for n in 0..20 {
         let task = stored(store, task(n)).await;
@@ -78,7 +78,8 @@ pub async fn of_many_removals_one_is_told(store: &Arc<dyn Store>) {
     assert_eq!(used, Default::default());
 }
 
-/// A task that is changed and removed at the same time is one or the other, and counted so.
+/// If a task is changed and removed at the same time, exactly one of the two succeeds, and the
+/// counts agree.
 pub async fn of_a_change_and_a_removal_one_wins(store: &Arc<dyn Store>) {
     let mut kept = 0;
     for n in 0..20 {

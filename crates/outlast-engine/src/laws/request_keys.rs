@@ -1,4 +1,4 @@
-//! Request keys: a create that is repeated finds the task it made (P10).
+//! Request keys: a repeated create finds the task of the first (P10).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::policy::Quota;
 use crate::store::{Insert, InsertResult, Store};
 use crate::task::Task;
 
-/// A second create under the same key by the same owner names the first task and writes nothing.
+/// A second create with the same key and owner returns the first task and writes nothing.
 pub async fn repeated_create_names_the_first_task(store: &Arc<dyn Store>) {
     let first = stored(store, task_with_key(1, &ada(), "k")).await;
     assert_eq!(
@@ -23,7 +23,7 @@ pub async fn repeated_create_names_the_first_task(store: &Arc<dyn Store>) {
     assert_eq!(loaded(store, first.id).await, Some(first));
 }
 
-/// Keys belong to their owner, are told apart exactly, and a create without one is always new.
+/// A key is valid for one owner and compared exactly. A create without a key is always new.
 pub async fn other_keys_and_other_owners_are_free(store: &Arc<dyn Store>) {
     let others = [
         task_with_key(1, &ada(), "k"),
@@ -48,7 +48,7 @@ pub async fn other_keys_and_other_owners_are_free(store: &Arc<dyn Store>) {
     );
 }
 
-/// A key is known as long as its task is kept, also after the end.
+/// A key is in use until its task is removed, also after the end.
 pub async fn key_is_known_after_the_end(store: &Arc<dyn Store>) {
     let first = stored(store, task_with_key(1, &ada(), "k")).await;
     let first = ended(store, &first, result("1")).await;
@@ -59,9 +59,9 @@ pub async fn key_is_known_after_the_end(store: &Arc<dyn Store>) {
     assert_eq!(body(store, first.id).await, Some(raw("1")));
 }
 
-/// A key is free again when its task was removed.
+/// A key is free again after its task was removed.
 pub async fn key_is_free_after_removal(store: &Arc<dyn Store>) {
-    // The owner is known by another task all the while.
+    // The owner has another task all the time.
     let stays = stored(store, task_with_key(100, &ada(), "stays")).await;
     for n in 0..4 {
         assert_eq!(known(store, task_with_key(n, &ada(), "k")).await, None);
@@ -75,7 +75,7 @@ pub async fn key_is_free_after_removal(store: &Arc<dyn Store>) {
     assert_eq!(again, Some(stays.id));
 }
 
-/// A task that was refused does not take its key.
+/// A refused insert does not use its key.
 pub async fn refused_insert_leaves_its_key_free(store: &Arc<dyn Store>) {
     for quota in full() {
         let refused = store.insert(Insert {
@@ -87,7 +87,7 @@ pub async fn refused_insert_leaves_its_key_free(store: &Arc<dyn Store>) {
     assert_eq!(known(store, task_with_key(2, &ada(), "k")).await, None);
 }
 
-/// A repeated create finds its task also where there is no room for another.
+/// A repeated create finds its task even if the quota is exhausted.
 pub async fn repeated_create_needs_no_room(store: &Arc<dyn Store>) {
     let first = stored(store, task_with_key(1, &ada(), "k")).await;
     for quota in full() {
@@ -103,7 +103,7 @@ pub async fn repeated_create_needs_no_room(store: &Arc<dyn Store>) {
     }
 }
 
-/// Of many creates under one key one makes a task, and all the others can see it (P1, P10).
+/// Of many creates with one key one creates a task, and all others can read it (P1, P10).
 pub async fn of_many_creates_under_one_key_one_is_new(store: &Arc<dyn Store>) {
     for round in 0..20 {
         let racers = (0..8).map(|racer| {
@@ -127,16 +127,16 @@ pub async fn of_many_creates_under_one_key_one_is_new(store: &Arc<dyn Store>) {
     assert_eq!(listed(store, &ada(), 100).await.len(), 20);
 }
 
-/// Inserts a task; names the one that has its key already.
+/// Inserts a task. Returns the id of the task that has its key already.
 async fn known(store: &Arc<dyn Store>, task: Task) -> Option<TaskId> {
     match store.insert(insertion(task)).await {
         Ok(InsertResult::New(_)) => None,
         Ok(InsertResult::Existing(id)) => Some(id),
-        Err(refused) => panic!("there is plenty of room, yet {refused}"),
+        Err(refused) => panic!("the quota suffices, but: {refused}"),
     }
 }
 
-/// The ways to have no room.
+/// The quotas that refuse every task.
 fn full() -> [Quota; 4] {
     [
         Quota {

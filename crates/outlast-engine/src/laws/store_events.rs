@@ -1,4 +1,4 @@
-//! News: what one node does, the others hear of (P6).
+//! Store events: a node receives the changes of the other nodes (P6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::id::NodeId;
 use crate::laws::fixtures::*;
 use crate::store::{Replace, Store, StoreEvent, StoreEvents};
 
-/// Every other node hears of a change, the one that made it does not.
+/// Every other node receives an event of a change, the node that made it does not.
 pub async fn others_hear_of_a_change(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let (mut here, mut there, mut elsewhere) = feeds(store).await;
@@ -19,7 +19,7 @@ pub async fn others_hear_of_a_change(store: &Arc<dyn Store>) {
     not_heard(&mut here, StoreEvent::TaskChanged(task.id));
 }
 
-/// Every other node hears of an end.
+/// Every other node receives an event of an end.
 pub async fn others_hear_of_an_end(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let (mut here, mut there, _elsewhere) = feeds(store).await;
@@ -30,7 +30,7 @@ pub async fn others_hear_of_an_end(store: &Arc<dyn Store>) {
     not_heard(&mut there, StoreEvent::TaskChanged(task.id));
 }
 
-/// Every other node hears of a removal.
+/// Every other node receives an event of a removal.
 pub async fn others_hear_of_a_removal(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let (mut here, mut there, _elsewhere) = feeds(store).await;
@@ -39,7 +39,7 @@ pub async fn others_hear_of_a_removal(store: &Arc<dyn Store>) {
     not_heard(&mut here, StoreEvent::TaskChanged(task.id));
 }
 
-/// A node hears of what somebody does who never joined.
+/// A node receives the changes of a writer that never joined.
 pub async fn change_by_a_stranger_is_heard(store: &Arc<dyn Store>) {
     let task = stored(store, task(1)).await;
     let mut here = store.join(HERE).await.expect("the store is open");
@@ -50,7 +50,7 @@ pub async fn change_by_a_stranger_is_heard(store: &Arc<dyn Store>) {
     heard(&mut here, StoreEvent::TaskChanged(task.id)).await;
 }
 
-/// The news of a change comes after the change can be seen (P1, P6).
+/// An event arrives after its change is visible (P1, P6).
 pub async fn news_comes_after_the_change(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
     let mut there = store.join(THERE).await.expect("the store is open");
@@ -63,7 +63,8 @@ pub async fn news_comes_after_the_change(store: &Arc<dyn Store>) {
             task = changed(&writer, &task, status(&task, &message)).await;
         }
     });
-    // Whoever looks after each news sees the last change at the latest after the last of them.
+    // A node that reads the task after each event sees the last change after the last event at the
+    // latest.
     let mut seen = 0;
     while seen < last {
         heard(&mut there, StoreEvent::TaskChanged(id(1))).await;
@@ -72,7 +73,7 @@ pub async fn news_comes_after_the_change(store: &Arc<dyn Store>) {
     writes.await.expect("the writes succeed");
 }
 
-/// Those who stay hear that a node left.
+/// The remaining nodes receive an event when a node leaves.
 pub async fn others_hear_that_a_node_left(store: &Arc<dyn Store>) {
     let (_here, mut there, mut elsewhere) = feeds(store).await;
     store.leave(HERE).await.expect("the store is open");
@@ -87,7 +88,7 @@ async fn feeds(store: &Arc<dyn Store>) -> (StoreEvents, StoreEvents, StoreEvents
     (here, there, elsewhere)
 }
 
-/// Waits for this news; others may come before it.
+/// Waits for this event. Others may arrive before it.
 async fn heard(feed: &mut StoreEvents, news: StoreEvent) {
     let wait = async {
         while let Some(heard) = feed.recv().await {
@@ -101,10 +102,10 @@ async fn heard(feed: &mut StoreEvents, news: StoreEvent) {
     assert!(soon.is_ok(), "{news:?} never came");
 }
 
-/// Checks that this news is not waiting. Called when others have heard it.
+/// Checks that this event has not arrived. Called after the other nodes have received it.
 fn not_heard(feed: &mut StoreEvents, news: StoreEvent) {
     while let Ok(heard) = feed.try_recv() {
-        assert_ne!(heard, news, "a node is not told what it did itself");
+        assert_ne!(heard, news, "a node does not receive its own changes");
     }
 }
 

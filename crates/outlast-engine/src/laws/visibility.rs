@@ -1,4 +1,4 @@
-//! What was written is seen: at once, in order, and as it was written.
+//! Visibility: a write is visible immediately, in order, and unchanged.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub async fn unknown_task_is_not_found(store: &Arc<dyn Store>) {
     assert_eq!(body(store, id(2)).await, None);
 }
 
-/// Each of a caller's writes is visible before the next begins.
+/// Each write of a caller is visible before the next starts.
 pub async fn writes_in_sequence_are_all_visible(store: &Arc<dyn Store>) {
     let mut task = stored(store, task(1)).await;
     for n in 0..100 {
@@ -48,14 +48,14 @@ pub async fn writes_in_sequence_are_all_visible(store: &Arc<dyn Store>) {
     assert_eq!(task.revision.0, 101);
 }
 
-/// An open task is shown in full, whatever it holds.
+/// The snapshot of an open task contains all of it.
 pub async fn open_task_is_shown_in_full(store: &Arc<dyn Store>) {
     let task = everything(store).await;
     assert_eq!(shown_open(store, task.id).await, task);
     assert_eq!(loaded(store, task.id).await, Some(task));
 }
 
-/// An ended task is shown as [`TaskSummary::of`] sums it up, and can still be loaded in full.
+/// The snapshot of an ended task is [`TaskSummary::of`], and the whole task can still be loaded.
 pub async fn ended_task_is_shown_in_brief(store: &Arc<dyn Store>) {
     let outcomes = [
         result(r#"{"content":[]}"#),
@@ -73,7 +73,7 @@ pub async fn ended_task_is_shown_in_brief(store: &Arc<dyn Store>) {
     }
 }
 
-/// All that a task went through can be loaded after its end.
+/// The whole history of a task can be loaded after its end.
 pub async fn history_survives_the_end(store: &Arc<dyn Store>) {
     let task = everything(store).await;
     let told = ended(store, &task, result("1")).await;
@@ -82,8 +82,8 @@ pub async fn history_survives_the_end(store: &Arc<dyn Store>) {
     assert_eq!(told.input.keys.len(), 2);
 }
 
-/// Texts are kept as they are: quotes, line breaks, other scripts, characters outside the first
-/// plane.
+/// Text is stored unchanged: quotes, line breaks, other scripts, characters outside the basic
+/// multilingual plane.
 pub async fn odd_texts_survive(store: &Arc<dyn Store>) {
     for (n, text) in ODD.iter().enumerate() {
         let owner = Owner::principal(*text);
@@ -112,7 +112,7 @@ pub async fn odd_texts_survive(store: &Arc<dyn Store>) {
     }
 }
 
-/// A task in which no part is empty.
+/// A task in which no field is empty.
 async fn everything(store: &Arc<dyn Store>) -> Arc<Task> {
     let new = NewTask {
         origin: Arc::new(Origin {

@@ -19,7 +19,7 @@ struct Tables {
 }
 
 impl Records {
-    /// Most changes write none.
+    /// The common case without records is inlined.
     #[inline]
     pub(super) fn write(&self, writes: Vec<RecordWrite>) {
         if !writes.is_empty() {

@@ -301,7 +301,7 @@ impl Effect {
     }
 }
 
-/// Makes the task await `requests`, or work if there are none.
+/// Makes the task await `requests`, or work if `requests` is empty.
 fn wait_for(fields: &mut Fields, requests: Vec<(InputKey, InputRequest)>, now: Timestamp) {
     fields.state = match Outstanding::new(requests) {
         Some(outstanding) => State::AwaitingInput(outstanding),

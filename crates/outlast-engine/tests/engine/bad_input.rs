@@ -1,4 +1,4 @@
-//! Bad input gets a typed error and costs nothing.
+//! Invalid input gets a typed error and changes nothing.
 
 use outlast_engine::engine::EngineError;
 use outlast_engine::store::Usage;

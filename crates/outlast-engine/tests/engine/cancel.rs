@@ -1,4 +1,4 @@
-//! Two ways to cancel, and the races around them.
+//! The two ways to cancel, and their races with the end.
 
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ async fn cancelling_now_ends_the_task_and_stops_the_work() {
     let id = stage.create("stubborn").await.id;
     pass(10).await;
     let task = stage.engine.cancel_now(&ada(), id).await.unwrap();
-    // V1-CANCEL-3: cancelled before the answer.
+    // V1-CANCEL-3: cancelled before the response.
     assert_eq!(task.state.ending(), Some(Ending::Cancelled));
     pass(7_200_000).await;
     assert_eq!(stage.tools.finished.load(Ordering::SeqCst), 0);
@@ -55,7 +55,7 @@ async fn a_runner_that_listens_stops_when_asked() {
     let before = stage.clock.now();
     assert_eq!(stage.wait(id).await.summary.ending, Ending::Cancelled);
     assert!(stage.clock.now().since(before) < 100);
-    // V2-CANCEL-7: also on a terminal task.
+    // V2-CANCEL-7: also for a task that has ended.
     stage.engine.request_cancel(&ada(), id).await.unwrap();
 }
 

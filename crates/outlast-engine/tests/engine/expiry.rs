@@ -1,4 +1,4 @@
-//! The end of a task's time.
+//! The expiry of tasks.
 
 use std::sync::atomic::Ordering;
 
@@ -137,7 +137,7 @@ async fn a_thousand_deadlines_pass_without_a_crowd() {
     );
 }
 
-/// The TTL ends the work.
+/// A policy with which the TTL ends the work.
 fn strict() -> Policy {
     Policy {
         ttl_policy: TtlPolicy::Strict,

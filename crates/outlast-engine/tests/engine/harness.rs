@@ -1,4 +1,4 @@
-//! A stage for the tests: an engine with tools that do what their name says.
+//! The harness of the engine tests: an engine whose tools do what their names say.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ pub(crate) struct Stage {
     pub(crate) store: Arc<dyn Store>,
 }
 
-/// Counts what was really run.
+/// Counts the calls that were run.
 #[derive(Default)]
 pub(crate) struct Tools {
     pub(crate) started: AtomicUsize,
@@ -132,7 +132,7 @@ pub(crate) fn accept(key: &InputKey) -> std::collections::BTreeMap<InputKey, Inp
     .into()
 }
 
-/// The keys a task waits for.
+/// The keys that a task awaits.
 pub(crate) fn open_keys(task: &Task) -> Vec<InputKey> {
     task.outstanding()
         .into_iter()
@@ -140,7 +140,7 @@ pub(crate) fn open_keys(task: &Task) -> Vec<InputKey> {
         .collect()
 }
 
-/// Lets everything happen that can happen in `millis` milliseconds.
+/// Advances the paused clock by `millis` milliseconds and runs everything that becomes ready.
 pub(crate) async fn pass(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }

@@ -1,4 +1,4 @@
-//! Questions, answers and what becomes of them.
+//! Input requests and responses.
 
 use outlast_engine::task::State;
 use outlast_engine::{Ending, InputKey, InputKinds};
@@ -18,7 +18,7 @@ async fn a_question_waits_and_its_answer_lets_the_work_go_on() {
         .provide_input(&ada(), task.id, accept(&keys[0]))
         .await
         .unwrap();
-    // V2-UPD-11: the answered key is gone when the answer is acknowledged.
+    // V2-UPD-11: the key is no longer outstanding when the response is acknowledged.
     let state = stage
         .engine
         .load(&ada(), task.id)

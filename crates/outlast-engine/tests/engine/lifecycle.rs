@@ -1,4 +1,4 @@
-//! From creation to outcome.
+//! Tasks from creation to outcome.
 
 use outlast_engine::engine::{CreatedTask, EngineError, Event, Follower, FollowerFuture, Watch};
 use outlast_engine::store::Snapshot;
@@ -125,7 +125,7 @@ async fn a_follower_from_the_beginning_misses_nothing() {
     let heard = heard.await.expect("the task ends");
     assert_eq!(heard.task, created.unwrap().task().id);
     let Some(Event::Log(first)) = heard.events.first() else {
-        panic!("it speaks first: {:?}", heard.events);
+        panic!("the status comes first: {:?}", heard.events);
     };
     assert_eq!(first.level, Level::Warning);
     let is_end =
@@ -148,13 +148,13 @@ async fn only_a_new_task_has_a_new_follower() {
     assert!(nothing.await.is_err(), "there was nothing to follow");
 }
 
-/// What a follower heard.
+/// The events that a follower received.
 struct Heard {
     task: TaskId,
     events: Vec<Event>,
 }
 
-/// A follower that keeps all it hears until the task has ended.
+/// A follower that collects all events until the task has ended.
 fn hearing() -> (Follower, oneshot::Receiver<Heard>) {
     let (tell, told) = oneshot::channel();
     let follower = |mut watch: Watch| -> FollowerFuture {
@@ -196,7 +196,7 @@ async fn one_request_key_makes_one_task() {
     let mut keyed = call("second");
     keyed.request_key = Some("k1".into());
     let CreatedTask::New(first) = stage.engine.create(keyed.clone()).await.unwrap() else {
-        panic!("nobody used the key before");
+        panic!("the key was not used before");
     };
     let CreatedTask::Existing(second) = stage.engine.create(keyed.clone()).await.unwrap() else {
         panic!("the key was used before");

@@ -1,8 +1,9 @@
-//! What an engine does, seen from outside, on the memory store under paused time.
+//! The behaviour of an engine through its public interface, on the memory store with a paused
+//! clock.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
+    reason = "a failed setup stops the test"
 )]
 
 mod bad_input;

@@ -1,4 +1,4 @@
-//! Two engines on one store: either can do everything, and work survives the death of one.
+//! Two engines on one store: each can perform every operation, and work survives the loss of one.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Calls that become tasks only if they must.
+//! Calls that become tasks only if necessary.
 
 use std::sync::atomic::Ordering;
 
@@ -58,7 +58,7 @@ async fn a_call_that_cannot_be_stored_goes_on() {
     let _ = stage.create("stubborn").await;
     let running = stage.engine.start(call("second")).unwrap();
     let Err((mut running, error)) = running.promote().await else {
-        panic!("there is no room")
+        panic!("the quota is exhausted")
     };
     assert!(matches!(error, EngineError::Store(_)));
     assert_eq!(running.outcome().await, Outcome::Result(raw("1")));

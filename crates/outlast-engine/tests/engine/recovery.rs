@@ -1,4 +1,4 @@
-//! What a restart does to tasks whose engine died in the middle of them.
+//! A restart after an engine was lost while tasks were running.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use outlast_engine::{Attempt, Ending, ErrorCode};
 
 use crate::harness::{Stage, accept, ada, open_keys, pass, raw, repeatable};
 
-/// The engine is gone without a word, as in a crash; another one opens on the same store.
+/// Drops the engine without a shutdown, as in a crash, and opens another one on the same store.
 async fn crash(stage: Stage) -> Stage {
     let (store, policy) = (stage.store.clone(), stage.engine.policy().clone());
     stage.engine.shutdown(Duration::ZERO).await.unwrap();
@@ -21,7 +21,7 @@ async fn work_that_may_not_run_again_ends_with_a_plain_word() {
     let id = stage.create("stubborn").await.id;
     pass(10).await;
     let stage = crash(stage).await;
-    // P4: settled before the engine is open.
+    // P4: recovered before the engine is open.
     let task = stage.engine.load(&ada(), id).await.unwrap();
     assert_eq!(task.state.ending(), Some(Ending::Error(ErrorCode(-32603))));
     assert!(

@@ -1,4 +1,4 @@
-//! The end of an engine.
+//! The shutdown of an engine.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Until the store is open and recovery is done, nothing is served and nothing is "not found".
+//! Until the store is open and recovery has completed, no request is served and no task is "not
+//! found".
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::harness::{Stage, Tools, ada, call, owner};
 
 type Opened = Result<Arc<dyn Store>, StoreError>;
 
-/// A store whose opening ends when the sender says how.
+/// A store that is opened when the sender sends the result.
 fn opening() -> (oneshot::Sender<Opened>, Arc<OpeningStore>) {
     let (open, opened) = oneshot::channel();
     let store = OpeningStore::new(async { opened.await.unwrap() });
@@ -55,7 +56,7 @@ async fn a_task_of_a_store_that_is_being_opened_is_refused_as_starting_and_found
     assert!(engine.get(&ada(), id).await.is_ok());
     let created = engine.create(call("echo")).await.unwrap();
     assert!(engine.wait(&ada(), created.task().id).await.is_ok());
-    // Its health is that of the store behind it.
+    // Its health is that of the opened store.
     let mut health = store.health();
     store.close().await.unwrap();
     health

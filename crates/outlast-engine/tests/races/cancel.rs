@@ -1,4 +1,4 @@
-//! Cancellation against completion against those who wait.
+//! Races between cancellation, completion and waiters.
 
 use outlast_engine::Ending;
 use outlast_engine::engine::EngineError;

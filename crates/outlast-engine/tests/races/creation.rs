@@ -1,4 +1,4 @@
-//! One request key, several requests.
+//! Races between creations, some with the same request key.
 
 use outlast_engine::engine::CreatedTask;
 use shuttle::future::spawn;
@@ -66,7 +66,7 @@ fn whoever_finds_a_task_by_its_key_can_stop_it_at_once() {
         for actor in actors {
             actor.await.unwrap();
         }
-        // The work does not go on for a task that is over.
+        // The work of an ended task does not continue.
         stage.curtain([engine]).await;
     });
 }

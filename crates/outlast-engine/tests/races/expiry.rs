@@ -1,4 +1,4 @@
-//! The end of a task's time against everything else.
+//! Races between expiry and other operations.
 
 use outlast_engine::engine::EngineError;
 use outlast_engine::store::Snapshot;
@@ -30,7 +30,7 @@ fn whoever_waits_at_expiry_is_answered_with_the_whole_outcome_or_none() {
             }
         }
         time.await.unwrap();
-        // P3: physically gone.
+        // P3: removed from the store.
         while stage.snapshot(id).await.is_some() {
             yield_now().await;
         }
@@ -53,7 +53,7 @@ fn a_task_that_is_extended_in_its_last_moment_is_gone_or_runs() {
         time.await.unwrap();
         match extended {
             Ok(_) => {
-                // P1, P4: an acknowledged extension holds, and somebody runs the work.
+                // P1, P4: an acknowledged extension is stored, and the work has an executor.
                 let Some(Snapshot::Open(_)) = stage.snapshot(id).await else {
                     panic!("it was extended");
                 };

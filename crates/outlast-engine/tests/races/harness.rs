@@ -1,4 +1,4 @@
-//! The stage of every scenario, and what must hold when the curtain falls.
+//! The harness of every race, and the conditions that must hold at its end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use shuttle::{Config, MaxSteps, Runner};
 use crate::interleaved_store::Interleaved;
 use crate::tools::{Tools, raw};
 
-/// One store, one clock, and as many engines as a scenario wants.
+/// One store, one clock, and any number of engines.
 pub(crate) struct Stage {
     pub(crate) store: Arc<Interleaved>,
     pub(crate) clock: Arc<Hands>,
@@ -28,12 +28,12 @@ pub(crate) struct Stage {
     names: Arc<Names>,
 }
 
-/// A clock whose hands somebody moves.
+/// A clock that the test advances.
 pub(crate) struct Hands(AtomicU64);
 
 struct Names(AtomicU64);
 
-/// Runs `scenario` in many orders: at random, and by priorities that change at a few points.
+/// Runs `scenario` with many schedules: random ones, and priorities that change at a few points.
 pub(crate) fn explore<F>(scenario: impl Fn(Stage) -> F + Send + Sync + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -41,7 +41,7 @@ where
     let scenario = Arc::new(scenario);
     let mut config = Config::new();
     config.stack_size = 256 << 10;
-    // A wake-up that is lost shows as a scenario that never ends.
+    // A lost wake-up shows as a scenario that never ends.
     config.max_steps = MaxSteps::FailAfter(100_000);
     config.silence_warnings = true;
     let again = scenario.clone();
@@ -81,7 +81,7 @@ impl Stage {
         self.store.get(&Scope::AnyTask, id).await.unwrap()
     }
 
-    /// Waits until nothing runs, nobody waits, and no task is open: P4, P6, and no leak. Then
+    /// Waits until no call runs, no subscriber waits and no task is open: P4, P6, and no leak. Then
     /// closes.
     pub(crate) async fn curtain(&self, engines: impl IntoIterator<Item = Engine>) {
         let engines: Vec<_> = engines.into_iter().collect();
@@ -158,13 +158,13 @@ pub(crate) async fn create(engine: &Engine, call: NewCall) -> TaskId {
     engine.create(call).await.unwrap().task().id
 }
 
-/// Somebody who waits for the end of a task.
+/// Spawns a waiter for the end of a task.
 pub(crate) fn waiter(engine: &Engine, id: TaskId) -> JoinHandle<Result<EndedTask, EngineError>> {
     let engine = engine.clone();
     spawn(async move { engine.wait(&ada(), id).await })
 }
 
-/// An ending has its body, or none if cancelled.
+/// Whether an ending has its body, or none if cancelled.
 pub(crate) fn is_whole(settled: &EndedTask) -> bool {
     settled.body.is_some() == (settled.summary.ending != Ending::Cancelled)
 }
@@ -179,7 +179,7 @@ pub(crate) fn accept(key: &InputKey) -> BTreeMap<InputKey, InputResponse> {
     [(key.clone(), InputResponse::Result(raw("2")))].into()
 }
 
-/// Answers the first question of a task, if it asks one before it ends.
+/// Answers the first input request of a task, if it makes one before it ends.
 pub(crate) async fn answer_first(engine: &Engine, id: TaskId) {
     loop {
         match engine.get(&ada(), id).await {
@@ -195,7 +195,7 @@ pub(crate) async fn answer_first(engine: &Engine, id: TaskId) {
     }
 }
 
-/// How often each scenario is played at random; half as often by priorities.
+/// How many random schedules of each scenario run. Half as many run with priorities.
 fn iterations() -> usize {
     let asked = std::env::var("RACES").ok();
     asked.map_or(2_000, |asked| asked.parse().unwrap())

@@ -1,4 +1,4 @@
-//! Questions against answers, cancellation and a runner that changes its mind.
+//! Races between input requests, responses, cancellation and withdrawal.
 
 use outlast_engine::store::Snapshot;
 use outlast_engine::task::State;
@@ -66,12 +66,12 @@ fn a_question_that_nobody_answers_is_taken_back() {
     });
 }
 
-/// Waits until the work has given its question up and the task no longer waits for an answer.
+/// Waits until the work has withdrawn its input request and the task no longer awaits input.
 pub(crate) async fn until_nothing_is_asked(stage: &Stage, id: TaskId) {
     while *stage.tools.given_up.lock().unwrap() == 0 {
         yield_now().await;
     }
-    // Whatever was under way when it was given up has its time.
+    // Operations that were in progress at the withdrawal may complete.
     for _ in 0..20 {
         yield_now().await;
     }

@@ -1,5 +1,5 @@
-//! The memory store with a point before and after every call at which others may go first, and with
-//! failures where a scenario wants them.
+//! The memory store with a scheduling point before and after every call, and with failures if a
+//! scenario needs them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -69,7 +69,7 @@ impl Interleaved {
 impl Store for Interleaved {
     fn insert(&self, insert: Insert) -> StoreFuture<'static, InsertResult> {
         let this = self.clone();
-        // Nothing is written before its turn.
+        // Nothing is written before the scheduling point.
         StoreFuture::boxed(
             async move { this.write(async { this.inner.insert(insert).await }).await },
         )

@@ -1,4 +1,5 @@
-//! A store that says it is unavailable, before or after the commit: nobody can tell which.
+//! A store that fails writes as unavailable, before or after the commit. The caller cannot
+//! distinguish the two.
 
 use outlast_engine::engine::{EngineError, Promotion};
 use outlast_engine::{Ending, Store};
@@ -10,7 +11,7 @@ use crate::harness::{
 use crate::tools::done;
 
 impl Stage {
-    /// Lets up to `count` writes fail from now on.
+    /// Makes up to `count` writes fail from now on.
     fn trouble(&self, count: usize) {
         *self.store.faults.lock().unwrap() = count;
     }

@@ -1,12 +1,12 @@
-//! Races: what several do to a task at once, in every order that the scheduler finds.
+//! Races: concurrent operations on a task, in every order that the scheduler finds.
 //!
-//! Built with `RUSTFLAGS="--cfg shuttle"` only: `cargo xtask test races`. Time and the length of
-//! pauses are whatever the scheduler makes of them, so that a deadline may come at any point.
+//! Built only with `RUSTFLAGS="--cfg shuttle"`: `cargo xtask test races`. The scheduler decides how
+//! long a pause takes, so that a deadline may pass at any point.
 
 #![cfg(shuttle)]
 #![expect(
     clippy::unwrap_used,
-    reason = "a test may stop where its stage is not as it should be"
+    reason = "a failed setup stops the test"
 )]
 
 mod cancel;

@@ -1,4 +1,4 @@
-//! Several engines on one store: a node that is given up for dead and still speaks.
+//! Several engines on one store: a node that was declared dead and still writes.
 
 use outlast_engine::{Ending, Store};
 use shuttle::future::spawn;
@@ -13,7 +13,7 @@ fn of_two_survivors_one_takes_over_and_the_old_node_is_fenced() {
         let id = create(&old, repeatable("step")).await;
         let (one, two) = (stage.engine().await, stage.engine().await);
         let waiters = [waiter(&old, id), waiter(&one, id), waiter(&two, id)];
-        // As if its lease had lapsed; it does not know.
+        // As if its lease had expired. The node does not know it.
         stage.store.leave(old.node()).await.unwrap();
         let mut seen = Vec::new();
         for waiter in waiters {

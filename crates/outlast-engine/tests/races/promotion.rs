@@ -1,4 +1,5 @@
-//! A call that becomes a task while it ends, while its caller goes away, while others find it.
+//! Races of a call that becomes a task with its end, with a caller that disconnects, and with other
+//! callers.
 
 use outlast_engine::engine::Promotion;
 use shuttle::future::{spawn, yield_now};
@@ -72,7 +73,7 @@ fn whoever_finds_a_call_that_is_being_stored_can_wait_for_it() {
             let engine = engine.clone();
             async move {
                 some_steps().await;
-                // Found in the list, or not there.
+                // Found in the list, or not stored.
                 if engine.get(&ada(), id).await.is_ok() {
                     let _ = engine.wait(&ada(), id).await;
                 }

@@ -1,4 +1,4 @@
-//! The end of an engine against new work and work that ends.
+//! Races between the shutdown of an engine, new work and the end of work.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tools that do what their name says, and count how often each attempt of a task was started.
+//! Tools that do what their names say, and count the starts of each attempt of a task.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -16,12 +16,12 @@ use shuttle::rand::Rng;
 #[derive(Default)]
 pub(crate) struct Tools {
     started: Mutex<HashMap<(TaskId, Attempt), usize>>,
-    /// How many questions were given up.
+    /// How many input requests were withdrawn.
     pub(crate) given_up: Mutex<usize>,
 }
 
 impl Tools {
-    /// How many attempts were started, each once (P5).
+    /// How many attempts were started. Fails if one was started twice (P5).
     pub(crate) fn starts(&self) -> usize {
         let started = self.started.lock().unwrap();
         assert!(started.values().all(|times| *times == 1), "P5: {started:?}");
@@ -66,7 +66,7 @@ impl Runner for Tools {
             "linger" => std::future::pending().await,
             "ask" => match cx.request_input(form()).await {
                 Ok(InputResponse::Result(answer)) => Outcome::Result(answer),
-                Ok(InputResponse::Error(_)) => panic!("nobody answers like that"),
+                Ok(InputResponse::Error(_)) => panic!("no test answers with an error"),
                 Err(error) => Outcome::error(ErrorCode(-1), error.to_string()),
             },
             "ask-briefly" => {
@@ -95,7 +95,7 @@ impl Runner for Tools {
     async fn reattach(&self, _: Arc<Origin>, _: ResumeState, cx: CallContext) -> Option<Outcome> {
         self.start(&cx);
         for key in cx.pending_input() {
-            // The only question may be answered or ended, never lost.
+            // The only input request may be answered or ended, never lost.
             let answered = cx.response_to(key).await.ok()?;
             let _ = answered.confirm().await;
         }
@@ -119,7 +119,7 @@ fn form() -> InputRequest {
     InputRequest::new(InputKind::ElicitForm, None)
 }
 
-/// A time of any length.
+/// A pause of any length.
 pub(crate) async fn some_steps() {
     let steps = shuttle::rand::thread_rng().gen_range(0..30);
     for _ in 0..steps {

@@ -1,4 +1,4 @@
-//! Those who watch a task, and those who stop watching.
+//! Races of watchers with changes, and watchers that stop.
 
 use outlast_engine::Revision;
 use outlast_engine::engine::Event;
@@ -55,7 +55,7 @@ fn status_texts_are_stored_in_the_order_in_which_they_were_said() {
         let engine = stage.engine().await;
         let id = create(&engine, call("count")).await;
         let mut watch = engine.watch(&ada(), id).await.unwrap();
-        // What changes the task meanwhile makes its writers try again.
+        // A change of the task makes its writers retry.
         let changing = spawn({
             let engine = engine.clone();
             async move {

@@ -1,4 +1,4 @@
-//! Questions and answers, against a simple model of them.
+//! Input requests and responses, compared with a simple model.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::input::InputResponse;
 use crate::task::{State, Task};
 use crate::transition::{Command, Effect, Takeover};
 
-/// What the questions and answers of a task should be.
+/// The expected input requests and responses of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     open: Vec<InputKey>,
@@ -28,7 +28,7 @@ impl Model {
         }
     }
 
-    /// What `command` does to them, if it is applied.
+    /// The model after `command` was applied.
     fn after(mut self, command: &Command) -> Self {
         match command {
             Command::RequestInput { key, .. } => {
@@ -59,9 +59,9 @@ impl Model {
 }
 
 proptest! {
-    // V1-INPUT-1, V1-INPUT-4, V1-INPUT-8, V1-INPUT-11, V2-UPD-12, V2-UPD-13. An answer is kept
-    // until it is confirmed and vanishes at the end; a re-run withdraws the questions and never
-    // frees their keys; a re-attachment keeps everything.
+    // V1-INPUT-1, V1-INPUT-4, V1-INPUT-8, V1-INPUT-11, V2-UPD-12, V2-UPD-13. A response is stored
+    // until it is confirmed and dropped at the end. A re-run withdraws the input requests and never
+    // frees their keys. A re-attachment keeps everything.
     #[test]
     fn questions_and_answers_are_those_of_the_model(life in life()) {
         for event in &life {
@@ -99,7 +99,7 @@ proptest! {
         }
     }
 
-    // P6: whoever runs the work is told of every answer that was stored.
+    // P6: the runner receives every stored input response.
     #[test]
     fn every_answer_that_counts_is_delivered(life in life()) {
         for event in &life {

@@ -1,5 +1,5 @@
-//! What holds for every life: one way through the states, one outcome, a count and a clock that
-//! only go on.
+//! Invariants of every history: legal transitions, one outcome, and revisions and timestamps that
+//! never go back.
 
 use std::sync::Arc;
 
@@ -34,7 +34,8 @@ proptest! {
         }
     }
 
-    // V1-LIFE-1, V1-LIFE-2, V2-LIFE-1, S0-31: every move has its commands, and there are no others.
+    // V1-LIFE-1, V1-LIFE-2, V2-LIFE-1, S0-31: every transition has its commands, and there are no
+    // others.
     #[test]
     fn only_the_moves_of_the_table_occur(life in life()) {
         use Command::{
@@ -94,7 +95,7 @@ proptest! {
         }
     }
 
-    // P2, P5: the attempt is the fence between an old executor and the present one.
+    // P2, P5: the attempt number refuses writes of an old executor.
     #[test]
     fn another_attempt_is_refused(life in life()) {
         for event in &life {
@@ -132,7 +133,7 @@ proptest! {
         }
     }
 
-    // P6: an engine that only sees the stored task does at least what the step called for.
+    // P6: an engine that only reads the stored task performs at least the effects of the step.
     #[test]
     fn effects_follow_from_what_is_stored(life in life()) {
         for event in &life {
@@ -170,7 +171,7 @@ proptest! {
         }
     }
 
-    // P11: whatever a task goes through, a store can bring it back.
+    // P11: a store can restore a task after any history.
     #[test]
     fn every_stored_task_can_be_restored(life in life()) {
         for (_, next) in life.iter().filter_map(|event| event.stored()) {
@@ -233,7 +234,7 @@ proptest! {
     }
 }
 
-// V2-LIFE-5, and the work's last word does not describe its end.
+// V2-LIFE-5. The last status text of the work does not describe its end.
 #[test]
 fn the_message_at_the_end_is_that_of_the_outcome() {
     let task = fixtures::task(1);
@@ -256,7 +257,7 @@ fn the_message_at_the_end_is_that_of_the_outcome() {
     }
 }
 
-// P8: a talkative task stays small.
+// P8: a task with many status texts stays small.
 #[test]
 fn a_long_life_has_a_bounded_timeline() {
     let mut task = fixtures::task(1);

@@ -1,4 +1,4 @@
-//! Random lives: a script of deeds, played against a task under a clock that may go back.
+//! Random histories: a script of actions, applied to a task with a clock that may go back.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::outcome::{ErrorCode, Outcome};
 use crate::task::{Lifetime, NewTask, ResumeState, Task, TtlPolicy};
 use crate::transition::{Command, Next, Refused, Step, Takeover};
 
-/// One command and what became of it.
+/// One command and its result.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) before: Task,
@@ -22,7 +22,7 @@ pub(super) struct Event {
 }
 
 impl Event {
-    /// The task before and after, if the command was applied and left one.
+    /// The task before and after, if the command was applied and did not remove it.
     pub(super) fn stored(&self) -> Option<(&Task, &Task)> {
         match &self.told {
             Ok(Step {
@@ -34,7 +34,7 @@ impl Event {
     }
 }
 
-/// The events of one life, up to its removal if it comes to that.
+/// The events of one history, up to the removal of the task if there is one.
 pub(super) fn life() -> impl Strategy<Value = Vec<Event>> {
     (lifetime(), vec((deed(), tick()), 0..60)).prop_map(|(lifetime, script)| {
         let mut task = Task::new(
@@ -75,7 +75,7 @@ pub(super) fn lifetime() -> impl Strategy<Value = Lifetime> {
         .prop_map(|(ttl, keep, run_limit)| Lifetime::new(ttl, keep, run_limit))
 }
 
-/// A command but for what depends on the task.
+/// A command without the parts that depend on the task.
 #[derive(Clone, Debug)]
 pub(super) enum Deed {
     Ask(u8, Voice),
@@ -92,7 +92,7 @@ pub(super) enum Deed {
     Claim(Takeover),
 }
 
-/// Which attempt speaks.
+/// Which attempt sends the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Voice {
     Current,
@@ -100,7 +100,7 @@ pub(super) enum Voice {
     Later,
 }
 
-/// How many questions a task may ask here: fewer than there are keys.
+/// The maximum number of input requests of a task here. It is smaller than the number of keys.
 pub(super) const QUESTIONS: usize = 8;
 
 impl Deed {
@@ -198,12 +198,12 @@ pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
     ]
 }
 
-/// How the clock moves between two deeds.
+/// How the clock moves between two actions.
 #[derive(Clone, Copy, Debug)]
 enum Tick {
     On(u64),
     Back(u64),
-    /// To the moment at which the task is due, or as near as this.
+    /// To the deadline of the task, plus or minus this.
     ToDue(i64),
 }
 

@@ -1,4 +1,4 @@
-//! Every command in every state, written down: what is legal, and how the rest is refused
+//! The table of every command in every state: which are legal, and how the others are refused
 //! (V1-LIFE-2, V1-LIFE-3).
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::outcome::{Ending, ErrorCode, Outcome};
 use crate::task::{Lifetime, ResumeState, State, Task, TtlPolicy};
 use crate::transition::{Command, Next, Refused, Takeover};
 
-/// What a row expects.
+/// The expected result of a row.
 enum Then {
     Works,
     Waits,
@@ -72,7 +72,7 @@ fn a_task_that_awaits_input() {
     for gone in [withdraw("open"), fixtures::provide_input("open")] {
         check(&after(&task, gone), [(ask("open"), reused())]);
     }
-    // Also across attempts.
+    // Also in a later attempt.
     let again = after(&task, claim(Takeover::Rerun));
     let ask = Command::RequestInput {
         attempt: again.attempt,
@@ -143,7 +143,7 @@ fn a_stale_attempt() {
         end(fixtures::result("1")),
     ];
     check(&task, rows.map(|command| (command, refused())));
-    // The caller speaks for no attempt.
+    // Commands of the caller have no attempt.
     check(&task, [(Command::CancelNow, Ends(Ending::Cancelled))]);
 }
 
@@ -158,7 +158,7 @@ fn too_many_questions() {
     let two = after(&after(&fixtures::task(1), ask("1")), ask("2"));
     let refused = || No(Refused::TooManyInputRequests { limit: 2 });
     check(&two, [(ask("3"), refused())]);
-    // Those that were answered count.
+    // Answered input requests count.
     check(
         &after(&two, fixtures::provide_input("1")),
         [(ask("3"), refused())],
@@ -174,13 +174,13 @@ fn a_task_whose_time_is_over() {
         after(&fixtures::task(1), Command::CancelNow),
     ] {
         let told = Arc::new(task.clone()).apply(Command::Extend { ttl: 2 * TTL }, at);
-        assert_eq!(told, Err(Refused::Expired), "too late to extend it");
+        assert_eq!(told, Err(Refused::Expired), "an expired task cannot be extended");
         let told = Arc::new(task).apply(Command::Due, at).expect("it is due");
         assert_eq!(told.next, Next::Removed);
     }
     let told = Arc::new(fixtures::task_living(1, kept)).apply(Command::Due, at);
     let Next::Stored(next, _) = told.expect("it is due").next else {
-        panic!("work that lives is kept")
+        panic!("a running task is kept")
     };
     assert_eq!(next.lifetime.ttl_ms, 2 * TTL);
 }

@@ -1,4 +1,4 @@
-//! Moments: expiry, run limit, the deadline of a cancellation.
+//! Deadlines: expiry, run limit, and the deadline of a cancellation.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ proptest! {
         }
     }
 
-    // P3: a task that is not gone is never removed.
+    // P3: a task that has not expired is never removed.
     #[test]
     fn nothing_else_removes_a_task(life in life()) {
         for event in &life {
@@ -61,7 +61,8 @@ proptest! {
         }
     }
 
-    // A due task that was attended to is not due again at once: the engine would spin.
+    // A due task is not due again immediately after it was handled, otherwise the engine would
+    // loop.
     #[test]
     fn attention_puts_the_moment_off(life in life()) {
         for event in life.iter().filter(|event| matches!(event.command, Command::Due)) {
@@ -71,7 +72,7 @@ proptest! {
         }
     }
 
-    // P3: an outcome of kept work is there for the granted TTL after the end.
+    // P3: with `KeepLive`, an outcome is stored for the granted TTL after the end.
     #[test]
     fn the_outcome_of_kept_work_stays_for_the_granted_ttl(life in life()) {
         for event in &life {
@@ -89,7 +90,7 @@ proptest! {
         }
     }
 
-    // V1-TTL-10: what is reported changes only when it really did.
+    // V1-TTL-10: the reported TTL changes only with the real one.
     #[test]
     fn the_ttl_changes_by_extension_or_at_the_end_of_kept_work(life in life()) {
         for event in &life {
@@ -104,7 +105,7 @@ proptest! {
         }
     }
 
-    // V2-CANCEL-4, V2-CANCEL-5: until the deadline the work decides, at it the task is cancelled.
+    // V2-CANCEL-4, V2-CANCEL-5: the work decides until the deadline, then the task is cancelled.
     #[test]
     fn a_cancel_intent_ends_at_its_deadline(lifetime in lifetime(), patience in 1u64..30_000) {
         let lifetime = Lifetime { run_limit_ms: None, ..lifetime };
@@ -123,7 +124,7 @@ proptest! {
         }
     }
 
-    // V2-CANCEL-7: asking twice moves no deadline.
+    // V2-CANCEL-7: a second request does not move the deadline.
     #[test]
     fn a_cancel_intent_is_set_once(life in life()) {
         for (before, next) in life.iter().filter_map(Event::stored) {
