@@ -1,8 +1,7 @@
-//! Durable homes for tasks: SQLite, and the URL that names a store.
+//! Durable stores for tasks: SQLite, and the URL that names a store.
 //!
-//! No fronts and no backs: this crate knows the engine's [`Store`](outlast_engine::Store) trait and
-//! the files behind it, nothing of sessions or wires. What a task is and how it changes lives in
-//! `outlast-engine`.
+//! This crate implements the engine's [`Store`](outlast_engine::Store) trait. It knows nothing of
+//! sessions, transports or protocol revisions. Tasks and their transitions are in `outlast-engine`.
 
 pub mod private_file;
 pub mod sqlite;

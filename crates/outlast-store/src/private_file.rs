@@ -1,13 +1,14 @@
-//! Files beside a store: only their owner can read them, and a symbolic link in their place is not followed.
+//! Files next to a store: only their owner can read them, and a symbolic link in their place is not
+//! followed.
 //!
-//! A store may lie in a folder where others can create files. Whoever puts a link there under the name of a side file
-//! must not choose which file is written, cut or read.
+//! A store may be in a folder where other users can create files. A link that another user puts
+//! there under the name of a side file must not decide which file is written, truncated or read.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Opens a side file with the access that `configure` sets. A new file gets mode 0600, and an existing one, too.
+/// Opens a side file with the access that `configure` sets. New and existing files get mode 0600.
 pub fn open(path: &Path, configure: impl FnOnce(&mut OpenOptions)) -> io::Result<File> {
     let mut options = OpenOptions::new();
     configure(&mut options);
@@ -21,7 +22,7 @@ pub fn open(path: &Path, configure: impl FnOnce(&mut OpenOptions)) -> io::Result
     Ok(file)
 }
 
-/// Creates a side file, or empties the one that is there.
+/// Creates a side file, or truncates an existing one.
 pub fn create(path: &Path) -> io::Result<File> {
     open(path, |options| {
         options.write(true).create(true).truncate(true);
@@ -53,7 +54,8 @@ fn restrict(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The system calls a link that is not followed a loop, which helps no operator.
+/// The operating system reports a link that is not followed as a loop, which does not help an
+/// operator.
 fn explain(path: &Path, error: io::Error) -> io::Error {
     let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     if is_link {
@@ -91,7 +93,7 @@ mod tests {
         assert!(refused.to_string().contains("is a symbolic link"));
         assert!(read_to_string(&link).is_err());
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
-        // The same for a link to nothing: no file is created behind it.
+        // The same for a link without a target: no file is created there.
         fs::remove_file(&victim).unwrap();
         assert!(open(&link, create).is_err());
         assert!(!victim.exists());

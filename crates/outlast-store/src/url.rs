@@ -1,4 +1,4 @@
-//! The text by which people name a store: `memory:`, `sqlite:PATH`, or simply a path.
+//! The text that names a store: `memory:`, `sqlite:PATH`, or a path.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,28 +8,28 @@ use outlast_engine::{MemoryStore, Store};
 
 use crate::sqlite::{OpenError, Sqlite, SqliteOptions};
 
-/// Which store to open.
+/// The store to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// Tasks live as long as the process.
+    /// Tasks are lost at the end of the process.
     Memory,
-    /// Tasks live in this file.
+    /// Tasks are stored in this file.
     Sqlite(PathBuf),
 }
 
-/// Why a text names no store.
+/// Why a text does not name a store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadUrl {
-    /// Nothing is left where a path should be.
+    /// The path is missing.
     #[error("`{0}` names no file; write `sqlite:PATH` or `memory:`")]
     NoPath(String),
-    /// The scheme will exist.
+    /// The scheme is planned.
     #[error("`{0}` stores are not built yet; use `sqlite:PATH` or `memory:`")]
     NotBuilt(String),
     /// The scheme does not exist.
     #[error(
-        "no store is called `{0}`; use `sqlite:PATH` or `memory:`, and `./{0}:…` for a file of that name"
+        "unknown kind of store `{0}`; use `sqlite:PATH` or `memory:`, and `./{0}:…` for a file of that name"
     )]
     Unknown(String),
 }
@@ -51,7 +51,7 @@ impl FromStr for StoreUrl {
     }
 }
 
-/// Opens the store that `url` names. The options apply where there is a file.
+/// Opens the store at `url`. The options apply to a store with a file.
 pub async fn open_store(
     url: &StoreUrl,
     options: SqliteOptions,
@@ -62,7 +62,8 @@ pub async fn open_store(
     })
 }
 
-/// The scheme before the first colon. A single letter is a drive, and a path may contain colons later.
+/// Splits the scheme at the first colon. A single letter is a drive, and a path may contain colons
+/// later.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let is_scheme = scheme.len() > 1
@@ -74,7 +75,7 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
 
 fn file(path: &str, text: &str) -> Result<StoreUrl, BadUrl> {
     match path {
-        // SQLite's own name for a database without a file.
+        // SQLite's name for a database without a file.
         "" | ":memory:" => Err(BadUrl::NoPath(text.to_owned())),
         path => Ok(StoreUrl::Sqlite(PathBuf::from(path))),
     }
@@ -103,7 +104,7 @@ mod tests {
     fn a_text_that_names_no_store_says_what_would() {
         for (text, part) in [
             ("postgres://localhost/tasks", "not built yet"),
-            ("redis://localhost", "no store is called `redis`"),
+            ("redis://localhost", "unknown kind of store `redis`"),
             ("sqlite:", "names no file"),
             ("sqlite::memory:", "`memory:`"),
             ("", "names no file"),

@@ -1,4 +1,4 @@
-//! Every law of stores, against SQLite in a folder of its own.
+//! Every law of stores, for SQLite in a temporary folder.
 
 use outlast_store::{Durability, Sqlite, SqliteOptions};
 use tempfile::TempDir;

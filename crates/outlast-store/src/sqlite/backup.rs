@@ -1,4 +1,4 @@
-//! A copy of a store, also while a server uses it.
+//! Copies a store, also while a server uses it.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use super::lock::Lock;
 use super::mark::{Mark, MarkState};
 use super::{connect, damage, schema};
 
-/// What to do if there is a file where a backup goes.
+/// What to do if the destination exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
     /// Refuse the backup.
@@ -22,7 +22,7 @@ pub enum Existing {
     Replace,
 }
 
-/// Why no backup was made. There is no new file, and an existing one is as it was.
+/// Why no backup was made. No new file exists, and an existing one is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
@@ -32,20 +32,20 @@ pub enum BackupError {
     /// There is no store.
     #[error("there is no store at {}", .0.display())]
     NoStore(PathBuf),
-    /// There is a file where the backup goes.
+    /// The destination exists.
     #[error("{} exists", .0.display())]
     Exists(PathBuf),
-    /// The file that would be replaced has a log beside it with changes that it lacks.
+    /// The file that would be replaced has a log with changes that are not in the file.
     #[error(
-        "{} was not closed: {} holds changes that a backup would lose; start a server on it once, or move both away",
+        "{} was not closed: {} contains changes that a backup would lose; start a server on it once, or move both away",
         .0.display(), .1.display()
     )]
     HasLog(PathBuf, PathBuf),
 }
 
-/// Copies the store at `source` to a new file, which holds every task that was acknowledged before
-/// the call. Other processes may read and write the store meanwhile. The copy is checked before it
-/// gets its name, and only its owner can read it.
+/// Copies the store at `source` to a new file, which contains every task that was acknowledged
+/// before the call. Other processes may read and write the store during the copy. The copy is
+/// verified before it gets its name, and only its owner can read it.
 pub fn backup(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -79,8 +79,8 @@ fn refuse_existing(destination: &Path, existing: Existing) -> Result<(), BackupE
     Ok(())
 }
 
-/// The lock of the store that the backup replaces, if there is one. Its log must be empty: a log that
-/// is not may belong to a store that a person still needs.
+/// Takes the lock of the store that the backup replaces, if there is one. Its log must be empty,
+/// because otherwise it may belong to a store that is still needed.
 fn hold_replaced(destination: &Path, existing: Existing) -> Result<Option<Lock>, BackupError> {
     refuse_existing(destination, existing)?;
     let log = file::beside(destination, "-wal");
@@ -95,7 +95,7 @@ fn hold_replaced(destination: &Path, existing: Existing) -> Result<Option<Lock>,
     Ok(Some(lock))
 }
 
-/// Removes what stands beside a replaced store and would be taken for a part of the backup.
+/// Removes the side files of a replaced store, which would be mistaken for parts of the backup.
 fn forget_replaced(replaced: Option<&mut Lock>, destination: &Path) -> Result<(), BackupError> {
     let Some(lock) = replaced else {
         return Ok(());
@@ -118,7 +118,7 @@ fn copy(from: &Connection, source: &Path, draft: &Path) -> Result<(), BackupErro
     drop(file::open_private(draft).map_err(OpenError::io(draft))?);
     let refused = || OpenError::sqlite(draft);
     let mut to = connect::writing_copy(draft).map_err(refused())?;
-    // All pages in one step: one read transaction of the store, which its writer does not wait for.
+    // All pages in one step: one read transaction of the store, which does not block its writer.
     let step = Backup::new(from, &mut to).and_then(|backup| backup.step(-1));
     match step.map_err(OpenError::sqlite(source))? {
         StepResult::Done => {}
@@ -131,8 +131,8 @@ fn copy(from: &Connection, source: &Path, draft: &Path) -> Result<(), BackupErro
         return Err(OpenError::corrupt(source, what).into());
     }
     let mark = Mark::read(&to).map_err(refused())?;
-    let mark = mark.ok_or_else(|| OpenError::corrupt(source, "it has lost its mark"))?;
-    // A store of its own: the log of the original must never be applied to it.
+    let mark = mark.ok_or_else(|| OpenError::corrupt(source, "its mark is missing"))?;
+    // The copy gets its own id, because the log of the original must never be applied to it.
     let copy = Mark {
         store: Mark::new(&to).map_err(refused())?.store,
         state: MarkState::Closed,

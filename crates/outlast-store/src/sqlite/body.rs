@@ -1,7 +1,7 @@
-//! What is read from the file: bodies, and ended tasks in full.
+//! Reads bodies and whole ended tasks from the file.
 //!
-//! A row may move or go between a look into the index and a look into the file. Whoever misses one
-//! looks into the index again.
+//! A row may move or be deleted between the lookup in the index and the read of the file. A reader
+//! that misses it repeats the lookup.
 
 use outlast_engine::store::{Health, Reason};
 use outlast_engine::{StoreError, Task, TaskId};
@@ -13,13 +13,13 @@ use super::fault::Fault;
 use super::row::{BadRow, RowId};
 use super::scan;
 
-/// The whole task, if it is in that row.
+/// Returns the whole task, if it is in that row.
 pub(super) fn task(file: &Connection, row: RowId, id: TaskId) -> Result<Option<Task>, Fault> {
     let found = scan::load(file, row).map_err(fault)?;
     Ok(found.filter(|task| task.id == id))
 }
 
-/// The body of a task, if the task is in that row.
+/// Returns the body of a task, if the task is in that row.
 pub(super) fn body(
     file: &Connection,
     row: RowId,
@@ -35,7 +35,7 @@ pub(super) fn body(
         return Ok(None);
     }
     let damaged = |what: String| {
-        let what = format!("row {} (task {id}): its body is no JSON: {what}", row.0);
+        let what = format!("row {} (task {id}): its body is not JSON: {what}", row.0);
         Fault::Damaged(Reason::new(what))
     };
     let text = found.get_ref(1)?.as_str_or_null();
@@ -47,13 +47,13 @@ pub(super) fn body(
     Ok(Some(body))
 }
 
-/// How often a row was not where the index said.
+/// Counts how often a row was not where the index says.
 #[derive(Debug, Default)]
 pub(super) struct Missing(u32);
 
 impl Missing {
-    /// Says whether to look again. Between a commit and its publication a row is missed for moments,
-    /// unless the store is down: then only its recovery tells where the row is.
+    /// Decides whether to retry. Between a commit and its publication a row can be missed briefly.
+    /// While the store is down, only its recovery shows where the row is.
     pub(super) async fn again(
         &mut self,
         id: TaskId,
@@ -81,5 +81,5 @@ pub(super) fn fault(bad: BadRow) -> Fault {
     }
 }
 
-/// Each look takes a turn of a reader, some ten microseconds at least.
+/// The maximum number of retries. Each takes ten microseconds or more in a reader.
 const LOOKS: u32 = 10_000;

@@ -7,8 +7,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::row::RowId;
 
-/// A cache of bodies by row; the oldest are dropped. A row holds one body for ever, so an entry is
-/// never out of date: the caller knows from the index that the row belongs to the task.
+/// A cache of bodies by row, which drops the oldest. The body of a row never changes, so an entry
+/// is never stale: the caller knows from the index that the row belongs to the task.
 #[derive(Debug)]
 pub(super) struct BodyCache {
     entries: Mutex<Entries>,
@@ -23,7 +23,7 @@ struct Entries {
 }
 
 impl BodyCache {
-    /// A cache of at most `max_bytes`.
+    /// Creates a cache of at most `max_bytes`.
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {
             entries: Mutex::default(),

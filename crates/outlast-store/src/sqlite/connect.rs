@@ -1,4 +1,4 @@
-//! Connections with the settings that the promises rest on.
+//! Connections, with the settings that durability depends on.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, PrepFlags, Statement};
 
 use super::options::{Durability, SqliteOptions};
 
-/// The connection that writes. There is one. Opening it changes nothing in a file of this version,
-/// and closing it changes nothing until [`set_checkpoint_on_close`] allows that.
+/// Opens the only connection that writes. Opening it does not change a file of this version, and
+/// closing it changes nothing until [`set_checkpoint_on_close`] allows that.
 pub(super) fn writing(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
     let connection = open_to_write(path)?;
     set_checkpoint_on_close(&connection, false)?;
     set_up(connection, options)
 }
 
-/// Whether the last connection to close moves the log into the file and deletes it.
+/// Sets whether closing the last connection moves the log into the file and deletes it.
 pub(super) fn set_checkpoint_on_close(
     connection: &Connection,
     allowed: bool,
@@ -25,19 +25,19 @@ pub(super) fn set_checkpoint_on_close(
     connection.set_db_config(never, !allowed).map(drop)
 }
 
-/// Moves the log into the file and truncates it. A crash can leave parts of a torn transaction behind
-/// the last whole one. Without this, new transactions are written in front of those parts, and after
-/// a second crash they look like a damaged transaction in the middle of the log.
+/// Moves the log into the file and truncates it. A crash can leave parts of a torn transaction
+/// after the last complete one. Without this, new transactions are written before those parts, and
+/// after a second crash they look like a damaged transaction in the middle of the log.
 pub(super) fn empty_log(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
     match connection.query_row(sql, (), |_| Ok(())) {
-        // A full disk prevents it, as does another program that reads the file. Nothing is lost.
+        // A full disk or another program that reads the file can prevent it. Nothing is lost.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Ok(()),
         done => done,
     }
 }
 
-/// A connection to an empty file, whose page size and vacuum mode it sets.
+/// Opens a connection to an empty file and sets its page size and vacuum mode.
 pub(super) fn creating(path: &Path, options: &SqliteOptions) -> rusqlite::Result<Connection> {
     let connection = open_to_write(path)?;
     connection.pragma_update(None, "page_size", PAGE_BYTES)?;
@@ -45,12 +45,12 @@ pub(super) fn creating(path: &Path, options: &SqliteOptions) -> rusqlite::Result
     set_up(connection, options)
 }
 
-/// A connection to a file that becomes a copy of a store.
+/// Opens a connection to a file that becomes a copy of a store.
 pub(super) fn writing_copy(path: &Path) -> rusqlite::Result<Connection> {
     open_to_write(path)
 }
 
-/// A connection that only reads.
+/// Opens a connection that only reads.
 pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -61,8 +61,8 @@ pub(super) fn reading(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// A statement that lives as long as the connection. It does not use SQLite's lookaside memory, which
-/// stays free for bound values.
+/// Prepares a statement that is kept as long as the connection. It does not use SQLite's lookaside
+/// memory, which stays free for bound values.
 pub(super) fn prepare<'c>(
     connection: &'c Connection,
     sql: &str,
@@ -70,7 +70,7 @@ pub(super) fn prepare<'c>(
     connection.prepare_with_flags(sql, PrepFlags::SQLITE_PREPARE_PERSISTENT)
 }
 
-/// How many pages the file may have.
+/// The maximum number of pages of the file.
 pub(super) fn page_limit(options: &SqliteOptions) -> Option<u64> {
     let bytes = options.max_bytes?;
     Some((bytes / PAGE_BYTES as u64).max(1))
@@ -92,7 +92,7 @@ fn set_up(connection: Connection, options: &SqliteOptions) -> rusqlite::Result<C
     connection.pragma_update(None, "synchronous", synchronous)?;
     #[cfg(target_vendor = "apple")]
     if options.durability == Durability::Power {
-        // On Apple systems a plain sync does not reach the disk.
+        // On Apple systems `fsync` does not flush the disk's cache.
         connection.pragma_update(None, "fullfsync", true)?;
         connection.pragma_update(None, "checkpoint_fullfsync", true)?;
     }
@@ -108,11 +108,11 @@ fn set_up(connection: Connection, options: &SqliteOptions) -> rusqlite::Result<C
     Ok(connection)
 }
 
-/// The page cache of the writer, in KiB. The writer changes new pages; and after pages have moved,
-/// SQLite walks over the whole cache at the end of a transaction.
+/// The page cache of the writer, in KiB. It is small because the writer mostly changes new pages,
+/// and because SQLite iterates over the whole cache at the end of a transaction that moved pages.
 const WRITER_CACHE_KIB: i64 = 16 << 10;
 
-/// How long to wait for another program that uses the file.
+/// How long to wait for another program that has the file locked.
 const BUSY: Duration = Duration::from_millis(5_000);
 
 const PAGE_BYTES: u32 = 8_192;

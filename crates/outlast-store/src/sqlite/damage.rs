@@ -1,7 +1,7 @@
-//! What can be known of the files before and after SQLite opens them: whether the log belongs to the
-//! file, whether it is whole, and whether the file is.
+//! Checks of the files before and after SQLite opens them: whether the log belongs to the file, and
+//! whether both are complete.
 //!
-//! SQLite drops the rest of a log at the first frame whose checksum is wrong, and applies any log to
+//! SQLite drops the rest of a log at the first frame with a wrong checksum, and applies any log to
 //! any file. Both would silently lose acknowledged tasks, so the log is checked first. The formats
 //! are described at <https://www.sqlite.org/fileformat2.html>.
 
@@ -17,16 +17,16 @@ use super::mark::Mark;
 use super::options::Durability;
 use super::schema;
 
-/// What the log beside a file holds.
+/// The content of the log next to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Log {
-    /// There is none, or it holds no transaction.
+    /// There is no log, or it contains no transaction.
     Empty,
-    /// It holds transactions that the file may not have.
+    /// The log contains transactions that the file may not have.
     Transactions,
 }
 
-/// Checks the log of the store at `path` without a change to any file.
+/// Checks the log of the store at `path` without changing any file.
 pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, OpenError> {
     let log_path = file::beside(path, "-wal");
     let refused = |what: &str| OpenError::corrupt(&log_path, what);
@@ -40,15 +40,16 @@ pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, Open
         Scanned::BadHeader => return Err(refused("its header is damaged")),
         Scanned::Frames(scan) => scan,
     };
-    // A commit is written after the sync of the one before it: a crash leaves at most one that is torn.
+    // A commit is written after the sync of the previous one, so a crash leaves at most one torn
+    // commit.
     if durability == Durability::Power && scan.commits_after_damage > 1 {
         return Err(refused(
-            "a transaction in its middle is damaged, and those behind it cannot be read",
+            "a transaction in its middle is damaged, and those after it cannot be read",
         ));
     }
     if let Some((first, last)) = scan.marks {
         let found = mark_in_file(path, scan.page_bytes).map_err(OpenError::io(path))?;
-        // A page of the file that is torn says nothing: the log has the whole one.
+        // A torn page of the file means nothing, because the log contains the complete page.
         if let Some(found) = found
             && (found.store != last.store
                 || found.commits.saturating_add(1) < first.commits
@@ -64,8 +65,8 @@ pub(super) fn check_log(path: &Path, durability: Durability) -> Result<Log, Open
     })
 }
 
-/// Refuses a file that ends before the last page that its header counts. With a log that cannot be
-/// told: the log may hold the rest.
+/// Refuses a file that ends before the last page that its header counts. Not applicable with a log,
+/// which may contain the rest.
 pub(super) fn check_length(path: &Path) -> Result<(), OpenError> {
     let read = || -> io::Result<(Vec<u8>, u64)> {
         let file = File::open(path)?;
@@ -79,7 +80,7 @@ pub(super) fn check_length(path: &Path) -> Result<(), OpenError> {
         return Err(OpenError::corrupt(path, "it ends within its header"));
     }
     let page_bytes = match number(&header, 14) & 0xffff {
-        // The largest size does not fit into two bytes.
+        // The largest page size does not fit into two bytes.
         1 => 65_536,
         bytes => u64::from(bytes),
     };
@@ -92,14 +93,14 @@ pub(super) fn check_length(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// The first problem that SQLite finds in the structure of the file.
+/// Returns the first problem that SQLite finds in the structure of the file.
 pub(super) fn quick_check(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let found: String =
         connection.query_row("PRAGMA quick_check(1)", (), |row| row.get::<_, String>(0))?;
     Ok((found != "ok").then_some(found))
 }
 
-/// The mark in the file itself, without its log.
+/// Returns the mark in the file itself, without its log.
 fn mark_in_file(path: &Path, page_bytes: u32) -> io::Result<Option<Mark>> {
     let mut file = File::open(path)?;
     let at = u64::from(schema::MARK_PAGE - 1) * u64::from(page_bytes);
@@ -110,21 +111,21 @@ fn mark_in_file(path: &Path, page_bytes: u32) -> io::Result<Option<Mark>> {
 }
 
 enum Scanned {
-    /// No header: no transaction was ever written to it.
+    /// There is no header: no transaction was ever written.
     Nothing,
     BadHeader,
     Frames(LogScan),
 }
 
-/// What a log holds, as SQLite reads it.
+/// The content of a log, as SQLite reads it.
 #[derive(Debug, Default)]
 struct LogScan {
     page_bytes: u32,
-    /// How many transactions are whole.
+    /// The number of complete transactions.
     commits: u64,
-    /// How many transactions of this log end at or behind its first damaged frame.
+    /// The number of transactions of this log that end at or after its first damaged frame.
     commits_after_damage: u64,
-    /// The first and the last mark in whole transactions.
+    /// The first and the last mark in complete transactions.
     marks: Option<(Mark, Mark)>,
 }
 
@@ -156,7 +157,7 @@ impl LogScan {
         };
         let mut frame = vec![0; FRAME_HEADER_BYTES + page_bytes as usize];
         let mut damaged = false;
-        // The mark of a transaction counts once its last frame is read.
+        // The mark of a transaction is valid once its last frame is read.
         let mut pending = None;
         while filled(&mut log, &mut frame)? {
             let (head, page) = frame.split_at(FRAME_HEADER_BYTES);
@@ -218,7 +219,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// Fills `bytes`; tells whether there was enough.
+/// Fills `bytes`. Returns whether there was enough input.
 fn filled(from: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match from.read_exact(bytes) {
         Ok(()) => Ok(true),

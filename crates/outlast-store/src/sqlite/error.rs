@@ -1,15 +1,15 @@
-//! Why a store file could not be opened or copied. No variant leaves the file changed.
+//! Why a store file could not be opened or copied. An error never leaves the file changed.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::lock::Holder;
 
-/// Why a store file could not be opened. The file is as it was.
+/// Why a store file could not be opened. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another store, in this process or another, has it open.
+    /// Another store has the file open, in this process or another.
     #[error("{} is in use by {holder}; stop it or choose another --store", .path.display())]
     InUse {
         /// The file.
@@ -17,7 +17,7 @@ pub enum OpenError {
         /// The process that has it open.
         holder: Holder,
     },
-    /// A build from before the first release wrote it.
+    /// A build from before the first release wrote the file.
     #[error(
         "{} was written by an outlast from before its first release, whose format this program does not read; \
          move it away and start again, or finish its tasks with that build",
@@ -27,65 +27,65 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
-    /// The path leads to something else.
+    /// The file is not a store.
     #[error("{} is not an outlast store: {what}; choose another --store", .path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// What the file is instead.
         what: String,
     },
-    /// A newer version wrote it.
+    /// A newer version wrote the file.
     #[error(
-        "{} has schema version {found}, this program knows versions up to {known}; use a newer outlast",
+        "{} has schema version {found}, this program supports versions up to {known}; use a newer outlast",
         .path.display()
     )]
     Newer {
         /// The file.
         path: PathBuf,
-        /// The version it has.
+        /// The version of the file.
         found: u32,
-        /// The newest version this program knows.
+        /// The newest version that this program supports.
         known: u32,
     },
-    /// It holds fewer commits than were acknowledged.
+    /// The file contains fewer commits than were acknowledged.
     #[error(
-        "{} is incomplete: {acknowledged} commits were acknowledged and it holds {found} of them; its log was damaged or deleted, \
+        "{} is incomplete: {acknowledged} commits were acknowledged and it contains {found} of them; its log was damaged or deleted, \
          or it was replaced by another copy. Restore a complete one, or delete {} to use it as it is",
         .path.display(), .lock.display()
     )]
     Incomplete {
         /// The file.
         path: PathBuf,
-        /// The file that remembers the acknowledged commits.
+        /// The file with the number of acknowledged commits.
         lock: PathBuf,
-        /// How many commits were acknowledged.
+        /// The number of acknowledged commits.
         acknowledged: u64,
-        /// How many it holds.
+        /// The number of commits in the file.
         found: u64,
     },
-    /// Its contents are not what was written.
+    /// The content of the file is not what was written.
     #[error("{} is damaged: {what}; restore it from a backup or move it away", .path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
-    /// The operating system refuses.
+    /// The operating system reported an error.
     #[error("cannot open {}: {source}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The error.
         source: io::Error,
     },
-    /// SQLite refuses.
+    /// SQLite reported an error.
     #[error("cannot open {}: {source}", .path.display())]
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The error.
         source: rusqlite::Error,
     },
 }

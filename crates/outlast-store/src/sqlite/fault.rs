@@ -1,4 +1,4 @@
-//! What SQLite's error codes mean for a store, and whether the connection can be used further.
+//! The meaning of SQLite's error codes for a store, and whether the connection can still be used.
 
 use outlast_engine::StoreError;
 use outlast_engine::store::Reason;
@@ -6,22 +6,22 @@ use rusqlite::ErrorCode;
 
 use super::failpoint::DiskFailure;
 
-/// Why something could not be read or written.
+/// Why a read or write failed.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
-    /// A write or a sync failed: what the file holds is unknown until it is opened again.
+    /// A write or a sync failed: the content of the file is unknown until it is opened again.
     Io(Reason),
     /// There is no space.
     Full(Reason),
-    /// Another program has the file locked; nothing was changed.
+    /// Another program has the file locked. Nothing was changed.
     Busy(Reason),
-    /// The contents of the file are not what was written.
+    /// The content of the file is not what was written.
     Damaged(Reason),
     /// A row is not where it was written: another program changed the file.
     Missing(Reason),
     /// A file of the store was deleted or replaced while it was open.
     Moved(Reason),
-    /// This value cannot be stored; others can.
+    /// This value cannot be stored. Others can.
     Refused(Reason),
 }
 
@@ -37,7 +37,7 @@ impl Fault {
         reason.clone()
     }
 
-    /// The fault as an error for callers.
+    /// The error for callers.
     pub(super) fn error(&self) -> StoreError {
         match self {
             Self::Damaged(reason) | Self::Missing(reason) => StoreError::Corrupt(reason.clone()),
@@ -60,7 +60,7 @@ impl From<rusqlite::Error> for Fault {
             Some(ErrorCode::TooBig | ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => {
                 Self::Refused(reason)
             }
-            // An unknown code is treated as a failed sync.
+            // An unknown code is treated like a failed sync.
             _ => Self::Io(reason),
         }
     }
@@ -71,7 +71,7 @@ impl From<DiskFailure> for Fault {
         match failure {
             DiskFailure::SyncError => Self::Io(Reason::new("the disk did not confirm a write")),
             DiskFailure::Full => Self::Full(Reason::new(
-                "disk full: new tasks are refused until there is room",
+                "disk full: new tasks are refused until there is space",
             )),
         }
     }

@@ -1,8 +1,8 @@
 //! The file before SQLite opens it: its path, its permissions, its first bytes.
 //!
 //! SQLite changes some files that it opens, so they are inspected first. No function that opens the
-//! file may run while the same process has it open in SQLite: closing a file releases every lock
-//! that the process holds on it.
+//! file may run while this process has it open in SQLite: closing a file releases every lock that
+//! the process holds on it.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use super::error::OpenError;
 use super::schema;
 use crate::private_file;
 
-/// What is at a path.
+/// What exists at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// No file.
@@ -21,7 +21,7 @@ pub(super) enum Found {
     Store,
 }
 
-/// The path behind all links, so that a file has one lock under all its names.
+/// Resolves all links in the path, so that a file has one lock under all its names.
 pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -36,7 +36,8 @@ pub(super) fn resolve(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Reads the first bytes of a file and refuses what is not a store of this version, without a change.
+/// Reads the first bytes of a file and refuses anything but a store of this version, without
+/// changing it.
 pub(super) fn inspect(path: &Path) -> Result<Found, OpenError> {
     let mut header = Vec::with_capacity(HEADER_BYTES);
     match File::open(path) {
@@ -92,7 +93,7 @@ pub(super) fn require_application(path: &Path, application: u32) -> Result<(), O
     }
 }
 
-/// Opens a file that only its owner can read, and creates it if there is none.
+/// Opens a file that only its owner can read, or creates it.
 pub(super) fn open_private(path: &Path) -> io::Result<File> {
     private_file::open(path, |options| {
         options.read(true).write(true).create(true).truncate(false);
@@ -116,14 +117,15 @@ pub(super) fn restrict(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A file beside a store: `tasks.db` and `.lock` make `tasks.db.lock`.
+/// The path of a side file: `tasks.db` and `.lock` make `tasks.db.lock`.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// The file that is filled before it gets the name `path`, without remains of an earlier attempt.
+/// The path of a file that is filled before it is renamed to `path`. Removes remains of an earlier
+/// attempt.
 pub(super) fn draft(path: &Path) -> io::Result<PathBuf> {
     let draft = beside(path, ".new");
     for remains in ["", "-wal", "-shm", "-journal"] {
@@ -135,7 +137,7 @@ pub(super) fn draft(path: &Path) -> io::Result<PathBuf> {
     Ok(draft)
 }
 
-/// Refuses the files that an unreleased build kept beside its store.
+/// Refuses the side files of an unreleased build.
 pub(super) fn refuse_ledger(path: &Path) -> Result<(), OpenError> {
     for suffix in [".ledger-a", ".ledger-b"] {
         let ledger = beside(path, suffix);
@@ -146,7 +148,7 @@ pub(super) fn refuse_ledger(path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Moves a log without its file out of the way: SQLite would apply it to the new file.
+/// Renames a log whose file is missing, because SQLite would apply it to the new file.
 pub(super) fn set_aside_log(path: &Path) -> io::Result<()> {
     let log = beside(path, "-wal");
     if log.try_exists()? {
@@ -160,7 +162,7 @@ pub(super) fn set_aside_log(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes the side files that SQLite made although nothing was written.
+/// Removes side files that SQLite created although nothing was written.
 pub(super) fn remove_empty_log(path: &Path) {
     let log = beside(path, "-wal");
     if fs::metadata(&log).is_ok_and(|found| found.len() == 0) {
@@ -169,7 +171,7 @@ pub(super) fn remove_empty_log(path: &Path) {
     }
 }
 
-/// Waits until the name of a new file is on the disk.
+/// Syncs the folder, so that the name of a new file is durable.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),

@@ -1,8 +1,7 @@
-//! The files of an open store: whether their names still lead to them.
+//! Detects that files of an open store were deleted or replaced.
 //!
-//! A file that is deleted or replaced under an open store goes on without an error. What is written
-//! to it is lost with the process. The writer therefore compares names and files before it
-//! acknowledges a commit.
+//! Writes to a file that is deleted or replaced while it is open succeed, and are lost with the
+//! process. The writer therefore compares names and files before it acknowledges a commit.
 
 use std::fs;
 use std::io;
@@ -17,7 +16,7 @@ use super::file;
 #[derive(Debug)]
 pub(super) struct OpenFiles(Vec<(PathBuf, FileId)>);
 
-/// A file, whatever its name.
+/// Identifies a file independently of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileId {
     device: u64,
@@ -25,7 +24,7 @@ struct FileId {
 }
 
 impl OpenFiles {
-    /// The files of the store at `path`, which has been written to.
+    /// Records the files of the store at `path`, which has been written to.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let files = SUFFIXES.map(|suffix| {
             let path = file::beside(path, suffix);
@@ -68,7 +67,7 @@ impl FileId {
         })
     }
 
-    /// Open files cannot be deleted or replaced there.
+    /// Open files cannot be deleted or replaced on these systems.
     #[cfg(not(unix))]
     fn of(path: &Path) -> io::Result<Self> {
         fs::metadata(path).map(|_| Self {

@@ -1,8 +1,8 @@
-//! One process per file: a lock beside it that ends with its holder and names it.
+//! One process per file: a lock file next to it that names the holder.
 //!
-//! The lock file also holds the mark of the last commit that was acknowledged. It is not synced: it
-//! is exact after the end of a process, and after the end of the machine it may be older. A store
-//! that opens with fewer commits than that has lost some.
+//! The lock file also contains the mark of the last acknowledged commit. It is not synced: after
+//! the end of a process it is exact, and after a crash of the machine it may be older. A store that
+//! opens with fewer commits than that has lost some.
 
 use std::fmt;
 use std::fs::{File, TryLockError};
@@ -16,30 +16,30 @@ use super::error::OpenError;
 use super::file;
 use super::mark::Mark;
 
-/// The right to use a file. Released when dropped, or by the operating system at the end of the
-/// process.
+/// Exclusive use of a store file. Released when dropped, or by the operating system at the end of
+/// the process.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
     /// The length of the text about the holder.
     holder_bytes: u64,
-    /// What the file says of acknowledged commits.
+    /// The mark of the last acknowledged commit in the lock file.
     acknowledged: Option<Mark>,
 }
 
-/// Who has a file open.
+/// The process that has a file open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
-    /// The number of its process.
+    /// Its process id.
     pub process: Option<u32>,
-    /// What it is called.
+    /// Its program.
     pub program: Option<String>,
     /// When it opened the file.
     pub since: Option<String>,
 }
 
 impl Lock {
-    /// Takes the lock of the store at `path`, or says who has it.
+    /// Takes the lock of the store at `path`, or returns its holder in the error.
     pub(super) fn take(path: &Path) -> Result<Self, OpenError> {
         let lock = beside(path);
         let mut file = file::open_private(&lock).map_err(OpenError::io(&lock))?;
@@ -47,7 +47,7 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                // A reader may hold the lock for a moment ([`holder`]).
+                // A reader may hold the lock briefly ([`holder`]).
                 Err(TryLockError::WouldBlock) if attempts > 0 => {
                     attempts -= 1;
                     std::thread::sleep(BETWEEN_ATTEMPTS);
@@ -77,13 +77,13 @@ impl Lock {
         self.acknowledged
     }
 
-    /// Notes that a commit is about to be acknowledged. Where that fails, an earlier one stays noted.
+    /// Records a commit before it is acknowledged. If that fails, the earlier record stays.
     pub(super) fn note_commit(&mut self, mark: &Mark) {
         self.acknowledged = Some(*mark);
         let _ = self.write_mark();
     }
 
-    /// Notes that the file holds everything.
+    /// Records that the file contains everything.
     pub(super) fn forget_commits(&mut self) {
         self.acknowledged = None;
     }
@@ -105,9 +105,10 @@ impl Lock {
     }
 }
 
-/// The process that has the store at `path` open, if one has.
+/// Returns the process that has the store at `path` open, if there is one.
 ///
-/// What the file says of a process that was killed is still there, so the lock itself is tried, for a moment and shared.
+/// The text of a killed process stays in the file, so this also tries to take the lock, shared and
+/// briefly.
 pub(super) fn holder(path: &Path) -> std::io::Result<Option<Holder>> {
     let mut file = match File::open(beside(path)) {
         Ok(file) => file,
@@ -123,7 +124,7 @@ pub(super) fn holder(path: &Path) -> std::io::Result<Option<Holder>> {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // The file stays: another process that waits for it must find the same one.
+        // The file is not deleted: another process that waits for the lock must find the same file.
         let _ = match self.acknowledged {
             None => self.file.set_len(0),
             Some(_) => self.write("\n\n\n"),
@@ -138,7 +139,7 @@ impl Holder {
         let name = words.next().unwrap_or_default();
         let name = Path::new(&name).file_name().unwrap_or_default();
         let mut program = name.to_string_lossy().into_owned();
-        // A command such as `demo` is shown; other arguments may be secrets.
+        // A subcommand such as `demo` is included. Other arguments may be secrets.
         if let Some(word) = words.next()
             && word.bytes().all(|byte| byte.is_ascii_lowercase())
         {
@@ -158,7 +159,7 @@ impl Holder {
         format!("{process}\n{program}\n{since}\n")
     }
 
-    /// What the holder wrote about itself, as far as it has come, and the mark behind it.
+    /// Reads the text about the holder, which may be incomplete, and the mark after it.
     fn read(file: &mut File) -> (Self, Option<Mark>) {
         let mut text = String::new();
         let _ = file.read_to_string(&mut text);
@@ -193,6 +194,6 @@ fn beside(path: &Path) -> PathBuf {
     file::beside(path, ".lock")
 }
 
-/// How often the lock is tried again before it counts as taken.
+/// How often the lock is tried before it counts as taken.
 const ATTEMPTS: u32 = 5;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);

@@ -1,19 +1,19 @@
-//! The mark: one row that every transaction rewrites. It names the store, counts its commits, and
-//! says whether the store was closed.
+//! The mark: one row that every transaction rewrites. It contains the id of the store, the number
+//! of its commits, and whether the store was closed.
 //!
 //! The text has a fixed width and a checksum, so that a mark can also be found in the raw pages of
-//! the file and of the log, before SQLite opens them.
+//! the file and of the log before SQLite opens them.
 
 use rusqlite::{Connection, OptionalExtension};
 
-/// Which store a file is, and how far it has come.
+/// The identity of a store and its newest commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// The store's name: a random number, drawn when the file is made.
+    /// The id of the store: a random number from the creation of the file.
     pub(super) store: u64,
-    /// How many transactions the writer has committed.
+    /// The number of transactions that the writer has committed.
     pub(super) commits: u64,
-    /// No task has this place in the order of creation, nor a later one.
+    /// The next creation number. No task has this number or a greater one.
     pub(super) next_position: u64,
     pub(super) state: MarkState,
 }
@@ -21,9 +21,9 @@ pub(super) struct Mark {
 /// Whether a process uses the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarkState {
-    /// A process uses it, or did when it was killed.
+    /// A process uses it, or was killed while it used it.
     Open,
-    /// The last process closed it: the file holds everything.
+    /// The last process closed it: the file contains everything.
     Closed,
 }
 
@@ -69,7 +69,7 @@ impl Mark {
         format!("{text}{sum:08x}")
     }
 
-    /// The mark that begins with these bytes.
+    /// Parses the mark at the start of `bytes`.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes.get(..LENGTH)?).ok()?;
         let mut words = text.strip_prefix(PREFIX)?.split_ascii_whitespace();
@@ -90,7 +90,8 @@ impl Mark {
         (mark.text() == text).then_some(mark)
     }
 
-    /// The mark in a raw page. A page may also hold remains of earlier marks; the newest counts.
+    /// Finds the mark in a raw page. A page may also contain remains of earlier marks; the newest
+    /// is returned.
     pub(super) fn find(page: &[u8]) -> Option<Self> {
         let starts = page.windows(PREFIX.len()).enumerate();
         starts

@@ -1,10 +1,10 @@
 //! Tasks in one SQLite file that the `sqlite3` tool can read.
 //!
-//! One writer thread takes the queued operations, plans them against the in-memory
-//! [index](outlast_engine::index), writes them in one transaction, waits for the disk, publishes them
-//! to the index and then answers. Bodies are read through a few read-only connections; everything
-//! else is answered from memory. Everything that was acknowledged is in the file or in SQLite's
-//! write-ahead log (`-wal`) beside it.
+//! One writer thread takes the queued operations, plans them with the in-memory
+//! [index](outlast_engine::index), writes them in one transaction, syncs, publishes them to the
+//! index and then replies. Bodies are read through a few read-only connections; everything else is
+//! read from memory. Everything that was acknowledged is in the file or in SQLite's write-ahead log
+//! (`-wal`) next to it.
 //!
 //! | module | content |
 //! |---|---|
@@ -15,7 +15,8 @@
 //! | `reader` | a read-only view of a file that another process may use |
 //! | `backup` | a copy of a store that is in use |
 //! | `health` | whether the store can be written |
-//! | `damage`, `files`, `mark` | whether the files are whole, and still the ones that were opened |
+//! | `damage`, `files`, `mark` | whether the files are complete, and still the ones that were
+//! opened |
 //! | `row` | a task as a row, and back |
 //! | `schema` | tables and their version |
 

@@ -1,4 +1,4 @@
-//! From a path to a running store: lock, check the files, scan, start the threads.
+//! Opens a store: locks it, checks the files, scans them, starts the threads.
 //!
 //! Nothing is changed before everything is checked.
 
@@ -29,12 +29,13 @@ use super::writer::{self, Writer};
 use super::{connect, records, scan, schema};
 
 impl Sqlite {
-    /// Opens the store at `path`, and creates it if there is none.
+    /// Opens the store at `path`, or creates it.
     pub async fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, OpenError> {
         let path = path.as_ref().to_owned();
         let (reply, answer) = oneshot::channel();
         let opened = path.clone();
-        // A thread of its own: scanning a large file takes seconds, and the caller may use any runtime.
+        // A separate thread: scanning a large file takes seconds, and the caller may use any
+        // runtime.
         thread::spawn(move || reply.send(Self::open_blocking(opened, options)));
         answer.await.unwrap_or_else(|_| {
             let ended = std::io::Error::other("the thread that opens it ended early");
@@ -42,7 +43,7 @@ impl Sqlite {
         })
     }
 
-    /// The same as [`Sqlite::open`], for callers without a runtime.
+    /// As [`Sqlite::open`], for callers without a runtime.
     pub fn open_blocking(
         path: impl AsRef<Path>,
         options: SqliteOptions,
@@ -118,7 +119,7 @@ impl Sqlite {
     }
 }
 
-/// The contents of a store that is whole.
+/// The content of a complete store.
 struct Contents {
     connection: Connection,
     mark: Mark,
@@ -127,7 +128,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Reads the file without a change to it.
+    /// Reads the file without changing it.
     fn read(
         path: &Path,
         options: &SqliteOptions,
@@ -138,7 +139,7 @@ impl Contents {
         let connection = connect::writing(path, options).map_err(refused())?;
         schema::require_store(&connection, path)?;
         let mark = Mark::read(&connection).map_err(refused())?;
-        let mark = mark.ok_or_else(|| OpenError::corrupt(path, "it has lost its mark"))?;
+        let mark = mark.ok_or_else(|| OpenError::corrupt(path, "its mark is missing"))?;
         check_completeness(&mark, path, lock)?;
         let unclean = log == Log::Transactions || mark.state == MarkState::Open;
         let length = fs::metadata(path).map_err(OpenError::io(path))?.len();
@@ -170,7 +171,7 @@ fn check_structure(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Refuses a file that holds fewer commits than its last process acknowledged.
+/// Refuses a file that contains fewer commits than its last process acknowledged.
 fn check_completeness(mark: &Mark, path: &Path, lock: &Lock) -> Result<(), OpenError> {
     let Some(acknowledged) = lock.acknowledged() else {
         return Ok(());
@@ -191,14 +192,14 @@ fn check_completeness(mark: &Mark, path: &Path, lock: &Lock) -> Result<(), OpenE
     })
 }
 
-/// Notes in the file that a process uses it. The sync also covers what an earlier process left in
+/// Records in the file that a process uses it. The sync also covers what an earlier process left in
 /// the log.
 fn begin_session(connection: &Connection, path: &Path, mark: &Mark) -> Result<(), OpenError> {
     let refused = || OpenError::sqlite(path);
     let Err(error) = schema::set_mark(connection, mark) else {
         return Ok(());
     };
-    // On a full disk the reserve is used up first.
+    // On a full disk the reserve is used first.
     if error.sqlite_error_code() == Some(ErrorCode::DiskFull)
         && fs::remove_file(writer::reserve(path)).is_ok()
     {
@@ -207,6 +208,6 @@ fn begin_session(connection: &Connection, path: &Path, mark: &Mark) -> Result<()
     Err(refused()(error))
 }
 
-/// A larger file is checked only after an unclean shutdown: a check reads all of it, about a second
-/// for each GiB.
+/// A larger file is checked only after an unclean shutdown, because a check reads all of it: about
+/// one second per GiB.
 const ALWAYS_CHECKED_BYTES: u64 = 1 << 30;

@@ -1,21 +1,21 @@
-//! How a store file is opened.
+//! The options for opening a store file.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::failpoint::{DiskFailure, FailPoint, FailPoints};
 
-/// How a store file is opened.
+/// The options for opening a store file.
 #[derive(Clone)]
 pub struct SqliteOptions {
     /// What an acknowledged write survives.
     pub durability: Durability,
-    /// The largest size of the file. New tasks are refused a little earlier, so that running tasks can
-    /// finish.
+    /// The maximum size of the file. New tasks are refused a little earlier, so that running tasks
+    /// can finish.
     pub max_bytes: Option<u64>,
-    /// How many bytes of bodies are cached in memory after they were written or read.
+    /// How many bytes of bodies are cached after they were written or read.
     pub body_cache_bytes: usize,
-    /// How many connections read bodies, at least one.
+    /// The number of connections that read bodies, at least one.
     pub readers: usize,
     /// Where tests inject disk failures.
     pub fail_points: Option<Arc<dyn FailPoints>>,
@@ -27,7 +27,7 @@ pub enum Durability {
     /// Power loss: every commit waits for the disk.
     #[default]
     Power,
-    /// The end of the process, not of the machine. A single caller is about seven times faster.
+    /// The end of the process, but not a power loss. A single caller is about seven times faster.
     Process,
 }
 
@@ -44,7 +44,7 @@ impl Default for SqliteOptions {
 }
 
 impl SqliteOptions {
-    /// The failure to inject at `point`.
+    /// Returns the failure to inject at `point`.
     pub(super) fn failure_at(&self, point: FailPoint) -> Option<DiskFailure> {
         self.fail_points.as_ref()?.reached(point)
     }

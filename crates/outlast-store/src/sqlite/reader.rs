@@ -16,7 +16,7 @@ use super::mark::Mark;
 use super::row::{LAST_POSITION, RowId};
 use super::{body, connect, scan, schema};
 
-/// The tasks in a file at the time it was opened.
+/// The tasks in a file at the time when it was opened.
 pub struct SqliteReader {
     path: PathBuf,
     connection: Connection,
@@ -24,7 +24,7 @@ pub struct SqliteReader {
 }
 
 impl SqliteReader {
-    /// Reads the file at `path`; `None` if there is none.
+    /// Opens the file at `path`. Returns `None` if it does not exist.
     pub fn open(path: impl AsRef<Path>) -> Result<Option<Self>, OpenError> {
         let named = path.as_ref();
         if !named.try_exists().map_err(OpenError::io(named))? {
@@ -36,12 +36,12 @@ impl SqliteReader {
         }
         let connection = connect::reading(&path).map_err(OpenError::sqlite(&path))?;
         schema::require_store(&connection, &path)?;
-        // One transaction for everything: the view does not change.
+        // One transaction for everything, so that the view does not change.
         connection
             .execute_batch("BEGIN")
             .map_err(OpenError::sqlite(&path))?;
         let mark = Mark::read(&connection).map_err(OpenError::sqlite(&path))?;
-        let mark = mark.ok_or_else(|| OpenError::corrupt(&path, "it has lost its mark"))?;
+        let mark = mark.ok_or_else(|| OpenError::corrupt(&path, "its mark is missing"))?;
         let index = scan::index(&connection, &path, Position(mark.next_position))?;
         Ok(Some(Self {
             path,
@@ -50,7 +50,8 @@ impl SqliteReader {
         }))
     }
 
-    /// The process that has the file open for writing now. Without one, no task in it is running.
+    /// The process that has the file open for writing now. If there is no such process, no task in
+    /// the file is running.
     pub fn holder(&self) -> std::io::Result<Option<Holder>> {
         lock::holder(&self.path)
     }
@@ -89,7 +90,7 @@ impl SqliteReader {
         }
     }
 
-    /// Scans the whole file: there is no list over all owners.
+    /// Scans the whole file, because there is no index over all owners.
     fn newest_of_all(&self, limit: usize) -> Result<Vec<Task>, Fault> {
         let newest = "SELECT row FROM opened ORDER BY row & ?1 DESC LIMIT ?2";
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);

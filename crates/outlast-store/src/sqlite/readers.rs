@@ -1,4 +1,4 @@
-//! A few threads with a read-only connection each, for what is not in memory.
+//! A few threads with a read-only connection each, for data that is not in memory.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -13,14 +13,14 @@ use tokio::sync::oneshot;
 use super::connect;
 use super::fault::Fault;
 
-/// A handle to the reading threads.
+/// A handle to the reader threads.
 #[derive(Debug)]
 pub(super) struct Readers {
     queue: mpsc::Sender<Job>,
     count: usize,
 }
 
-/// Something to read; nothing means that a thread shall end.
+/// A read. `None` ends a thread.
 type Job = Option<Box<dyn FnOnce(&Connection) + Send>>;
 
 impl Readers {
@@ -49,7 +49,7 @@ impl Readers {
     {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(move |connection: &Connection| {
-            // Nobody waits for the answer if the caller has given up.
+            // The send fails if the caller has given up.
             let _ = reply.send(read(connection));
         });
         let closed = || StoreError::Unavailable(Reason::new("it was closed"));
@@ -60,7 +60,7 @@ impl Readers {
         }
     }
 
-    /// Lets the threads end once they have read what was asked before.
+    /// Ends the threads after the reads that were queued before.
     pub(super) fn stop(&self) {
         for _ in 0..self.count {
             let _ = self.queue.send(None);

@@ -33,7 +33,7 @@ impl<'c> RecordStatements<'c> {
         })
     }
 
-    /// Carries out the changes.
+    /// Executes the writes.
     pub(super) fn write(&mut self, writes: &[RecordWrite]) -> rusqlite::Result<()> {
         for write in writes {
             match write {
@@ -81,7 +81,7 @@ pub(super) fn one(
     Ok(found.filter(|record| record.exists_at(now)))
 }
 
-/// All living records of a kind, of one owner if one is named.
+/// All unexpired records of a kind, of one owner if `owner` is given.
 pub(super) fn of_kind(
     connection: &Connection,
     kind: &str,
@@ -118,7 +118,7 @@ fn expiry(row: &Row<'_>) -> rusqlite::Result<Option<Timestamp>> {
     Ok(expires.map(|at| Timestamp(at.cast_unsigned())))
 }
 
-/// A moment as a number that sorts like it; one beyond the end of time is at the end of time.
+/// A timestamp as a number with the same order. Larger ones are cut to the maximum.
 fn sortable(at: Timestamp) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }

@@ -1,4 +1,4 @@
-//! From the file to the index: one scan over all rows when a store is opened.
+//! Builds the index from the file: one scan over all rows when a store is opened.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::error::OpenError;
 use super::row::{self, BadRow, RowId};
 
-/// Reads what is kept in memory of every task. Bodies are not read.
+/// Reads the part of every task that is held in memory. Bodies are not read.
 pub(super) fn index(
     connection: &Connection,
     path: &Path,
@@ -25,14 +25,14 @@ pub(super) fn index(
     let index = Index::new(next);
     for open in ended(connection, &index).map_err(bad)? {
         let task = load(connection, open).map_err(bad)?;
-        let task = task.ok_or_else(|| OpenError::corrupt(path, "a row vanished"))?;
+        let task = task.ok_or_else(|| OpenError::corrupt(path, "a row disappeared during the scan"))?;
         let found = StoredTask::Open(Box::new(task));
         admit(&index, found, open).map_err(bad)?;
     }
     Ok(index)
 }
 
-/// The whole task at a row, if there is one.
+/// Returns the whole task in a row, if there is one.
 pub(super) fn load(
     connection: &Connection,
     at: RowId,
@@ -42,7 +42,7 @@ pub(super) fn load(
     rows.next()?.map(row::task).transpose()
 }
 
-/// Admits the ended tasks; returns the others. One thread reads, another admits.
+/// Admits the ended tasks and returns the rows of the others. One thread reads, another admits.
 fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, BadRow> {
     thread::scope(|scope| {
         let (queue, found) = mpsc::sync_channel::<Vec<(StoredTask, RowId)>>(QUEUE);
@@ -59,7 +59,7 @@ fn ended(connection: &Connection, index: &Index<RowId>) -> Result<Vec<RowId>, Ba
     })
 }
 
-/// Sends the ended tasks on, a portion at a time; returns the others.
+/// Sends the ended tasks in chunks, and returns the rows of the others.
 fn read(
     connection: &Connection,
     queue: &mpsc::SyncSender<Vec<(StoredTask, RowId)>>,
@@ -76,7 +76,7 @@ fn read(
         if portion.len() == PORTION {
             let full = std::mem::replace(&mut portion, Vec::with_capacity(PORTION));
             if queue.send(full).is_err() {
-                // A task was refused; the other thread returns the error.
+                // A task was refused. The other thread returns the error.
                 return Ok(open);
             }
         }
@@ -105,8 +105,8 @@ fn twice(id: TaskId, at: RowId, other: RowId) -> BadRow {
     }
 }
 
-/// How many tasks the thread that reads sends at a time.
+/// The number of tasks in a chunk.
 const PORTION: usize = 512;
 
-/// How many portions the thread that reads may be ahead.
+/// How many chunks the reading thread may be ahead.
 const QUEUE: usize = 8;

@@ -10,23 +10,22 @@ use super::file;
 use super::mark::Mark;
 use super::options::SqliteOptions;
 
-/// Marks a file as a store: `OutS`.
+/// The SQLite application id of a store: `OutS`.
 pub(super) const APPLICATION: u32 = 0x4f75_7453;
 
-/// The same in builds before the first release, whose format is gone: `OutL`.
+/// The application id of builds before the first release, whose format is not supported: `OutL`.
 pub(super) const UNRELEASED_APPLICATION: u32 = 0x4f75_744c;
 
-/// The version that this program writes.
+/// The schema version that this program writes.
 pub(super) const VERSION: u32 = 1;
 
-/// The page that holds the mark: the root of the first table, behind the header and the first
-/// pointer map.
+/// The page with the mark: the root of the first table, after the header and the first pointer map.
 pub(super) const MARK_PAGE: u32 = 3;
 
 /// Replaces the mark.
 pub(super) const SET_MARK: &str = "UPDATE meta SET value = ?1 WHERE name = 'mark'";
 
-/// Makes the file at `path`, complete or not at all.
+/// Creates the file at `path`, completely or not at all.
 pub(super) fn create(path: &Path, options: &SqliteOptions) -> Result<(), OpenError> {
     let draft = file::draft(path).map_err(OpenError::io(path))?;
     drop(file::open_private(&draft).map_err(OpenError::io(&draft))?);
@@ -36,13 +35,13 @@ pub(super) fn create(path: &Path, options: &SqliteOptions) -> Result<(), OpenErr
         .pragma_update(None, "application_id", APPLICATION)
         .map_err(refused())?;
     fill(&mut connection).map_err(refused())?;
-    // The last connection to close moves everything into the one file that is renamed.
+    // Closing the last connection moves everything into the file that is renamed.
     connection.close().map_err(|(_, error)| refused()(error))?;
     std::fs::rename(&draft, path).map_err(OpenError::io(path))?;
     file::sync_folder(path).map_err(OpenError::io(path))
 }
 
-/// Writes the mark. Fails if the file has none.
+/// Writes the mark. Fails if the file has no mark.
 pub(super) fn set_mark(connection: &Connection, mark: &Mark) -> rusqlite::Result<()> {
     match connection.execute(SET_MARK, [mark.text()])? {
         1 => Ok(()),

@@ -1,4 +1,4 @@
-//! The [`Store`] trait over one file: writes go to the writer, reads to memory or to a reader.
+//! The [`Store`] trait for one file: writes go to the writer, reads to memory or to a reader.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -26,7 +26,7 @@ use super::records;
 use super::row::RowId;
 use super::writer::{Operation, Removal, Reply};
 
-/// Keeps tasks in one SQLite file.
+/// Stores tasks in one SQLite file.
 #[derive(Debug)]
 pub struct Sqlite {
     shared: Arc<Shared>,
@@ -35,13 +35,13 @@ pub struct Sqlite {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What callers and the writer share. Only the writer changes the index.
+/// The state that callers and the writer share. Only the writer changes the index.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) index: Index<RowId>,
     pub(super) bodies: BodyCache,
     pub(super) health: HealthState,
-    /// When the next record expires, in milliseconds; the end of time if none does.
+    /// When the next record expires, in milliseconds, or the maximum if none does.
     pub(super) record_expiry: AtomicU64,
 }
 
@@ -52,7 +52,7 @@ impl Shared {
         self.record_expiry.store(at, Ordering::Relaxed);
     }
 
-    /// Whether a record has expired and this caller is the first to notice.
+    /// Whether a record has expired and this caller is the first to find it.
     fn takes_expiry(&self, now: Timestamp) -> bool {
         let at = self.record_expiry.load(Ordering::Relaxed);
         let expiry = &self.record_expiry;
@@ -85,7 +85,7 @@ impl Sqlite {
         }
     }
 
-    /// Queues an operation; the answer comes when it is done.
+    /// Queues an operation. The reply arrives when it is done.
     fn write<T: Send + 'static>(
         &self,
         operation: impl FnOnce(Reply<T>) -> Operation,
@@ -100,7 +100,7 @@ impl Sqlite {
         }
     }
 
-    /// The body of a task, from the cache or from the file.
+    /// Returns the body of a task, from the cache or from the file.
     async fn find_body(&self, scope: &Scope, id: TaskId) -> Result<Option<Raw>, StoreError> {
         let mut missing = Missing::default();
         loop {
@@ -169,7 +169,7 @@ impl Store for Sqlite {
         if let Err(error) = self.usable() {
             return StoreFuture::ready(Err(error));
         }
-        // Most are fetched soon after the end.
+        // Most bodies are fetched soon after the end and are in the cache.
         let row = self.shared.index.cold(scope, id, |row| Some(*row));
         match row.and_then(|row| self.shared.bodies.get(row)) {
             Some(body) => StoreFuture::ready(Ok(Some(body))),
@@ -190,7 +190,7 @@ impl Store for Sqlite {
     async fn due(&self, now: Timestamp, limit: usize) -> Result<DueTasks, StoreError> {
         self.usable()?;
         if self.shared.takes_expiry(now) {
-            // No caller waits for it: expired records are already invisible.
+            // Nothing waits for it, because expired records are already invisible.
             let _ = self.queue.send(Operation::ExpireRecords(now));
         }
         Ok(self.shared.index.due(now, limit))
@@ -257,7 +257,7 @@ impl Store for Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// Waits until the writer has closed the file, so that it can be opened again at once.
+    /// Waits until the writer has closed the file, so that it can be opened again immediately.
     fn drop(&mut self) {
         self.readers.stop();
         let (reply, _) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! A copy of a store under load holds every task that was acknowledged before the copy began.
+//! A copy of a store under load contains every task that was acknowledged before the copy started.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ use outlast_store::{OpenError, Sqlite, SqliteOptions};
 use crate::locking::{another_process, said};
 use crate::opened::Place;
 
-/// A server under load, in a process of its own, and what it acknowledged so far.
+/// A server under load in a separate process, and the tasks that it acknowledged so far.
 struct Loaded {
     place: Place,
     child: Child,
@@ -54,16 +54,16 @@ impl Loaded {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("the server does not get on");
+        panic!("the server acknowledges no further tasks");
     }
 
-    /// Copies the store in that way, and checks that the copy is complete.
+    /// Copies the store with `way`, and checks that the copy is complete.
     async fn check(&self, way: impl FnOnce(&Path, &Path)) {
         let before = self.acknowledged.lock().unwrap().clone();
         let copy = Place::new();
         way(&self.place.path(), &copy.path());
         assert!(!copy.file("tasks.db-wal").exists(), "one file");
-        // The server went on.
+        // The server continued.
         self.wait_for(before.len() + 100);
         let store = copy.open().await;
         for id in &before {
@@ -80,7 +80,7 @@ impl Drop for Loaded {
     }
 }
 
-/// Runs SQL with the `sqlite3` tool, or says that it is not installed.
+/// Runs SQL with the `sqlite3` tool. Returns false if it is not installed.
 fn sqlite3(path: &Path, command: &str) -> bool {
     let done = Command::new("sqlite3").arg(path).arg(command).output();
     match done {

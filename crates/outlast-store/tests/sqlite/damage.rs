@@ -13,10 +13,10 @@ use outlast_wire::Raw;
 use crate::locking::{another_process, given_path, said};
 use crate::opened::Place;
 
-/// The files that hold tasks.
+/// The files that contain tasks.
 const FILES: [&str; 2] = ["tasks.db", "tasks.db-wal"];
 
-/// Everything in a store: revision, state and body of each task.
+/// The content of a store: revision, state and body of each task.
 type Facts = BTreeMap<TaskId, (u32, bool, Option<Raw>)>;
 
 async fn facts(store: &dyn Store) -> Result<Facts, outlast_engine::StoreError> {
@@ -46,7 +46,7 @@ async fn write_and_wait() {
     std::future::pending::<()>().await;
 }
 
-/// A store whose process was killed, and what it had acknowledged.
+/// A store whose process was killed, and the tasks that it had acknowledged.
 async fn killed() -> (Place, Facts) {
     let place = Place::new();
     let mut child = another_process(&place, "damage::write_and_wait")
@@ -62,14 +62,14 @@ async fn killed() -> (Place, Facts) {
     (place, facts)
 }
 
-/// A store that was closed, and what it had acknowledged.
+/// A store that was closed, and the tasks that it had acknowledged.
 async fn closed() -> (Place, Facts) {
     let (place, facts) = killed().await;
     place.open().await.close().await.unwrap();
     (place, facts)
 }
 
-/// The bytes of all files that hold tasks.
+/// The bytes of all files that contain tasks.
 fn bytes(place: &Place) -> Vec<Option<Vec<u8>>> {
     FILES.map(|name| fs::read(place.file(name)).ok()).into()
 }
@@ -79,11 +79,11 @@ fn bytes(place: &Place) -> Vec<Option<Vec<u8>>> {
 enum Opened {
     Refused,
     Whole,
-    /// As many tasks as before; one of them cannot be read, or has another value.
+    /// As many tasks as before, but one of them cannot be read or has another value.
     OneValue,
 }
 
-/// Opens a copy of `place` after `change`, and fails if it opens as if it were whole and is not.
+/// Opens a copy of `place` after `change`. Fails if it opens without an error and is not complete.
 async fn open_changed(place: &Place, facts: &Facts, change: impl Fn(&Place)) -> Opened {
     let copy = place.copy();
     change(&copy);
@@ -223,7 +223,7 @@ async fn a_file_that_is_cut_is_refused() {
         for cut in lengths.chain([1, 99, 100, length - 8_192, length - 1]) {
             let opened = open_changed(&place, &facts, |copy| truncate(copy.path(), cut));
             let opened = opened.await;
-            // What is missing of a file may be in its log.
+            // Missing parts of a file may be in its log.
             let whole = place.file("tasks.db-wal").exists() && opened == Opened::Whole;
             assert!(whole || opened == Opened::Refused, "{cut} of {length}");
         }
@@ -259,7 +259,7 @@ async fn a_log_that_an_older_file_left_behind_is_refused() {
     }
     let crashed = newer.copy();
     drop(store);
-    // The old file is restored, and the newer log is left beside it.
+    // The old file is restored, and the newer log stays next to it.
     fs::copy(old.path(), crashed.path()).unwrap();
     for lock in [true, false] {
         if !lock {
@@ -290,7 +290,7 @@ async fn an_older_copy_in_place_of_a_killed_store_is_refused_by_name() {
         assert!(refused.to_string().contains("tasks.db.lock"), "{refused}");
         assert!(bytes(&crashed) == before, "it is changed");
     }
-    // On purpose it can be used.
+    // An operator can use it on purpose.
     fs::remove_file(crashed.file("tasks.db.lock")).unwrap();
     let store = Sqlite::open(crashed.path(), SqliteOptions::default()).await;
     assert_eq!(super::damage::facts(&store.unwrap()).await.unwrap(), facts);
@@ -305,7 +305,7 @@ async fn a_killed_store_without_its_file_begins_empty() {
     assert_eq!(fixtures::listed(&store, &fixtures::ada(), 99).await, []);
     let usage = store.usage(&fixtures::ada()).await.unwrap();
     assert_eq!(usage.retained, 0);
-    // The log is not lost: a person may want it.
+    // The log is not lost, because an operator may need it.
     assert!(fs::read(place.file("tasks.db-wal.orphan-1")).unwrap() == log);
     fixtures::stored(&store, fixtures::task(1)).await;
     drop(store);
@@ -346,7 +346,7 @@ async fn what_two_power_losses_tear_is_no_damage() {
     let log = place.file("tasks.db-wal");
     let torn = last_transaction(&fs::read(&log).unwrap());
     flip(&log, torn);
-    // After a power loss the note in it may be older.
+    // After a power loss its record may be older.
     fs::remove_file(place.file("tasks.db.lock")).unwrap();
     // The torn transaction was not synced, so it was not acknowledged.
     let _store = place.open().await;
@@ -360,7 +360,8 @@ async fn what_two_power_losses_tear_is_no_damage() {
     again.open().await;
 }
 
-/// A byte in the first frame of the last transaction of a log, which has several frames.
+/// The offset of a byte in the first frame of the last transaction of a log, which has several
+/// frames.
 fn last_transaction(log: &[u8]) -> usize {
     let number = |at: usize| u32::from_be_bytes(log[at..at + 4].try_into().unwrap());
     let frame = 24 + number(8) as usize;

@@ -1,4 +1,4 @@
-//! Whatever was confirmed survives the death of the process.
+//! Acknowledged writes survive the end of the process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ async fn what_was_confirmed_survives_death_at_any_moment() {
     }
 }
 
-/// Ends the process at the n-th time that a moment comes.
+/// Ends the process when a point is reached for the n-th time.
 struct Death {
     moment: String,
     left: AtomicUsize,
@@ -93,13 +93,13 @@ impl FailPoints for Death {
     }
 }
 
-/// The newest revision of each task that the process confirmed before it died.
+/// The newest revision of each task that the process acknowledged before it ended.
 #[derive(Default)]
 struct Confirmed(HashMap<TaskId, u32>);
 
 impl Confirmed {
     fn note(&mut self, line: &str) {
-        // A line that death cut short was never said.
+        // An incomplete line was not acknowledged.
         let said = line.split_once(' ').and_then(|(id, revision)| {
             let id: TaskId = id.parse().ok()?;
             Some((id, revision.parse::<u32>().ok()?))
@@ -110,7 +110,7 @@ impl Confirmed {
         }
     }
 
-    /// Checks that all of it is there, and empties the store.
+    /// Checks that all of them are stored, and empties the store.
     async fn check(&self, place: &Place) {
         let store = place.open().await;
         for (id, revision) in &self.0 {
@@ -135,5 +135,5 @@ impl Confirmed {
 
 const WRITER: &str = "dying::write_until_killed";
 
-/// Where and when the process shall die.
+/// The point at which the process ends, and how often it is reached before.
 const DEATH: &str = "OUTLAST_TEST_DEATH";

@@ -1,5 +1,5 @@
-//! A disk that does not confirm: nothing is acknowledged, nothing acknowledged is lost, and the store
-//! recovers.
+//! A disk that does not confirm writes: nothing is acknowledged, no acknowledged write is lost, and
+//! the store recovers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn a_failed_commit_is_unavailable_and_passes() {
     assert!(matches!(*store.health().borrow(), Health::Down(_)));
     assert_eq!(fixtures::shown(&store, fixtures::id(2)).await, None);
     let meanwhile = store.insert(fixtures::insertion(fixtures::task(3))).await;
-    assert!(is_unavailable(&meanwhile), "down for everybody");
+    assert!(is_unavailable(&meanwhile), "down for all callers");
     assert!(
         fixtures::shown(&store, kept.id).await.is_some(),
         "reads go on"
@@ -191,7 +191,7 @@ async fn a_task_whose_row_somebody_deleted_fails_alone() {
     assert!(refused.to_string().contains(&id), "{refused}");
     assert_eq!(second.unwrap().revision.0, 2);
     assert_eq!(*store.health().borrow(), Health::Ready);
-    // What is gone already can be removed.
+    // A task that is missing can be removed.
     fixtures::removed(&store, &lost).await;
     assert_eq!(fixtures::shown(&store, lost.id).await, None);
 }

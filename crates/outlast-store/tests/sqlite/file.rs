@@ -1,4 +1,4 @@
-//! The file: private, never overwritten, refused with a reason.
+//! The store file: private, never overwritten, refused with a reason.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! Many callers share a commit, and a version that nobody can see costs nothing.
+//! Many callers share a commit, and an intermediate version of a task is not written.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ async fn many_callers_share_few_commits() {
     assert!(probe.commits() <= 128, "{} commits", probe.commits());
 }
 
-/// Half of them is written while the other half goes on; few are written at once.
+/// One half is written while the callers of the other half continue.
 #[tokio::test]
 async fn of_many_that_wait_one_half_is_committed_after_the_other() {
     let place = Place::new();
@@ -41,7 +41,7 @@ async fn of_many_that_wait_one_half_is_committed_after_the_other() {
     for _ in 0..4 {
         open.pass();
         open.reached();
-        // What was committed before is visible by now.
+        // Earlier commits are visible by now.
         seen.push(
             fixtures::listed(&store, &fixtures::ada(), 2_000)
                 .await
@@ -64,7 +64,7 @@ async fn a_change_of_a_task_whose_insertion_is_under_way_rides_with_it() {
     let other = fixtures::stored(&store, fixtures::task(0)).await;
     let before = probe.commits();
 
-    // The first keeps the writer busy; the rest queues up behind it.
+    // The first operation keeps the writer busy, and the others queue.
     let task = fixtures::task(1);
     let noted = fixtures::change(&task, fixtures::status(&task, "at work"), fixtures::CREATED);
     let ended = fixtures::change(

@@ -8,7 +8,7 @@ use outlast_store::{OpenError, Sqlite, SqliteOptions};
 
 use crate::opened::Place;
 
-/// Another process of this test program, in which only `test` runs, for `place`.
+/// A second process of this test program that runs only `test`, for `place`.
 pub(crate) fn another_process(place: &Place, test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -24,7 +24,7 @@ pub(crate) fn given_path() -> Option<String> {
     std::env::var(PLACE).ok()
 }
 
-/// What the process says after `word`, line by line.
+/// The lines that the process prints after `word`.
 pub(crate) fn said(child: &mut Child, word: &'static str) -> impl Iterator<Item = String> + use<> {
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     lines.map_while(Result::ok).filter_map(move |line| {
@@ -58,7 +58,7 @@ async fn a_second_process_is_refused_and_told_of_the_first() {
     assert!(words.contains(" since 20"), "{words}");
     assert!(words.contains("choose another --store"), "{words}");
 
-    // SIGKILL: nothing is cleaned up, the lock is free all the same.
+    // SIGKILL: nothing is cleaned up, but the lock is free.
     first.kill().unwrap();
     first.wait().unwrap();
     let store = place.open().await;
@@ -72,7 +72,7 @@ async fn a_second_store_in_the_same_process_is_refused() {
     let refused = place.refusal().await.to_string();
     let process = format!("process {} ", std::process::id());
     assert!(refused.contains(&process), "{refused}");
-    // The attempt did not disturb the first.
+    // The attempt did not affect the first store.
     fixtures::stored(&first, fixtures::task(1)).await;
 
     first.close().await.unwrap();

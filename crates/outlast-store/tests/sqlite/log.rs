@@ -1,4 +1,4 @@
-//! The log beside the file stays short, however much is written and whoever reads.
+//! The log next to the file stays short, however much is written and read.
 
 use std::sync::Arc;
 

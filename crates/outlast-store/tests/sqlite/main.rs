@@ -1,4 +1,5 @@
-//! What SQLite promises beyond the laws of stores: files, locks, rows, failures, recovery.
+//! The guarantees of the SQLite store beyond the laws of stores: files, locks, rows, failures,
+//! recovery.
 #![expect(
     clippy::unwrap_used,
     reason = "a test whose setting cannot be made fails"

@@ -1,4 +1,5 @@
-//! P12: files that are deleted or replaced under a running store are noticed, and the store goes down.
+//! P12: files that are deleted or replaced under a running store are detected, and the store goes
+//! down.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ async fn down(store: &Arc<dyn Store>) -> String {
     let mut health = store.health();
     let down = health.wait_for(|health| matches!(health, Health::Down(_)));
     let down = tokio::time::timeout(Duration::from_secs(20), down).await;
-    match &*down.expect("it is noticed in time").unwrap() {
+    match &*down.expect("it is detected in time").unwrap() {
         Health::Down(reason) => reason.to_string(),
         other => panic!("{other:?}"),
     }
@@ -41,7 +42,7 @@ async fn nothing_is_acknowledged_after_a_file_is_deleted() {
         assert!(reason.contains(name), "{reason}");
         assert!(reason.contains("deleted"), "{reason}");
         assert!(down(&store).await.contains(name));
-        // Nothing is made in its place, neither by recovery nor by the end.
+        // No file is created in its place, neither by recovery nor at the end.
         tokio::time::sleep(Duration::from_millis(400)).await;
         assert!(refused(&store, 3).await.contains("deleted"));
         drop(store);
@@ -79,7 +80,7 @@ async fn a_file_that_is_replaced_is_left_alone() {
         fs::read(other.path()).unwrap()
     );
 
-    // The file comes back, and the store with it.
+    // When the file is back, the store recovers.
     fs::rename(&aside, place.path()).unwrap();
     recovered(&store).await;
     fixtures::stored(&store, fixtures::task(3)).await;

@@ -1,4 +1,4 @@
-//! A store in a folder of its own, a probe that fails on demand, and a look into the file.
+//! The harness: a store in a temporary folder, fail points for tests, and queries on the file.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ impl Place {
         opened.expect_err("the file is refused")
     }
 
-    /// Another place, with the files as they are now: what a kill would leave behind.
+    /// A copy of the folder with the files as they are now, as after a kill.
     pub(crate) fn copy(&self) -> Self {
         let copy = Self::new();
         for file in std::fs::read_dir(self.folder.path()).unwrap() {
@@ -55,14 +55,14 @@ impl Place {
         copy
     }
 
-    /// What another program sees in the file .
+    /// The value of a query, as another program reads it.
     pub(crate) fn look<T: rusqlite::types::FromSql>(&self, sql: &str) -> T {
         let file = rusqlite::Connection::open(self.path()).unwrap();
         file.query_row(sql, (), |row| row.get(0)).unwrap()
     }
 }
 
-/// Fails as told, and counts.
+/// Injects the planned failures, and counts commits.
 #[derive(Default)]
 pub(crate) struct Saboteur {
     planned: Mutex<VecDeque<(FailPoint, DiskFailure)>>,
@@ -77,12 +77,13 @@ impl Saboteur {
         }
     }
 
-    /// Fails the next time that `moment` comes, after the failures that are planned already.
+    /// Plans a failure for the next time that `moment` is reached, after those that are already
+    /// planned.
     pub(crate) fn fail(&self, moment: FailPoint, fail: DiskFailure) {
         self.planned.lock().unwrap().push_back((moment, fail));
     }
 
-    /// How many failures are still planned.
+    /// The number of failures that are still planned.
     pub(crate) fn planned(&self) -> usize {
         self.planned.lock().unwrap().len()
     }
@@ -109,13 +110,13 @@ impl FailPoints for Saboteur {
     }
 }
 
-/// Holds a thread up whenever it comes to a moment, until somebody lets it pass.
+/// Blocks the writer thread at a fail point until the controller releases it.
 pub(crate) struct Gate {
     at: FailPoint,
     ways: Mutex<(Sender<()>, Receiver<()>)>,
 }
 
-/// Whoever watches a gate. When it has gone, the gate is open.
+/// Controls a gate. Dropping it opens the gate.
 pub(crate) struct Keeper {
     reached: Receiver<()>,
     pass: Sender<()>,
@@ -134,12 +135,12 @@ impl Gate {
 }
 
 impl Keeper {
-    /// Waits until somebody is at the gate.
+    /// Waits until the thread has reached the gate.
     pub(crate) fn reached(&self) {
         self.reached.recv().unwrap();
     }
 
-    /// Lets whoever is there pass.
+    /// Releases the thread.
     pub(crate) fn pass(&self) {
         self.pass.send(()).unwrap();
     }
@@ -149,7 +150,7 @@ impl FailPoints for Gate {
     fn reached(&self, point: FailPoint) -> Option<DiskFailure> {
         if point == self.at {
             let ways = self.ways.lock().unwrap();
-            // Whoever looked on may have gone.
+            // The controller may have been dropped.
             let _ = ways.0.send(());
             let _ = ways.1.recv();
         }
@@ -157,7 +158,7 @@ impl FailPoints for Gate {
     }
 }
 
-/// Waits until the store is well.
+/// Waits until the store is ready.
 pub(crate) async fn recovered(store: &Arc<dyn Store>) {
     let mut health = store.health();
     let ready = health.wait_for(|health| *health == Health::Ready);

@@ -1,4 +1,4 @@
-//! Other programs beside a running store: they see every acknowledged task at once.
+//! Other programs next to a running store: they see every acknowledged task immediately.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ async fn acknowledge_tasks() {
     for n in 0..20 {
         let task = fixtures::stored(&store, fixtures::task(n)).await;
         println!("\nacknowledged {} working", task.id);
-        // The other process answers by a file that it makes.
+        // The other process responds by creating a file.
         while !std::path::Path::new(&format!("{}.seen-{n}", given_path().unwrap())).exists() {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
@@ -84,7 +84,7 @@ async fn acknowledge_tasks() {
     std::future::pending::<()>().await;
 }
 
-/// The server is a process of its own, and so is the reader: `sqlite3` if it is installed, this
+/// The server is a separate process, and so is the reader: `sqlite3` if it is installed, this
 /// process otherwise.
 #[test]
 fn sqlite3_sees_each_acknowledged_task_at_once() {
@@ -107,7 +107,7 @@ fn sqlite3_sees_each_acknowledged_task_at_once() {
     child.wait().unwrap();
 }
 
-/// The value that a query finds, from outside of the server.
+/// The value of a query, read outside of the server.
 fn select(place: &Place, sql: &str) -> String {
     let by_tool = Command::new("sqlite3").arg(place.path()).arg(sql).output();
     match by_tool {

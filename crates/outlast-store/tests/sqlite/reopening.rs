@@ -1,4 +1,4 @@
-//! Everything is as it was after the store is opened again.
+//! After a store is opened again, everything is as before.
 
 use std::fs;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ async fn a_place_in_the_list_is_never_given_twice() {
         let position: u64 = place.look::<i64>("SELECT max(row & 68719476735) FROM tasks") as u64;
         assert!(position > last, "{position} after {last}");
         last = position;
-        // The newest row is gone when the store is opened again.
+        // The newest row is deleted when the store is opened again.
         fixtures::removed(&store, &task).await;
         if round % 2 == 0 {
             store.close().await.unwrap();
@@ -95,7 +95,7 @@ async fn a_place_in_the_list_is_never_given_twice() {
     }
 }
 
-/// All that a store tells.
+/// Everything that a store returns.
 #[derive(Debug, PartialEq)]
 struct Everything {
     tasks: Vec<(Snapshot, Task, Option<Raw>)>,
@@ -142,7 +142,7 @@ impl Everything {
     }
 }
 
-/// Stores a task in every state, with everything that a task may have.
+/// Stores tasks in every state, with every field set in some of them.
 async fn fill(store: &Arc<dyn Store>) -> Everything {
     fixtures::stored(store, fixtures::task(1)).await;
 

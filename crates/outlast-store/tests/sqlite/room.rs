@@ -102,7 +102,7 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
         "nothing is lost"
     );
 
-    // One batch in which an end does not fit and a removal makes room.
+    // One batch in which an end does not fit and a removal frees space.
     let end = || {
         fixtures::change(
             stuck,
@@ -130,7 +130,7 @@ async fn a_file_past_its_limit_loses_nothing_and_makes_room_by_removal() {
     recovered(&store).await;
 }
 
-/// Stores tasks until no more are taken.
+/// Stores tasks until no more are accepted.
 async fn fill(store: &Arc<dyn Store>) -> Vec<Arc<Task>> {
     let mut open = Vec::new();
     for n in 0.. {

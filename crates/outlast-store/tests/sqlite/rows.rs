@@ -1,4 +1,4 @@
-//! Where a task stands in the file, and what a person sees there.
+//! The rows of tasks in the file, and what an operator sees there.
 
 use std::sync::Arc;
 
@@ -57,14 +57,15 @@ async fn an_end_in_time_stays_in_its_row() {
     assert_eq!(place.look::<i64>("SELECT row FROM tasks"), row);
 }
 
-/// Values that tasks have in common are bound once: each task still gets its own, whatever the one before had.
+/// Values that consecutive tasks share are bound once. Each task still gets its own values,
+/// whatever the previous one had.
 #[tokio::test]
 async fn tasks_in_a_row_share_nothing_but_what_they_have_in_common() {
     let place = Place::new();
     let store = place.open().await;
     let mut tasks = Vec::new();
     for n in 0..64 {
-        // Choices that change at different paces.
+        // Choices that change at different rates.
         let differs = |bit: u64| (n ^ n >> 3) >> bit & 1 == 1;
         let mut origin = fixtures::origin();
         if differs(0) {
@@ -181,7 +182,7 @@ async fn what_happened_is_read_as_it_was_written() {
     }
     let mut task = fixtures::ended(&store, &task, fixtures::result("1")).await;
     assert_eq!(fixtures::loaded(&store, task.id).await, Some(task.clone()));
-    // An end that is not the last thing, and one that is dropped from the history.
+    // An end that is not the last event, and one that is dropped from the history.
     for more in 2..100 {
         let ttl = more * fixtures::TTL;
         task = fixtures::changed(&store, &task, Command::Extend { ttl }).await;

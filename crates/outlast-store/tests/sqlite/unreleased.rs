@@ -1,5 +1,5 @@
-//! Files of builds from before the first release are refused by name. P11 begins with the first
-//! release: every later schema leaves a file here that must open.
+//! Files of builds from before the first release are refused by name. P11 applies from the first
+//! release on: every later schema adds a file here that must open.
 
 use std::fs;
 

@@ -1,6 +1,6 @@
-//! The columns of the view `tasks` in their order, and the statements made from them.
+//! The columns of the view `tasks` in their order, and the statements that use them.
 //!
-//! A column's number is also the number of its parameter, in every statement.
+//! The number of a column is also the number of its parameter in every statement.
 
 macro_rules! columns {
     ($($column:ident $name:literal,)*) => {
@@ -10,7 +10,7 @@ macro_rules! columns {
 
         const ALL: &[Column] = &[$(Column::$column,)*];
 
-        /// How many there are.
+        /// The number of columns.
         pub(super) const COLUMNS: usize = ALL.len();
 
         const NAMES: &[&str] = &[$($name,)*];
@@ -56,10 +56,10 @@ impl Column {
     }
 }
 
-/// The parameter that names the row from which a task moves.
+/// The parameter with the old row of a task that moves.
 pub(super) const OLD_ROW: usize = NAMES.len() + 1;
 
-/// Adds a task.
+/// Inserts a task.
 pub(super) fn insert_opened_sql() -> String {
     insert_sql(
         "opened",
@@ -67,19 +67,19 @@ pub(super) fn insert_opened_sql() -> String {
     )
 }
 
-/// Adds what became of a task.
+/// Inserts the end of a task.
 pub(super) fn insert_ended_sql() -> String {
     let (row, body) = ([Column::Row], [Column::Body]);
     insert_sql("ended", row.iter().chain(COURSE).chain(&body))
 }
 
-/// Changes a task that has not ended.
+/// Updates a task that has not ended.
 pub(super) fn update_opened_sql() -> String {
     let (changes, row) = (course_changes(), Column::Row.parameter());
     format!("UPDATE opened SET {changes} WHERE row = ?{row}")
 }
 
-/// Changes a task that has ended.
+/// Updates a task that has ended.
 pub(super) fn update_ended_sql() -> String {
     let (changes, row) = (course_changes(), Column::Row.parameter());
     let body = Column::Body.parameter();
@@ -92,13 +92,13 @@ pub(super) fn move_sql() -> String {
     format!("UPDATE opened SET row = ?{row} WHERE row = ?{OLD_ROW}")
 }
 
-/// Everything about one task but its body.
+/// Selects everything about one task except its body.
 pub(in crate::sqlite) fn select_sql() -> String {
     let names = NAMES[..Column::Body as usize].join(", ");
     format!("SELECT {names} FROM tasks WHERE row = ?1")
 }
 
-/// What is kept at hand of every task, in the order of rows.
+/// Selects the summary of every task, in the order of rows.
 pub(in crate::sqlite) fn select_brief_sql() -> String {
     let names = NAMES[..=Column::Runner as usize].join(", ");
     format!("SELECT {names} FROM tasks ORDER BY row")
@@ -118,7 +118,7 @@ fn course_changes() -> String {
     changes.collect::<Vec<_>>().join(", ")
 }
 
-/// What a change may change. The request and the beginning of a task stay as they are.
+/// The columns that change. The request and the creation of a task never change.
 const COURSE: &[Column] = &[
     Column::State,
     Column::Message,

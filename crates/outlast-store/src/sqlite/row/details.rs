@@ -1,4 +1,5 @@
-//! The column `details`: what most tasks do not have, as one JSON object. A member that is missing has its usual value.
+//! The column `details`: values that most tasks do not have, as one JSON object. A missing member
+//! has its default value.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +10,7 @@ use outlast_engine::{
 use outlast_wire::{Raw, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Writes the details of a task; nothing if it has none.
+/// Writes the details of a task, or nothing if all have their default values.
 pub(super) fn write(out: &mut Vec<u8>, task: &Task) {
     let lifetime = &task.lifetime;
     let usual = Lifetime::new(lifetime.ttl_ms, TtlPolicy::Strict, None);
@@ -39,7 +40,7 @@ pub(super) fn write(out: &mut Vec<u8>, task: &Task) {
         .expect("strings, numbers and valid JSON are JSON, and memory takes it");
 }
 
-/// The details of a task, as they were written.
+/// The details of a task, as they are stored.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Details {
@@ -81,7 +82,7 @@ impl Details {
         })
     }
 
-    /// The questions that are open, if there are any.
+    /// Returns the open input requests, if there are any.
     pub(super) fn take_asks(&mut self) -> Option<Outstanding> {
         let asks = std::mem::take(&mut self.asks).into_iter().map(|ask| {
             let question = InputRequest {
@@ -129,7 +130,7 @@ struct DetailsRef<'a> {
     answers: Option<&'a BTreeMap<InputKey, InputResponse>>,
 }
 
-/// What a task is kept for, unless it is strict.
+/// The stored form of the TTL policy, unless it is strict.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum KeepWord {
@@ -171,7 +172,7 @@ struct Ask {
     params: Option<Raw>,
 }
 
-/// A member that is there is kept, also if it is `null`.
+/// Keeps a member that exists, also if it is `null`.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw>, D::Error> {
     Raw::deserialize(deserializer).map(Some)
 }

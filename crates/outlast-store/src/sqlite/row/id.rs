@@ -1,10 +1,10 @@
-//! The number of a row: when its task expires, and when it was created.
+//! The row number of a task: its minute of expiry and its creation number.
 
 use outlast_engine::store::Position;
 use outlast_wire::Timestamp;
 
-/// Where a task stands in its table: the minute in which it expires, then its place in the order of
-/// creation. What expires together lies together, so that deleting it frees whole pages.
+/// The row number: the minute of expiry in the high bits, then the creation number. Tasks that
+/// expire together are next to each other, so that deleting them frees whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::sqlite) struct RowId(pub(in crate::sqlite) i64);
 
@@ -18,18 +18,18 @@ impl RowId {
         Position(self.0.cast_unsigned() & LAST_POSITION)
     }
 
-    /// The same task where it belongs if it expires then.
+    /// The row of the same task if it expires at that time.
     pub(in crate::sqlite) fn expiring(self, expires: Timestamp) -> Self {
         Self::new(expires, self.position())
     }
 }
 
-/// The last place in the order of creation that a row can have.
+/// The largest creation number that fits into a row number.
 pub(in crate::sqlite) const LAST_POSITION: u64 = (1 << POSITION_BITS) - 1;
 
 const POSITION_BITS: u32 = 36;
 
-/// What is left of a positive number; reached in the year 2225.
+/// The remaining bits of a positive number. They are exhausted in the year 2225.
 const LAST_BUCKET: u64 = (1 << (63 - POSITION_BITS)) - 1;
 
 const MINUTE: u64 = 60_000;

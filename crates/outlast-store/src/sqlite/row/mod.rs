@@ -1,4 +1,4 @@
-//! A task as a row of the view `tasks`, and back.
+//! Conversion of a task to a row of the view `tasks`, and back.
 
 mod columns;
 mod details;

@@ -1,4 +1,4 @@
-//! From a row to a task. Whatever does not read as a task is named, never guessed.
+//! Converts a row to a task. An invalid value is an error that names it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(in crate::sqlite) enum BadRow {
     /// SQLite could not read it.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// It says something that no task says.
+    /// It contains an invalid value.
     #[error("row {row} (task {task}): {what}")]
     Nonsense {
         row: i64,
@@ -30,16 +30,16 @@ pub(in crate::sqlite) enum BadRow {
     },
 }
 
-/// The names in the row that was read last.
+/// The names in the last row.
 #[derive(Default)]
 pub(in crate::sqlite) struct LastNames {
     owner: Option<Owner>,
     runner: Option<Arc<str>>,
 }
 
-/// What is kept at hand of a task: `None` if it is open and must be read in full. Reads the columns
-/// of [`select_brief_sql`](super::select_brief_sql). Most rows in a row are those of one owner and one runner, whose
-/// names the caller keeps, so that they share them.
+/// Reads the summary of a task, or `None` if it is open and must be read in full. Reads the columns
+/// of [`select_brief_sql`](super::select_brief_sql). Consecutive rows often have the same owner and
+/// runner, so the caller keeps their names, and the tasks share them.
 pub(in crate::sqlite) fn brief_or_open(
     row: &Row<'_>,
     last: &mut LastNames,
@@ -76,7 +76,7 @@ pub(in crate::sqlite) fn brief_or_open(
     Ok((at, Some(StoredTask::Ended(summary))))
 }
 
-/// The whole task. Reads the columns of [`select_sql`](super::select_sql).
+/// Reads the whole task, from the columns of [`select_sql`](super::select_sql).
 pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
     let cells = Cells(row);
     let mut details = cells
@@ -88,7 +88,7 @@ pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
         StateWord::AwaitingInput => {
             let asks = details.take_asks();
             let asks =
-                asks.ok_or_else(|| cells.nonsense("it awaits input and has no questions"))?;
+                asks.ok_or_else(|| cells.nonsense("it awaits input without an input request"))?;
             State::AwaitingInput(asks)
         }
     };
@@ -122,7 +122,7 @@ pub(in crate::sqlite) fn task(row: &Row<'_>) -> Result<Task, BadRow> {
     Task::restore(fields).map_err(|error| cells.nonsense(error.what))
 }
 
-/// The cells of one row, read as what they should be.
+/// The cells of one row, with typed access.
 struct Cells<'r>(&'r Row<'r>);
 
 impl<'r> Cells<'r> {
@@ -233,7 +233,7 @@ impl<'r> Cells<'r> {
             Ok(value) => value.data_type().to_string(),
             Err(error) => error.to_string(),
         };
-        self.nonsense(format!("column `{}` holds `{found}`", column.name()))
+        self.nonsense(format!("column `{}` contains `{found}`", column.name()))
     }
 
     fn nonsense(&self, what: impl Into<String>) -> BadRow {

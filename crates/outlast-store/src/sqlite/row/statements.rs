@@ -1,4 +1,4 @@
-//! The statements that change tasks, and which of them a change takes.
+//! The statements that change tasks, and the choice among them.
 
 use outlast_engine::Task;
 use outlast_wire::Raw;
@@ -9,7 +9,7 @@ use super::columns::{self, Column, OLD_ROW};
 use super::write::{Prepared, Scratch, bind_course, bind_request};
 use crate::sqlite::connect;
 
-/// The statements that change tasks, prepared once for each connection.
+/// The statements that change tasks, prepared once per connection.
 pub(in crate::sqlite) struct TaskStatements<'c> {
     insert: Prepared<'c>,
     update: Prepared<'c>,
@@ -36,7 +36,7 @@ impl<'c> TaskStatements<'c> {
         })
     }
 
-    /// Adds a task, with its body if it has ended already.
+    /// Inserts a task, with its body if it has already ended.
     pub(in crate::sqlite) fn insert(
         &mut self,
         row: RowId,
@@ -54,7 +54,7 @@ impl<'c> TaskStatements<'c> {
         }
     }
 
-    /// Changes a task that goes on; says whether it was there.
+    /// Updates a task that has not ended. Returns whether it was found.
     pub(in crate::sqlite) fn update(&mut self, row: RowId, task: &Task) -> Result<bool> {
         let to = &mut self.update;
         to.bind(Column::Row, row.0)?;
@@ -62,7 +62,8 @@ impl<'c> TaskStatements<'c> {
         to.execute()
     }
 
-    /// Adds what became of the task at `from`, which moves to `row`; says whether a task that had to move was there.
+    /// Inserts the end of the task at `from`, which moves to `row`. Returns false if a task that
+    /// had to move was not found.
     pub(in crate::sqlite) fn end(
         &mut self,
         from: RowId,
@@ -82,7 +83,7 @@ impl<'c> TaskStatements<'c> {
         Ok(true)
     }
 
-    /// Changes a task that has ended; says whether it was there.
+    /// Updates a task that has ended. Returns whether it was found.
     pub(in crate::sqlite) fn update_ended(
         &mut self,
         row: RowId,
@@ -96,7 +97,6 @@ impl<'c> TaskStatements<'c> {
         to.execute()
     }
 
-    /// Removes a task.
     pub(in crate::sqlite) fn delete(&mut self, row: RowId, had_ended: bool) -> Result<()> {
         self.delete.execute([row.0])?;
         if had_ended {

@@ -1,4 +1,4 @@
-//! The words and the JSON in which parts of a task are written, for people and for us.
+//! The stored words and JSON of parts of a task, readable by people and by this program.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use outlast_engine::{Ending, ErrorCode, RetryClass, Task};
 use outlast_wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// The word for a state; an error has its code behind it.
+/// The word for a state. The code of an error follows its word.
 pub(super) fn state(state: &State) -> Cow<'static, str> {
     match state {
         State::Working => "working".into(),
@@ -19,7 +19,7 @@ pub(super) fn state(state: &State) -> Cow<'static, str> {
     }
 }
 
-/// What a word for a state says.
+/// A parsed state word.
 pub(super) enum StateWord {
     Working,
     AwaitingInput,
@@ -53,8 +53,8 @@ pub(super) fn read_retry(word: Option<&str>) -> Option<RetryClass> {
         .find(|value| retry(*value) == word)
 }
 
-/// Writes what happened to a task, but for what other columns say: when it was created and, if that was last, when it
-/// ended. Nothing if there is nothing else.
+/// Writes the history of a task without the parts that are in other columns: its creation and, if
+/// it is the last event, its end. Writes nothing if there are no other events.
 pub(super) fn timeline(out: &mut Vec<u8>, task: &Task) {
     let mut entries = &task.timeline.entries[..];
     if task.timeline.dropped == 0 {
@@ -82,7 +82,8 @@ pub(super) fn timeline(out: &mut Vec<u8>, task: &Task) {
     }
 }
 
-/// The timeline of a task that was created then and, if it has ended, last changed at `ended`.
+/// Reads the timeline of a task that was created at `created` and, if it has ended, last changed at
+/// `ended`.
 pub(super) fn read_timeline(
     text: Option<&str>,
     dropped: u32,

@@ -1,4 +1,4 @@
-//! From a task to the parameters of a statement.
+//! Binds a task to the parameters of a statement.
 
 use outlast_engine::Task;
 use outlast_wire::Raw;
@@ -8,11 +8,11 @@ use rusqlite::{Result, Statement, ToSql};
 use super::columns::{COLUMNS, Column};
 use super::{details, text};
 
-/// A statement whose parameters are columns. They keep their values from one execution to the next: what is the same for
-/// many tasks in a row is bound once.
+/// A statement whose parameters are columns. They keep their values from one execution to the next,
+/// so a value that consecutive tasks share is bound once.
 pub(super) struct Prepared<'c> {
     statement: Statement<'c>,
-    /// The columns that hold something. Most of those that may be null are null most of the time.
+    /// The columns that are not null. Most nullable columns are null most of the time.
     held: u32,
     numbers: [Option<i64>; COLUMNS],
     texts: [Option<String>; COLUMNS],
@@ -28,12 +28,12 @@ impl<'c> Prepared<'c> {
         }
     }
 
-    /// For columns that are different for every task.
+    /// For columns that differ for every task.
     pub(super) fn bind(&mut self, column: Column, value: impl ToSql) -> Result<()> {
         self.statement.raw_bind_parameter(column.parameter(), value)
     }
 
-    /// For numbers that many tasks have in common; never bind such a column otherwise.
+    /// For numbers that many tasks share. Such a column must not be bound in another way.
     fn bind_number(&mut self, column: Column, number: i64) -> Result<()> {
         let bound = column as usize;
         if self.numbers[bound] != Some(number) {
@@ -44,7 +44,7 @@ impl<'c> Prepared<'c> {
         Ok(())
     }
 
-    /// The same for texts, which are short.
+    /// The same for text, which is short.
     fn bind_text(&mut self, column: Column, text: &str) -> Result<()> {
         let bound = column as usize;
         if self.texts[bound].as_deref() != Some(text) {
@@ -70,7 +70,7 @@ impl<'c> Prepared<'c> {
         }
     }
 
-    /// For columns that may be null; never bind such a column otherwise.
+    /// For nullable columns. Such a column must not be bound in another way.
     pub(super) fn bind_or_null(&mut self, column: Column, value: Option<impl ToSql>) -> Result<()> {
         match value {
             Some(value) => {
@@ -86,7 +86,7 @@ impl<'c> Prepared<'c> {
         }
     }
 
-    /// Says whether a row was changed.
+    /// Returns whether a row was changed.
     pub(super) fn execute(&mut self) -> Result<bool> {
         Ok(self.statement.raw_execute()? == 1)
     }
@@ -96,12 +96,12 @@ fn bit(column: Column) -> u32 {
     1 << column as u32
 }
 
-/// Places to write texts before they are bound.
+/// A buffer for text before it is bound.
 #[derive(Default)]
 pub(super) struct Scratch(Vec<u8>);
 
 impl Scratch {
-    /// The text that `write` writes, unless it writes nothing.
+    /// Returns the text that `write` writes, or `None` if it writes nothing.
     fn text(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Option<&str> {
         self.0.clear();
         write(&mut self.0);
@@ -110,7 +110,7 @@ impl Scratch {
     }
 }
 
-/// What never changes of a task.
+/// Binds the columns that never change.
 pub(super) fn bind_request(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
     let origin = &task.origin;
     to.bind(Column::Id, task.id.text().as_str())?;
@@ -127,7 +127,7 @@ pub(super) fn bind_request(to: &mut Prepared<'_>, task: &Task) -> Result<()> {
     to.bind_or_null(Column::Params, origin.params.as_ref().map(Raw::as_str))
 }
 
-/// What may change.
+/// Binds the columns that change.
 pub(super) fn bind_course(to: &mut Prepared<'_>, task: &Task, scratch: &mut Scratch) -> Result<()> {
     to.bind_text(Column::State, &text::state(&task.state))?;
     to.bind_or_null(Column::Message, task.message.as_deref())?;

@@ -1,24 +1,24 @@
 -- Version 1. Times are milliseconds since 1970 in UTC; the view `overview` shows them as dates.
 --
--- Look at the view `tasks`. It is made of two tables, so that neither is written twice for a task that begins and
--- ends: what a request was and how it goes on is in `opened`, and what became of it, once it has ended, in `ended`.
+-- Read the view `tasks`. It joins two tables, so that neither is written twice for a task that is created and
+-- ends: the request and its current state are in `opened`, and the end of the task is in `ended`.
 
--- One row, `mark`, which every transaction of the server rewrites: the name of this store, how many transactions it has
--- committed, the next place in the order of creation, whether a server uses it, and a checksum. Do not change it.
+-- One row, `mark`, which every transaction of the server rewrites: the id of this store, the number of its commits,
+-- the next creation number, whether a server uses the store, and a checksum. Do not change it.
 CREATE TABLE meta (
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- Every task. From `state` to `details`: how it goes, until it ends.
+-- Every task. From `state` to `details`: its current state until it ends.
 CREATE TABLE opened (
-    -- The minute of expiry in the high bits, the place in the order of creation in the low 36.
+    -- The minute of expiry in the high bits, the creation number in the low 36.
     row INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
     owner TEXT NOT NULL,
     request_key TEXT,
     created INTEGER NOT NULL,
-    -- working or awaiting_input, unless it has ended before it came here.
+    -- working or awaiting_input, unless it had ended when it was inserted.
     state TEXT NOT NULL,
     message TEXT,
     updated INTEGER NOT NULL,
@@ -27,22 +27,22 @@ CREATE TABLE opened (
     revision INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
     executor INTEGER NOT NULL,
-    -- What happened besides its creation and its end.
+    -- The events other than its creation and its end.
     timeline TEXT,
     handle BLOB,
-    -- What most tasks do not have: questions, a wish that it stop, limits.
+    -- Values that most tasks do not have: input requests, a requested cancellation, limits.
     details TEXT,
     method TEXT NOT NULL,
     tool TEXT,
     runner TEXT NOT NULL,
     accepts INTEGER NOT NULL,
-    -- rerun, or nothing.
+    -- rerun, or null.
     retry TEXT,
     progress_token TEXT,
     params TEXT
 );
 
--- Tasks that have ended, in the rows that they have in `opened`. What is here is right.
+-- Tasks that have ended, with the same row numbers as in `opened`. These values replace those in `opened`.
 CREATE TABLE ended (
     row INTEGER PRIMARY KEY,
     -- result, tool_error, error with its code, or cancelled.
@@ -57,7 +57,7 @@ CREATE TABLE ended (
     timeline TEXT,
     handle BLOB,
     details TEXT,
-    -- The result or the error. Last, so that looking at tasks does not read it.
+    -- The result or the error. Last, so that other queries do not read it.
     body TEXT
 );
 

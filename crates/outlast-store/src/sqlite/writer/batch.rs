@@ -1,4 +1,4 @@
-//! One batch: planned, committed, published, answered; or split if part of it cannot be written.
+//! One batch: plan, commit, publish, reply; or split it if a part cannot be written.
 
 use outlast_engine::StoreError;
 use outlast_engine::store::Reason;
@@ -16,8 +16,8 @@ use crate::sqlite::mark::MarkState;
 use crate::sqlite::options::Durability;
 
 impl Writer {
-    /// Carries out `operations` and answers them. Fails if the connection can no longer be trusted;
-    /// all callers have an answer then, too.
+    /// Executes `operations` and replies to them. Fails if the connection is no longer usable. All
+    /// callers have a reply then, too.
     pub(super) fn batch(
         &mut self,
         file: &mut Statements<'_>,
@@ -82,7 +82,7 @@ impl Writer {
             mark.next_position = mark.next_position.max(last.0 + 1);
         }
         file.commit(operations, plan, &mark, |point| self.failure_at(point))?;
-        // A commit into a file that no longer has its name is not acknowledged.
+        // A commit to a file that was deleted or replaced is not acknowledged.
         self.files.check().map_err(CommitError::Batch)?;
         self.mark = mark;
         if self.options.durability == Durability::Power {
@@ -91,7 +91,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a committed batch visible and answers its callers.
+    /// Makes a committed batch visible and replies to its callers.
     fn publish(&mut self, file: &mut Statements<'_>, operations: Vec<Operation>, plan: Plan) {
         if operations.iter().any(Operation::moves_expiry) {
             let next = file.records.next_expiry();
@@ -116,7 +116,7 @@ impl Writer {
         published.answers.into_iter().for_each(Answer::send);
     }
 
-    /// Where a batch does not fit, single operations may: deletions free space.
+    /// If a batch does not fit, single operations may: deletions free space.
     fn one_by_one(
         &mut self,
         file: &mut Statements<'_>,
@@ -160,5 +160,5 @@ impl Writer {
     }
 }
 
-/// The next expiry of a record where it is unknown.
+/// The next expiry of a record if it is unknown.
 const CHECK_EXPIRY_NOW: Option<Timestamp> = Some(Timestamp(0));

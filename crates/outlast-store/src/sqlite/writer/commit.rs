@@ -14,7 +14,7 @@ use crate::sqlite::records::RecordStatements;
 use crate::sqlite::row::TaskStatements;
 use crate::sqlite::schema;
 
-/// The statements of the writer, prepared once for each connection.
+/// The statements of the writer, prepared once per connection.
 pub(super) struct Statements<'c> {
     pub(super) connection: &'c Connection,
     pub(super) records: RecordStatements<'c>,
@@ -24,14 +24,14 @@ pub(super) struct Statements<'c> {
     mark: Statement<'c>,
 }
 
-/// Why a transaction was not committed, and what caused it.
+/// Why a transaction was not committed.
 #[derive(Debug)]
 pub(super) enum CommitError {
-    /// No part of the batch in particular.
+    /// Not caused by a single part of the batch.
     Batch(Fault),
-    /// The change of this task.
+    /// Caused by the change of this task.
     Task(TaskId, Fault),
-    /// The operation with this number.
+    /// Caused by the operation with this number.
     Operation(usize, Fault),
 }
 
@@ -47,7 +47,7 @@ impl<'c> Statements<'c> {
         })
     }
 
-    /// Writes the plan and waits for the disk.
+    /// Writes the plan and syncs.
     pub(super) fn commit(
         &mut self,
         operations: &[Operation],
@@ -63,7 +63,7 @@ impl<'c> Statements<'c> {
             self.commit.raw_execute().map_err(CommitError::from)?;
             match failure_at(FailPoint::AfterCommit) {
                 None => Ok(()),
-                // What is in the file cannot lack space: every failure here is a failed sync.
+                // Data that is in the file has its space, so every failure here is a failed sync.
                 Some(_) => Err(CommitError::Batch(DiskFailure::SyncError.into())),
             }
         });
@@ -105,7 +105,7 @@ impl<'c> Statements<'c> {
         {
             1 => Ok(()),
             _ => Err(CommitError::Batch(Fault::Damaged(Reason::new(
-                "the table `meta` has lost the store's mark",
+                "the mark is missing in the table `meta`",
             )))),
         }
     }
@@ -118,11 +118,11 @@ impl<'c> Statements<'c> {
     ) -> Result<(), Fault> {
         let (tasks, row) = (&mut self.tasks, change.row);
         let there = match (change.from, plan.version(change, operations)) {
-            // Added and removed within the batch.
+            // Inserted and removed within the batch.
             (None, None) => true,
             (Some(from), None) => {
                 tasks.delete(from, change.had_ended)?;
-                // A row that another program deleted is gone, as it should be.
+                // If another program deleted the row, the result is the same.
                 true
             }
             (None, Some((task, body))) => {

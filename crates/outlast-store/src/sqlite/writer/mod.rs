@@ -1,13 +1,13 @@
-//! The one thread that writes. It takes the queued operations, commits them in one transaction,
-//! publishes them to the index and then answers their callers, in that order.
+//! The only thread that writes. It takes the queued operations, commits them in one transaction,
+//! publishes them to the index and then replies to their callers, in that order.
 //!
 //! | module | content |
 //! |---|---|
 //! | `queue` | the loop of the thread: wait, collect a batch, close |
-//! | `batch` | one batch: plan, commit, publish, answer, or handle a failure |
+//! | `batch` | one batch: plan, commit, publish, reply, or handle a failure |
 //! | `plan` | what each operation of a batch does |
 //! | `commit` | the transaction |
-//! | `publish` | the index and the answers |
+//! | `publish` | the index and the replies |
 //! | `reopen` | recovery after a failed commit |
 //! | `space` | full disks and full files |
 
@@ -48,7 +48,7 @@ pub(super) struct Writer {
     space: Space,
     /// The mark of the last commit.
     mark: Mark,
-    /// Rows were deleted since the file was last made smaller.
+    /// Whether rows were deleted since the file was last shrunk.
     shrink: bool,
     files: OpenFiles,
     lock: Lock,
@@ -57,7 +57,7 @@ pub(super) struct Writer {
     close_requested: Option<Option<Reply<()>>>,
 }
 
-/// What [`Sqlite::open`](super::Sqlite::open) hands to the writer.
+/// The parameters of the writer.
 pub(super) struct Parts {
     pub(super) path: PathBuf,
     pub(super) options: SqliteOptions,

@@ -1,14 +1,14 @@
-//! What callers ask of the writer.
+//! The operations of the writer.
 
 use outlast_engine::store::{Insert, InsertResult, RecordWrite, Replace};
 use outlast_engine::{Committed, NodeId, Revision, StoreError, Task, TaskId};
 use outlast_wire::{Raw, Timestamp};
 use tokio::sync::oneshot;
 
-/// Where an answer goes. The caller may have stopped waiting.
+/// The sender of a reply. The caller may have stopped waiting.
 pub(in crate::sqlite) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Something to be written.
+/// One operation.
 #[derive(Debug)]
 pub(in crate::sqlite) enum Operation {
     /// Adds a task.
@@ -25,14 +25,14 @@ pub(in crate::sqlite) enum Operation {
     Close(Reply<()>),
 }
 
-/// Tasks to be removed, a portion in each batch.
+/// Tasks to remove, a chunk in each batch.
 #[derive(Debug)]
 pub(in crate::sqlite) struct Removal {
     pub(super) node: NodeId,
-    /// The tasks that are left, in row order once the writer has sorted them.
+    /// The remaining tasks, in row order once the writer has sorted them.
     pub(super) left: Vec<(TaskId, Revision)>,
     pub(super) sorted: bool,
-    /// The tasks that are removed.
+    /// The removed tasks.
     pub(super) removed: Vec<TaskId>,
     pub(super) reply: Reply<Vec<TaskId>>,
 }
@@ -54,7 +54,7 @@ impl Removal {
 }
 
 impl Operation {
-    /// Answers with an error.
+    /// Replies with an error.
     pub(super) fn refuse(self, error: StoreError) {
         match self {
             Self::Insert(_, reply) => drop(reply.send(Err(error))),
@@ -66,7 +66,7 @@ impl Operation {
         }
     }
 
-    /// Whether it adds a task.
+    /// Whether it inserts a task.
     pub(super) fn is_insert(&self) -> bool {
         matches!(self, Self::Insert(..))
     }
@@ -81,7 +81,7 @@ impl Operation {
         }
     }
 
-    /// Whether it can change which record expires next.
+    /// Whether it can change when the next record expires.
     pub(super) fn moves_expiry(&self) -> bool {
         let expires = |write: &RecordWrite| match write {
             RecordWrite::Put(record) => record.expires.is_some(),
@@ -90,7 +90,7 @@ impl Operation {
         matches!(self, Self::ExpireRecords(_)) || self.records().iter().any(expires)
     }
 
-    /// About how many bytes it writes.
+    /// The approximate number of bytes that it writes.
     pub(super) fn size_bytes(&self) -> usize {
         let task = match self {
             Self::Insert(insert, _) => insert.task.origin.params.as_ref(),

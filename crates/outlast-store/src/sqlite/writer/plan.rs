@@ -1,4 +1,4 @@
-//! What a batch does: every operation is checked in order, every task is written once.
+//! The plan of a batch: every operation is checked in order, every task is written once.
 //!
 //! An operation is checked against the index and against the earlier operations of the batch. Of
 //! several versions of a task only the last is written.
@@ -13,12 +13,12 @@ use outlast_wire::Raw;
 use super::operation::{Operation, Removal};
 use crate::sqlite::row::{LAST_POSITION, RowId};
 
-/// What a batch does.
+/// The plan of a batch.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// One for each operation.
+    /// One per operation.
     pub(super) verdicts: Vec<Verdict>,
-    /// One for each task that is touched.
+    /// One per changed task.
     pub(super) changes: Vec<Planned>,
     by_task: HashMap<TaskId, usize>,
     /// How many more rows may be deleted.
@@ -26,12 +26,12 @@ pub(super) struct Plan {
     writes_records: bool,
 }
 
-/// What becomes of an operation if the batch is committed. Numbers point into [`Plan::changes`].
+/// The result of an operation if the batch is committed. Numbers are indexes of [`Plan::changes`].
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// The task is added.
+    /// The task is inserted.
     Insert(usize),
-    /// The owner used the request key before.
+    /// The owner has this task with the same request key.
     Known(TaskId),
     /// The task is changed.
     Replace(usize),
@@ -42,30 +42,30 @@ pub(super) enum Verdict {
     },
     /// Records are written or deleted.
     Records,
-    /// It is not done.
+    /// The operation is refused.
     Refused(StoreError),
 }
 
-/// What becomes of a task.
+/// The change of one task.
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) id: TaskId,
-    /// The row it has in the file, if it is there.
+    /// Its row in the file, if it has one.
     pub(super) from: Option<RowId>,
-    /// The row it will have.
+    /// Its new row.
     pub(super) row: RowId,
-    /// The revision it will have, unless it will be gone.
+    /// Its new revision, or `None` if it is removed.
     pub(super) revision: Option<Revision>,
     /// Whether it had ended before the batch.
     pub(super) had_ended: bool,
-    /// The operation with its last version.
+    /// The operation with its newest version.
     latest: usize,
-    /// The operation with its body, if one brings a body.
+    /// The operation with its body, if there is one.
     body: Option<usize>,
 }
 
 impl Plan {
-    /// Plans all operations. Room in the index is reserved for the tasks that are added.
+    /// Plans all operations. Reserves quota in the index for inserted tasks.
     pub(super) fn of(operations: &mut [Operation], index: &Index<RowId>) -> Self {
         let mut plan = Self {
             verdicts: Vec::with_capacity(operations.len()),
@@ -91,12 +91,13 @@ impl Plan {
         plan
     }
 
-    /// Whether anything reaches the file.
+    /// Whether the batch changes the file.
     pub(super) fn writes(&self) -> bool {
         self.writes_records || !self.changes.is_empty()
     }
 
-    /// The task as a change leaves it, unless it is gone, and its body if the batch brings one.
+    /// Returns the new version of a task unless it is removed, and its body if the batch contains
+    /// one.
     pub(super) fn version<'o>(
         &self,
         change: &Planned,
@@ -108,13 +109,13 @@ impl Plan {
         Some((task, body))
     }
 
-    /// The last place in the order of creation that the batch gives out.
+    /// The last creation number that the batch uses.
     pub(super) fn last_position(&self) -> Option<Position> {
         let new = self.changes.iter().filter(|change| change.from.is_none());
         new.map(|change| change.row.position()).max()
     }
 
-    /// Gives up the reserved room.
+    /// Releases the reserved quota.
     pub(super) fn release(&self, operations: &[Operation], index: &Index<RowId>) {
         for (operation, verdict) in operations.iter().zip(&self.verdicts) {
             if let (Operation::Insert(insert, _), Verdict::Insert(_)) = (operation, verdict) {
@@ -137,7 +138,7 @@ impl Plan {
         };
         if position.0 > LAST_POSITION {
             index.release(task);
-            let worn = "the file has numbered as many tasks as it can; begin a new one";
+            let worn = "the file has used all its creation numbers; start with a new file";
             return Verdict::Refused(StoreError::Unavailable(Reason::new(worn)));
         }
         Verdict::Insert(self.add(Planned {
@@ -170,7 +171,7 @@ impl Plan {
             Some(from) if next.state.ending().is_some() && !change.had_ended => {
                 change.row = from.expiring(next.expires());
             }
-            // An extension changes a column; the row moves when the task ends.
+            // An extension only changes a column. The row moves when the task ends.
             Some(_) => {}
         }
         Verdict::Replace(number)
@@ -194,7 +195,7 @@ impl Plan {
         Verdict::Remove { seen, gone }
     }
 
-    /// The change of a task that is at `expected` by now.
+    /// Returns the change of a task whose planned revision is `expected`.
     fn expect(&mut self, id: TaskId, expected: Revision, index: &Index<RowId>) -> Option<usize> {
         if let Some(number) = self.by_task.get(&id) {
             let matches = self.changes[*number].revision == Some(expected);
@@ -225,11 +226,11 @@ impl Plan {
 }
 
 impl Verdict {
-    /// Whether the operation takes place.
+    /// Whether the operation is executed.
     pub(super) fn is_done(&self) -> bool {
         !matches!(self, Self::Known(_) | Self::Refused(_))
     }
 }
 
-/// How many rows one commit deletes at most.
+/// The maximum number of rows that one commit deletes.
 const DELETIONS: usize = 256;

@@ -1,4 +1,4 @@
-//! After the commit: the batch becomes visible, then its callers get their answers.
+//! After the commit: makes the batch visible, then replies to its callers.
 
 use outlast_engine::index::Index;
 use outlast_engine::store::InsertResult;
@@ -8,15 +8,15 @@ use super::operation::{Operation, Removal, Reply};
 use super::plan::{Plan, Verdict};
 use crate::sqlite::row::RowId;
 
-/// What follows from a published batch.
+/// The result of a published batch.
 #[derive(Debug, Default)]
 pub(super) struct Published {
     pub(super) answers: Vec<Answer>,
-    /// Removals with tasks left.
+    /// Removals with remaining tasks.
     pub(super) unfinished: Vec<Removal>,
 }
 
-/// An answer to one caller.
+/// A reply to one caller.
 #[derive(Debug)]
 pub(super) enum Answer {
     Insert(Reply<InsertResult>, Result<InsertResult, StoreError>),
@@ -66,7 +66,7 @@ pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowI
                 answers.push(Answer::Records(reply));
             }
             (operation, Verdict::Refused(error)) => answers.push(Answer::Refused(operation, error)),
-            // No caller waits for the expiry of records, and no other pair is ever planned.
+            // Expiry of records has no caller, and no other combination is planned.
             (_, _) => {}
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn publish(operations: Vec<Operation>, plan: Plan, index: &Index<RowI
 }
 
 impl Answer {
-    /// Sends it; the caller may have stopped waiting.
+    /// Sends the reply. The caller may have stopped waiting.
     pub(super) fn send(self) {
         match self {
             Self::Insert(reply, answer) => drop(reply.send(answer)),

@@ -14,25 +14,25 @@ use crate::sqlite::fault::Fault;
 use crate::sqlite::mark::MarkState;
 use crate::sqlite::{connect, file, schema};
 
-/// Why the thread stops serving.
+/// Why the loop ends.
 enum Stop {
-    /// The store is closed; a caller may wait for that.
+    /// The store is closed. A caller may wait for that.
     Closed(Option<Reply<()>>),
     /// A write failed.
     Failed(FailedBatch),
 }
 
-/// What was found in the queue.
+/// The operations from the queue.
 enum Collected {
     Batch(Vec<Operation>),
     /// The last batch before the store closes.
     Last(Vec<Operation>, Option<Reply<()>>),
-    /// Nothing for a while.
+    /// There was no operation for the whole interval.
     Nothing,
 }
 
 impl Writer {
-    /// Serves until the store is closed.
+    /// Runs until the store is closed.
     pub(in crate::sqlite) fn run(mut self, first: Connection) {
         let mut connection = first;
         let reply = loop {
@@ -97,10 +97,11 @@ impl Writer {
         }
     }
 
-    /// Waits for operations and takes half of the queue, or all of it if that is little.
+    /// Waits for operations and takes half of the queue, or all of a short queue.
     ///
-    /// While one half of many callers is written, the other half continues and queues its next
-    /// operations: the writer is never idle, and a sync still serves many callers.
+    /// While one half of many operations is written, the callers of the other half continue and
+    /// queue their next operations. The writer is never idle, and one sync still serves many
+    /// callers.
     fn collect(&mut self) -> Collected {
         if self.backlog.is_empty() {
             match self.queue.recv_timeout(self.idle_interval()) {
@@ -144,7 +145,7 @@ impl Writer {
         self.backlog.drain(..count).collect()
     }
 
-    /// How long to wait for operations before the idle work is done.
+    /// How long to wait for operations before the idle work.
     fn idle_interval(&self) -> Duration {
         if self.shrink {
             SHRINK_INTERVAL
@@ -153,7 +154,7 @@ impl Writer {
         }
     }
 
-    /// What is done when there are no operations.
+    /// The work while no operations are queued.
     fn idle(&mut self, connection: &Connection) -> Result<(), Fault> {
         self.files.check()?;
         if self.space.is_shut() && self.space.recovers(connection)? {
@@ -165,12 +166,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves one file that holds everything. Where this fails nothing is lost: the log stays, and the
-    /// mark still says that the store is open.
+    /// Moves everything into one file. If this fails nothing is lost: the log stays, and the mark
+    /// still says that the store is open.
     fn close_file(&mut self, connection: &Connection) -> Result<(), Fault> {
         self.files.check()?;
         schema::set_mark(connection, &self.mark.next(MarkState::Closed))?;
-        // Another program that has the file open keeps the log; it must hold nothing that counts.
+        // Another program that has the file open keeps the log, so everything must be in the file.
         let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
         connect::set_checkpoint_on_close(connection, true)?;
         Ok(())
@@ -183,7 +184,7 @@ impl Writer {
     }
 }
 
-/// Returns a few free pages to the disk if there are many; tells whether to go on.
+/// Returns a few free pages to the disk if there are many. Returns whether to continue.
 fn shrink(connection: &Connection) -> Result<bool, Fault> {
     let number = |pragma: &str| -> rusqlite::Result<i64> {
         connection.pragma_query_value(None, pragma, |row| row.get(0))
@@ -195,24 +196,24 @@ fn shrink(connection: &Connection) -> Result<bool, Fault> {
     match connection.execute_batch("PRAGMA incremental_vacuum(256)") {
         Ok(()) => Ok(true),
         Err(error) => match Fault::from(error) {
-            // The next idle interval will do.
+            // Try again in the next idle interval.
             Fault::Busy(_) | Fault::Full(_) => Ok(true),
             fault => Err(fault),
         },
     }
 }
 
-/// How many operations are committed together at most.
+/// The maximum number of operations in a batch.
 const MAX_BATCH: usize = 1_024;
 
-/// A queue up to this length is not halved: the halves would not be worth a sync each.
+/// A queue up to this length is not halved, because each half needs a sync.
 const SMALL_BATCH: usize = 128;
 
-/// How many bytes are committed together, unless one operation writes more.
+/// The maximum number of bytes in a batch, unless a single operation is larger.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-/// How many free pages are left in the file for later tasks.
+/// The number of free pages that stay in the file for later tasks.
 const MIN_FREE_PAGES: i64 = 1_024;
 
-/// How long the queue is empty before the file is made smaller.
+/// How long the queue must be empty before the file is shrunk.
 const SHRINK_INTERVAL: Duration = Duration::from_millis(100);

@@ -1,8 +1,9 @@
-//! After a failed commit: open the file again, verify it, bring the index to what it holds, go on.
+//! Recovery after a failed commit: open the file again, verify it, update the index from it,
+//! continue.
 //!
-//! No caller of the failed batch was told that it succeeded. Tasks that the batch added are deleted
-//! if the file has them. For tasks that it changed or removed the file is right, and the engines are
-//! notified.
+//! No caller of the failed batch got a success. Tasks that the batch inserted are
+//! deleted if the file has them. For tasks that it changed or removed the file is authoritative,
+//! and the engines are notified.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -20,14 +21,14 @@ use crate::sqlite::mark::{Mark, MarkState};
 use crate::sqlite::row::{self, RowId};
 use crate::sqlite::{body, connect, damage, records, scan, schema};
 
-/// A batch that failed: it is unknown what the file holds of it.
+/// A failed batch. It is unknown which parts of it are in the file.
 #[derive(Debug)]
 pub(super) struct FailedBatch {
     pub(super) fault: Fault,
     tasks: Vec<UncertainTask>,
 }
 
-/// A task of which the file may hold either of two versions.
+/// A task whose version in the file is one of two.
 #[derive(Debug)]
 struct UncertainTask {
     id: TaskId,
@@ -48,7 +49,7 @@ impl FailedBatch {
         Self { fault, tasks }
     }
 
-    /// A failure outside of any batch.
+    /// A failure outside of a batch.
     pub(super) fn without_tasks(fault: impl Into<Fault>) -> Self {
         Self {
             fault: fault.into(),
@@ -79,7 +80,7 @@ impl Writer {
         }
     }
 
-    /// Answers all operations with `error` for a while. Fails if the store is closed meanwhile.
+    /// Replies to all operations with `error` during `pause`. Fails if the store is closed.
     fn refuse_for(&mut self, pause: Duration, error: &StoreError) -> Result<(), Option<Reply<()>>> {
         for operation in self.backlog.drain(..) {
             operation.refuse(error.clone());
@@ -103,12 +104,12 @@ impl Writer {
         if let Some(failure) = self.failure_at(FailPoint::BeforeReopen) {
             return Err(failure.into());
         }
-        // A file that was deleted or replaced is never opened, and never made again.
+        // A file that was deleted or replaced is never opened and never created again.
         self.files.check()?;
         let mut connection = connect::writing(&self.path, &self.options)?;
         let found = self.verify(&connection)?;
-        // Pages that a failed sync left in the system's cache may never reach the disk by themselves.
-        // A checkpoint writes and syncs them once more.
+        // Pages that a failed sync left in the operating system's cache may never reach the disk. A
+        // checkpoint writes and syncs them again.
         let busy: bool =
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
         if busy {
@@ -133,7 +134,7 @@ impl Writer {
     /// Refuses a file that lost an acknowledged commit or is damaged.
     fn verify(&self, connection: &Connection) -> Result<Mark, Fault> {
         let lost = || {
-            let what = "the file no longer holds what was acknowledged; restore it from a backup";
+            let what = "the file has lost acknowledged commits; restore it from a backup";
             Fault::Damaged(Reason::new(what))
         };
         let mark = Mark::read(connection)?.ok_or_else(lost)?;
@@ -146,7 +147,7 @@ impl Writer {
         }
     }
 
-    /// Brings the index to what the file says of a task.
+    /// Updates the index with the version of a task in the file.
     fn reload(&self, connection: &Connection, task: &UncertainTask) -> Result<(), Fault> {
         let index = &self.shared.index;
         let Some(known) = index.current(task.id) else {
@@ -168,7 +169,8 @@ impl Writer {
     }
 }
 
-/// Deletes what the batch added. Writes the mark in any case, which proves that the disk works again.
+/// Deletes the tasks that the batch inserted. Always writes the mark, which proves that the disk
+/// works again.
 fn undo_inserts(
     connection: &mut Connection,
     failed: &FailedBatch,
@@ -186,7 +188,7 @@ fn undo_inserts(
     Ok(transaction.commit()?)
 }
 
-/// The name of no node: every node is notified of changes under it. Engines draw 63 bits.
+/// An id that no node has, so that every node is notified. Engines use 63 bits.
 const NO_NODE: NodeId = NodeId(u64::MAX);
 
 const FIRST_PAUSE: Duration = Duration::from_millis(100);

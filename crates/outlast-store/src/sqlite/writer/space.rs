@@ -1,7 +1,7 @@
-//! Whether there is space for new tasks. Running tasks may finish as long as anything fits.
+//! Checks for space for new tasks. Running tasks may finish as long as their data fits.
 //!
-//! There are two limits: the configured size of the file, close to which new tasks are refused, and
-//! the size of the disk, for which a small reserve file is kept that can be deleted.
+//! There are two limits: the configured size of the file, near which new tasks are refused, and the
+//! size of the disk, for which a small reserve file exists that can be deleted.
 
 use std::fs;
 use std::io::{self, Write};
@@ -17,10 +17,9 @@ use crate::sqlite::fault::Fault;
 use crate::sqlite::file;
 use crate::sqlite::options::SqliteOptions;
 
-/// Whether there is space for new tasks.
 #[derive(Debug)]
 pub(super) struct Space {
-    /// How many pages the file may have.
+    /// The maximum number of pages of the file.
     pages: Option<u64>,
     reserve: PathBuf,
     no_space: Option<NoSpace>,
@@ -39,7 +38,7 @@ impl Space {
             reserve: reserve(path),
             no_space: None,
         };
-        // A disk that is full from the start is noticed by the first write.
+        // A disk that is full from the start is detected by the first write.
         let _ = space.fill_reserve();
         space
     }
@@ -49,7 +48,8 @@ impl Space {
         self.no_space.is_some()
     }
 
-    /// Why new tasks are refused, if they are. After an interval one is let through as a trial.
+    /// Returns why new tasks are refused, if they are. After an interval, one task is let through
+    /// to test again.
     pub(super) fn refusal(&mut self, connection: &Connection) -> Result<Option<Reason>, Fault> {
         if let Some(no_space) = &self.no_space
             && no_space.since.elapsed() < RETRY_INTERVAL
@@ -70,8 +70,8 @@ impl Space {
         let _ = fs::remove_file(&self.reserve);
     }
 
-    /// The same, and runs a checkpoint, which lets the log be reused. Tells whether a checkpoint was
-    /// tried: not if one was a moment ago.
+    /// The same, and runs a checkpoint so that the log can be reused. Returns whether a checkpoint
+    /// was run: not if the last one was a moment ago.
     pub(super) fn shut_and_compact(&mut self, reason: Reason, connection: &Connection) -> bool {
         let recently = self
             .no_space
@@ -110,7 +110,7 @@ impl Space {
         Ok(true)
     }
 
-    /// Whether the file is so close to its limit that the rest is for running tasks.
+    /// Whether the file is so close to its limit that the rest is reserved for running tasks.
     fn is_near_limit(&self, connection: &Connection) -> Result<bool, Fault> {
         let Some(pages) = self.pages else {
             return Ok(false);
@@ -130,7 +130,7 @@ impl Space {
         }
         let mut file = file::open_private(&self.reserve)?;
         let zeros = [0; 64 << 10];
-        // Not synced: the system allocates the space when it accepts the bytes.
+        // Not synced: the operating system allocates the space when it accepts the bytes.
         let written =
             (0..RESERVE_BYTES / zeros.len() as u64).try_for_each(|_| file.write_all(&zeros));
         if written.is_err() {
@@ -140,12 +140,12 @@ impl Space {
     }
 }
 
-/// The file that keeps some of the disk free.
+/// The path of the reserve file.
 pub(in crate::sqlite) fn reserve(path: &Path) -> PathBuf {
     file::beside(path, ".reserve")
 }
 
-/// Runs a checkpoint; where it fails, the log stays as it is.
+/// Runs a checkpoint. If it fails, the log is unchanged.
 fn compact(connection: &Connection) {
     let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |_| Ok(()));
 }
@@ -154,11 +154,12 @@ fn no_space() -> Reason {
     Fault::from(DiskFailure::Full).reason()
 }
 
-/// How often a store without space checks whether there is some.
+/// How often a store without space checks for space.
 pub(super) const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How much of the disk is kept for running tasks: what a log of usual length adds to the file.
+/// The disk space that is reserved for running tasks: as much as a log of usual length adds to the
+/// file.
 const RESERVE_BYTES: u64 = 4 << 20;
 
-/// How many pages below the limit are kept for running tasks, at least.
+/// The number of pages below the limit that are reserved for running tasks.
 const RESERVED_PAGES: u64 = 64;
