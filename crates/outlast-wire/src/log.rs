@@ -1,5 +1,5 @@
-//! Log messages for a client, and how severe they are. Both generations write them alike; they differ in how a
-//! client says what it wants to hear (V1: `logging/setLevel`, V2: META/logLevel).
+//! Log messages for a client, and their levels. Both generations have the same messages. They
+//! differ in how a client sets its level (V1: `logging/setLevel`, V2: META/logLevel).
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,52 +11,52 @@ use crate::json::write::Fields;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
-/// The method that carries a message.
+/// The method of a log message.
 pub const MESSAGE: &str = "notifications/message";
-/// V1: the method that says from which level on messages are wanted.
+/// V1: the method that sets the minimum level.
 pub const SET_LEVEL: &str = "logging/setLevel";
 
-/// How severe a message is: the levels of syslog, the least severe first.
+/// The levels of syslog, the least severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// For whoever looks for a fault.
+    /// Details for debugging.
     Debug,
-    /// The ordinary course of things.
+    /// Normal operation.
     Info,
-    /// Ordinary, yet worth a look.
+    /// Normal, but significant.
     Notice,
-    /// Something is not as it should be.
+    /// A problem that does not prevent the operation.
     Warning,
-    /// Something failed.
+    /// An operation failed.
     Error,
-    /// A part does not work.
+    /// A component does not work.
     Critical,
-    /// Somebody must act now.
+    /// Immediate action is required.
     Alert,
-    /// Nothing works.
+    /// The whole system does not work.
     Emergency,
 }
 
-/// The word is not one of the eight.
+/// The name is not one of the eight levels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "unknown log level `{0}`; there are debug, info, notice, warning, error, critical, alert, emergency"
 )]
 pub struct UnknownLevel(pub String);
 
-/// One message.
+/// One log message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// How severe it is.
+    /// The level.
     pub level: Level,
-    /// Which part speaks.
+    /// The component that logs.
     pub logger: Option<Arc<str>>,
-    /// What it says: any JSON, often a text.
+    /// The content: any JSON, often a string.
     pub data: Raw,
 }
 
 impl Level {
-    /// The word.
+    /// The name of the level.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -70,7 +70,7 @@ impl Level {
         }
     }
 
-    /// The `level` that the params of [`SET_LEVEL`] name.
+    /// Reads the `level` of the params of [`SET_LEVEL`].
     pub fn wanted(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
         let level = params.and_then(|params| {
             let [level] = pick(params, ["level"]).ok()?;
@@ -84,7 +84,7 @@ impl Level {
 }
 
 impl Log {
-    /// Reads the params of a log notification, or `None` if they are not some.
+    /// Reads the params of a log notification, or `None` if they are invalid.
     pub fn read(params: RawRef<'_>) -> Option<Self> {
         let [level, logger, data] = pick(params, ["level", "logger", "data"]).ok()?;
         Some(Self {

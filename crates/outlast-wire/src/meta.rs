@@ -1,7 +1,7 @@
-//! The `_meta` keys, and edits of the `_meta` of an unopened object.
+//! The `_meta` keys, and edits of the `_meta` of an unparsed object.
 //!
-//! Edits splice text: every other key of `_meta` and every other member keeps its bytes
-//! (V1-RES-6). `_meta` that is absent, null or not an object counts as empty.
+//! Edits change the text: every other key of `_meta` and every other member keeps its bytes
+//! (V1-RES-6). `_meta` that is absent, null or not an object is treated as empty.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -13,23 +13,23 @@ use crate::json::write::{Fields, quoted};
 use crate::object::{self, Edit, NotAnObject};
 use crate::raw::{Raw, RawRef};
 
-/// V1: the task a message belongs to, `{"taskId": …}` (V1-META-1).
+/// V1: the task that a message belongs to, `{"taskId": …}` (V1-META-1).
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
-/// V1: text a host may hand to the model while the task runs (V1-CREATE-11).
+/// V1: text that a host may give to the model while the task runs (V1-CREATE-11).
 pub const MODEL_IMMEDIATE_RESPONSE: &str = "io.modelcontextprotocol/model-immediate-response";
-/// Both: where progress is to be reported under.
+/// Both: the token for progress notifications.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// V2: the protocol version of the request (V2-META-1).
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// V2: who sends the request (V2-META-2).
+/// V2: the client that sends the request (V2-META-2).
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// V2: what the client can do during this request (V2-META-1).
+/// V2: the client capabilities for this request (V2-META-1).
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// V2: who answers (V2-META-6).
+/// V2: the server that responds (V2-META-6).
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// V2: opts into log notifications for this request (V2-META-8).
+/// V2: enables log notifications for this request (V2-META-8).
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// V2: the listen request a notification belongs to (V2-SUB-3).
+/// V2: the listen request that a notification belongs to (V2-SUB-3).
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// W3C trace context (V2-META-9).
 pub const TRACEPARENT: &str = "traceparent";
@@ -38,25 +38,26 @@ pub const TRACESTATE: &str = "tracestate";
 /// W3C baggage (V2-META-9).
 pub const BAGGAGE: &str = "baggage";
 
-/// The member all of these live in.
+/// The member with all of these keys.
 pub const META: &str = "_meta";
 
-/// The value of one key.
+/// Returns the value of one key.
 pub fn value<'a>(object: RawRef<'a>, key: &str) -> Option<RawRef<'a>> {
     object::find(object, &[META, key])
 }
 
-/// `object` with one key set.
+/// Returns `object` with one key set.
 pub fn set(object: RawRef<'_>, key: &str, value: RawRef<'_>) -> Result<Raw, NotAnObject> {
     object::set(object, &[META, key], value)
 }
 
-/// `object` without one key, and without `_meta` if nothing else was in it.
+/// Returns `object` without one key, and without `_meta` if it would be empty.
 pub fn remove(object: RawRef<'_>, key: &str) -> Result<Raw, NotAnObject> {
     object::remove(object, &[META, key])
 }
 
-/// `object` without the members of these names and without these keys of its `_meta`, which goes if that empties it.
+/// Returns `object` without these members and without these keys of its `_meta`, which is removed
+/// if it would be empty.
 pub fn strip(object: &Raw, names: &[&str], keys: &[&str]) -> Raw {
     let edit = |name: &str, value: RawRef<'_>| match name {
         name if names.contains(&name) => Edit::Drop,
@@ -81,45 +82,46 @@ pub fn strip(object: &Raw, names: &[&str], keys: &[&str]) -> Raw {
     }
 }
 
-/// The task that params or a result say they belong to. The old draft's bare string is not read.
+/// Returns the task that params or a result belong to. The string of the old draft is not
+/// supported.
 pub fn related_task(object: RawRef<'_>) -> Option<String> {
     let id = object::find(object, &[META, RELATED_TASK, "taskId"])?;
     Some(id.text()?.into_owned())
 }
 
-/// `object` marked as belonging to `task`; a mark it had is replaced (V1-META-1, BR-RES-2).
+/// Marks `object` as belonging to `task` and replaces an existing mark (V1-META-1, BR-RES-2).
 pub fn relate(object: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject> {
     let mut mark = String::new();
     write_relation(&mut mark, task);
     set(object, RELATED_TASK, RawRef::scanned(&mark))
 }
 
-/// Appends the mark of what belongs to `task`.
+/// Appends the mark for `task`.
 pub(crate) fn write_relation(out: &mut String, task: &str) {
     let mut fields = Fields::begin(out);
     fields.text("taskId", task);
     fields.end();
 }
 
-/// `object` without the mark (BR-RES-2, V2-GET-7).
+/// Removes the mark (BR-RES-2, V2-GET-7).
 pub fn unrelate(object: RawRef<'_>) -> Result<Raw, NotAnObject> {
     remove(object, RELATED_TASK)
 }
 
-/// The token under which the sender of `params` wants progress (V1-PRG-1).
+/// Returns the token with which the sender of `params` requests progress (V1-PRG-1).
 pub fn progress_token(params: RawRef<'_>) -> Option<Id> {
     value(params, PROGRESS_TOKEN).and_then(|token| Id::read(token).ok())
 }
 
-/// The trace that the sender of `params` belongs to, as W3C writes it (V2-META-9).
+/// Returns the W3C trace parent in `params` (V2-META-9).
 pub fn trace(params: RawRef<'_>) -> Option<Cow<'_, str>> {
     static KEY: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(TRACEPARENT));
-    // Nearly no request has one, and then nothing has to be read.
+    // Few requests have one. The search avoids parsing the others.
     KEY.find(params.as_str().as_bytes())?;
     value(params, TRACEPARENT)?.text()
 }
 
-/// The text a host may hand to the model while the task runs (V1-CREATE-11).
+/// Returns the text that a host may give to the model while the task runs (V1-CREATE-11).
 pub fn model_immediate_response(result: RawRef<'_>) -> Option<String> {
     Some(
         value(result, MODEL_IMMEDIATE_RESPONSE)?
@@ -128,13 +130,13 @@ pub fn model_immediate_response(result: RawRef<'_>) -> Option<String> {
     )
 }
 
-/// `object` with one key set to a string.
+/// Returns `object` with one key set to a string.
 pub fn set_text(object: RawRef<'_>, key: &str, text: &str) -> Result<Raw, NotAnObject> {
     set(object, key, RawRef::scanned(&quoted(text)))
 }
 
-/// Whether `key` is spelled as a `_meta` key or extension identifier must be (V1-BASE-7): an
-/// optional prefix of dotted labels and `/`, then a name that may be empty.
+/// Whether `key` is a valid `_meta` key or extension identifier (V1-BASE-7): an optional prefix of
+/// dotted labels and `/`, then a name that may be empty.
 pub fn is_valid_key(key: &str) -> bool {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),

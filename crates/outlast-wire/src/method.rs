@@ -1,9 +1,10 @@
-//! Names of methods and notifications that both eras share.
+//! The names of methods and notifications that both eras share.
 //!
-//! Those of tools are in [`crate::tool`], of log messages in [`crate::log`], of progress and cancellation in
-//! [`crate::notice`], and those that only one era has in [`crate::v1::method`] and [`crate::v2::method`].
+//! Those of tools are in [`crate::tool`], of log messages in [`crate::log`], of progress and
+//! cancellation in [`crate::notice`], and those of a single era in [`crate::v1::method`] and
+//! [`crate::v2::method`].
 
-/// Asks whether the peer lives.
+/// Checks whether the peer responds.
 pub const PING: &str = "ping";
 /// Lists prompts.
 pub const PROMPTS_LIST: &str = "prompts/list";
@@ -15,17 +16,17 @@ pub const RESOURCES_LIST: &str = "resources/list";
 pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
 /// Returns the contents of a resource.
 pub const RESOURCES_READ: &str = "resources/read";
-/// Asks for notifications when a resource changes.
+/// Subscribes to changes of a resource.
 pub const RESOURCES_SUBSCRIBE: &str = "resources/subscribe";
 /// Ends a subscription.
 pub const RESOURCES_UNSUBSCRIBE: &str = "resources/unsubscribe";
 /// Completes an argument.
 pub const COMPLETE: &str = "completion/complete";
-/// A server asks for the roots of its client.
+/// Requests the roots of the client.
 pub const ROOTS_LIST: &str = "roots/list";
-/// A server asks its client's model.
+/// Requests a response of the client's model.
 pub const CREATE_MESSAGE: &str = "sampling/createMessage";
-/// A server asks the user.
+/// Requests input of the user.
 pub const ELICIT: &str = "elicitation/create";
 
 /// The list of tools has changed.
@@ -38,5 +39,5 @@ pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
 pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 /// The client's roots have changed.
 pub const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
-/// An elicitation at a URL is complete.
+/// A url elicitation is complete.
 pub const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";

@@ -1,38 +1,38 @@
 //! A task as both codecs see it: the borrowed view that the engine fills.
 //!
-//! Nothing of the engine is here and nothing of a generation: V1 and V2 words are made from this in
-//! [`crate::v1`] and [`crate::v2`].
+//! It is independent of the engine and of the generations. [`crate::v1`] and [`crate::v2`] derive
+//! their status words from it.
 
 use crate::raw::Raw;
 use crate::time::Timestamp;
 
-/// One task at one moment.
+/// A task at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskView<'a> {
     /// Its id.
     pub id: &'a str,
-    /// Where it stands.
+    /// Its phase.
     pub phase: Phase,
-    /// Words for people and models.
+    /// The status message.
     pub message: Option<&'a str>,
     /// When it was created.
     pub created: Timestamp,
     /// When it last changed.
     pub updated: Timestamp,
-    /// How long it lives, from its creation; `None` is for ever.
+    /// The time from creation to expiry in milliseconds. `None` is unlimited.
     pub ttl_ms: Option<u64>,
-    /// How often to look at it.
+    /// The recommended time between polls in milliseconds.
     pub poll_interval_ms: Option<u64>,
 }
 
-/// Where a task stands.
+/// The phase of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
     /// The work runs.
     Working,
-    /// The work waits for answers.
+    /// The work awaits input.
     AwaitingInput,
-    /// The work is over.
+    /// The work has ended.
     Ended(Ending),
 }
 
@@ -50,16 +50,17 @@ pub enum Ending {
     Cancelled,
 }
 
-/// A question that a task waits for an answer to.
+/// An outstanding input request of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AskView<'a> {
-    /// Names the question within its task.
+    /// The key of the input request within its task.
     pub key: &'a str,
-    /// The request that is asked, such as `elicitation/create`.
+    /// The method of the input request, such as `elicitation/create`.
     pub method: &'a str,
-    /// Its parameters, unopened.
+    /// Its parameters, not parsed.
     pub params: Option<&'a Raw>,
 }
 
-/// The largest integer that every reader of JSON gets right, and the largest the schemas allow.
+/// The largest integer that every JSON parser reads exactly, and the largest that the schemas
+/// allow.
 pub(crate) const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;

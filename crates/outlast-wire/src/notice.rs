@@ -1,4 +1,4 @@
-//! Notifications that read the same in both generations: progress and cancellation.
+//! Notifications that are the same in both generations: progress and cancellation.
 
 use crate::envelope::Id;
 use crate::json::write::Fields;
@@ -9,25 +9,25 @@ use crate::raw::{Raw, RawRef};
 pub const PROGRESS: &str = "notifications/progress";
 /// The method that cancels a request.
 pub const CANCELLED: &str = "notifications/cancelled";
-/// The notification by which a server on a pipe announces that it is about to close the connection.
-/// A peer that knows it sends nothing more and closes its end.
+/// The notification with which a server on a pipe announces that it closes the connection. A peer
+/// that supports it sends nothing more and closes its end.
 pub const CLOSING: &str = "notifications/outlast/closing";
 
-/// One report of progress.
+/// One progress report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// The token of the request that asked for it.
+    /// The token of the request.
     pub token: Id,
-    /// How far the work is; grows with every report (V1-PRG-3).
+    /// The progress so far. It grows with every report (V1-PRG-3).
     pub progress: f64,
-    /// How far it has to go.
+    /// The total, if known.
     pub total: Option<f64>,
-    /// Words for people.
+    /// A description for people.
     pub message: Option<String>,
 }
 
 impl Progress {
-    /// Reads the params of a progress notification, or `None` if they are not some.
+    /// Reads the params of a progress notification, or `None` if they are invalid.
     pub fn read(params: RawRef<'_>) -> Option<Self> {
         let [token, progress, total, message] =
             pick(params, ["progressToken", "progress", "total", "message"]).ok()?;
@@ -39,7 +39,7 @@ impl Progress {
         })
     }
 
-    /// The params. Numbers that JSON cannot say are left out, or zero.
+    /// The params. Numbers that JSON cannot express are omitted, or zero.
     pub fn to_raw(&self) -> Raw {
         let finite = |number: f64| number.is_finite().then_some(number);
         Raw::written(|out| {
@@ -57,14 +57,13 @@ impl Progress {
     }
 }
 
-/// The request that a cancellation names, or `None`: then nothing is cancelled (V1-CANC-4,
-/// V1-CANC-8).
+/// Returns the request that a cancellation names. `None` cancels nothing (V1-CANC-4, V1-CANC-8).
 pub fn cancelled_request(params: RawRef<'_>) -> Option<Id> {
     let [id] = pick(params, ["requestId"]).ok()?;
     Id::read(id?).ok()
 }
 
-/// The params of a cancellation of the request `id`.
+/// The params that cancel the request `id`.
 pub fn cancelling(id: &Id, reason: Option<&str>) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);

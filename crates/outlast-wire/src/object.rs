@@ -1,8 +1,8 @@
-//! Members of an unopened object: looked up, set and removed by splicing text.
+//! Members of an unparsed object: looked up, set and removed in its text.
 //!
-//! Everything that is not the named member keeps its bytes: order, spelling of numbers, space,
-//! members nobody here knows. Names are compared by meaning (`"_m\u0065ta"` is `_meta`); of
-//! duplicates the last one counts, as in every common parser, and an edit leaves one.
+//! Everything except the named member keeps its bytes: order, spelling of numbers, white space,
+//! unknown members. Names are compared unescaped (`"_m\u0065ta"` is `_meta`). Of duplicates the
+//! last one counts, as in common parsers, and an edit leaves one.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,27 +17,27 @@ use crate::raw::{Raw, RawRef};
 #[error("not a JSON object")]
 pub struct NotAnObject;
 
-/// One member of an unopened object.
+/// One member of an unparsed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// The name, escapes resolved.
+    /// The unescaped name.
     pub name: Cow<'a, str>,
-    /// The value, unopened.
+    /// The value, not parsed.
     pub value: RawRef<'a>,
 }
 
-/// What becomes of one part of a value.
+/// The edit of one part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
-    /// It stays as it is.
+    /// Keep it unchanged.
     Keep,
-    /// It goes.
+    /// Remove it.
     Drop,
-    /// This takes its place.
+    /// Replace it.
     Replace(Raw),
 }
 
-/// `object` in which `edit` has judged every member, or `None` if all stay as they are.
+/// Applies `edit` to every member of `object`. Returns `None` if all are unchanged.
 pub fn edited(
     object: RawRef<'_>,
     mut edit: impl FnMut(&str, RawRef<'_>) -> Edit,
@@ -49,7 +49,7 @@ pub fn edited(
     if edits.iter().all(|edit| *edit == Edit::Keep) {
         return Ok(None);
     }
-    // There is a member, or nothing would have been edited.
+    // There is a member, because otherwise nothing would have been edited.
     let (Some(first), Some(last)) = (found.first(), found.last()) else {
         return Ok(None);
     };
@@ -77,18 +77,19 @@ pub fn edited(
 /// Changes of an object and of its `_meta`, made together.
 #[derive(Clone, Debug, Default)]
 pub struct Rewrite<'a> {
-    /// Members that go.
+    /// Members to remove.
     pub drop: &'a [&'a str],
-    /// Keys of `_meta` that go. If that leaves none, `_meta` goes.
+    /// Keys of `_meta` to remove. `_meta` is removed if it would be empty.
     pub drop_meta: &'a [&'a str],
-    /// Members that are set.
+    /// Members to set.
     pub set: Vec<(&'a str, RawRef<'a>)>,
-    /// Keys of `_meta` that are set.
+    /// Keys of `_meta` to set.
     pub set_meta: Vec<(&'a str, RawRef<'a>)>,
 }
 
 impl Rewrite<'_> {
-    /// `object` with all changes, copied once. A `_meta` that is not an object counts as absent where something is set in it.
+    /// Returns `object` with all changes, in one copy. A `_meta` that is not an object is replaced
+    /// if a key is set in it.
     pub fn apply(&self, object: RawRef<'_>) -> Result<Raw, NotAnObject> {
         let text = object.as_str();
         let found = places(text)?;
@@ -123,7 +124,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// Every member of `object` in the order of the text, duplicates included.
+/// Returns every member of `object` in the order of the text, duplicates included.
 pub fn members(object: RawRef<'_>) -> Result<Vec<Member<'_>>, NotAnObject> {
     let text = object.as_str();
     let mut found = Vec::new();
@@ -134,7 +135,7 @@ pub fn members(object: RawRef<'_>) -> Result<Vec<Member<'_>>, NotAnObject> {
     Ok(found)
 }
 
-/// The values of the named members, in the order of `names`.
+/// Returns the values of the named members, in the order of `names`.
 pub fn pick<'a, const N: usize>(
     object: RawRef<'a>,
     names: [&str; N],
@@ -149,7 +150,7 @@ pub fn pick<'a, const N: usize>(
     Ok(found)
 }
 
-/// The value of the member at the end of `path`, if every step of it is an object.
+/// Returns the value at `path`, if every step of it is an object.
 pub fn find<'a>(object: RawRef<'a>, path: &[&str]) -> Option<RawRef<'a>> {
     path.iter().try_fold(object, |inside, name| {
         let [value] = pick(inside, [*name]).ok()?;
@@ -157,26 +158,26 @@ pub fn find<'a>(object: RawRef<'a>, path: &[&str]) -> Option<RawRef<'a>> {
     })
 }
 
-/// `object` with the member at the end of `path` set to `value`.
+/// Returns `object` with the value at `path` set to `value`.
 ///
-/// A step that is absent or not an object becomes one.
+/// A step that is absent or not an object becomes an object.
 pub fn set(object: RawRef<'_>, path: &[&str], value: RawRef<'_>) -> Result<Raw, NotAnObject> {
     let text = set_text(object.as_str(), path, value.as_str())?;
     Ok(RawRef::scanned(&text).to_raw())
 }
 
-/// `object` without the member at the end of `path`, and without steps that this leaves empty.
+/// Returns `object` without the member at `path`, and without steps that become empty.
 pub fn remove(object: RawRef<'_>, path: &[&str]) -> Result<Raw, NotAnObject> {
     let text = without(object, path)?;
     Ok(RawRef::scanned(&text).to_raw())
 }
 
-/// The text of what [`remove`] returns, borrowed where nothing changes.
+/// The text of [`remove`], borrowed if nothing changes.
 pub(crate) fn without<'a>(object: RawRef<'a>, path: &[&str]) -> Result<Cow<'a, str>, NotAnObject> {
     remove_text(object.as_str(), path)
 }
 
-/// The elements of an unopened array, or `None` if the value is not an array.
+/// Returns the elements of an unparsed array, or `None` if the value is not an array.
 pub fn elements(array: RawRef<'_>) -> Option<Vec<RawRef<'_>>> {
     let text = array.as_str();
     let mut skimmer = Skimmer::new(text);
@@ -225,13 +226,13 @@ fn remove_text<'a>(object: &'a str, path: &[&str]) -> Result<Cow<'a, str>, NotAn
     let kept = match remove_text(old, inner) {
         Ok(Cow::Owned(new)) => (!places(&new)?.is_empty()).then_some(new),
         _ if once => return Ok(Cow::Borrowed(object)),
-        // An earlier duplicate may hold what has to go, and some parsers take the first.
+        // An earlier duplicate may contain the member too, and some parsers use the first one.
         _ => Some(old.to_owned()),
     };
     Ok(Cow::Owned(splice(object, &found, name, kept.as_deref())))
 }
 
-/// `object` in which `name` occurs once with the value `new`, or not at all.
+/// Returns `object` in which `name` occurs once with the value `new`, or not at all.
 fn splice(object: &str, found: &[Place<'_>], name: &str, new: Option<&str>) -> String {
     let last = found.iter().rposition(|place| place.name == name);
     let mut out =
@@ -269,7 +270,7 @@ fn splice(object: &str, found: &[Place<'_>], name: &str, new: Option<&str>) -> S
     out
 }
 
-/// `object` without the members in `drop`, in which each in `set` occurs once.
+/// Returns `object` without the members in `drop`, and with each member in `set` exactly once.
 fn merged(object: &str, found: &[Place<'_>], drop: &[&str], set: &[(&str, &str)]) -> String {
     let more: usize = set
         .iter()
@@ -285,7 +286,7 @@ fn merged(object: &str, found: &[Place<'_>], drop: &[&str], set: &[(&str, &str)]
             continue;
         }
         let new = set.iter().position(|(name, _)| *name == place.name);
-        // Of duplicates the last one is replaced, and the others go.
+        // Of duplicates the last one is replaced, and the others are removed.
         if new.is_some() && found[at + 1..].iter().any(|later| later.name == place.name) {
             continue;
         }
@@ -315,7 +316,7 @@ fn merged(object: &str, found: &[Place<'_>], drop: &[&str], set: &[(&str, &str)]
     out
 }
 
-/// Where a member stands in the text of its object.
+/// The position of a member in the text of its object.
 struct Place<'a> {
     name: Cow<'a, str>,
     key: Range<usize>,

@@ -1,4 +1,4 @@
-//! Parameters that read the same in both generations: a task id, a cursor.
+//! Parameters that are the same in both generations: a task id, a cursor.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use crate::json::write::Fields;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
-/// The `taskId` of a task method; everything else in the params is tolerated (A1-29, V1-META-5).
+/// Reads the `taskId` of a task method. Other members are ignored (A1-29, V1-META-5).
 pub fn task_id(params: Option<RawRef<'_>>) -> Result<Cow<'_, str>, ErrorObject> {
     member(params, "taskId")?
         .and_then(RawRef::text)
@@ -16,7 +16,7 @@ pub fn task_id(params: Option<RawRef<'_>>) -> Result<Cow<'_, str>, ErrorObject> 
         .ok_or_else(|| invalid_params("`taskId` must be a non-empty string"))
 }
 
-/// The `cursor` of a list method. An empty cursor is a cursor (V2-PAGE-1).
+/// Reads the `cursor` of a list method. An empty cursor is a cursor (V2-PAGE-1).
 pub fn cursor(params: Option<RawRef<'_>>) -> Result<Option<String>, ErrorObject> {
     match member(params, "cursor")? {
         None => Ok(None),
@@ -28,7 +28,7 @@ pub fn cursor(params: Option<RawRef<'_>>) -> Result<Option<String>, ErrorObject>
     }
 }
 
-/// Params that name a task.
+/// The params with a task id.
 pub fn naming(task: &str) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);
@@ -37,7 +37,7 @@ pub fn naming(task: &str) -> Raw {
     })
 }
 
-/// Params that continue a list.
+/// The params with a cursor.
 pub fn continuing(cursor: Option<&str>) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);

@@ -1,7 +1,7 @@
-//! A task as another implementation tells it, read with tolerance.
+//! A task as another implementation sends it, parsed leniently.
 //!
-//! Peers leave out what is required, send fractions where integers belong and add members of their
-//! own. Only what makes a task usable is insisted on: its id and a status word that is known.
+//! Peers omit required members, send fractions instead of integers and add their own members. Only
+//! the id and a known status are required.
 
 use crate::neutral::MAX_SAFE_INTEGER;
 use crate::object::pick;
@@ -18,17 +18,17 @@ pub struct PeerTask {
     pub status: Status,
     /// Its status message.
     pub message: Option<String>,
-    /// When the peer says it was created, if it says so legibly.
+    /// When it was created, if the peer sends a valid timestamp.
     pub created: Option<Timestamp>,
-    /// When the peer says it last changed, if it says so legibly.
+    /// When it last changed, if the peer sends a valid timestamp.
     pub updated: Option<Timestamp>,
-    /// Its lifetime from creation; `None` where it is unlimited, unsaid or nonsense.
+    /// The time from creation to expiry. `None` if it is unlimited, absent or invalid.
     pub ttl_ms: Option<u64>,
-    /// How often the peer wants to be asked.
+    /// The poll interval that the peer requests.
     pub poll_interval_ms: Option<u64>,
 }
 
-/// What the peer sent is not a task.
+/// Why a value is not a task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotATask {
     /// It is not an object.
@@ -40,13 +40,14 @@ pub enum NotATask {
     /// It has no string `status`.
     #[error("task without a string `status`")]
     Status,
-    /// Its status is none of the five.
+    /// Its status is unknown.
     #[error(transparent)]
     Unknown(#[from] UnknownStatus),
 }
 
 impl PeerTask {
-    /// Reads the members both generations share; `ttl` and `interval` name the two that differ.
+    /// Reads the members that both generations share. `ttl` and `interval` are the names of the two
+    /// that differ.
     pub(crate) fn read(task: RawRef<'_>, ttl: &str, interval: &str) -> Result<Self, NotATask> {
         let [id, status, message, created, updated, ttl, interval] = pick(
             task,
@@ -75,8 +76,8 @@ impl PeerTask {
     }
 }
 
-/// A duration: fractions are rounded up, what no integer holds is cut to the largest safe one;
-/// `None` if it is negative or not a number (A1-11).
+/// Reads a duration. Fractions are rounded up, and larger values are cut to the largest safe
+/// integer. `None` if it is negative or not a number (A1-11).
 pub(crate) fn millis(value: RawRef<'_>) -> Option<u64> {
     let number = value.number().filter(|number| *number >= 0.0)?;
     #[expect(

@@ -1,9 +1,8 @@
-//! JSON that is carried, not opened: parameters, results and errors on their way through.
+//! Unparsed JSON: parameters, results and errors that are only passed on.
 //!
-//! A [`Raw`] (shared) or [`RawRef`] (borrowed) is known to be one valid JSON value without space
-//! around it. What it says is
-//! nobody's business here, so unknown members survive byte for byte and a large payload costs a
-//! pointer, not a tree. Looking inside and changing single members lives in [`crate::object`].
+//! A [`Raw`] (shared) or [`RawRef`] (borrowed) is one valid JSON value without white space around
+//! it. It is not parsed, so unknown members keep their bytes and a large payload costs one pointer.
+//! [`crate::object`] reads and changes single members.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,7 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::json::{scan, write};
 
-/// One valid JSON value, shared and unopened.
+/// One valid JSON value, shared and not parsed.
 #[derive(Clone)]
 pub struct Raw(Arc<str>);
 
@@ -26,12 +25,12 @@ impl Raw {
         RawRef::EMPTY_OBJECT.to_raw()
     }
 
-    /// Checks that `text` is one JSON value and keeps it as it stands.
+    /// Checks that `text` is one JSON value.
     pub fn parse(text: String) -> Result<Self, serde_json::Error> {
         RawValue::from_string(text).map(Self::from)
     }
 
-    /// Encodes `value`. Fails where `value` cannot be JSON, such as a map with keys that are not strings.
+    /// Encodes `value`. Fails if it cannot be JSON, such as a map with keys that are not strings.
     pub fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
         serde_json::value::to_raw_value(value).map(Self::from)
     }
@@ -46,22 +45,23 @@ impl Raw {
         RawRef(&self.0)
     }
 
-    /// How many bytes the text has.
+    /// The length of the text in bytes.
     pub fn size(&self) -> usize {
         self.0.len()
     }
 
-    /// Opens the value as a `T`.
+    /// Parses the value as a `T`.
     pub fn open<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.as_str())
     }
 
-    /// What `write` appends to an empty text, which this crate's writers keep to one valid value.
+    /// Wraps what `write` appends to an empty string. The writers of this crate append one valid
+    /// value.
     pub(crate) fn written(write: impl FnOnce(&mut String)) -> Self {
         Self::written_around(0, write)
     }
 
-    /// The same with room for so many bytes that are spliced in.
+    /// The same with capacity for a payload of so many bytes.
     pub(crate) fn written_around(payload: usize, write: impl FnOnce(&mut String)) -> Self {
         let mut text = String::with_capacity(256 + payload);
         write(&mut text);
@@ -70,7 +70,7 @@ impl Raw {
     }
 }
 
-/// One valid JSON value, borrowed and unopened.
+/// One valid JSON value, borrowed and not parsed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RawRef<'a>(&'a str);
 
@@ -78,7 +78,7 @@ impl<'a> RawRef<'a> {
     /// `{}`.
     pub const EMPTY_OBJECT: Self = Self("{}");
 
-    /// Checks that `text` is one JSON value and keeps it without the space around it.
+    /// Checks that `text` is one JSON value, and removes the white space around it.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
         serde_json::from_str::<&RawValue>(text).map(|value| Self(value.get()))
     }
@@ -93,12 +93,12 @@ impl<'a> RawRef<'a> {
         self.0
     }
 
-    /// The same value, shared: one copy of the text.
+    /// The same value, shared. Copies the text.
     pub fn to_raw(self) -> Raw {
         Raw(self.0.into())
     }
 
-    /// Opens the value as a `T`.
+    /// Parses the value as a `T`.
     pub fn open<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.0)
     }
@@ -118,7 +118,7 @@ impl<'a> RawRef<'a> {
         self.first() == b'n'
     }
 
-    /// The string, if this is one that is valid Unicode.
+    /// The string, if the value is a string of valid Unicode.
     pub fn text(self) -> Option<Cow<'a, str>> {
         let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
         if inner.contains('\\') {
@@ -128,12 +128,13 @@ impl<'a> RawRef<'a> {
         }
     }
 
-    /// The string this is, or the JSON text itself if it is none or not Unicode (a lone surrogate).
+    /// The string, or the JSON text if the value is not a string or not valid Unicode (a lone
+    /// surrogate).
     pub(crate) fn spelling(self) -> Cow<'a, str> {
         self.text().unwrap_or(Cow::Borrowed(self.0))
     }
 
-    /// The truth value, if this is one.
+    /// The boolean, if the value is one.
     pub fn truth(self) -> Option<bool> {
         match self.first() {
             b't' => Some(true),
@@ -142,19 +143,19 @@ impl<'a> RawRef<'a> {
         }
     }
 
-    /// The integer, if this is one written without fraction or exponent and in range.
+    /// The integer, if the value is one in range without fraction or exponent.
     pub fn integer(self) -> Option<i64> {
         self.0.parse().ok()
     }
 
-    /// The number, if this is one.
+    /// The number, if the value is one.
     pub fn number(self) -> Option<f64> {
         matches!(self.first(), b'-' | b'0'..=b'9')
             .then(|| self.0.parse().ok())
             .flatten()
     }
 
-    /// The first byte, which tells the kind: there is no space around a value.
+    /// The first byte, which shows the type, because there is no white space around a value.
     fn first(self) -> u8 {
         self.0.as_bytes().first().copied().unwrap_or_default()
     }
@@ -206,7 +207,7 @@ impl Serialize for Raw {
 
 impl Serialize for RawRef<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Only `RawValue` makes serde_json splice text, and it is only made by looking at the text.
+        // Only `RawValue` makes serde_json insert text, and it is created by parsing the text.
         serde_json::from_str::<&RawValue>(self.0)
             .map_err(serde::ser::Error::custom)?
             .serialize(serializer)

@@ -1,4 +1,4 @@
-//! The five words for the state of a task, the same in both generations.
+//! The five status words of a task, the same in both generations.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub enum Status {
     /// The work runs.
     Working,
-    /// The receiver needs something from the requestor.
+    /// The receiver needs input from the requestor.
     InputRequired,
     /// The work ended with a result.
     Completed,
@@ -24,7 +24,7 @@ pub enum Status {
 pub struct UnknownStatus(pub String);
 
 impl Status {
-    /// The word.
+    /// The status word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Working => "working",

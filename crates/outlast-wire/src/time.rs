@@ -1,4 +1,4 @@
-//! Moments as MCP writes them: milliseconds inside, RFC 3339 in UTC on the wire.
+//! Timestamps: milliseconds in memory, RFC 3339 in UTC on the wire.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,25 +10,25 @@ use jiff::fmt::temporal::{DateTimeParser, DateTimePrinter};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(pub u64);
 
-/// The text is not a moment in RFC 3339.
+/// The text is not a timestamp of RFC 3339.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 timestamp")]
 pub struct BadTimestamp;
 
 impl Timestamp {
-    /// This moment plus `millis`, at the end of time if that is later than it.
+    /// Adds `millis`, up to the largest timestamp.
     pub fn plus(self, millis: u64) -> Self {
         Self(self.0.saturating_add(millis))
     }
 
-    /// Milliseconds from `earlier` to this moment, zero if it is not earlier.
+    /// The milliseconds from `earlier` to this timestamp, or zero if it is not earlier.
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
 impl fmt::Display for Timestamp {
-    /// RFC 3339 has years of four digits: a later moment is displayed as the last one that it can express.
+    /// RFC 3339 has years of four digits. A later timestamp is displayed as the last possible one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let moment = i64::try_from(self.0).ok();
         let moment = moment.and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
@@ -41,7 +41,7 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = BadTimestamp;
 
-    /// Reads any RFC 3339 moment from 1970 on; fractions beyond milliseconds are cut off.
+    /// Reads any RFC 3339 timestamp from 1970 on. Fractions beyond milliseconds are cut off.
     fn from_str(text: &str) -> Result<Self, BadTimestamp> {
         let moment = PARSER.parse_timestamp(text).map_err(|_| BadTimestamp)?;
         let millis = u64::try_from(moment.as_millisecond()).map_err(|_| BadTimestamp)?;

@@ -1,4 +1,4 @@
-//! Tools and their results, as far as both generations agree: looked at, never opened.
+//! Tools and their results, as far as both generations agree. They are not parsed as a whole.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ pub const CALL: &str = "tools/call";
 /// The method that lists tools.
 pub const LIST: &str = "tools/list";
 
-/// The name of the tool that `tools/call` params call.
+/// The name of the tool in `tools/call` params.
 pub fn called(params: RawRef<'_>) -> Option<Cow<'_, str>> {
     object::find(params, &["name"])?.text()
 }
 
-/// Refuses `tools/call` params whose `arguments` are there and no object. `null` stands for none.
+/// Refuses `tools/call` params whose `arguments` are not an object. `null` counts as absent.
 pub fn check_arguments(params: RawRef<'_>) -> Result<(), ErrorObject> {
     let arguments = object::find(params, &["arguments"]).filter(|found| !found.is_null());
     if arguments.is_none_or(RawRef::is_object) {
@@ -27,12 +27,12 @@ pub fn check_arguments(params: RawRef<'_>) -> Result<(), ErrorObject> {
     }
 }
 
-/// Whether a result is flagged `isError`.
+/// Whether a result has the flag `isError`.
 pub fn is_error(result: RawRef<'_>) -> bool {
     object::find(result, &["isError"]).and_then(RawRef::truth) == Some(true)
 }
 
-/// The first text block of a tool result, which serves as a status message that stands alone (A1-2).
+/// The first text block of a tool result, for use as a status message (A1-2).
 pub fn first_text(result: RawRef<'_>) -> Option<String> {
     let content = object::elements(object::find(result, &["content"])?)?;
     content.into_iter().find_map(|block| {
@@ -42,7 +42,7 @@ pub fn first_text(result: RawRef<'_>) -> Option<String> {
     })
 }
 
-/// A `tools/list` result in which `edit` has judged every tool; all else keeps its bytes.
+/// Applies `edit` to every tool of a `tools/list` result. Everything else keeps its bytes.
 pub fn edit_list(
     result: RawRef<'_>,
     edit: impl FnMut(RawRef<'_>) -> Edit,
@@ -53,7 +53,8 @@ pub fn edit_list(
     }
 }
 
-/// The array of tools of a `tools/list` result in which `edit` has judged every tool; `None` if all stay as they are.
+/// Applies `edit` to every tool of a `tools/list` result and returns the array of tools. `None` if
+/// all are unchanged.
 pub fn edited_tools(
     result: RawRef<'_>,
     mut edit: impl FnMut(RawRef<'_>) -> Edit,

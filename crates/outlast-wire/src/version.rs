@@ -6,19 +6,19 @@ pub const MODERN: &str = "2026-07-28";
 pub const LEGACY: &str = "2025-11-25";
 /// Every version with `initialize`, newest first.
 pub const LEGACY_VERSIONS: [&str; 4] = [LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
-/// What a request without version header counts as, where nothing else is known (V1-HTTP-11).
+/// The version of a request without a version header, if nothing else is known (V1-HTTP-11).
 pub const ASSUMED: &str = "2025-03-26";
 
-/// How a version opens a conversation.
+/// How a protocol version starts a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
     /// With an `initialize` handshake.
     Legacy,
-    /// With nothing: each request says what it needs.
+    /// Without a handshake: each request contains its metadata.
     Modern,
 }
 
-/// The era of a version we speak.
+/// The era of a supported version.
 pub fn era(version: &str) -> Option<Era> {
     if version == MODERN {
         Some(Era::Modern)

@@ -1,4 +1,4 @@
-//! Laws of the envelope, over hand-made messages and over any bytes.
+//! Laws of the envelope, for hand-written messages and for any bytes.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ fn each_kind_of_message_is_told_apart() {
     let notification = parse(r#"{"method":"notifications/initialized","jsonrpc":"2.0"}"#);
     assert!(matches!(notification, Ok(Message::Notification(n)) if n.params.is_none()));
 
-    // `null` stands for no params.
+    // `null` counts as absent.
     let request = parse(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#);
     assert!(matches!(request, Ok(Message::Request(r)) if r.params.is_none()));
 
@@ -54,7 +54,7 @@ fn an_error_is_viewed_and_kept_whole() {
     assert_eq!(write::error(Some(&Id::from(3)), error.raw), message);
 }
 
-/// V1-BASE-3: an error whose cause had no readable id carries none.
+/// V1-BASE-3: an error for a message without a readable id has no id.
 #[test]
 fn only_an_error_may_lack_its_id() {
     for id in ["", r#""id":null,"#] {
@@ -200,7 +200,7 @@ fn each_fault_has_its_code_and_the_id_where_readable() {
     }
 }
 
-/// An id in a response is one of ours: nothing may be answered under it.
+/// The id of a response is one of ours: no error may be sent with it.
 #[test]
 fn a_malformed_answer_says_that_it_is_one() {
     for (text, expected) in [

@@ -1,5 +1,5 @@
-//! Readers against whatever a stranger sends: an answer or a typed refusal, never a panic, and
-//! never a changed byte in what is only relayed.
+//! Parsers with untrusted input: a value or a typed error, never a panic, and never a changed byte
+//! in relayed data.
 
 use outlast_wire::envelope::{ErrorView, Id};
 use outlast_wire::notice::Progress;
@@ -31,7 +31,7 @@ proptest! {
         let _ = headers::annotations(it);
     }
 
-    /// V1-RES-3, V2-GET-6: what is relayed keeps every member, in either direction.
+    /// V1-RES-3, V2-GET-6: relayed data keeps every member, in both directions.
     #[test]
     fn a_relayed_result_keeps_every_other_member_byte_for_byte(object in any_object(), pretty: bool) {
         let text = if pretty { serde_json::to_string_pretty(&object) } else { serde_json::to_string(&object) };
@@ -128,7 +128,7 @@ fn bare() -> PeerTask {
     }
 }
 
-/// The text of every member but the two that a relay may touch, and of every other `_meta` key.
+/// The text of every member except the two that a relay may change, and of every other `_meta` key.
 fn others(raw: &Raw) -> Vec<(String, String)> {
     let touched = |name: &str| ["_meta", "resultType", meta::RELATED_TASK].contains(&name);
     let of = |object: RawRef<'_>| {
@@ -159,7 +159,7 @@ fn any_object() -> impl Strategy<Value = Value> {
     )
 }
 
-/// JSON whose names and words are mostly those that readers look for.
+/// JSON whose names and strings are mostly those that the parsers look for.
 fn any_mess() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

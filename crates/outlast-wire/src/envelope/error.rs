@@ -1,4 +1,4 @@
-//! JSON-RPC errors: the owned object we make and the view of one we received.
+//! JSON-RPC errors: the owned object and the view of a received one.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::json::write::Fields;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
-/// An error to send, or one whose parts are wanted.
+/// An error object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} ({code})")]
 pub struct ErrorObject {
@@ -14,7 +14,7 @@ pub struct ErrorObject {
     pub code: i64,
     /// What happened, in one sentence.
     pub message: String,
-    /// What else there is to know.
+    /// Further data.
     pub data: Option<Raw>,
 }
 
@@ -49,21 +49,22 @@ impl ErrorObject {
     }
 }
 
-/// An error as received: its parts, and the whole for exact relay.
+/// A received error: its parts, and the whole text for exact relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorView<'a> {
-    /// The object as it came, unknown members included.
+    /// The object as received, unknown members included.
     pub raw: RawRef<'a>,
     /// Its code.
     pub code: i64,
     /// Its message.
     pub message: Cow<'a, str>,
-    /// Its data, unopened.
+    /// Its data, not parsed.
     pub data: Option<RawRef<'a>>,
 }
 
 impl<'a> ErrorView<'a> {
-    /// Reads an error object; `None` without an integer code and a string message (V1-BASE-5).
+    /// Reads an error object. Returns `None` without an integer code and a string message
+    /// (V1-BASE-5).
     pub fn read(raw: RawRef<'a>) -> Option<Self> {
         let [code, message, data] = pick(raw, ["code", "message", "data"]).ok()?;
         Some(Self {
@@ -74,7 +75,7 @@ impl<'a> ErrorView<'a> {
         })
     }
 
-    /// The same error, owned and without members this crate does not know.
+    /// The same error, owned and without unknown members.
     pub fn to_object(&self) -> ErrorObject {
         ErrorObject {
             code: self.code,

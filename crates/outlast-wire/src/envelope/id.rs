@@ -1,4 +1,4 @@
-//! Request ids and progress tokens: a string or an integer, kept exactly as it was written.
+//! Request ids and progress tokens: a string or an integer, stored exactly as received.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,8 +13,8 @@ use crate::raw::{Raw, RawRef};
 
 /// The id of a request (V1-BASE-1, V2-BASE-1), or a progress token.
 ///
-/// Writing it gives back the bytes that were read, whatever the size of the integer or the spelling
-/// of the string. Two ids are equal if they mean the same JSON value: `1` is not `"1"`, and `"a"` is
+/// It is written with the bytes that were read, whatever the size of the integer or the spelling of
+/// the string. Two ids are equal if they are the same JSON value: `1` is not `"1"`, and `"a"` is
 /// `"\u0061"`.
 #[derive(Clone)]
 pub struct Id(Form);
@@ -22,7 +22,7 @@ pub struct Id(Form);
 #[derive(Clone)]
 enum Form {
     Integer(i64),
-    /// An integer that an `i64` does not write back as it was: out of range, or `-0`.
+    /// An integer that an `i64` cannot reproduce: out of range, or `-0`.
     Digits(Arc<str>),
     /// The JSON text of a string, quotes included.
     Quoted(Arc<str>),
@@ -39,7 +39,7 @@ impl Id {
         Self(Form::Quoted(quoted(text).into()))
     }
 
-    /// Reads an id. A number written with a fraction or an exponent is not one.
+    /// Reads an id. A number with a fraction or an exponent is not an id.
     pub fn read(value: RawRef<'_>) -> Result<Self, BadId> {
         let text = value.as_str();
         match text.as_bytes() {

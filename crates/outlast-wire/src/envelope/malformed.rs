@@ -1,9 +1,9 @@
-//! Why a message is not one, as a vocabulary with JSON-RPC codes.
+//! Why a message is invalid, as an enum with JSON-RPC codes.
 
 use crate::codes;
 use crate::envelope::{ErrorObject, Id};
 
-/// A message that cannot be taken, with its id where that was readable.
+/// An invalid message, with its id if that was readable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct Malformed {
@@ -11,23 +11,23 @@ pub struct Malformed {
     pub fault: Fault,
     /// The id, if exactly one valid id was read.
     pub id: Option<Id>,
-    /// What the message set out to be, which decides whose id that is.
+    /// Whether the message was a request or a response, which decides to whom the id belongs.
     pub sort: Sort,
 }
 
-/// What a malformed message set out to be.
+/// The kind of an invalid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// It has a method, or nothing of it could be told: an error goes back, under its id if any.
+    /// It has a method, or its kind is unknown: an error is sent back, with its id if there is one.
     Call,
-    /// It answers: the id is one of ours and nothing goes back.
+    /// It is a response: the id is one of ours and nothing is sent back.
     Answer,
 }
 
 /// What is wrong with a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// It is longer than the limit; nothing of it was read.
+    /// It is longer than the limit. Nothing was parsed.
     #[error("message has {size} bytes, more than the limit of {limit}")]
     TooLarge {
         /// Its length.
@@ -47,7 +47,7 @@ pub enum Fault {
     /// It is not JSON.
     #[error("message is not JSON from byte {at} on")]
     NotJson {
-        /// The first byte that does not fit.
+        /// The first invalid byte.
         at: usize,
     },
     /// It is an array: neither generation has batches (V1-BASE-6).
@@ -92,11 +92,11 @@ pub enum Fault {
 }
 
 impl Malformed {
-    /// The JSON-RPC code to answer with.
+    /// The JSON-RPC code of the error response.
     ///
-    /// A text that is no JSON is a parse error, everything else an invalid request. That includes
-    /// parameters that are not an object: both schemas make `params` an object in the envelope
-    /// itself, so such a message is not a request to a method that could find its parameters invalid.
+    /// Text that is not JSON is a parse error, everything else an invalid request. That includes
+    /// parameters that are not an object: both schemas require an object in the envelope itself, so
+    /// such a message is not a valid request to any method.
     pub fn code(&self) -> i64 {
         match self.fault {
             Fault::NotUtf8 | Fault::NotJson { .. } => codes::PARSE_ERROR,
@@ -104,7 +104,7 @@ impl Malformed {
         }
     }
 
-    /// The error to answer with.
+    /// The error response.
     pub fn to_error(&self) -> ErrorObject {
         ErrorObject::new(self.code(), self.fault.to_string())
     }

@@ -1,7 +1,7 @@
-//! One message, read in one pass: what it is, its id, its method, its payload unopened.
+//! Parses one message in one pass: its kind, its id, its method, its payload as unparsed text.
 //!
-//! The size is checked before anything is looked at, depth and grammar while looking. Only the
-//! envelope itself is opened; what is inside `params`, `result` and `error.data` stays text.
+//! The size is checked first, depth and syntax during the pass. Only the envelope is parsed;
+//! `params`, `result` and `error.data` stay text.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,16 +10,16 @@ use crate::envelope::{ErrorView, Fault, Id, Malformed, Sort};
 use crate::json::scan::{Broken, Scanner};
 use crate::raw::RawRef;
 
-/// How much a message may ask of us.
+/// The limits of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of one message.
+    /// The maximum number of bytes.
     pub bytes: usize,
-    /// The most containers open at once, the envelope included.
+    /// The maximum nesting depth, the envelope included.
     pub depth: usize,
 }
 
-/// 16 MiB of payload with room for its envelope, and fewer levels than serde_json opens (128).
+/// 16 MiB of payload and its envelope, and fewer levels than serde_json allows (128).
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -32,55 +32,55 @@ impl Default for Limits {
 /// One JSON-RPC message, borrowed from its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Wants an answer.
+    /// A request, which needs a response.
     Request(Request<'a>),
-    /// Wants none.
+    /// A notification, which needs no response.
     Notification(Notification<'a>),
-    /// Is an answer.
+    /// A response.
     Response(Response<'a>),
 }
 
-/// A request.
+/// A message that needs a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What its answer must repeat.
+    /// The id that its response repeats.
     pub id: Id,
-    /// What is asked for.
+    /// The method.
     pub method: Cow<'a, str>,
-    /// An object, unopened.
+    /// An object, not parsed.
     pub params: Option<RawRef<'a>>,
 }
 
-/// A notification.
+/// A message without a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notification<'a> {
-    /// What is told.
+    /// The method.
     pub method: Cow<'a, str>,
-    /// An object, unopened.
+    /// An object, not parsed.
     pub params: Option<RawRef<'a>>,
 }
 
-/// A response.
+/// The response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// The id of the request; absent (or null) only on an error whose cause had no readable id
+    /// The id of the request. Absent or null only on an error for a message without a readable id
     /// (V1-BASE-3).
     pub id: Option<Id>,
-    /// What came of the request.
+    /// The result or the error.
     pub outcome: Outcome<'a>,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// An object, unopened.
+    /// An object, not parsed.
     Result(RawRef<'a>),
     /// An error.
     Error(ErrorView<'a>),
 }
 
 impl<'a> Message<'a> {
-    /// Reads one message.
+    /// Parses one message.
     pub fn parse(bytes: &'a [u8], limits: &Limits) -> Result<Self, Malformed> {
         let nothing_known = |fault| Malformed {
             fault,
@@ -103,7 +103,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The members of an envelope as they are found.
+/// The members of an envelope during the pass.
 #[derive(Default)]
 struct Draft<'a> {
     jsonrpc: Option<RawRef<'a>>,
@@ -118,7 +118,7 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Walks the whole text, so that a fault in one member does not hide the id in a later one.
+    /// Scans the whole text, so that an error in one member does not hide the id in a later one.
     fn scan(&mut self, text: &'a str, limits: &Limits) -> Result<(), Fault> {
         let mut scanner = Scanner::new(text);
         let broken = |Broken { at }| Fault::NotJson { at };
@@ -136,7 +136,7 @@ impl<'a> Draft<'a> {
                 });
             }
         }
-        // The envelope is the one container that the scanner did not count.
+        // The envelope is the only container that the scanner did not count.
         if scanner.deepest() >= limits.depth {
             return Err(Fault::TooDeep {
                 limit: limits.depth,
@@ -218,7 +218,7 @@ impl<'a> Draft<'a> {
     fn call(&self, method: RawRef<'a>) -> Result<Message<'a>, Fault> {
         let id = self.read_id()?;
         let method = method.text().ok_or(Fault::Method)?;
-        // Some clients write `null` where they mean that there are none.
+        // Some clients send `null` instead of omitting the member.
         let params = self.params.filter(|params| !params.is_null());
         if params.is_some_and(|params| !params.is_object()) {
             return Err(Fault::Params);

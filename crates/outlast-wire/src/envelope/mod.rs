@@ -1,4 +1,4 @@
-//! The JSON-RPC 2.0 envelope: read in one pass, written without opening what it carries.
+//! The JSON-RPC 2.0 envelope: parsed in one pass, written without parsing its payload.
 
 mod error;
 mod id;

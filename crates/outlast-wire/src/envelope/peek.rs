@@ -1,24 +1,25 @@
-//! Which request a message answers, found without keeping the message: for one that is too large to be read.
+//! Finds the request id of a response that is too large to be stored.
 
 use super::Id;
 use crate::raw::Raw;
 
-/// Finds the request that a message answers. It takes the bytes of the message in pieces and keeps a few of them.
+/// Finds the request id of a response. It receives the bytes of the message in chunks and stores
+/// only a few of them.
 #[derive(Debug, Default)]
 pub struct AnsweredId {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// Whether the next value of the message itself is a name.
+    /// Whether the next value at the top level is a member name.
     at_name: bool,
     member: Member,
-    /// The name or the value that is being read, as far as it matters.
+    /// The relevant part of the name or value that is being read.
     text: Vec<u8>,
     id: Option<Id>,
     has_method: bool,
 }
 
-/// The member of the message that is being read.
+/// The top-level member that is being read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Member {
     Id,
@@ -27,14 +28,14 @@ enum Member {
 }
 
 impl AnsweredId {
-    /// Takes the next bytes of the message.
+    /// Processes the next bytes of the message.
     pub fn take(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             self.step(byte);
         }
     }
 
-    /// The request that the message answers, as far as it was seen. `None` if it is no answer.
+    /// The id of the request, if it was found. `None` if the message is not a response.
     pub fn id(&self) -> Option<&Id> {
         self.id.as_ref().filter(|_| !self.has_method)
     }
@@ -109,7 +110,7 @@ impl AnsweredId {
     }
 }
 
-/// How many bytes of a name or an id are kept. A longer id is none of ours.
+/// The stored length of a name or an id. A longer id is not one of ours.
 const LONGEST: usize = 256;
 
 #[cfg(test)]

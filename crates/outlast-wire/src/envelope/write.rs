@@ -1,7 +1,7 @@
-//! Writes messages, with ids and payloads spliced in as they are.
+//! Writes messages. Ids and payloads are inserted unchanged.
 //!
-//! Every function returns one message without a line break, ready for a line transport: a payload
-//! that was pretty-printed loses its breaks and nothing else (V1-STDIO-1, V2-STDIO-1).
+//! Every function returns one message without a line break, for a line transport. Line breaks of a
+//! pretty-printed payload are replaced and nothing else is changed (V1-STDIO-1, V2-STDIO-1).
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -25,15 +25,15 @@ pub fn notification(method: &str, params: Option<RawRef<'_>>) -> String {
     call(begin(params), method, params)
 }
 
-/// A response that carries a result.
+/// A response with a result.
 pub fn result(id: &Id, result: RawRef<'_>) -> String {
     let mut out = begin(Some(result));
     let _ = write!(out, ",\"id\":{id},\"result\":");
     end(out, result)
 }
 
-/// A response that carries what `write` appends, which must be one JSON value without a line break: what is written here
-/// and now need not be looked through.
+/// A response with the result that `write` appends. It must be one JSON value without a line break,
+/// because it is not checked.
 pub fn result_with(id: &Id, write: impl FnOnce(&mut String)) -> String {
     let mut out = String::with_capacity(ROOM);
     out.push_str(BEGIN);
@@ -44,8 +44,8 @@ pub fn result_with(id: &Id, write: impl FnOnce(&mut String)) -> String {
     out
 }
 
-/// A response that carries an error. Without a readable id the member is left out: both schemas
-/// make it optional there and allow no null (V1-BASE-3).
+/// A response with an error. Without a readable id the member is omitted: both schemas make it
+/// optional there and do not allow null (V1-BASE-3).
 pub fn error(id: Option<&Id>, error: RawRef<'_>) -> String {
     let mut out = begin(Some(error));
     if let Some(id) = id {
@@ -55,8 +55,8 @@ pub fn error(id: Option<&Id>, error: RawRef<'_>) -> String {
     end(out, error)
 }
 
-/// `json` on one line. A line break in valid JSON is only ever space between tokens, so a blank in
-/// its place means the same.
+/// Returns `json` on one line. A line break in valid JSON is only white space between tokens, so a
+/// space has the same meaning.
 pub fn to_line(json: RawRef<'_>) -> Cow<'_, str> {
     let text = json.as_str();
     match memchr2(b'\n', b'\r', text.as_bytes()) {
@@ -90,5 +90,5 @@ fn end(mut out: String, payload: RawRef<'_>) -> String {
 
 const BEGIN: &str = "{\"jsonrpc\":\"2.0\"";
 
-/// For a task in its envelope, with a message of a few words.
+/// The capacity for a task in its envelope, with a short message.
 const ROOM: usize = 384;

@@ -1,4 +1,4 @@
-//! Headers that repeat the body, for those who route without reading it (V2-HH-3).
+//! Headers that repeat parts of the body, for routing without parsing it (V2-HH-3).
 
 use std::borrow::Cow;
 
@@ -9,18 +9,18 @@ use crate::object::find;
 use crate::raw::RawRef;
 use crate::{method, tool, v2};
 
-/// What becomes of a task method without the name header (V2-HDR-3, A2-8).
+/// What to do with a task method without the name header (V2-HDR-3, A2-8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMissingName {
-    /// It is served: clients in the field leave the header out.
+    /// Serve it, because existing clients omit the header.
     #[default]
     Accept,
-    /// It is refused, as the core methods are.
+    /// Refuse it, like the core methods.
     Refuse,
 }
 
-/// What the name header of a request says: the tool, prompt, resource or task it is about. `None`
-/// for methods that have no such header.
+/// Returns the value of the name header of a request: its tool, prompt, resource or task. `None`
+/// for methods without this header.
 pub fn mirrored_name<'a>(method: &str, params: Option<RawRef<'a>>) -> Option<Cow<'a, str>> {
     find(params?, &[named_by(method)?])?.text()
 }

@@ -1,6 +1,6 @@
-//! HTTP headers of both eras: names, the values mirrored from bodies, and how they are encoded.
+//! HTTP headers of both eras: names, values mirrored from bodies, and their encoding.
 //!
-//! Header names compare without case, values with it (V2-HH-4).
+//! Header names are compared without case, values with case (V2-HH-4).
 
 mod mirror;
 mod param;
@@ -18,9 +18,9 @@ pub const SESSION_ID: &str = "Mcp-Session-Id";
 pub const PROTOCOL_VERSION: &str = "MCP-Protocol-Version";
 /// The method of a request (V2-HH-3).
 pub const METHOD: &str = "Mcp-Method";
-/// What the request is about: a tool, a prompt, a resource, a task (V2-HH-3).
+/// The tool, prompt, resource or task of the request (V2-HH-3).
 pub const NAME: &str = "Mcp-Name";
-/// What the names of mirrored tool parameters begin with (V2-PARAM-1).
+/// The prefix of the names of mirrored tool parameters (V2-PARAM-1).
 pub const PARAM_PREFIX: &str = "Mcp-Param-";
-/// The last event of a stream that is to be resumed (V1-SSE-3).
+/// The last event of a stream to resume (V1-SSE-3).
 pub const LAST_EVENT_ID: &str = "Last-Event-ID";

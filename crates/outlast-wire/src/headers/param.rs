@@ -10,18 +10,18 @@ use crate::neutral::MAX_SAFE_INTEGER;
 use crate::object::{elements, find, members, pick};
 use crate::raw::RawRef;
 
-/// A parameter that travels as a header too.
+/// A parameter that is also sent as a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderParam {
     /// The full header name, `Mcp-Param-…`.
     pub header: String,
-    /// The property names that lead to it from the arguments.
+    /// The property names that lead from the arguments to the parameter.
     pub path: Vec<String>,
     /// Its type.
     pub kind: ParamKind,
 }
 
-/// The types a mirrored parameter may have.
+/// The types of a mirrored parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// `string`.
@@ -32,8 +32,7 @@ pub enum ParamKind {
     Boolean,
 }
 
-/// An annotation breaks the rules, which makes its tool unusable over HTTP (V2-PARAM-2,
-/// V2-PARAM-3).
+/// An invalid annotation, which makes its tool unusable over HTTP (V2-PARAM-2, V2-PARAM-3).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAnnotation {
     /// The name is not a non-empty HTTP token.
@@ -45,16 +44,16 @@ pub enum BadAnnotation {
     /// The property is not a string, an integer or a boolean.
     #[error("`x-mcp-header` on a property that is not a string, an integer or a boolean: {0}")]
     Kind(String),
-    /// More than `properties` leads to the property.
+    /// The property is not reached through `properties` alone.
     #[error("`x-mcp-header` on something not reached through `properties` alone: {0}")]
     Unreachable(String),
 }
 
-/// The annotations of a tool's input schema.
+/// Returns the annotations of a tool's input schema.
 pub fn annotations(schema: RawRef<'_>) -> Result<Vec<HeaderParam>, BadAnnotation> {
     let mut found = Vec::new();
     let mut names = BTreeSet::new();
-    // A list of work, not recursion: the schema is a stranger's.
+    // A work list instead of recursion, because the schema is untrusted.
     let mut work = vec![(schema, Some(Vec::new()))];
     while let Some((schema, path)) = work.pop() {
         for member in members(schema).unwrap_or_default() {
@@ -91,8 +90,8 @@ pub fn annotations(schema: RawRef<'_>) -> Result<Vec<HeaderParam>, BadAnnotation
     Ok(found)
 }
 
-/// The headers of a call with these arguments, encoded. What is absent or null has none
-/// (V2-PARAM-4).
+/// Returns the encoded headers of a call with these arguments. An absent or null argument has no
+/// header (V2-PARAM-4).
 pub fn mirrored_params<'p>(
     params: &'p [HeaderParam],
     arguments: Option<RawRef<'_>>,
@@ -104,8 +103,8 @@ pub fn mirrored_params<'p>(
     params.iter().filter_map(header).collect()
 }
 
-/// Checks the headers of a call against its arguments (V2-PARAM-5). `header` looks a header up by
-/// its name, without case. Headers nobody asked for are ignored (V2-HH-6).
+/// Checks the headers of a call against its arguments (V2-PARAM-5). `header` looks up a header by
+/// its name, without case. Other headers are ignored (V2-HH-6).
 pub fn check_params<'h>(
     params: &[HeaderParam],
     arguments: Option<RawRef<'_>>,
@@ -134,8 +133,8 @@ pub fn check_params<'h>(
 }
 
 impl HeaderParam {
-    /// What the header must say: the string, the decimal integer, `true` or `false`. A value of
-    /// another type is said as it is written, for the schema to judge.
+    /// The expected header: the string, the decimal integer, `true` or `false`. A value of another
+    /// type is sent as its JSON text, and the schema check reports it.
     fn said(&self, arguments: Option<RawRef<'_>>) -> Option<String> {
         let path: Vec<_> = self.path.iter().map(String::as_str).collect();
         let value = find(arguments?, &path).filter(|value| !value.is_null())?;
@@ -177,7 +176,7 @@ fn annotated(
     })
 }
 
-/// The integer that a decimal text means, `42` and `42.0` alike, if it is a safe one.
+/// Parses a decimal integer, `42` and `42.0` alike, if it is a safe integer.
 fn whole(text: &str) -> Option<i64> {
     let number: f64 = text.parse().ok()?;
     let safe = number.fract() == 0.0 && number.abs() <= MAX_SAFE_INTEGER as f64;
@@ -193,7 +192,7 @@ fn is_token(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || mark(byte))
 }
 
-/// What a schema keyword holds further schemas in.
+/// Where a schema keyword contains further schemas.
 enum Holds {
     Nothing,
     Schema,

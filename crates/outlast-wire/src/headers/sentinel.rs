@@ -1,16 +1,16 @@
-//! Header values that HTTP cannot carry as they are travel as `=?base64?…?=` (V2-HH-5).
+//! The encoding `=?base64?…?=` of header values that HTTP cannot transport unchanged (V2-HH-5).
 
 use std::borrow::Cow;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 
-/// The value says it is Base64 and is not, or not of UTF-8.
+/// The value is marked as Base64 and is not valid Base64 of UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("header value is not valid Base64 of UTF-8")]
 pub struct BadEncoding;
 
-/// `value` as a header carries it: as it is if it is printable ASCII without space at its edges and
-/// does not look encoded itself, else encoded.
+/// Encodes `value` for a header. It is unchanged if it is printable ASCII without spaces at its
+/// ends and does not look encoded itself.
 pub fn encode(value: &str) -> Cow<'_, str> {
     let printable = value.bytes().all(|byte| matches!(byte, 0x20..=0x7e));
     if printable && value.trim_ascii() == value && inside(value).is_none() {
@@ -23,8 +23,8 @@ pub fn encode(value: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What a header value means, the space around it stripped (V2-HH-4). A value that lacks either
-/// marker means itself.
+/// Decodes a header value, without the white space around it (V2-HH-4). A value without both
+/// markers is returned unchanged.
 pub fn decode(header: &str) -> Result<Cow<'_, str>, BadEncoding> {
     let value = header.trim_matches([' ', '\t']);
     let Some(encoded) = inside(value) else {

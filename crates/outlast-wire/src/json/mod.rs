@@ -1,4 +1,4 @@
-//! JSON as text: the scanner that accepts it and the writer that makes it.
+//! JSON as text: the scanner that validates it and the writer.
 
 pub(crate) mod scan;
 pub(crate) mod skim;

@@ -1,7 +1,7 @@
-//! Walks JSON text once, without recursion and without building anything.
+//! Validates JSON text in one pass, without recursion and without building values.
 //!
-//! The scanner accepts exactly what RFC 8259 calls a JSON text and remembers how deep it went. It
-//! never refuses depth itself: a caller who wants a limit compares [`Scanner::deepest`].
+//! The scanner accepts exactly the JSON texts of RFC 8259 and records the nesting depth. It does
+//! not limit the depth: callers compare [`Scanner::deepest`].
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -15,15 +15,15 @@ pub(crate) struct Scanner<'a> {
     deepest: usize,
 }
 
-/// Where a string stands, quotes included.
+/// The position of a string, quotes included.
 pub(crate) struct Found {
     pub(crate) place: Range<usize>,
-    /// Whether something in it is escaped.
+    /// Whether it contains an escape.
     pub(crate) escaped: bool,
 }
 
 impl Found {
-    /// What the string in `text` means, or its JSON text if that is not Unicode.
+    /// The unescaped string in `text`, or its JSON text if that is not valid Unicode.
     pub(crate) fn meaning<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Range { start, end } = self.place;
         if self.escaped {
@@ -34,23 +34,24 @@ impl Found {
     }
 }
 
-/// The text stops being JSON at this byte.
+/// The text is invalid from this byte on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) at: usize,
 }
 
-/// Whether `text` is one JSON value with nothing but space around it.
+/// Whether `text` is one JSON value with nothing but white space around it.
 pub(crate) fn is_value(text: &str) -> bool {
     let mut scanner = Scanner::new(text);
     scanner.value().is_ok() && scanner.end().is_ok()
 }
 
-/// How many bytes at the start of `bytes` surely are no quote, no backslash and no control character, in steps of eight.
+/// Returns a lower bound of the number of bytes at the start of `bytes` that are neither quotes,
+/// backslashes nor control characters, in steps of eight.
 pub(crate) fn ordinary(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
-    // The lowest byte that is flagged is a true find; those above it may be flagged for its sake.
+    // The lowest flagged byte is exact. Higher ones may be flagged because of a carry.
     let below = |word: u64, least: u64| word.wrapping_sub(ONES * least) & !word & HIGH;
     let (eights, _) = bytes.as_chunks::<8>();
     for (number, eight) in eights.iter().enumerate() {
@@ -74,12 +75,12 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The most containers that were open at once so far, inside one call of [`Self::value`].
+    /// The maximum number of containers open at once so far, inside one call of [`Self::value`].
     pub(crate) fn deepest(&self) -> usize {
         self.deepest
     }
 
-    /// The next byte that is not space, not consumed.
+    /// Returns the next byte that is not white space, without consuming it.
     pub(crate) fn peek(&mut self) -> Result<u8, Broken> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
@@ -91,7 +92,7 @@ impl<'a> Scanner<'a> {
         Err(self.broken())
     }
 
-    /// Consumes `byte`, after any space.
+    /// Consumes `byte`, after any white space.
     pub(crate) fn expect(&mut self, byte: u8) -> Result<(), Broken> {
         if self.peek()? != byte {
             return Err(self.broken());
@@ -100,7 +101,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Checks that only space is left.
+    /// Checks that only white space is left.
     pub(crate) fn end(&mut self) -> Result<(), Broken> {
         match self.peek() {
             Err(_) => Ok(()),
@@ -119,7 +120,7 @@ impl<'a> Scanner<'a> {
         Ok(Found { place, escaped })
     }
 
-    /// Consumes one value of any kind and returns where it stands.
+    /// Consumes one value of any type and returns its position.
     pub(crate) fn value(&mut self) -> Result<Range<usize>, Broken> {
         self.peek()?;
         let start = self.at;
@@ -186,7 +187,7 @@ impl<'a> Scanner<'a> {
         self.expect(b':')
     }
 
-    /// Skips a string whose opening quote is the next byte, and says whether something in it is escaped.
+    /// Skips a string whose opening quote is the next byte. Returns whether it contains an escape.
     fn skip_string(&mut self) -> Result<bool, Broken> {
         let bytes = self.text.as_bytes();
         let mut escaped = false;
@@ -283,13 +284,14 @@ enum Container {
     Array,
 }
 
-/// The containers around a position: one bit each, so that depth costs no stack and hardly memory.
+/// The containers around a position, with one bit each, so that depth needs no stack and little
+/// memory.
 #[derive(Default)]
 struct Nesting {
     depth: usize,
-    /// The innermost levels; the lowest bit is the innermost, set for an object.
+    /// The innermost 64 levels. The lowest bit is the innermost one, set for an object.
     near: u64,
-    /// Older levels, 64 to a word.
+    /// The outer levels, 64 per word.
     far: Vec<u64>,
 }
 

@@ -1,7 +1,7 @@
-//! Finds where values end in text that is JSON already: nothing is checked a second time.
+//! Finds the ends of values in text that is known to be valid JSON, without validating it again.
 //!
-//! Every look at a member walks over all the others, so this is where most of the reading is done. Text that is no JSON
-//! after all ends the walk early and harms nobody.
+//! Every lookup of a member skips all the others, so most reading happens here. For invalid JSON
+//! the search ends early without harm.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ impl<'a> Skimmer<'a> {
         Self { text, at: 0 }
     }
 
-    /// The next byte that is not space, not consumed.
+    /// Returns the next byte that is not white space, without consuming it.
     pub(crate) fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         loop {
@@ -32,7 +32,7 @@ impl<'a> Skimmer<'a> {
         }
     }
 
-    /// Consumes `byte`, after any space.
+    /// Consumes `byte`, after any white space.
     pub(crate) fn expect(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
@@ -48,7 +48,7 @@ impl<'a> Skimmer<'a> {
         })
     }
 
-    /// Consumes one value of any kind and returns where it stands.
+    /// Consumes one value of any type and returns its position.
     pub(crate) fn value(&mut self) -> Option<Range<usize>> {
         let first = self.peek()?;
         let start = self.at;
@@ -66,7 +66,7 @@ impl<'a> Skimmer<'a> {
         Some(start..self.at)
     }
 
-    /// Skips a container whose opening is the next byte.
+    /// Skips a container whose opening bracket is the next byte.
     fn skip_container(&mut self) -> Option<()> {
         let bytes = self.text.as_bytes();
         let mut open = 0_usize;
@@ -87,7 +87,7 @@ impl<'a> Skimmer<'a> {
         }
     }
 
-    /// Skips a string whose opening quote is the next byte, and says whether something in it is escaped.
+    /// Skips a string whose opening quote is the next byte. Returns whether it contains an escape.
     fn skip_string(&mut self) -> Option<bool> {
         let bytes = self.text.as_bytes();
         let mut escaped = false;
@@ -101,7 +101,7 @@ impl<'a> Skimmer<'a> {
                 }
                 b'\\' => {
                     escaped = true;
-                    // What follows is a letter or a mark that means itself here.
+                    // The escaped character has no other meaning here.
                     self.at += 2;
                 }
                 _ => self.at += 1,
@@ -110,8 +110,9 @@ impl<'a> Skimmer<'a> {
     }
 }
 
-/// How many bytes at the start of `bytes` surely are no quote and no backslash. Most texts are names: only beyond a few
-/// bytes is it worth to call for a search.
+/// Returns a lower bound of the number of bytes at the start of `bytes` that are neither quotes nor
+/// backslashes. Most strings are short names, so a search function is called only after a few
+/// bytes.
 fn unmarked(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGH: u64 = ONES << 7;
@@ -120,7 +121,7 @@ fn unmarked(bytes: &[u8]) -> usize {
     for (number, eight) in eights.iter().take(NEAR / 8).enumerate() {
         let word = u64::from_le_bytes(*eight);
         let found = zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
-        // The lowest byte that is flagged is a true find; those above it may be flagged for its sake.
+        // The lowest flagged byte is exact. Higher ones may be flagged because of a carry.
         if found != 0 {
             return number * 8 + found.trailing_zeros() as usize / 8;
         }
@@ -131,7 +132,7 @@ fn unmarked(bytes: &[u8]) -> usize {
     }
 }
 
-/// How many bytes are looked at here, in steps of eight.
+/// The number of bytes that are checked inline, in steps of eight.
 const NEAR: usize = 16;
 
 fn is_space(byte: u8) -> bool {
@@ -149,7 +150,7 @@ mod tests {
         #[test]
         fn values_end_where_the_scanner_says(value in any_json(), pretty: bool, tail in "[ ,}\\]]?[a-z0-9\"{\\[]{0,9}") {
             let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
-            // Only what can follow a value follows it.
+            // Only characters that can follow a value.
             let follows = tail.is_empty() || tail.starts_with([' ', ',', '}', ']']);
             prop_assume!(follows);
             let text = format!(" {text}{tail}");

@@ -1,4 +1,4 @@
-//! Writes JSON text straight into a `String`: objects field by field, values spliced in unchanged.
+//! Writes JSON text directly into a `String`: objects member by member, values inserted unchanged.
 
 use std::fmt::Display;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use crate::json::scan::ordinary;
 use crate::raw::RawRef;
 use crate::time::Timestamp;
 
-/// An object being written. [`Fields::end`] closes it.
+/// An object that is being written. [`Fields::end`] closes it.
 pub(crate) struct Fields<'o> {
     out: &'o mut String,
     empty: bool,
@@ -27,12 +27,12 @@ impl<'o> Fields<'o> {
         quote(self.name(name), value);
     }
 
-    /// A member whose value is valid JSON already.
+    /// A member whose value is already valid JSON.
     pub(crate) fn json(&mut self, name: &'static str, value: &str) {
         self.name(name).push_str(value);
     }
 
-    /// A member whose value prints as JSON: a fraction, a truth value, an id.
+    /// A member whose value is displayed as JSON: a fraction, a boolean, an id.
     pub(crate) fn plain(&mut self, name: &'static str, value: impl Display) {
         let out = self.name(name);
         let _ = write!(out, "{value}");
@@ -44,7 +44,7 @@ impl<'o> Fields<'o> {
         self.name(name).push_str(digits.format(value));
     }
 
-    /// A member whose value is a moment.
+    /// A member whose value is a timestamp.
     pub(crate) fn moment(&mut self, name: &'static str, value: Timestamp) {
         let out = self.name(name);
         out.push('"');
@@ -52,12 +52,12 @@ impl<'o> Fields<'o> {
         out.push('"');
     }
 
-    /// A member whose value is whatever `write` appends, which must be one JSON value.
+    /// A member whose value is what `write` appends, which must be one JSON value.
     pub(crate) fn nested(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
         write(self.name(name));
     }
 
-    /// The same under a name that somebody else chose.
+    /// The same with a name that a peer chose.
     pub(crate) fn keyed(&mut self, key: &str, write: impl FnOnce(&mut String)) {
         self.next();
         quote(self.out, key);
@@ -83,7 +83,8 @@ impl<'o> Fields<'o> {
         self.out.push('}');
     }
 
-    /// Closes the object with all that another one has, none of which was written: its members stay as they are.
+    /// Closes the object with all members of another one, unchanged. None of them may have been
+    /// written before.
     pub(crate) fn end_with(self, other: RawRef<'_>) {
         let rest = &other.as_str()[1..];
         if !self.empty && !rest.trim_start().starts_with('}') {
@@ -92,7 +93,7 @@ impl<'o> Fields<'o> {
         self.out.push_str(rest);
     }
 
-    /// Names of our own need no escapes.
+    /// Our own names need no escapes.
     fn name(&mut self, name: &'static str) -> &mut String {
         debug_assert_eq!(quoted(name).len(), name.len() + 2, "{name}");
         self.next();
@@ -137,7 +138,7 @@ pub(crate) fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Appends a tree of values.
+/// Appends a JSON value.
 pub(crate) fn tree(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),

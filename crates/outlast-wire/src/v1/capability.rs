@@ -1,29 +1,30 @@
-//! `capabilities.tasks` of both sides: which requests may become tasks, and what is served for them.
+//! `capabilities.tasks` of both sides: which requests may become tasks, and which task methods are
+//! supported.
 //!
-//! Every flag is an object whose presence means yes (V1-CAP-2). The prose calls them boolean, so a
-//! peer's `true` is read as yes too; null and `false` are no.
+//! Every flag is an object whose presence means yes (V1-CAP-2). The specification's text calls them
+//! boolean, so `true` is read as yes too; null and `false` are no.
 
 use crate::json::write::Fields;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
 
-/// What a server takes as tasks (V1-CAP-3).
+/// The task support of a server (V1-CAP-3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerTasks {
-    /// `tasks/list` is served.
+    /// `tasks/list` is supported.
     pub list: bool,
-    /// `tasks/cancel` is served.
+    /// `tasks/cancel` is supported.
     pub cancel: bool,
     /// `tools/call` may be augmented.
     pub tools_call: bool,
 }
 
-/// What a client takes as tasks (V1-CAP-4).
+/// The task support of a client (V1-CAP-4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientTasks {
-    /// `tasks/list` is served.
+    /// `tasks/list` is supported.
     pub list: bool,
-    /// `tasks/cancel` is served.
+    /// `tasks/cancel` is supported.
     pub cancel: bool,
     /// `sampling/createMessage` may be augmented.
     pub sampling: bool,
@@ -32,7 +33,7 @@ pub struct ClientTasks {
 }
 
 impl ServerTasks {
-    /// Reads a server's capabilities; `None` if they have no `tasks`.
+    /// Reads a server's capabilities. Returns `None` if they have no `tasks`.
     pub fn read(capabilities: RawRef<'_>) -> Option<Self> {
         let tasks = tasks(capabilities)?;
         Some(Self {
@@ -42,7 +43,7 @@ impl ServerTasks {
         })
     }
 
-    /// A server's capabilities with this declaration in place of any other.
+    /// Returns a server's capabilities with this declaration instead of any other.
     pub fn declare(self, capabilities: RawRef<'_>) -> Result<Raw, NotAnObject> {
         let requests: &[_] = if self.tools_call {
             &[("tools", "call")]
@@ -54,7 +55,7 @@ impl ServerTasks {
 }
 
 impl ClientTasks {
-    /// Reads a client's capabilities; `None` if they have no `tasks`.
+    /// Reads a client's capabilities. Returns `None` if they have no `tasks`.
     pub fn read(capabilities: RawRef<'_>) -> Option<Self> {
         let tasks = tasks(capabilities)?;
         Some(Self {
@@ -65,7 +66,7 @@ impl ClientTasks {
         })
     }
 
-    /// A client's capabilities with this declaration in place of any other.
+    /// Returns a client's capabilities with this declaration instead of any other.
     pub fn declare(self, capabilities: RawRef<'_>) -> Result<Raw, NotAnObject> {
         let mut requests = Vec::new();
         if self.sampling {

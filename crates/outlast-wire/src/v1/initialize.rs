@@ -1,4 +1,4 @@
-//! The opening of a legacy conversation (V1-INIT-1, V1-INIT-3).
+//! The `initialize` handshake of the legacy era (V1-INIT-1, V1-INIT-3).
 
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
@@ -6,16 +6,16 @@ use crate::json::write::Fields;
 use crate::object::pick;
 use crate::raw::{Raw, RawRef};
 
-/// What either side says at the opening.
+/// What each side sends in the handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Initialize<'a> {
-    /// The version it offers, or the one it agreed to.
+    /// The protocol version that the client offers or the server selects.
     pub version: String,
-    /// What it can do, unopened.
+    /// The capabilities, not parsed.
     pub capabilities: RawRef<'a>,
-    /// Who it is, unopened, if it says so.
+    /// The implementation info, not parsed, if present.
     pub info: Option<RawRef<'a>>,
-    /// What a server wants the model to know.
+    /// The server's instructions for the model.
     pub instructions: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Initialize<'a> {
     }
 }
 
-/// The params a client opens with.
+/// The params of a client.
 pub fn initialize_params(version: &str, capabilities: RawRef<'_>, client_info: RawRef<'_>) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);
@@ -56,7 +56,7 @@ pub fn initialize_params(version: &str, capabilities: RawRef<'_>, client_info: R
     })
 }
 
-/// The result a server answers with.
+/// The result of a server.
 pub fn initialize_result(
     version: &str,
     capabilities: RawRef<'_>,

@@ -7,7 +7,7 @@ use crate::peer::{NotATask, PeerTask};
 use crate::raw::{Raw, RawRef};
 use crate::v1::task::{read_task, write_task};
 
-/// A page: tasks, and the cursor that leads on if there are more (V1-LIST-2).
+/// A page: tasks, and the cursor of the next page if there is one (V1-LIST-2).
 pub fn list_result<'a>(
     tasks: impl IntoIterator<Item = TaskView<'a>>,
     next_cursor: Option<&str>,
@@ -31,16 +31,16 @@ pub fn list_result<'a>(
     })
 }
 
-/// A page as a peer tells it.
+/// A page as a peer sends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskPage {
     /// Its tasks.
     pub tasks: Vec<PeerTask>,
-    /// What leads to the next page; only its absence ends the list.
+    /// The cursor of the next page. Only its absence ends the list.
     pub next_cursor: Option<String>,
 }
 
-/// Reads a page. One task that is not one spoils the page.
+/// Reads a page. An invalid task makes the page invalid.
 pub fn read_list(result: RawRef<'_>) -> Result<TaskPage, NotATask> {
     let [tasks, next] = pick(result, ["tasks", "nextCursor"]).map_err(|_| NotATask::Shape)?;
     let tasks = tasks.and_then(object::elements).ok_or(NotATask::Shape)?;

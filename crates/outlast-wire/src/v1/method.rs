@@ -2,20 +2,20 @@
 
 use crate::{method, tool};
 
-/// Asks where a task stands.
+/// Returns the state of a task.
 pub const GET: &str = "tasks/get";
-/// Waits for what the underlying request would have answered.
+/// Waits for the outcome of the underlying request.
 pub const RESULT: &str = "tasks/result";
 /// Lists the caller's tasks.
 pub const LIST: &str = "tasks/list";
 /// Cancels a task.
 pub const CANCEL: &str = "tasks/cancel";
-/// Tells that a status changed.
+/// Notifies of a changed status.
 pub const STATUS: &str = "notifications/tasks/status";
-/// Opens a conversation.
+/// Starts the handshake.
 pub const INITIALIZE: &str = "initialize";
-/// Ends the opening.
+/// Completes the handshake.
 pub const INITIALIZED: &str = "notifications/initialized";
 
-/// The requests that `task` can be put on (V1-CREATE-9).
+/// The requests that can be augmented with `task` (V1-CREATE-9).
 pub const AUGMENTABLE: [&str; 3] = [tool::CALL, method::CREATE_MESSAGE, method::ELICIT];

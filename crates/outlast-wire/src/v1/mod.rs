@@ -1,6 +1,6 @@
-//! Tasks of MCP 2025-11-25: the `tasks` utility, its shapes and its capabilities.
+//! Tasks of MCP 2025-11-25: the `tasks` utility, its types and its capabilities.
 //!
-//! What we write is exactly the published schema; what we read is tolerant.
+//! Output follows the published schema exactly. Input is parsed leniently.
 
 mod capability;
 mod initialize;

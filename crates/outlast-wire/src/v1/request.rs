@@ -1,4 +1,4 @@
-//! The `task` member that asks for a task (V1-CREATE-1).
+//! The `task` member that requests a task (V1-CREATE-1).
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use crate::object::{self, NotAnObject, pick};
 use crate::peer::millis;
 use crate::raw::{Raw, RawRef};
 
-/// A wish for a task.
+/// A request for a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskRequest {
-    /// The lifetime wished for, in milliseconds from creation. Zero is a wish for the shortest.
+    /// The requested TTL in milliseconds from creation. Zero requests the shortest.
     pub ttl_ms: Option<u64>,
 }
 
-/// What the params of a `tools/call` say beside the arguments, found in one pass over them.
+/// The params of a `tools/call` without the arguments, found in one pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolCall<'a> {
     /// The name of the tool.
@@ -28,19 +28,19 @@ pub struct ToolCall<'a> {
 }
 
 impl<'a> ToolCall<'a> {
-    /// Reads the params; `None` if they name no tool.
+    /// Reads the params. Returns `None` if they name no tool.
     pub fn read(params: RawRef<'a>) -> Option<Self> {
         let [name, task, meta] = pick(params, ["name", "task", meta::META]).ok()?;
         let name = name?.text()?;
         Some(Self { name, task, meta })
     }
 
-    /// The wish for a task, as [`TaskRequest::read`] has it.
+    /// The request for a task, as [`TaskRequest::read`] returns it.
     pub fn wish(&self) -> Result<Option<TaskRequest>, ErrorObject> {
         TaskRequest::of(self.task)
     }
 
-    /// The token under which the caller wants progress (V1-PRG-1).
+    /// The token with which the caller requests progress (V1-PRG-1).
     pub fn progress_token(&self) -> Option<Id> {
         let token = object::find(self.meta?, &[meta::PROGRESS_TOKEN])?;
         Id::read(token).ok()
@@ -59,10 +59,11 @@ impl TaskRequest {
         RawRef::scanned(&task).to_raw()
     }
 
-    /// Reads `params.task`: absent and null are no wish, an object is one, anything else is invalid.
+    /// Reads `params.task`: absent and null request no task, an object requests one, anything else
+    /// is invalid.
     ///
-    /// Of the lifetime, null counts as absent, a fraction is rounded up, and what is negative or not
-    /// a number is invalid (A1-11).
+    /// A null TTL counts as absent and a fraction is rounded up. A negative value or one that is
+    /// not a number is invalid (A1-11).
     pub fn read(params: Option<RawRef<'_>>) -> Result<Option<Self>, ErrorObject> {
         let Some(params) = params else {
             return Ok(None);
@@ -86,7 +87,7 @@ impl TaskRequest {
     }
 }
 
-/// `params` with a wish for a task.
+/// Returns `params` with a request for a task.
 pub fn augment(params: RawRef<'_>, wish: TaskRequest) -> Result<Raw, NotAnObject> {
     object::set(params, &["task"], wish.to_raw().borrow())
 }

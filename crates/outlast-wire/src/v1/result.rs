@@ -1,15 +1,16 @@
-//! Results on their way to a V1 peer.
+//! Results for a V1 peer.
 
 use crate::json::write::Fields;
 use crate::meta;
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
 
-/// What `tasks/result` answers with: the result as it is, marked with its task (V1-RES-6), without
-/// the V2 discriminator (BR-RES-2).
+/// The response to `tasks/result`: the result with the mark of its task (V1-RES-6), without the V2
+/// discriminator (BR-RES-2).
 pub fn payload_result(result: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject> {
     match object::pick(result, ["resultType", meta::META])? {
-        // Most results have neither: the mark goes in front, and the rest is copied once.
+        // Most results have neither: the mark is inserted at the start, and the rest is copied
+        // once.
         [None, None] => Ok(Raw::written_around(result.as_str().len(), |out| {
             let mut fields = Fields::begin(out);
             fields.nested(meta::META, |out| {
@@ -24,7 +25,7 @@ pub fn payload_result(result: RawRef<'_>, task: &str) -> Result<Raw, NotAnObject
     }
 }
 
-/// A result without the V2 discriminator, as a plain V1 answer carries it.
+/// A result without the V2 discriminator, for a plain V1 response.
 pub fn plain_result(result: RawRef<'_>) -> Result<Raw, NotAnObject> {
     object::remove(result, &["resultType"])
 }

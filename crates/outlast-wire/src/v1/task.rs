@@ -1,4 +1,4 @@
-//! The V1 task shape: flat in get, cancel, list and notifications, nested on creation.
+//! The V1 task: flat in get, cancel, list and notifications, nested on creation.
 
 use crate::json::write::Fields;
 use crate::meta;
@@ -8,7 +8,7 @@ use crate::peer::{NotATask, PeerTask};
 use crate::raw::{Raw, RawRef};
 use crate::status::Status;
 
-/// The word for a phase: a flagged tool result is a failure here (V1-LIFE-5).
+/// The status of a phase: a tool result with `isError` is a failure (V1-LIFE-5).
 pub fn status(phase: Phase) -> Status {
     match phase {
         Phase::Working => Status::Working,
@@ -19,8 +19,8 @@ pub fn status(phase: Phase) -> Status {
     }
 }
 
-/// Appends the task shape: `tasks/get` and `tasks/cancel` results, list items, status params
-/// (V1-GET-1, V1-CANCEL-7, V1-NOTIF-3).
+/// Appends the task: `tasks/get` and `tasks/cancel` results, list items, status params (V1-GET-1,
+/// V1-CANCEL-7, V1-NOTIF-3).
 pub fn write_task(out: &mut String, view: &TaskView<'_>) {
     let mut fields = Fields::begin(out);
     fields.text("taskId", view.id);
@@ -33,7 +33,7 @@ pub fn write_task(out: &mut String, view: &TaskView<'_>) {
     fields.moment("lastUpdatedAt", view.updated.max(view.created));
     match view.ttl_ms {
         Some(ttl) => fields.number("ttl", ttl.min(MAX_SAFE_INTEGER)),
-        // V1-TTL-4: unlimited is said, not left out.
+        // V1-TTL-4: unlimited is written as null, not omitted.
         None => fields.json("ttl", "null"),
     }
     if let Some(interval) = view.poll_interval_ms {
@@ -42,13 +42,13 @@ pub fn write_task(out: &mut String, view: &TaskView<'_>) {
     fields.end();
 }
 
-/// The task shape.
+/// The task as JSON.
 pub fn task(view: &TaskView<'_>) -> Raw {
     Raw::written(|out| write_task(out, view))
 }
 
-/// The answer to an augmented request (V1-CREATE-3), with a text for the model to go on with
-/// (V1-CREATE-11). It carries no related-task mark (A1-17).
+/// The response to an augmented request (V1-CREATE-3), with a text for the model to continue with
+/// (V1-CREATE-11). It has no related-task mark (A1-17).
 pub fn create_result(view: &TaskView<'_>, immediate_response: Option<&str>) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);
@@ -64,13 +64,13 @@ pub fn create_result(view: &TaskView<'_>, immediate_response: Option<&str>) -> R
     })
 }
 
-/// Reads a flat task from a peer.
+/// Reads a flat task of a peer.
 pub fn read_task(task: RawRef<'_>) -> Result<PeerTask, NotATask> {
     PeerTask::read(task, "ttl", "pollInterval")
 }
 
-/// Reads the answer to an augmented request: a task, or `None` if the peer answered with a plain
-/// result, which is then final (A1-6).
+/// Reads the response to an augmented request: a task, or `None` if the peer sent a plain result,
+/// which is then final (A1-6).
 pub fn read_created(result: RawRef<'_>) -> Result<Option<PeerTask>, NotATask> {
     let [task] = pick(result, ["task"]).map_err(|_| NotATask::Shape)?;
     match task.filter(|task| task.is_object()) {

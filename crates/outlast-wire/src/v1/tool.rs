@@ -9,17 +9,17 @@ use crate::raw::{Raw, RawRef};
 /// Whether a tool runs as a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TaskSupport {
-    /// It never does.
+    /// Never.
     #[default]
     Forbidden,
-    /// It does when asked.
+    /// If requested.
     Optional,
-    /// It only runs as one.
+    /// Always.
     Required,
 }
 
 impl TaskSupport {
-    /// The word.
+    /// The word of the specification.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Forbidden => "forbidden",
@@ -35,7 +35,8 @@ impl fmt::Display for TaskSupport {
     }
 }
 
-/// What an unopened tool says; absent or unknown is forbidden (V1-TOOL-7, V1-TOOL-10).
+/// Reads the task support of an unparsed tool. Absent or unknown means forbidden (V1-TOOL-7,
+/// V1-TOOL-10).
 pub fn task_support(tool: RawRef<'_>) -> TaskSupport {
     let word = object::find(tool, &["execution", "taskSupport"]).and_then(RawRef::text);
     match word.as_deref() {
@@ -45,13 +46,13 @@ pub fn task_support(tool: RawRef<'_>) -> TaskSupport {
     }
 }
 
-/// The tool with this support, at the place the schema has for it (V1-TOOL-8).
+/// Returns the tool with this support (V1-TOOL-8).
 pub fn set_task_support(tool: RawRef<'_>, support: TaskSupport) -> Result<Raw, NotAnObject> {
     let word = quoted(support.as_str());
     object::set(tool, &["execution", "taskSupport"], RawRef::scanned(&word))
 }
 
-/// The tool without `execution`, which V2 does not know (V2-TLS-2).
+/// Returns the tool without `execution`, which V2 does not have (V2-TLS-2).
 pub fn strip_execution(tool: RawRef<'_>) -> Result<Raw, NotAnObject> {
     object::remove(tool, &["execution"])
 }

@@ -1,31 +1,31 @@
-//! `inputRequests` and `inputResponses`: questions and answers by key.
+//! `inputRequests` and `inputResponses`: input requests and responses by key.
 
 use crate::json::write::Fields;
 use crate::neutral::AskView;
 use crate::object::{members, pick};
 use crate::raw::{Raw, RawRef};
 
-/// A question as a server puts it.
+/// An input request of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Names it within its task or request.
+    /// Its key within its task or request.
     pub key: String,
-    /// The request that is asked, such as `elicitation/create`.
+    /// The method, such as `elicitation/create`.
     pub method: String,
-    /// Its parameters, unopened.
+    /// Its parameters, not parsed.
     pub params: Option<Raw>,
 }
 
-/// An answer as a client gives it: a bare result (V2-UPD-7).
+/// An input response of a client: a bare result (V2-UPD-7).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The key of the question.
+    /// The key of the input request.
     pub key: String,
-    /// The result, unopened.
+    /// The result, not parsed.
     pub result: Raw,
 }
 
-/// Reads `inputRequests`; `None` if it is not a map of requests.
+/// Reads `inputRequests`. Returns `None` if it is not a map of requests.
 pub fn read_asks(requests: RawRef<'_>) -> Option<Vec<Ask>> {
     let ask = |key: String, request: RawRef<'_>| {
         let [method, params] = pick(request, ["method", "params"]).ok()?;
@@ -43,8 +43,8 @@ pub fn read_asks(requests: RawRef<'_>) -> Option<Vec<Ask>> {
         .collect()
 }
 
-/// Reads `inputResponses`; `None` if it is not an object. Values are not looked at: keys that are
-/// not outstanding are dropped unvalidated (V2-UPD-12).
+/// Reads `inputResponses`. Returns `None` if it is not an object. Values are not validated, because
+/// keys that are not outstanding are dropped (V2-UPD-12).
 pub fn read_answers(responses: RawRef<'_>) -> Option<Vec<Answer>> {
     let answer = |(key, result): (String, RawRef<'_>)| Answer {
         key,
@@ -78,7 +78,7 @@ pub(super) fn write_answers(out: &mut String, answers: &[Answer]) {
     fields.end();
 }
 
-/// The members of a map, each key once; of duplicates the last counts.
+/// Returns the members of a map, each key once. Of duplicates the last counts.
 fn by_key(map: RawRef<'_>) -> Option<Vec<(String, RawRef<'_>)>> {
     let all = members(map).ok()?;
     let mut seen = std::collections::BTreeSet::new();

@@ -1,14 +1,14 @@
-//! Caching hints on list and read results (V2-CACHE-1). Not the lifetime of a task, which only
-//! shares the name `ttlMs` (V2-GET-14).
+//! Cache hints on list and read results (V2-CACHE-1). Their `ttlMs` is not the TTL of a task
+//! (V2-GET-14).
 
 use crate::neutral::MAX_SAFE_INTEGER;
 use crate::object::pick;
 use crate::raw::RawRef;
 
-/// How long and for whom a result may be cached.
+/// How long a result may be cached, and by whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheHint {
-    /// Milliseconds it stays fresh.
+    /// How long it is fresh, in milliseconds.
     pub ttl_ms: u64,
     /// Who may share it.
     pub scope: CacheScope,
@@ -17,20 +17,21 @@ pub struct CacheHint {
 /// Who may share a cached result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
-    /// Anybody.
+    /// All callers.
     Public,
-    /// Only the same authorization context.
+    /// Only callers with the same authorization context.
     Private,
 }
 
 impl CacheHint {
-    /// The hint of a result; what is absent or odd means not fresh and not shared (V2-CACHE-4).
+    /// Reads the hint of a result. Absent or invalid values mean not fresh and not shared
+    /// (V2-CACHE-4).
     pub fn read(result: RawRef<'_>) -> Self {
         let [ttl, scope] = pick(result, ["ttlMs", "cacheScope"]).unwrap_or_default();
         Self::of(ttl, scope)
     }
 
-    /// The hint that `ttlMs` and `cacheScope` give.
+    /// The hint of `ttlMs` and `cacheScope`.
     pub(super) fn of(ttl: Option<RawRef<'_>>, scope: Option<RawRef<'_>>) -> Self {
         let public = scope.and_then(RawRef::text).as_deref() == Some("public");
         Self {
@@ -43,14 +44,14 @@ impl CacheHint {
         }
     }
 
-    /// `ttlMs` as a number of JSON.
+    /// `ttlMs` as a JSON number.
     pub(super) fn written_ttl(self) -> String {
         self.ttl_ms.min(MAX_SAFE_INTEGER).to_string()
     }
 }
 
 impl CacheScope {
-    /// The word.
+    /// The word of the specification.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Public => "public",

@@ -1,18 +1,18 @@
-//! The declaration of the tasks extension, per request by clients and in discovery by servers.
+//! The declaration of the tasks extension: per request by clients, in discovery by servers.
 
 use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
 
-/// The label of the tasks extension.
+/// The identifier of the tasks extension.
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Whether capabilities of either side declare the extension. Any object does, null and `true` do
-/// not (A2-10), and neither does the V1 declaration (V2-CAP-14).
+/// Whether the capabilities of either side declare the extension. Any object does. Null, `true`
+/// (A2-10) and the V1 declaration (V2-CAP-14) do not.
 pub fn declares_tasks(capabilities: RawRef<'_>) -> bool {
     object::find(capabilities, &["extensions", EXTENSION]).is_some_and(RawRef::is_object)
 }
 
-/// Capabilities with the extension declared (V2-CAP-1, V2-CAP-2).
+/// Returns the capabilities with the extension declared (V2-CAP-1, V2-CAP-2).
 pub fn declare_tasks(capabilities: RawRef<'_>) -> Result<Raw, NotAnObject> {
     object::set(
         capabilities,
@@ -21,12 +21,12 @@ pub fn declare_tasks(capabilities: RawRef<'_>) -> Result<Raw, NotAnObject> {
     )
 }
 
-/// Capabilities without the V1 declaration, which has no place here (V2-CAP-15).
+/// Returns the capabilities without the V1 declaration, which is not allowed here (V2-CAP-15).
 pub fn strip_legacy_tasks(capabilities: RawRef<'_>) -> Result<Raw, NotAnObject> {
     object::remove(capabilities, &["tasks"])
 }
 
-/// What a request had to declare to be given a task, as data of -32021 wants it (V2-CAP-9).
+/// The capability that a request must declare to get a task, as the data of -32021 (V2-CAP-9).
 pub fn required_capability() -> Raw {
     Raw::written(|out| {
         out.push_str("{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}");

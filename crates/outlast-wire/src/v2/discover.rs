@@ -1,4 +1,4 @@
-//! `server/discover`: what a server is and can do (V2-DISC-1).
+//! `server/discover`: the versions and capabilities of a server (V2-DISC-1).
 
 use crate::json::write::Fields;
 use crate::meta;
@@ -7,24 +7,24 @@ use crate::object::{self, pick};
 use crate::raw::{Raw, RawRef};
 use crate::v2::cache::CacheHint;
 
-/// What a server says about itself.
+/// The description of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discover<'a> {
-    /// The versions it serves.
+    /// The supported versions.
     pub versions: Vec<String>,
-    /// What it can do, unopened.
+    /// The capabilities, not parsed.
     pub capabilities: RawRef<'a>,
-    /// What it wants the model to know.
+    /// The instructions for the model.
     pub instructions: Option<String>,
-    /// Who it is, unopened, wherever it says so (A2-39).
+    /// The implementation info, not parsed, in either of its places (A2-39).
     pub info: Option<RawRef<'a>>,
-    /// How long this may be remembered.
+    /// How long this may be cached.
     pub cache: CacheHint,
 }
 
 impl<'a> Discover<'a> {
-    /// Reads a result; `None` if it lacks the versions or the capabilities, as one of an older
-    /// server does.
+    /// Reads a result. Returns `None` if it lacks the versions or the capabilities, as the result
+    /// of an older server does.
     pub fn read(result: RawRef<'a>) -> Option<Self> {
         let names = [
             "supportedVersions",
@@ -47,7 +47,7 @@ impl<'a> Discover<'a> {
     }
 }
 
-/// The result a server answers with; who it is goes into `_meta` (A2-39).
+/// The result of a server. Its implementation info goes into `_meta` (A2-39).
 pub fn discover_result(
     versions: &[&str],
     capabilities: RawRef<'_>,

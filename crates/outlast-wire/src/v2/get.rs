@@ -1,4 +1,4 @@
-//! `tasks/get` results and task notifications: the task with its outcome or its questions inlined.
+//! `tasks/get` results and task notifications: the task with its outcome or its input requests.
 
 use crate::envelope::Id;
 use crate::json::write::Fields;
@@ -9,10 +9,10 @@ use crate::v2::ask::write_asks;
 use crate::v2::result::{inlined, modern_error};
 use crate::v2::task::write_fields;
 
-/// The view cannot be said in V2.
+/// Why a view cannot be written in V2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unwritable {
-    /// The task has ended with an outcome, but the outcome is not there.
+    /// The task has ended with an outcome, but the outcome is missing.
     #[error("ended task without its outcome")]
     NoOutcome,
     /// The result is not an object.
@@ -20,11 +20,11 @@ pub enum Unwritable {
     NotAnObject,
 }
 
-/// The answer to `tasks/get`: `complete` whatever the status (V2-RT-3), with the questions while
-/// the task asks (V2-GET-2) and the outcome once it has one (V2-GET-3, V2-GET-5).
+/// The response to `tasks/get`: `complete` whatever the status (V2-RT-3), with the input requests
+/// while the task awaits input (V2-GET-2) and the outcome once it has one (V2-GET-3, V2-GET-5).
 ///
-/// `outcome` is the unopened result or error; `asks` are all outstanding questions. Either is only
-/// looked at in the phase it belongs to.
+/// `outcome` is the unparsed result or error; `asks` are all outstanding input requests. Each is
+/// used only in its phase.
 pub fn get_result(
     view: &TaskView<'_>,
     outcome: Option<&Raw>,
@@ -35,8 +35,8 @@ pub fn get_result(
     })
 }
 
-/// The params of a task notification on the stream that the listen request `subscription` opened:
-/// what `tasks/get` would say, without a result type (V2-NOTIF-5, V2-NOTIF-6).
+/// The params of a task notification on the stream of the listen request `subscription`: the
+/// content of `tasks/get` without a result type (V2-NOTIF-5, V2-NOTIF-6).
 pub fn notification_params(
     view: &TaskView<'_>,
     outcome: Option<&Raw>,

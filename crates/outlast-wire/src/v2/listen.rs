@@ -1,4 +1,5 @@
-//! `subscriptions/listen`: what a client wants to hear, and what it will (V2-SUB).
+//! `subscriptions/listen`: the notifications that a client requests, and those that it will receive
+//! (V2-SUB).
 
 use crate::codes::invalid_params;
 use crate::envelope::{ErrorObject, Id};
@@ -7,7 +8,7 @@ use crate::meta;
 use crate::object::{self, pick};
 use crate::raw::{Raw, RawRef};
 
-/// The notifications of one stream: asked for, or agreed to.
+/// The notifications of one stream, requested or acknowledged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Changes of the tool list.
@@ -18,7 +19,7 @@ pub struct Filter {
     pub resources_list_changed: bool,
     /// Changes of these resources.
     pub resource_subscriptions: Vec<String>,
-    /// Changes of these tasks; `None` if the member is absent, which needs no extension
+    /// Changes of these tasks. `None` if the member is absent, which needs no extension
     /// (V2-NOTIF-4).
     pub task_ids: Option<Vec<String>>,
 }
@@ -68,7 +69,7 @@ impl Filter {
     }
 }
 
-/// The params of a listen request, still without the per-request metadata.
+/// The params of a listen request, without the per-request metadata.
 pub fn listen_params(filter: &Filter) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);
@@ -77,8 +78,8 @@ pub fn listen_params(filter: &Filter) -> Raw {
     })
 }
 
-/// The params of the first message on the stream that the request `subscription` opened: what will
-/// be heard there (V2-SUB-2, V2-NOTIF-3).
+/// The params of the first message on the stream of the request `subscription`: the notifications
+/// that it will carry (V2-SUB-2, V2-NOTIF-3).
 pub fn acknowledged_params(subscription: &Id, filter: &Filter) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);
@@ -88,7 +89,7 @@ pub fn acknowledged_params(subscription: &Id, filter: &Filter) -> Raw {
     })
 }
 
-/// The result that ends the stream gracefully (V2-SUB-7).
+/// The result that ends the stream in order (V2-SUB-7).
 pub fn listen_result(subscription: &Id) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);

@@ -1,6 +1,7 @@
-//! Tasks of MCP 2026-07-28: the extension `io.modelcontextprotocol/tasks`, and what it stands on.
+//! Tasks of MCP 2026-07-28: the extension `io.modelcontextprotocol/tasks`, and the protocol that it
+//! needs.
 //!
-//! What we write is exactly the published schemas; what we read is tolerant.
+//! Output follows the published schemas exactly. Input is parsed leniently.
 
 mod ask;
 mod cache;

@@ -1,4 +1,5 @@
-//! Multi round-trip requests: a result that asks first, and the retry that answers (V2-MRTR).
+//! Multi round-trip requests: a result with input requests, and the retry with the responses
+//! (V2-MRTR).
 
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
@@ -8,18 +9,18 @@ use crate::object::{self, NotAnObject, pick};
 use crate::raw::{Raw, RawRef};
 use crate::v2::ask::{Answer, Ask, read_answers, read_asks, write_answers, write_asks};
 
-/// A result that asks first.
+/// A result of type `input_required`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputRequired {
-    /// What is asked; empty if only a retry is wanted.
+    /// The input requests. Empty if only a retry is needed.
     pub asks: Vec<Ask>,
-    /// What the retry must echo, byte for byte (V2-MRTR-8).
+    /// The state that the retry must repeat, byte for byte (V2-MRTR-8).
     pub state: Option<String>,
 }
 
 impl InputRequired {
-    /// Reads a result of that type; `None` if it has neither questions nor state (V2-MRTR-2), or
-    /// questions that are none.
+    /// Reads a result of that type. Returns `None` if it has neither input requests nor a state
+    /// (V2-MRTR-2), or invalid input requests.
     pub fn read(result: RawRef<'_>) -> Option<Self> {
         let [asks, state] = pick(result, ["inputRequests", "requestState"]).ok()?;
         asks.or(state)?;
@@ -36,7 +37,7 @@ impl InputRequired {
     }
 }
 
-/// A result that asks first, or `None` if there is neither a question nor a state (V2-MRTR-2).
+/// Writes a result of that type, or `None` without input requests and state (V2-MRTR-2).
 pub fn input_required_result(asks: &[AskView<'_>], state: Option<&str>) -> Option<Raw> {
     if asks.is_empty() && state.is_none() {
         return None;
@@ -54,17 +55,17 @@ pub fn input_required_result(asks: &[AskView<'_>], state: Option<&str>) -> Optio
     }))
 }
 
-/// What a retry adds to the params of the first attempt.
+/// The members that a retry adds to the params of the first attempt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retry {
-    /// The answers, unopened and unvalidated.
+    /// The input responses, not parsed and not validated.
     pub answers: Vec<Answer>,
-    /// The state as it came back; to be trusted like anything a stranger sends (V2-MRTR-5).
+    /// The state as the client returned it. It is untrusted (V2-MRTR-5).
     pub state: Option<String>,
 }
 
 impl Retry {
-    /// Reads the params of a call: nothing of a retry is there on a first attempt.
+    /// Reads the params of a call. A first attempt has neither member.
     pub fn read(params: RawRef<'_>) -> Result<Self, ErrorObject> {
         let [answers, state] = pick(params, ["inputResponses", "requestState"])
             .map_err(|error| invalid_params(error.to_string()))?;
@@ -87,7 +88,7 @@ impl Retry {
     }
 }
 
-/// The params of the first attempt with the answers and the state for this retry alone (V2-MRTR-9).
+/// The params of the first attempt with the responses and the state of this retry only (V2-MRTR-9).
 pub fn retry_params(params: RawRef<'_>, retry: &Retry) -> Result<Raw, NotAnObject> {
     let mut answers = String::new();
     write_answers(&mut answers, &retry.answers);

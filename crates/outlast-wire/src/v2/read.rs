@@ -1,4 +1,4 @@
-//! Tasks as a V2 server tells them.
+//! Tasks as a V2 server sends them.
 
 use crate::envelope::Id;
 use crate::meta;
@@ -8,29 +8,29 @@ use crate::raw::{Raw, RawRef};
 use crate::status::Status;
 use crate::v2::ask::{Ask, read_asks};
 
-/// A task with what came of it, or what it asks.
+/// A task with its outcome or its input requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetailedTask {
     /// The task.
     pub task: PeerTask,
-    /// What its status brings along.
+    /// The payload for its status.
     pub payload: Payload,
 }
 
-/// What the status of a task brings along.
+/// The payload for the status of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// Nothing: it works, was cancelled, or the peer left out what belongs there.
+    /// None: it works, was cancelled, or the peer omitted the payload.
     Nothing,
-    /// Its questions.
+    /// Its input requests.
     Asks(Vec<Ask>),
-    /// Its result, unopened.
+    /// Its result, not parsed.
     Result(Raw),
-    /// Its error, unopened.
+    /// Its error, not parsed.
     Error(Raw),
 }
 
-/// Reads the flat answer that hands out a task. A payload in it is ignored (V2-CREATE-3).
+/// Reads the flat response that creates a task. A payload in it is ignored (V2-CREATE-3).
 pub fn read_created(result: RawRef<'_>) -> Result<PeerTask, NotATask> {
     PeerTask::read(result, "ttlMs", "pollIntervalMs")
 }

@@ -1,4 +1,4 @@
-//! What every V2 request says about itself in `_meta` (V2-META).
+//! The per-request metadata in `_meta` of every V2 request (V2-META).
 
 use std::borrow::Cow;
 
@@ -16,22 +16,22 @@ use crate::raw::{Raw, RawRef};
 pub struct RequestMeta<'a> {
     /// The protocol version.
     pub version: Cow<'a, str>,
-    /// What the client can do during this request, unopened.
+    /// The client capabilities for this request, not parsed.
     pub capabilities: RawRef<'a>,
-    /// Who the client says it is, unopened.
+    /// The client info, not parsed.
     pub client: Option<RawRef<'a>>,
-    /// From which level on it wants log messages for this request.
+    /// The minimum level of log messages for this request.
     pub log_level: Option<&'static str>,
-    /// Under which token it wants progress.
+    /// The progress token.
     pub token: Option<Id>,
 }
 
 impl<'a> RequestMeta<'a> {
     /// Reads the metadata of a request.
     ///
-    /// A request with none of the keys is not a modern one and gives `None` (V2-ERA-8); one that
-    /// has some but lacks a required one, or asks for a level that does not exist, is invalid
-    /// (V2-META-3, V2-META-8). Who the client is need not be said (V2-META-4).
+    /// A request with none of the keys is not a modern one and gives `None` (V2-ERA-8). A request
+    /// with some of the keys that lacks a required one, or has an unknown log level, is invalid
+    /// (V2-META-3, V2-META-8). The client info is optional (V2-META-4).
     pub fn read(params: Option<RawRef<'a>>) -> Result<Option<Self>, ErrorObject> {
         let keys = [
             meta::PROTOCOL_VERSION,
@@ -68,13 +68,13 @@ impl<'a> RequestMeta<'a> {
     }
 }
 
-/// Whether some key of ours may be there. Each has a slash, be it escaped: small requests of the legacy era have neither,
-/// and need not be read for what they do not say.
+/// Whether a key of ours may be present. Each contains a slash, possibly escaped. Small legacy
+/// requests contain none and need not be parsed.
 fn may_have_keys(params: RawRef<'_>) -> bool {
     memchr2(b'/', b'\\', params.as_str().as_bytes()).is_some()
 }
 
-/// `params` with the metadata every request of a client needs (V2-META-1, V2-META-2).
+/// Returns `params` with the metadata that every request of a client needs (V2-META-1, V2-META-2).
 pub fn request_params(
     params: Option<RawRef<'_>>,
     version: &str,

@@ -1,4 +1,4 @@
-//! `resultType` and what a result needs to be said under V2.
+//! `resultType`, and the members that every V2 result needs.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use crate::object::{self, NotAnObject};
 use crate::raw::{Raw, RawRef};
 use crate::v2::cache::CacheHint;
 
-/// What kind of result this is.
+/// The type of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResultType {
-    /// The answer itself; also what no discriminator means (V2-RT-5, A3-6).
+    /// The result itself; also without a discriminator (V2-RT-5, A3-6).
     Complete,
-    /// A task stands for the answer (V2-RT-1).
+    /// A task instead of the result (V2-RT-1).
     Task,
     /// The server needs input first.
     InputRequired,
-    /// Anything else, which makes the result invalid (V2-RT-5).
+    /// Any other value, which makes the result invalid (V2-RT-5).
     Unknown(String),
 }
 
@@ -43,19 +43,20 @@ pub fn ack() -> Raw {
     Raw::written(|out| out.push_str("{\"resultType\":\"complete\"}"))
 }
 
-/// What a result gets on its way out of a server, all of it in one copy.
+/// The members that a server adds to a result, all in one copy.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Finish<'a> {
-    /// Whether the result is complete whatever its `resultType` is. Otherwise only an absent one is set (V2-BASE-4).
+    /// Whether `resultType` is always set to complete. Otherwise it is set only if absent
+    /// (V2-BASE-4).
     pub complete: bool,
-    /// The cache hint of a result that has none of its own (V2-CACHE-1).
+    /// The cache hint of a result without its own (V2-CACHE-1).
     pub cache: Option<CacheHint>,
-    /// The server that answers (V2-META-6).
+    /// The server that responds (V2-META-6).
     pub info: Option<RawRef<'a>>,
 }
 
 impl Finish<'_> {
-    /// `result` with all of this.
+    /// Returns `result` with these members.
     pub fn apply(&self, result: RawRef<'_>) -> Result<Raw, NotAnObject> {
         let names = ["resultType", meta::META, "ttlMs", "cacheScope"];
         let [kind, meta, ttl, scope] = object::pick(result, names)?;
@@ -64,7 +65,7 @@ impl Finish<'_> {
             Some(kind) => self.complete && kind != COMPLETE,
         };
         let cache = self.cache.map(|otherwise| {
-            // A backend that knows better is believed.
+            // A hint of the backend takes precedence.
             let stated = CacheHint::of(ttl, scope);
             if stated.ttl_ms > 0 { stated } else { otherwise }
         });
@@ -88,7 +89,8 @@ impl Finish<'_> {
                 .extend(self.info.map(|info| (meta::SERVER_INFO, info)));
             return rewrite.apply(result);
         }
-        // Most results have none of these members: what is added goes in front, and the rest is copied once.
+        // Most results have none of these members: the new ones are inserted at the start, and the
+        // rest is copied once.
         Ok(Raw::written_around(result.as_str().len(), |out| {
             let mut fields = Fields::begin(out);
             if types {
@@ -110,8 +112,8 @@ impl Finish<'_> {
     }
 }
 
-/// A result as `tasks/get` inlines it: with the discriminator (A2-1), without the V1 mark
-/// (V2-GET-7, BR-RES-2).
+/// A result for `tasks/get`: with the discriminator (A2-1), without the V1 mark (V2-GET-7,
+/// BR-RES-2).
 pub fn inlined(result: RawRef<'_>) -> Result<Cow<'_, str>, NotAnObject> {
     let [kind, meta] = object::pick(result, ["resultType", meta::META])?;
     if meta.is_some()
@@ -123,7 +125,7 @@ pub fn inlined(result: RawRef<'_>) -> Result<Cow<'_, str>, NotAnObject> {
     completed(result, kind)
 }
 
-/// An error with a code that V2 allows (V2-CODE-2); every other byte stays.
+/// Returns an error with a code that V2 allows (V2-CODE-2). Every other byte is unchanged.
 pub fn modern_error(error: RawRef<'_>) -> Raw {
     let code = ErrorView::read(error).map_or(codes::INTERNAL_ERROR, |error| error.code);
     let allowed = codes::for_modern(code);
@@ -134,7 +136,7 @@ pub fn modern_error(error: RawRef<'_>) -> Raw {
     object::set(error, &["code"], RawRef::scanned(&allowed)).unwrap_or_else(|_| error.to_raw())
 }
 
-/// A result whose discriminator is `kind` so far.
+/// Returns a result as complete, given its current discriminator `kind`.
 fn completed<'a>(
     result: RawRef<'a>,
     kind: Option<RawRef<'_>>,
@@ -146,7 +148,8 @@ fn completed<'a>(
         let set = object::set(result, &["resultType"], COMPLETE)?;
         return Ok(Cow::Owned(set.as_str().to_owned()));
     }
-    // Most results have none: it goes behind the last member, and nothing is looked at again.
+    // Most results have no discriminator: it is appended after the last member without another
+    // search.
     let text = result.as_str();
     let members = text.strip_suffix('}').unwrap_or(text).trim_end();
     let comma = if members.ends_with('{') { "" } else { "," };
@@ -211,14 +214,14 @@ mod tests {
                     r#"{{"resultType":"complete","ttlMs":9,"cacheScope":"private","_meta":{{{info}}}, "x" : 1.50}}"#
                 ),
             ),
-            // What a backend says of caches stays; what it says of the type does not.
+            // A cache hint of the backend is kept, its result type is not.
             (
                 r#"{"resultType":"odd","cacheScope":"public","ttlMs":5,"_meta":{"k":1e1}}"#,
                 format!(
                     r#"{{"resultType":"complete","cacheScope":"public","ttlMs":5,"_meta":{{"k":1e1,{info}}}}}"#
                 ),
             ),
-            // A hint that says nothing does not count.
+            // An empty hint does not count.
             (
                 r#"{"cacheScope":"public"}"#,
                 format!(

@@ -1,11 +1,11 @@
-//! The V2 task fields and the answer that creates a task.
+//! The V2 task members and the response that creates a task.
 
 use crate::json::write::Fields;
 use crate::neutral::{Ending, MAX_SAFE_INTEGER, Phase, TaskView};
 use crate::raw::Raw;
 use crate::status::Status;
 
-/// The word for a phase: a flagged tool result is a result here (V2-LIFE-3), and only a JSON-RPC
+/// The status of a phase: a tool result with `isError` is a result (V2-LIFE-3), and only a JSON-RPC
 /// error is a failure (V2-LIFE-2).
 pub fn status(phase: Phase) -> Status {
     match phase {
@@ -17,8 +17,8 @@ pub fn status(phase: Phase) -> Status {
     }
 }
 
-/// The answer that hands out a task: flat (V2-CREATE-2), and without payload even if the task has
-/// ended or asks already (V2-CREATE-3).
+/// The response that creates a task: flat (V2-CREATE-2), and without a payload even if the task has
+/// ended or awaits input already (V2-CREATE-3).
 pub fn create_result(view: &TaskView<'_>) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);
@@ -28,7 +28,7 @@ pub fn create_result(view: &TaskView<'_>) -> Raw {
     })
 }
 
-/// The task fields, beside whatever else the object has.
+/// Writes the task members, next to any others of the object.
 pub(super) fn write_fields(fields: &mut Fields<'_>, view: &TaskView<'_>) {
     fields.text("taskId", view.id);
     fields.text("status", status(view.phase).as_str());

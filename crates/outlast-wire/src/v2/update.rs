@@ -1,4 +1,4 @@
-//! `tasks/update`: answers for a task.
+//! `tasks/update`: input responses for a task.
 
 use crate::codes::invalid_params;
 use crate::envelope::ErrorObject;
@@ -13,12 +13,12 @@ use crate::v2::ask::{Answer, read_answers, write_answers};
 pub struct Update {
     /// The task.
     pub task: String,
-    /// The answers, unopened and unvalidated.
+    /// The input responses, not parsed and not validated.
     pub answers: Vec<Answer>,
 }
 
 impl Update {
-    /// Reads the params; both members must be there (V2-UPD-7, V2-UPD-18).
+    /// Reads the params. Both members are required (V2-UPD-7, V2-UPD-18).
     pub fn read(params: Option<RawRef<'_>>) -> Result<Self, ErrorObject> {
         let task = task_id(params)?.into_owned();
         let answers = params
@@ -29,7 +29,7 @@ impl Update {
     }
 }
 
-/// The params that give `answers` to `task`.
+/// The params that send `answers` to `task`.
 pub fn update_params(task: &str, answers: &[Answer]) -> Raw {
     Raw::written(|out| {
         let mut fields = Fields::begin(out);

@@ -1,4 +1,4 @@
-//! The control: a validator that accepts everything would be noticed here.
+//! The control: fails if the validators accept everything.
 
 use outlast_wire::{codes, v1, v2};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::official::Schemas;
 use crate::samples::{error, views};
 
-/// The validators bite: each shape is refused once it is broken.
+/// Each type is refused once it is made invalid.
 #[test]
 fn broken_shapes_are_refused() {
     let view = views().remove(0);

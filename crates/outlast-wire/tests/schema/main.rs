@@ -1,4 +1,4 @@
-//! Every shape this crate can emit, held against the official schemas in `tests/schemas`.
+//! Every type that this crate writes, validated with the official schemas in `tests/schemas`.
 
 #![expect(
     clippy::unwrap_used,

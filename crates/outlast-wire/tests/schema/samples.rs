@@ -1,4 +1,4 @@
-//! One of everything that goes into a shape.
+//! Sample values for all types.
 
 use outlast_wire::envelope::{ErrorObject, Id, write};
 use outlast_wire::log::{self, Level, Log};
